@@ -1,0 +1,37 @@
+//! The vocabulary of Tidings: what can change, what it is called and whether it did.
+//!
+//! Everything here is a pure value: no I/O, no clock, no runtime and no protocol crate, so
+//! a server, a client and a source can agree on these words without knowing each other.
+//!
+//! - [`ResourceUri`] names one resource, compared exactly as it was written.
+//! - [`Template`] names a family of resources; it expands to a URI and matches one back.
+//! - [`Fingerprint`] is the only answer to "did it change?".
+//! - [`ListKind`] says which list moved, and [`ListKinds`] is a set of them.
+//! - [`Filter`] is what one listener asked to hear about.
+//!
+//! ```
+//! use tidings_core::{Filter, Fingerprint, ListKind, ListKinds, ResourceUri, Template};
+//!
+//! let template = Template::parse("feed://news/{id}")?;
+//! let values = template.matches("feed://news/42").expect("the URI has the template's shape");
+//! assert_eq!(values["id"], "42");
+//!
+//! let uri = ResourceUri::parse(&template.expand(&values))?;
+//! let filter = Filter { lists: ListKinds::from_iter([ListKind::Tools]), uris: [uri.clone()].into() };
+//! assert!(filter.wants(&uri) && !filter.wants_list(ListKind::Prompts));
+//!
+//! assert_ne!(Fingerprint::of_bytes(b"old"), Fingerprint::of_bytes(b"new"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod change;
+pub mod filter;
+pub mod fingerprint;
+pub mod template;
+pub mod uri;
+
+pub use change::{ListKind, ListKinds};
+pub use filter::Filter;
+pub use fingerprint::Fingerprint;
+pub use template::{Template, TemplateError};
+pub use uri::{ResourceUri, UriError};

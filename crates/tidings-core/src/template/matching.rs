@@ -1,0 +1,259 @@
+//! Finds the values with which a template expands to a URI.
+//!
+//! This is a backtracking search, as in a regular expression engine, made linear by
+//! never trying the same step at the same place twice. Where that shortcut would be wrong,
+//! between two uses of one variable, there is a limit to how much is tried.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::template::decode::{self, Alphabet};
+use crate::template::expand::Operator;
+use crate::template::program::{Program, Step};
+use crate::uri::ResourceUri;
+
+/// How much may be tried between two uses of one variable, in steps and compared bytes.
+///
+/// It is enough for any template with two such variables on a URI of ordinary length, and is
+/// spent in a few milliseconds.
+const MAX_ATTEMPTS: usize = 1 << 18;
+
+impl Program {
+    pub(super) fn matches(
+        &self,
+        uri: &str,
+        names: &[Box<str>],
+    ) -> Option<BTreeMap<String, String>> {
+        if uri.len() > ResourceUri::MAX_LENGTH {
+            return None;
+        }
+        let text = decode::to_ascii(uri)?;
+        let bound = Search::new(self, names, text.as_bytes()).run()?;
+        let values = names.iter().zip(bound).filter_map(|(name, written)| {
+            Some((name.to_string(), written?.decode(text.as_bytes())))
+        });
+        Some(values.collect())
+    }
+}
+
+/// Where in the text a value is written, and how.
+#[derive(Clone, Debug)]
+struct Written {
+    range: Range<usize>,
+    alphabet: Alphabet,
+}
+
+impl Written {
+    fn decode(&self, text: &[u8]) -> String {
+        self.alphabet.decode(&text[self.range.clone()])
+    }
+}
+
+/// Something that is yet to be tried, or undone.
+enum Task {
+    /// The step at this place.
+    Try { step: usize, at: usize },
+    /// The value may end here or go on.
+    Extend(Value),
+    /// The value ends here.
+    Bind(Value),
+    /// More parameters of the step, without those seen.
+    Parameters { step: usize, at: usize, seen: Seen },
+    /// The variable has no value again.
+    Unbind { variable: usize },
+}
+
+/// A value that is being matched.
+#[derive(Clone, Copy)]
+struct Value {
+    step: usize,
+    start: usize,
+    end: usize,
+    /// For a parameter, which one of the step it is and which came before it.
+    parameter: Option<(usize, Seen)>,
+}
+
+/// A set of indices into the variables of one expression.
+#[derive(Clone, Copy)]
+struct Seen(u64);
+
+const _: () = assert!(crate::Template::MAX_VARIABLES <= u64::BITS as usize);
+
+struct Search<'a> {
+    program: &'a Program,
+    names: &'a [Box<str>],
+    text: &'a [u8],
+    /// What to do next is at the end, so that the latest choice is revised first.
+    tasks: Vec<Task>,
+    /// For each variable, its value under the choices made so far.
+    bound: Vec<Option<Written>>,
+    tried: Tried,
+    attempts: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(program: &'a Program, names: &'a [Box<str>], text: &'a [u8]) -> Self {
+        Self {
+            program,
+            names,
+            text,
+            tasks: vec![Task::Try { step: 0, at: 0 }],
+            bound: vec![None; names.len()],
+            tried: Tried::new(2 * program.steps.len(), text.len() + 1),
+            attempts: 0,
+        }
+    }
+
+    fn run(mut self) -> Option<Vec<Option<Written>>> {
+        while let Some(task) = self.tasks.pop() {
+            if self.attempts > MAX_ATTEMPTS {
+                return None;
+            }
+            match task {
+                Task::Try { step, at } => {
+                    if matches!(self.program.steps[step], Step::End) && at == self.text.len() {
+                        return Some(self.bound);
+                    }
+                    self.try_step(step, at);
+                }
+                Task::Extend(value) => self.extend(value),
+                Task::Bind(value) => self.bind(value),
+                Task::Parameters { step, at, seen } => self.try_parameters(step, at, seen),
+                Task::Unbind { variable } => self.bound[variable] = None,
+            }
+        }
+        None
+    }
+
+    fn try_step(&mut self, step: usize, at: usize) {
+        if self.program.depends_on_past[step] {
+            self.attempts += 1;
+        } else if !self.tried.insert(2 * step, at) {
+            return;
+        }
+        match &self.program.steps[step] {
+            Step::Literal(expected) => {
+                if decode::starts_with(&self.text[at..], expected.as_bytes()) {
+                    self.tasks.push(Task::Try { step: step + 1, at: at + expected.len() });
+                }
+            }
+            Step::Value { alphabet, extent, .. } => {
+                let end = if extent.may_be_empty {
+                    Some(at)
+                } else {
+                    alphabet.character_end(self.text, at)
+                };
+                let value = end.map(|end| Value { step, start: at, end, parameter: None });
+                self.tasks.extend(value.map(Task::Extend));
+            }
+            Step::Maybe { otherwise } => {
+                self.tasks.push(Task::Try { step: *otherwise, at });
+                self.tasks.push(Task::Try { step: step + 1, at });
+            }
+            Step::Jump { to } => self.tasks.push(Task::Try { step: *to, at }),
+            Step::Parameters { .. } => {
+                self.tasks.push(Task::Parameters { step, at, seen: Seen(0) });
+            }
+            Step::End => {}
+        }
+    }
+
+    fn extend(&mut self, value: Value) {
+        let (variable, alphabet, is_lazy) = self.describe(value);
+        if self.program.depends_on_past[value.step] || self.program.is_repeated[variable] {
+            self.attempts += 1;
+        } else if value.parameter.is_none() && !self.tried.insert(2 * value.step + 1, value.end) {
+            // Parameters are not looked up, because what may follow depends on which were seen.
+            // It need not be: where a list starts, its text can be divided in one way only.
+            return;
+        }
+        let longer = alphabet.character_end(self.text, value.end);
+        let longer = longer.map(|end| Task::Extend(Value { end, ..value }));
+        if is_lazy {
+            self.tasks.extend(longer);
+            self.tasks.push(Task::Bind(value));
+        } else {
+            self.tasks.push(Task::Bind(value));
+            self.tasks.extend(longer);
+        }
+    }
+
+    fn bind(&mut self, value: Value) {
+        let (variable, alphabet, _) = self.describe(value);
+        let written = Written { range: value.start..value.end, alphabet };
+        if let Some(earlier) = &self.bound[variable] {
+            self.attempts += written.range.len() + earlier.range.len();
+            if written.decode(self.text) != earlier.decode(self.text) {
+                return;
+            }
+        } else {
+            self.bound[variable] = Some(written);
+            self.tasks.push(Task::Unbind { variable });
+        }
+        let at = value.end;
+        self.tasks.push(match value.parameter {
+            Some((index, Seen(seen))) => {
+                Task::Parameters { step: value.step, at, seen: Seen(seen | 1 << index) }
+            }
+            None => Task::Try { step: value.step + 1, at },
+        });
+    }
+
+    fn try_parameters(&mut self, step: usize, at: usize, seen: Seen) {
+        self.tasks.push(Task::Try { step: step + 1, at });
+        let Step::Parameters { operator, variables } = &self.program.steps[step] else { return };
+        let separator = if seen.0 == 0 { operator.first() } else { operator.separator() };
+        let Some(rest) = self.text[at..].strip_prefix(separator.as_bytes()) else { return };
+        let is_seen = |index: usize| seen.0 & 1 << index != 0;
+        for (index, variable) in variables.iter().enumerate() {
+            // Of several unseen parameters with one name, the first stands for all.
+            let is_same = |other: usize| !is_seen(other) && variables[other] == *variable;
+            let name = self.names[*variable].as_bytes();
+            if is_seen(index) || (0..index).any(is_same) || !rest.starts_with(name) {
+                continue;
+            }
+            let end = at + separator.len() + name.len();
+            let value = |start| Value { step, start, end: start, parameter: Some((index, seen)) };
+            if *operator == Operator::Matrix {
+                self.tasks.push(Task::Bind(value(end)));
+            }
+            if self.text.get(end) == Some(&b'=') {
+                self.tasks.push(Task::Extend(value(end + 1)));
+            }
+        }
+    }
+
+    /// The variable of a value, how it is written, and whether it is short for preference.
+    fn describe(&self, value: Value) -> (usize, Alphabet, bool) {
+        match (&self.program.steps[value.step], value.parameter) {
+            (Step::Value { variable, alphabet, extent }, _) => {
+                (*variable, *alphabet, extent.is_lazy)
+            }
+            (Step::Parameters { variables, .. }, Some((index, _))) => {
+                (variables[index], Alphabet::Unreserved, false)
+            }
+            _ => unreachable!("only these steps have values"),
+        }
+    }
+}
+
+/// Which states were tried at which places of the text.
+struct Tried {
+    bits: Vec<u64>,
+    places: usize,
+}
+
+impl Tried {
+    fn new(states: usize, places: usize) -> Self {
+        Self { bits: vec![0; (states * places).div_ceil(64)], places }
+    }
+
+    /// Notes a state and says whether it is new.
+    fn insert(&mut self, state: usize, place: usize) -> bool {
+        let index = state * self.places + place;
+        let (word, bit) = (&mut self.bits[index / 64], 1 << (index % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+}
