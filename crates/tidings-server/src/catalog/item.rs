@@ -1,0 +1,145 @@
+//! What can stand in the catalog: tools, prompts, resources and resource templates.
+
+use std::sync::Arc;
+
+use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
+use tidings_core::{Fingerprint, ListKind, ResourceUri, Template};
+
+use crate::catalog::EditError;
+
+/// The four kinds of item. Resources and templates are two lists with one notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Tool,
+    Prompt,
+    Resource,
+    Template,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template];
+
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The list whose notice tells of a change of this kind.
+    pub(crate) fn list(self) -> ListKind {
+        match self {
+            Self::Tool => ListKind::Tools,
+            Self::Prompt => ListKind::Prompts,
+            Self::Resource | Self::Template => ListKind::Resources,
+        }
+    }
+
+    /// The word a person uses for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+            Self::Template => "resource template",
+        }
+    }
+}
+
+/// An item as the catalog keeps it; cloning shares it.
+#[derive(Clone, Debug)]
+pub(crate) enum Stored {
+    Tool(Arc<Tool>),
+    Prompt(Arc<Prompt>),
+    Resource(Arc<Resource>),
+    Template(Arc<ResourceTemplate>, Arc<Template>),
+}
+
+impl Stored {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Tool(_) => Kind::Tool,
+            Self::Prompt(_) => Kind::Prompt,
+            Self::Resource(_) => Kind::Resource,
+            Self::Template(..) => Kind::Template,
+        }
+    }
+
+    /// Its name or URI: unique within its kind, and the order of every list.
+    pub(crate) fn key(&self) -> &str {
+        match self {
+            Self::Tool(tool) => &tool.name,
+            Self::Prompt(prompt) => &prompt.name,
+            Self::Resource(resource) => &resource.uri,
+            Self::Template(template, _) => &template.uri_template,
+        }
+    }
+
+    /// Names what a client would see of it.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let value = match self {
+            Self::Tool(tool) => serde_json::to_value(tool),
+            Self::Prompt(prompt) => serde_json::to_value(prompt),
+            Self::Resource(resource) => serde_json::to_value(resource),
+            Self::Template(template, _) => serde_json::to_value(template),
+        };
+        Fingerprint::of_json(&value.expect("an item is plain JSON"))
+    }
+}
+
+/// An item that a source can put on its shelf: a [`Tool`], a [`Prompt`], a [`Resource`] or a
+/// [`ResourceTemplate`].
+pub trait Item: sealed::Sealed {}
+
+impl<T: sealed::Sealed> Item for T {}
+
+pub(crate) mod sealed {
+    use super::{
+        Arc, EditError, Prompt, Resource, ResourceTemplate, ResourceUri, Stored, Template, Tool,
+    };
+
+    /// Checks an item and makes it ready to be kept.
+    pub trait Sealed {
+        #[doc(hidden)]
+        fn store(self) -> Result<StoredItem, EditError>;
+    }
+
+    /// Hides the catalog's own type behind the sealed trait.
+    #[derive(Debug)]
+    pub struct StoredItem(pub(crate) Stored);
+
+    fn named(kind: &'static str, name: &str) -> Result<(), EditError> {
+        if name.is_empty() || name.chars().any(char::is_control) {
+            return Err(EditError::Name { kind, name: name.to_owned() });
+        }
+        Ok(())
+    }
+
+    impl Sealed for Tool {
+        fn store(self) -> Result<StoredItem, EditError> {
+            named("tool", &self.name)?;
+            Ok(StoredItem(Stored::Tool(Arc::new(self))))
+        }
+    }
+
+    impl Sealed for Prompt {
+        fn store(self) -> Result<StoredItem, EditError> {
+            named("prompt", &self.name)?;
+            Ok(StoredItem(Stored::Prompt(Arc::new(self))))
+        }
+    }
+
+    impl Sealed for Resource {
+        fn store(self) -> Result<StoredItem, EditError> {
+            ResourceUri::parse(&self.uri)
+                .map_err(|error| EditError::Uri { uri: self.uri.clone(), error })?;
+            Ok(StoredItem(Stored::Resource(Arc::new(self))))
+        }
+    }
+
+    impl Sealed for ResourceTemplate {
+        fn store(self) -> Result<StoredItem, EditError> {
+            let template = Template::parse(&self.uri_template).map_err(|error| {
+                EditError::Template { template: self.uri_template.clone(), error }
+            })?;
+            Ok(StoredItem(Stored::Template(Arc::new(self), Arc::new(template))))
+        }
+    }
+}

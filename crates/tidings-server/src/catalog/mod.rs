@@ -1,0 +1,191 @@
+//! The catalog: what every source offers, merged into ordered lists; the single owner of what can
+//! be listed, read and called.
+
+mod edit;
+mod item;
+mod page;
+mod shelf;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use rmcp::model::Tool;
+use tidings_core::{Fingerprint, ListKind, ResourceUri};
+
+use crate::member::Member;
+use crate::source::ErasedSource;
+
+use state::{State, title_of};
+
+pub use edit::EditError;
+pub(crate) use edit::{Edit, Touched};
+pub use item::Item;
+pub(crate) use item::{Kind, Stored};
+pub(crate) use page::CursorError;
+pub use shelf::{Handle, Shelf, Transaction};
+
+/// Why something named by a client cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// It is not there.
+    Unknown,
+    /// It is there and switched off.
+    Disabled,
+}
+
+/// Who answers for a URI, and how the resource is called in the list.
+pub(crate) struct Route {
+    pub(crate) member: Arc<Member>,
+    pub(crate) title: Option<String>,
+}
+
+/// A list as a client sees it: enabled items in the order of their keys.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    pub(crate) items: Vec<Stored>,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+/// All items of all sources.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    state: RwLock<State>,
+}
+
+impl Catalog {
+    /// Takes a source in; `None` if one of that name is there.
+    pub(crate) fn join(
+        &self,
+        name: &str,
+        source: Arc<dyn ErasedSource>,
+    ) -> Option<(u64, Arc<Member>)> {
+        let mut state = self.write();
+        if state.members.values().any(|member| member.name == name) {
+            return None;
+        }
+        let id = state.next_serial();
+        let member = Arc::new(Member::new(name, source));
+        state.members.insert(id, member.clone());
+        Some((id, member))
+    }
+
+    /// Takes a source out, with all its items.
+    pub(crate) fn leave(&self, owner: u64) -> Touched {
+        let mut state = self.write();
+        state.members.remove(&owner);
+        let mut touched = Touched::default();
+        for kind in Kind::ALL {
+            let gone: Vec<String> = state.items[kind.index()]
+                .iter()
+                .filter(|(_, entry)| entry.owner == owner)
+                .map(|(key, _)| key.clone())
+                .collect();
+            for key in gone {
+                if let Some(entry) = state.items[kind.index()].remove(&key) {
+                    touched.note(&entry.item);
+                }
+            }
+        }
+        state.forget_listings(touched.lists);
+        touched
+    }
+
+    /// The member of that name.
+    pub(crate) fn member_id(&self, name: &str) -> Option<u64> {
+        self.read().members.iter().find(|(_, member)| member.name == name).map(|(id, _)| *id)
+    }
+
+    /// A number for an item that is about to be added.
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.write().next_serial()
+    }
+
+    /// Does all edits of one source, or none.
+    pub(crate) fn apply(&self, owner: u64, edits: Vec<Edit>) -> Result<Touched, EditError> {
+        let mut state = self.write();
+        let claimant = state.members.get(&owner).ok_or(EditError::Removed)?.name.clone();
+        let mut touched = Touched::default();
+        let mut undo = state::Undo::new();
+        let mut done = Ok(());
+        for edit in edits {
+            done = state.edit(owner, &claimant, edit, &mut touched, &mut undo);
+            if done.is_err() {
+                break;
+            }
+        }
+        if let Err(error) = done {
+            state.undo(undo);
+            return Err(error);
+        }
+        state.forget_listings(touched.lists);
+        Ok(touched)
+    }
+
+    /// A list as it is now.
+    pub(crate) fn listing(&self, kind: Kind) -> Arc<Listing> {
+        if let Some(listing) = &self.read().listings[kind.index()] {
+            return listing.clone();
+        }
+        let mut state = self.write();
+        let listing = Arc::new(state.list(kind));
+        state.listings[kind.index()] = Some(listing.clone());
+        listing
+    }
+
+    /// Names what a client would see if it listed everything this notice tells of.
+    pub(crate) fn list_fingerprint(&self, kind: ListKind) -> Fingerprint {
+        let of = |kind| self.listing(kind).fingerprint;
+        match kind {
+            ListKind::Tools => of(Kind::Tool),
+            ListKind::Prompts => of(Kind::Prompt),
+            ListKind::Resources => {
+                Fingerprint::of_sequence([of(Kind::Resource), of(Kind::Template)])
+            }
+        }
+    }
+
+    /// Who answers for a tool, a prompt or a template of that name.
+    pub(crate) fn find(&self, kind: Kind, key: &str) -> Result<(Arc<Member>, Stored), Missing> {
+        let state = self.read();
+        let entry = state.items[kind.index()].get(key).ok_or(Missing::Unknown)?;
+        if !entry.enabled {
+            return Err(Missing::Disabled);
+        }
+        let member = state.members.get(&entry.owner).ok_or(Missing::Unknown)?;
+        Ok((member.clone(), entry.item.clone()))
+    }
+
+    /// A tool that can be called now.
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Tool>> {
+        match self.find(Kind::Tool, name) {
+            Ok((_, Stored::Tool(tool))) => Some(tool),
+            _ => None,
+        }
+    }
+
+    /// Who answers for a URI: the resource of that URI, else the template that says most of it
+    /// literally.
+    pub(crate) fn route(&self, uri: &ResourceUri) -> Result<Route, Missing> {
+        let state = self.read();
+        let found = match state.items[Kind::Resource.index()].get(uri.as_ref()) {
+            Some(entry) => Some((entry, title_of(&entry.item))),
+            None => state.matching_template(uri),
+        };
+        let (entry, title) = found.ok_or(Missing::Unknown)?;
+        if !entry.enabled {
+            return Err(Missing::Disabled);
+        }
+        let member = state.members.get(&entry.owner).ok_or(Missing::Unknown)?;
+        Ok(Route { member: member.clone(), title })
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().expect("no code panics while it holds the catalog")
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().expect("no code panics while it holds the catalog")
+    }
+}

@@ -1,0 +1,217 @@
+//! The items themselves: edits that are done or undone, lists in order, and who answers for a URI.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rmcp::model::Resource;
+use tidings_core::{Fingerprint, ListKind, ListKinds, ResourceUri, Template};
+
+use crate::catalog::edit::{Edit, EditError, Touched};
+use crate::catalog::{Kind, Listing, Stored};
+use crate::member::Member;
+
+/// Everything the catalog holds.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) members: BTreeMap<u64, Arc<Member>>,
+    pub(super) items: [BTreeMap<String, Entry>; Kind::ALL.len()],
+    /// What lists were last made of; emptied by edits.
+    pub(super) listings: [Option<Arc<Listing>>; Kind::ALL.len()],
+    serial: u64,
+}
+
+#[derive(Clone)]
+pub(super) struct Entry {
+    pub(super) item: Stored,
+    fingerprint: Fingerprint,
+    pub(super) owner: u64,
+    serial: u64,
+    pub(super) enabled: bool,
+    /// What a template lists now.
+    expansions: Vec<(Arc<Resource>, Fingerprint)>,
+}
+
+/// What an item was before an edit, to undo it.
+pub(super) type Undo = Vec<(Kind, String, Option<Entry>)>;
+
+impl State {
+    pub(super) fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    pub(super) fn edit(
+        &mut self,
+        owner: u64,
+        claimant: &str,
+        edit: Edit,
+        touched: &mut Touched,
+        undo: &mut Undo,
+    ) -> Result<(), EditError> {
+        match edit {
+            Edit::Add { item, serial } => self.add(owner, claimant, item, serial, touched, undo),
+            Edit::Switch { kind, key, serial, on } => {
+                let entry = self.entry(kind, &key, serial)?;
+                if entry.enabled != on {
+                    undo.push((kind, key, Some(entry.clone())));
+                    entry.enabled = on;
+                    touched.note(&entry.item);
+                }
+                Ok(())
+            }
+            Edit::Update { kind, key, serial, item } => {
+                let entry = self.entry(kind, &key, serial)?;
+                if item.key() != key {
+                    return Err(EditError::Renamed { from: key, to: item.key().to_owned() });
+                }
+                let fingerprint = item.fingerprint();
+                if entry.fingerprint != fingerprint {
+                    undo.push((kind, key, Some(entry.clone())));
+                    entry.item = item;
+                    entry.fingerprint = fingerprint;
+                    // What a read returns did not move with the description of the resource.
+                    touched.lists.insert(kind.list());
+                }
+                Ok(())
+            }
+            Edit::Remove { kind, key, serial } => {
+                let entry = self.entry(kind, &key, serial)?;
+                touched.note(&entry.item);
+                let before = self.items[kind.index()].remove(&key);
+                undo.push((kind, key, before));
+                Ok(())
+            }
+            Edit::Expand { key, serial, expansions } => {
+                self.expand(key, serial, expansions, touched, undo)
+            }
+        }
+    }
+
+    /// Takes edits back, the last first.
+    pub(super) fn undo(&mut self, undo: Undo) {
+        for (kind, key, before) in undo.into_iter().rev() {
+            let items = &mut self.items[kind.index()];
+            match before {
+                Some(entry) => drop(items.insert(key, entry)),
+                None => drop(items.remove(&key)),
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        owner: u64,
+        claimant: &str,
+        item: Stored,
+        serial: u64,
+        touched: &mut Touched,
+        undo: &mut Undo,
+    ) -> Result<(), EditError> {
+        let (kind, key) = (item.kind(), item.key().to_owned());
+        if let Some(there) = self.items[kind.index()].get(&key) {
+            let holder = self.members.get(&there.owner);
+            return Err(EditError::Claimed {
+                kind: kind.word(),
+                key,
+                holder: holder.map_or_else(String::new, |member| member.name.clone()),
+                claimant: claimant.to_owned(),
+            });
+        }
+        touched.note(&item);
+        let fingerprint = item.fingerprint();
+        let entry =
+            Entry { item, fingerprint, owner, serial, enabled: true, expansions: Vec::new() };
+        self.items[kind.index()].insert(key.clone(), entry);
+        undo.push((kind, key, None));
+        Ok(())
+    }
+
+    fn expand(
+        &mut self,
+        key: String,
+        serial: u64,
+        expansions: Vec<Resource>,
+        touched: &mut Touched,
+        undo: &mut Undo,
+    ) -> Result<(), EditError> {
+        let entry = self.entry(Kind::Template, &key, serial)?;
+        let Stored::Template(_, template) = &entry.item else {
+            return Err(EditError::Gone { kind: Kind::Template.word(), key });
+        };
+        if let Some(odd) = expansions.iter().find(|it| template.matches(&it.uri).is_none()) {
+            return Err(EditError::Expansion { uri: odd.uri.clone(), template: key });
+        }
+        let listed: Vec<_> = expansions
+            .into_iter()
+            .map(|resource| {
+                let resource = Arc::new(resource);
+                let fingerprint = Stored::Resource(resource.clone()).fingerprint();
+                (resource, fingerprint)
+            })
+            .collect();
+        undo.push((Kind::Template, key, Some(entry.clone())));
+        entry.expansions = listed;
+        touched.lists.insert(ListKind::Resources);
+        Ok(())
+    }
+
+    fn entry(&mut self, kind: Kind, key: &str, serial: u64) -> Result<&mut Entry, EditError> {
+        match self.items[kind.index()].get_mut(key) {
+            Some(entry) if entry.serial == serial => Ok(entry),
+            _ => Err(EditError::Gone { kind: kind.word(), key: key.to_owned() }),
+        }
+    }
+
+    pub(super) fn forget_listings(&mut self, lists: ListKinds) {
+        for kind in Kind::ALL {
+            if lists.contains(kind.list()) {
+                self.listings[kind.index()] = None;
+            }
+        }
+    }
+
+    pub(super) fn list(&self, kind: Kind) -> Listing {
+        let enabled = self.items[kind.index()].iter().filter(|(_, entry)| entry.enabled);
+        let listed =
+            enabled.map(|(key, entry)| (key.as_str(), entry.item.clone(), entry.fingerprint));
+        let mut all: BTreeMap<&str, (Stored, Fingerprint)> =
+            listed.map(|(key, item, fingerprint)| (key, (item, fingerprint))).collect();
+        if kind == Kind::Resource {
+            let templates =
+                self.items[Kind::Template.index()].values().filter(|entry| entry.enabled);
+            for (resource, fingerprint) in templates.flat_map(|entry| &entry.expansions) {
+                // A URI whose own resource is switched off is not listed by a template either.
+                if !self.items[kind.index()].contains_key(&resource.uri) {
+                    all.entry(&resource.uri)
+                        .or_insert_with(|| (Stored::Resource(resource.clone()), *fingerprint));
+                }
+            }
+        }
+        let fingerprint = Fingerprint::of_sequence(all.values().map(|(_, it)| *it));
+        Listing { items: all.into_values().map(|(item, _)| item).collect(), fingerprint }
+    }
+
+    pub(super) fn matching_template(&self, uri: &ResourceUri) -> Option<(&Entry, Option<String>)> {
+        let (entry, _) = self.items[Kind::Template.index()]
+            .values()
+            .filter_map(|entry| match &entry.item {
+                Stored::Template(_, template) => Some((entry, template)),
+                _ => None,
+            })
+            .filter(|(_, template)| answers(template, uri))
+            .max_by_key(|(entry, template)| (entry.enabled, template.literal_prefix().len()))?;
+        let listed = entry.expansions.iter().find(|(resource, _)| resource.uri == uri.as_ref());
+        Some((entry, listed.and_then(|(resource, _)| resource.title.clone())))
+    }
+}
+
+fn answers(template: &Template, uri: &ResourceUri) -> bool {
+    uri.as_ref().starts_with(template.literal_prefix()) && template.matches(uri.as_ref()).is_some()
+}
+
+pub(super) fn title_of(item: &Stored) -> Option<String> {
+    match item {
+        Stored::Resource(resource) => resource.title.clone(),
+        _ => None,
+    }
+}

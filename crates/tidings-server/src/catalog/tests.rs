@@ -1,0 +1,214 @@
+//! What the catalog promises its sources and clients.
+
+use std::sync::Arc;
+
+use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
+use tidings_core::{ListKind, ResourceUri};
+
+use super::{CursorError, EditError, Kind, Missing, Shelf};
+use crate::config::Config;
+use crate::hub::{AddError, Hub};
+use crate::path::Core;
+use crate::source::Source;
+
+/// Offers nothing by itself; the tests put things on its shelf.
+struct Empty;
+
+impl Source for Empty {
+    async fn start(&self, _shelf: &Shelf) -> Result<(), EditError> {
+        Ok(())
+    }
+}
+
+/// Claims one tool when it starts.
+struct Claims(&'static str);
+
+impl Source for Claims {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        shelf.add(Prompt::new(format!("prompt of {}", self.0), None::<String>, None))?;
+        shelf.add(tool(self.0))?;
+        Ok(())
+    }
+}
+
+fn tool(name: &str) -> Tool {
+    Tool::new(name.to_owned(), "a tool", serde_json::Map::new())
+}
+
+fn uri(text: &str) -> ResourceUri {
+    ResourceUri::parse(text).unwrap()
+}
+
+fn keys(core: &Core, kind: Kind) -> Vec<String> {
+    core.catalog.listing(kind).items.iter().map(|item| item.key().to_owned()).collect()
+}
+
+async fn world() -> (Hub, Arc<Core>, Shelf) {
+    let hub = Hub::new(Config::new("catalog", "1"));
+    let core = hub.core().clone();
+    let shelf = hub.add("empty", Empty).await.unwrap();
+    (hub, core, shelf)
+}
+
+#[tokio::test]
+async fn lists_are_in_the_order_of_their_names_whatever_the_order_they_came_in() {
+    let (_hub, core, shelf) = world().await;
+    for name in ["b", "a", "c"] {
+        shelf.add(tool(name)).unwrap();
+        shelf.add(Resource::new(format!("x://{name}"), name)).unwrap();
+    }
+    assert_eq!(keys(&core, Kind::Tool), ["a", "b", "c"]);
+    assert_eq!(keys(&core, Kind::Resource), ["x://a", "x://b", "x://c"]);
+}
+
+#[tokio::test]
+async fn the_second_to_claim_a_name_is_refused_whole_and_the_first_keeps_serving() {
+    let (hub, core, _) = world().await;
+    hub.add("first", Claims("same")).await.unwrap();
+    let refused = hub.add("second", Claims("same")).await.unwrap_err();
+    let AddError::Start { error, .. } = &refused else { panic!("{refused}") };
+    assert_eq!(
+        error.to_string(),
+        "the prompt `prompt of same` of source `second` is offered by source `first` already, \
+         which keeps serving it"
+    );
+    assert_eq!(core.catalog.find(Kind::Tool, "same").unwrap().0.name, "first");
+    hub.add("second", Claims("other")).await.unwrap();
+    assert!(hub.remove("first"));
+    assert_eq!(keys(&core, Kind::Tool), ["other"]);
+    hub.add("first", Claims("same")).await.unwrap();
+    let twice = hub.add("first", Claims("third")).await.unwrap_err();
+    assert_eq!(twice.to_string(), "a source named `first` is part of this hub already");
+}
+
+#[tokio::test]
+async fn a_transaction_is_done_at_once_or_not_at_all() {
+    let (_hub, core, shelf) = world().await;
+    let kept = shelf.add(tool("kept")).unwrap();
+    shelf.add(tool("taken")).unwrap();
+    let before = core.catalog.list_fingerprint(ListKind::Tools);
+    let mut transaction = shelf.transaction();
+    transaction.disable(&kept);
+    transaction.add(tool("new")).unwrap();
+    assert_eq!(keys(&core, Kind::Tool), ["kept", "taken"], "nothing is done before the end");
+    transaction.add(tool("taken")).unwrap();
+    assert!(matches!(transaction.commit(), Err(EditError::Claimed { .. })));
+    assert_eq!(keys(&core, Kind::Tool), ["kept", "taken"]);
+    assert_eq!(core.catalog.list_fingerprint(ListKind::Tools), before);
+
+    let mut transaction = shelf.transaction();
+    transaction.disable(&kept);
+    let new = transaction.add(tool("new")).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(keys(&core, Kind::Tool), ["new", "taken"]);
+    new.remove().unwrap();
+    assert_eq!(keys(&core, Kind::Tool), ["taken"]);
+}
+
+#[tokio::test]
+async fn a_disabled_item_is_absent_and_refused_and_comes_back() {
+    let (_hub, core, shelf) = world().await;
+    let handle = shelf.add(tool("t")).unwrap();
+    let page = shelf.add(Resource::new("x://a", "a")).unwrap();
+    let on = core.catalog.list_fingerprint(ListKind::Tools);
+    handle.disable().unwrap();
+    page.disable().unwrap();
+    assert!(keys(&core, Kind::Tool).is_empty());
+    assert_eq!(core.catalog.find(Kind::Tool, "t").err(), Some(Missing::Disabled));
+    assert_eq!(core.catalog.route(&uri("x://a")).err(), Some(Missing::Disabled));
+    handle.enable().unwrap();
+    handle.enable().unwrap();
+    assert_eq!(core.catalog.list_fingerprint(ListKind::Tools), on);
+}
+
+#[tokio::test]
+async fn a_handle_of_a_removed_item_edits_nothing() {
+    let (hub, core, shelf) = world().await;
+    let old = shelf.add(tool("t")).unwrap();
+    old.remove().unwrap();
+    let new = shelf.add(tool("t")).unwrap();
+    let gone = old.disable().unwrap_err();
+    assert_eq!(gone.to_string(), "the tool `t` is not in the catalog any more");
+    assert_eq!(keys(&core, Kind::Tool), ["t"]);
+    assert!(matches!(new.update(tool("u")), Err(EditError::Renamed { .. })));
+    hub.remove("empty");
+    assert_eq!(new.disable().unwrap_err(), EditError::Removed);
+    assert!(matches!(shelf.add(tool("late")), Err(EditError::Removed)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_offered_is_refused_in_words() {
+    let (_hub, _core, shelf) = world().await;
+    let refused = |error: EditError| error.to_string();
+    assert!(refused(shelf.add(tool("")).unwrap_err()).contains("cannot name a tool"));
+    let no_uri = shelf.add(Resource::new("no uri", "x")).unwrap_err();
+    assert_eq!(refused(no_uri), "`no uri` cannot be a resource's URI");
+    let no_template = shelf.add(ResourceTemplate::new("x://{a", "x")).unwrap_err();
+    assert_eq!(refused(no_template), "`x://{a` cannot be a URI template");
+}
+
+#[tokio::test]
+async fn expansions_are_listed_among_the_resources_and_stay_while_nothing_moves() {
+    let (_hub, core, shelf) = world().await;
+    let template = shelf.add(ResourceTemplate::new("x://{name}", "x")).unwrap();
+    shelf.add(Resource::new("x://b", "fixed")).unwrap();
+    let listed = |names: &[&str]| {
+        names.iter().map(|name| Resource::new(format!("x://{name}"), *name)).collect()
+    };
+    template.expand(listed(&["c", "a", "b"])).unwrap();
+    assert_eq!(keys(&core, Kind::Resource), ["x://a", "x://b", "x://c"]);
+    let before = core.catalog.list_fingerprint(ListKind::Resources);
+    template.expand(listed(&["a", "c"])).unwrap();
+    assert_eq!(core.catalog.list_fingerprint(ListKind::Resources), before, "b is fixed");
+    template.expand(listed(&["a"])).unwrap();
+    assert_ne!(core.catalog.list_fingerprint(ListKind::Resources), before);
+    let odd = template.expand(vec![Resource::new("y://a", "odd")]).unwrap_err();
+    assert_eq!(odd.to_string(), "`y://a` is not an expansion of `x://{name}`");
+    template.disable().unwrap();
+    assert_eq!(keys(&core, Kind::Resource), ["x://b"]);
+    assert_eq!(core.catalog.route(&uri("x://a")).err(), Some(Missing::Disabled));
+}
+
+#[tokio::test]
+async fn the_template_that_says_most_literally_answers() {
+    let (hub, core, shelf) = world().await;
+    let near = hub.add("near", Empty).await.unwrap();
+    shelf.add(ResourceTemplate::new("x://{+rest}", "all")).unwrap();
+    near.add(ResourceTemplate::new("x://near/{name}", "near")).unwrap();
+    assert_eq!(core.catalog.route(&uri("x://near/a")).unwrap().member.name, "near");
+    assert_eq!(core.catalog.route(&uri("x://far/a")).unwrap().member.name, "empty");
+    assert_eq!(core.catalog.route(&uri("y://a")).err(), Some(Missing::Unknown));
+}
+
+#[tokio::test]
+async fn pages_join_to_the_list_and_a_changed_list_refuses_its_cursors() {
+    let (_hub, core, shelf) = world().await;
+    let handles: Vec<_> =
+        (0..25).map(|index| shelf.add(tool(&format!("t{index:02}"))).unwrap()).collect();
+    let listing = core.catalog.listing(Kind::Tool);
+    let (mut all, mut cursor, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let page = listing.page(cursor.as_deref(), 10).unwrap();
+        all.extend(page.items.iter().map(|item| item.key().to_owned()));
+        pages += 1;
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!((pages, all), (3, keys(&core, Kind::Tool)));
+    let cursor = listing.page(None, 10).unwrap().next.unwrap();
+    handles[0].remove().unwrap();
+    let changed = core.catalog.listing(Kind::Tool);
+    assert_eq!(changed.page(Some(&cursor), 10).unwrap_err(), CursorError::Changed);
+    let zero = format!("{}-0", changed.fingerprint);
+    let far = format!("{}-99", changed.fingerprint);
+    let signed = format!("{}-+5", changed.fingerprint);
+    for invented in ["", "10", "-", "zz-1", "é-1", &zero, &far, &signed] {
+        assert_eq!(
+            changed.page(Some(invented), 10).unwrap_err(),
+            CursorError::Invented,
+            "{invented}"
+        );
+    }
+}

@@ -1,0 +1,333 @@
+//! Protocol requests to hub calls, and back; no decisions.
+
+#![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
+
+mod connection;
+mod exchange;
+mod refusal;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
+    CompletionInfo, CustomRequest, CustomResult, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Reference, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{RoleServer, ServerHandler};
+use tidings_core::ResourceUri;
+
+use crate::catalog::{Kind, Listing, Stored};
+use crate::era;
+use crate::path::Core;
+use crate::source::{Completion, CompletionOf};
+
+pub(crate) use connection::{Connection, FrameWriter, accept_filter};
+pub use exchange::{AskError, Exchange};
+
+/// Answers the requests of one client: of a whole connection over stdio, of one legacy session, or
+/// of a single modern request over HTTP.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    core: Arc<Core>,
+    /// What the client holds between requests; nothing for a modern request over HTTP.
+    connection: Option<Arc<Connection>>,
+}
+
+impl Handler {
+    /// For a client that holds nothing between requests.
+    pub(crate) fn stateless(core: Arc<Core>) -> Self {
+        Self { core, connection: None }
+    }
+
+    /// For a client whose subscriptions live on a connection.
+    pub(crate) fn of(core: Arc<Core>, connection: Arc<Connection>) -> Self {
+        Self { core, connection: Some(connection) }
+    }
+
+    fn listing(&self, kind: Kind) -> Arc<Listing> {
+        self.core.catalog.listing(kind)
+    }
+
+    fn parse_uri(uri: &str) -> Result<ResourceUri, ErrorData> {
+        ResourceUri::parse(uri).map_err(|error| refusal::malformed_uri(uri, &error))
+    }
+
+    fn connection(&self) -> Result<&Arc<Connection>, ErrorData> {
+        self.connection
+            .as_ref()
+            .ok_or_else(|| ErrorData::invalid_request("subscribing needs a session", None))
+    }
+
+    fn exchange(&self, request: RequestContext<RoleServer>) -> Exchange {
+        let level = self.connection.as_ref().and_then(|connection| connection.level());
+        Exchange::new(self.core.clone(), request, level)
+    }
+}
+
+/// Lists are the same for every client of this hub, and a client that wants to know how long they
+/// stay so listens: they are fresh for no time, and public.
+macro_rules! list {
+    ($self:ident, $request:ident, $context:ident, $kind:ident, $result:ident, $field:ident, $stored:pat => $item:expr) => {{
+        let listing = $self.listing(Kind::$kind);
+        let cursor = $request.and_then(|request| request.cursor);
+        let page = listing
+            .page(cursor.as_deref(), $self.core.config.page_size)
+            .map_err(|error| refusal::cursor(cursor.as_deref(), error))?;
+        let items = page.items.iter().filter_map(|item| match item {
+            $stored => Some($item),
+            _ => None,
+        });
+        let mut result = $result::with_all_items(items.collect());
+        result.next_cursor = page.next;
+        if is_modern(&$context) {
+            result = result.with_ttl_ms(0).with_cache_scope(CacheScope::Public);
+        }
+        Ok(result)
+    }};
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let config = &self.core.config;
+        let lists = config.versions.lists_for(ProtocolVersion::LATEST.as_str());
+        let mut info = InitializeResult::new(era::capabilities(lists));
+        info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        info.server_info = Implementation::new(config.name.clone(), config.version.clone());
+        info.server_info.title.clone_from(&config.title);
+        info.instructions.clone_from(&config.instructions);
+        info
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let mut answer = self.negotiate_initialize(&request)?;
+        let lists = self.core.config.versions.lists_for(answer.protocol_version.as_str());
+        answer.capabilities = era::capabilities(lists);
+        let mut peer = request;
+        peer.protocol_version = answer.protocol_version.clone();
+        if let Some(connection) = &self.connection {
+            connection.open(&peer);
+        }
+        context.peer.set_peer_info(peer);
+        Ok(answer)
+    }
+
+    async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
+        if let Some(connection) = &self.connection {
+            connection.greet();
+        }
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        list!(self, request, context, Tool, ListToolsResult, tools,
+            Stored::Tool(tool) => Tool::clone(tool))
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        list!(self, request, context, Prompt, ListPromptsResult, prompts,
+            Stored::Prompt(prompt) => prompt.as_ref().clone())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        list!(self, request, context, Resource, ListResourcesResult, resources,
+            Stored::Resource(resource) => resource.as_ref().clone())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        list!(self, request, context, Template, ListResourceTemplatesResult, resource_templates,
+            Stored::Template(template, _) => template.as_ref().clone())
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.core.catalog.tool(name).map(|tool| Tool::clone(&tool))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let name = request.name.clone();
+        let (member, _) = self
+            .core
+            .catalog
+            .find(Kind::Tool, &name)
+            .map_err(|missing| refusal::missing_name("tool", &name, missing))?;
+        let exchange = self.exchange(context);
+        let answer = member.call(request, &exchange).await;
+        answer.map_err(|error| refusal::answer("name", &name, error))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let name = request.name.clone();
+        let (member, _) = self
+            .core
+            .catalog
+            .find(Kind::Prompt, &name)
+            .map_err(|missing| refusal::missing_name("prompt", &name, missing))?;
+        let exchange = self.exchange(context);
+        let answer = member.prompt(request, &exchange).await;
+        answer.map_err(|error| refusal::answer("name", &name, error))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = Self::parse_uri(&request.uri)?;
+        let route =
+            self.core.catalog.route(&uri).map_err(|missing| refusal::missing_uri(&uri, missing))?;
+        let contents = route
+            .member
+            .read(&uri)
+            .await
+            .map_err(|error| refusal::answer("uri", uri.as_ref(), error))?;
+        let mut result = ReadResourceResult::new(contents.parts);
+        if is_modern(&context) {
+            let fresh_for = u64::try_from(contents.fresh_for.as_millis()).unwrap_or(u64::MAX);
+            result = result.with_ttl_ms(fresh_for).with_cache_scope(contents.scope);
+        }
+        Ok(result.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let (kind, key, of) = match request.r#ref {
+            Reference::Prompt(prompt) => {
+                (Kind::Prompt, prompt.name.clone(), CompletionOf::Prompt(prompt.name))
+            }
+            Reference::Resource(template) => {
+                (Kind::Template, template.uri.clone(), CompletionOf::Template(template.uri))
+            }
+            _ => return Err(refusal::method("completion/complete")),
+        };
+        let (member, _) = self
+            .core
+            .catalog
+            .find(kind, &key)
+            .map_err(|missing| refusal::missing_name(kind.word(), &key, missing))?;
+        let mut completion = Completion::new(of, request.argument.name, request.argument.value);
+        let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
+        completion.known.extend(known);
+        let mut values = member
+            .complete(completion)
+            .await
+            .map_err(|error| refusal::answer("ref", &key, error))?;
+        let total = u32::try_from(values.len()).ok();
+        let more = values.len() > CompletionInfo::MAX_VALUES;
+        values.truncate(CompletionInfo::MAX_VALUES);
+        let mut info = CompletionInfo::new(values)
+            .map_err(|details| ErrorData::internal_error(details, None))?;
+        info.total = total;
+        info.has_more = Some(more);
+        Ok(CompleteResult::new(info))
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if is_modern(&context) {
+            return Err(refusal::modern_method("logging/setLevel"));
+        }
+        if let Some(connection) = &self.connection {
+            connection.set_level(request.level);
+        }
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let uri = Self::parse_uri(&request.uri)?;
+        let connection = self.connection()?;
+        connection.subscribe(&uri).await.map_err(|error| refusal::subscribe(&uri, &error))
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if let Ok(uri) = ResourceUri::parse(&request.uri) {
+            self.connection()?.unsubscribe(&uri);
+        }
+        Ok(())
+    }
+
+    /// The transports rewrite the filter of a listen request to what is honoured before it comes
+    /// here, so that its listener exists before the client can know.
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        // Over HTTP the transport takes the acknowledgement and goes on with a stream of its own, so
+        // that an idle listener holds no service.
+        if let Some(connection) = &self.connection {
+            let id = context.sink().id().clone();
+            tokio::select! {
+                () = context.cancelled() => connection.end_listen(&id),
+                () = connection.deliver(&id) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A method nobody knows, or one whose parameters do not have its shape.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let name = &request.method;
+        Err(if is_modern(&context) { refusal::modern_method(name) } else { refusal::method(name) })
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::KNOWN_VERSIONS)
+    }
+}
+
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| era::is_modern(version.as_str()))
+}

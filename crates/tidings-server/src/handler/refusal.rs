@@ -1,0 +1,140 @@
+//! Errors as a client gets them: a code, a stable message, and data a person can act on.
+
+use rmcp::model::{ErrorCode, ErrorData};
+use serde_json::json;
+use tidings_core::{ResourceUri, UriError};
+
+use crate::catalog::{CursorError, Missing};
+use crate::path::SubscribeError;
+use crate::source::AnswerError;
+
+/// The methods whose requests have parameters of their own.
+const KNOWN_METHODS: [&str; 13] = [
+    "initialize",
+    "completion/complete",
+    "logging/setLevel",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
+/// Those of them that modern revisions do not have.
+const REMOVED_METHODS: [&str; 4] =
+    ["initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
+/// A modern request that fits no method: as [`method`], where fewer methods are known.
+pub(crate) fn modern_method(name: &str) -> ErrorData {
+    if REMOVED_METHODS.contains(&name) { unknown_method(name) } else { method(name) }
+}
+
+/// A request that fits no method: the method is unknown, or its parameters are wrong.
+pub(crate) fn method(name: &str) -> ErrorData {
+    if KNOWN_METHODS.contains(&name) {
+        return ErrorData::invalid_params(
+            "Invalid params",
+            Some(json!({ "details": format!("the parameters do not have the shape of `{name}`") })),
+        );
+    }
+    unknown_method(name)
+}
+
+fn unknown_method(name: &str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("Method not found: {name}"), None)
+}
+
+pub(crate) fn malformed_uri(uri: &str, error: &UriError) -> ErrorData {
+    ErrorData::invalid_params(
+        "Malformed resource URI",
+        Some(json!({ "uri": uri, "details": error.to_string() })),
+    )
+}
+
+pub(crate) fn missing_uri(uri: &ResourceUri, missing: Missing) -> ErrorData {
+    match missing {
+        Missing::Unknown => ErrorData::resource_not_found(
+            "Resource not found",
+            Some(json!({
+                "uri": uri.as_ref(),
+                "details": "no resource or resource template of this server has this URI",
+            })),
+        ),
+        Missing::Disabled => ErrorData::invalid_params(
+            "The resource is disabled",
+            Some(json!({ "uri": uri.as_ref(), "details": "it is not offered at the moment" })),
+        ),
+    }
+}
+
+pub(crate) fn missing_name(kind: &str, name: &str, missing: Missing) -> ErrorData {
+    let (message, details) = match missing {
+        Missing::Unknown => {
+            (format!("Unknown {kind}: {name}"), "this server offers none of that name")
+        }
+        Missing::Disabled => {
+            (format!("The {kind} {name} is disabled"), "it is not offered at the moment")
+        }
+    };
+    ErrorData::invalid_params(
+        message,
+        Some(json!({ "parameter": "name", "value": name, "details": details })),
+    )
+}
+
+pub(crate) fn cursor(cursor: Option<&str>, error: CursorError) -> ErrorData {
+    ErrorData::invalid_params(
+        "Invalid cursor",
+        Some(json!({ "parameter": "cursor", "value": cursor, "details": error.to_string() })),
+    )
+}
+
+pub(crate) fn subscribe(uri: &ResourceUri, error: &SubscribeError) -> ErrorData {
+    let details = error.to_string();
+    match error {
+        SubscribeError::Unknown => missing_uri(uri, Missing::Unknown),
+        SubscribeError::Disabled => missing_uri(uri, Missing::Disabled),
+        SubscribeError::TooMany(_) | SubscribeError::Full(_) => ErrorData::invalid_params(
+            "Too many subscriptions",
+            Some(json!({ "uri": uri.as_ref(), "details": details })),
+        ),
+    }
+}
+
+/// An answer a source could not give to a request whose `parameter` had this `value`.
+pub(crate) fn answer(parameter: &str, value: &str, error: AnswerError) -> ErrorData {
+    let details = error.to_string();
+    match error {
+        AnswerError::NotFound(_) if parameter == "uri" => ErrorData::resource_not_found(
+            "Resource not found",
+            Some(json!({ "uri": value, "details": details })),
+        ),
+        AnswerError::NotFound(_) => ErrorData::invalid_params(
+            "Not found",
+            Some(json!({ "parameter": parameter, "value": value, "details": details })),
+        ),
+        AnswerError::Invalid { parameter: wrong, value: given, details } => {
+            let mut data = json!({ "parameter": wrong, "value": given, "details": details });
+            if parameter == "uri" {
+                data["uri"] = value.into();
+            }
+            ErrorData::invalid_params(format!("Invalid {wrong}"), Some(data))
+        }
+        AnswerError::Unavailable(_) => ErrorData::internal_error(
+            "Resource temporarily unavailable",
+            Some(json!({ (parameter): value, "details": details })),
+        ),
+        AnswerError::Capability(required) => {
+            ErrorData::missing_required_client_capability(*required)
+        }
+        AnswerError::Failed(_) => ErrorData::internal_error(
+            "Internal error",
+            Some(json!({ (parameter): value, "details": details })),
+        ),
+    }
+}

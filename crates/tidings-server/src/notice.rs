@@ -1,0 +1,205 @@
+//! The bytes of one notice, serialised once and shared by every listener that gets it.
+//!
+//! The text comes from the protocol library's own types, so the wire format stays theirs. A frame
+//! is a whole server-sent event, `data: {…}\n\n`; the same bytes without the first six and the last
+//! are a line for stdio, so one preparation serves both transports.
+
+use bytes::{Bytes, BytesMut};
+use rmcp::model::{
+    GetMeta, PromptListChangedNotification, RequestId, ResourceListChangedNotification,
+    ResourceUpdatedNotification, ResourceUpdatedNotificationParam, ServerJsonRpcMessage,
+    ServerNotification, ToolListChangedNotification,
+};
+use tidings_core::{ListKind, ResourceUri};
+
+/// What stands before the message in a server-sent event.
+const EVENT_HEAD: &str = "data: ";
+/// What stands after it.
+const EVENT_TAIL: &str = "\n\n";
+/// Stands for a listener's tag until it is spliced in. No URI can hold a control character, so the
+/// first place where this is found is the tag's.
+const TAG_MARK: &str = "\u{1}";
+
+/// How one listener's notices look on the wire.
+#[derive(Clone, Debug)]
+pub(crate) enum Wire {
+    /// A legacy session; `titled` where its revision shows a resource's title in an update.
+    Legacy {
+        /// Whether updates carry the title.
+        titled: bool,
+    },
+    /// A modern listen request: its id as JSON, verbatim.
+    Modern {
+        /// The id as it stands in `_meta`.
+        tag: Bytes,
+    },
+}
+
+impl Wire {
+    /// The wire of a modern listener whose request had this id.
+    pub(crate) fn modern(id: &RequestId) -> Self {
+        let tag = serde_json::to_vec(id).expect("a request id is a number or a string");
+        Self::Modern { tag: tag.into() }
+    }
+}
+
+/// One notice, ready for every kind of listener.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    legacy: Bytes,
+    titled: Option<Bytes>,
+    before_tag: Bytes,
+    after_tag: Bytes,
+}
+
+impl Notice {
+    /// A list of this kind moved.
+    pub(crate) fn list_changed(kind: ListKind) -> Self {
+        Self::prepare(
+            || match kind {
+                ListKind::Tools => ServerNotification::ToolListChangedNotification(
+                    ToolListChangedNotification::default(),
+                ),
+                ListKind::Prompts => ServerNotification::PromptListChangedNotification(
+                    PromptListChangedNotification::default(),
+                ),
+                ListKind::Resources => ServerNotification::ResourceListChangedNotification(
+                    ResourceListChangedNotification::default(),
+                ),
+            },
+            None,
+        )
+    }
+
+    /// What a read of this URI returns moved; `title` is the resource's, if it is listed with one.
+    pub(crate) fn updated(uri: &ResourceUri, title: Option<&str>) -> Self {
+        Self::prepare(
+            || {
+                ServerNotification::ResourceUpdatedNotification(ResourceUpdatedNotification::new(
+                    ResourceUpdatedNotificationParam::new(uri.as_ref()),
+                ))
+            },
+            title,
+        )
+    }
+
+    fn prepare(notification: impl Fn() -> ServerNotification, title: Option<&str>) -> Self {
+        let plain = to_value(notification());
+        let titled = title.map(|title| {
+            let mut value = plain.clone();
+            value["params"]["title"] = title.into();
+            event(&value.to_string())
+        });
+        let mut tagged = notification();
+        tagged.get_meta_mut().set_subscription_id(RequestId::String(TAG_MARK.into()));
+        let tagged = format!("{EVENT_HEAD}{}{EVENT_TAIL}", to_value(tagged));
+        let mark = serde_json::Value::from(TAG_MARK).to_string();
+        let at = tagged.find(&mark).expect("the tag was just set");
+        Self {
+            legacy: event(&plain.to_string()),
+            titled,
+            before_tag: Bytes::copy_from_slice(&tagged.as_bytes()[..at]),
+            after_tag: Bytes::copy_from_slice(&tagged.as_bytes()[at + mark.len()..]),
+        }
+    }
+
+    /// The whole event for one listener. A legacy listener shares the bytes with all others; a
+    /// modern one gets a copy with its own tag.
+    pub(crate) fn frame(&self, wire: &Wire) -> Bytes {
+        match wire {
+            Wire::Legacy { titled: true } => self.titled.as_ref().unwrap_or(&self.legacy).clone(),
+            Wire::Legacy { titled: false } => self.legacy.clone(),
+            Wire::Modern { tag } => {
+                let length = self.before_tag.len() + tag.len() + self.after_tag.len();
+                let mut frame = BytesMut::with_capacity(length);
+                frame.extend_from_slice(&self.before_tag);
+                frame.extend_from_slice(tag);
+                frame.extend_from_slice(&self.after_tag);
+                frame.freeze()
+            }
+        }
+    }
+}
+
+/// A message as a server-sent event.
+pub(crate) fn event(json: &str) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(EVENT_HEAD.len() + json.len() + EVENT_TAIL.len());
+    bytes.extend_from_slice(EVENT_HEAD.as_bytes());
+    bytes.extend_from_slice(json.as_bytes());
+    bytes.extend_from_slice(EVENT_TAIL.as_bytes());
+    bytes.freeze()
+}
+
+/// The events that stand one after the other in some bytes, without copying them.
+pub(crate) fn events(frames: &Bytes) -> impl Iterator<Item = Bytes> {
+    // A message is one line, so an empty line is always the end of an event.
+    let mut rest = frames.clone();
+    std::iter::from_fn(move || {
+        let tail = EVENT_TAIL.as_bytes();
+        let end = rest.windows(tail.len()).position(|bytes| bytes == tail)? + tail.len();
+        Some(rest.split_to(end))
+    })
+}
+
+/// The message of an event as a line, without copying it.
+pub(crate) fn line(event: &Bytes) -> Bytes {
+    event.slice(EVENT_HEAD.len()..event.len() - 1)
+}
+
+fn to_value(notification: ServerNotification) -> serde_json::Value {
+    serde_json::to_value(ServerJsonRpcMessage::notification(notification))
+        .expect("a notification is plain JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(bytes: &Bytes) -> &str {
+        std::str::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_legacy_list_notice_is_one_event() {
+        let notice = Notice::list_changed(ListKind::Tools);
+        assert_eq!(
+            text(&notice.frame(&Wire::Legacy { titled: false })),
+            "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"
+        );
+    }
+
+    #[test]
+    fn the_tag_is_the_request_id_verbatim() {
+        let uri = ResourceUri::parse("test://x").unwrap();
+        let notice = Notice::updated(&uri, Some("X"));
+        for (id, shown) in
+            [(RequestId::Number(7), "7"), (RequestId::String("a\"b".into()), "\"a\\\"b\"")]
+        {
+            let frame = notice.frame(&Wire::modern(&id));
+            let message: serde_json::Value =
+                serde_json::from_slice(&line(&frame)).expect("a line is JSON");
+            assert_eq!(message["params"]["uri"], "test://x");
+            assert_eq!(
+                message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].to_string(),
+                shown
+            );
+            assert!(message["params"].get("title").is_none());
+        }
+    }
+
+    #[test]
+    fn the_title_is_shown_only_where_the_revision_shows_it() {
+        let uri = ResourceUri::parse("test://x").unwrap();
+        let notice = Notice::updated(&uri, Some("X"));
+        assert!(text(&notice.frame(&Wire::Legacy { titled: true })).contains("\"title\":\"X\""));
+        assert!(!text(&notice.frame(&Wire::Legacy { titled: false })).contains("title"));
+    }
+
+    #[test]
+    fn a_uri_cannot_pose_as_the_tag() {
+        let uri = ResourceUri::parse("x:\\u0001\"\\u0001\"").unwrap();
+        let frame = Notice::updated(&uri, None).frame(&Wire::modern(&RequestId::Number(1)));
+        let message: serde_json::Value = serde_json::from_slice(&line(&frame)).unwrap();
+        assert_eq!(message["params"]["uri"], uri.as_ref());
+    }
+}

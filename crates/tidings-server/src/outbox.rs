@@ -1,0 +1,450 @@
+//! What one listener has yet to hear: a set of things, never a queue of messages.
+//!
+//! A thing is a list kind or a watched URI. For each the outbox remembers the fingerprint the
+//! listener was last told of, and the newest one. It waits while the two differ, at most once, and
+//! stops waiting if the content goes back to what the listener knows. Memory is therefore bounded
+//! by what the listener subscribed to, whatever the rate of change and however slowly it reads.
+//!
+//! A notice is held back while its thing has changed again and was not looked at yet: it may have
+//! gone back, and what the listener would read is not what it would be told of. It is not held
+//! longer than a change may wait to be looked at.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tidings_core::{Fingerprint, ListKind, ResourceUri};
+use tokio::time::Instant;
+
+use crate::metrics::Metrics;
+use crate::notice::{Notice, Wire};
+
+/// At most this many bytes leave in one piece, so that one busy listener does not hold a large
+/// buffer.
+const PIECE: usize = 16 * 1024;
+
+/// Counts the changes a source spoke of, of one thing. A look at the thing is current if it was
+/// taken at the newest count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pulse(Arc<AtomicU64>);
+
+impl Pulse {
+    /// Notes a change.
+    pub(crate) fn beat(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+
+    /// The count; read it before the content.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// What was found when a thing was looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// The count of changes before the content was looked at.
+    pub(crate) at: u64,
+    /// What names the content.
+    pub(crate) fingerprint: Fingerprint,
+}
+
+/// One listener's set of dirty things.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    id: u64,
+    wire: Wire,
+    metrics: Arc<Metrics>,
+    /// How long a notice may be held back because its thing is dirty again.
+    patience: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lists: [Option<Slot>; ListKind::ALL.len()],
+    uris: HashMap<ResourceUri, Slot>,
+    /// Things that wait, oldest first. Invariant: a thing is here at most once (`Slot::queued`).
+    queue: VecDeque<Thing>,
+    /// How many of them really wait; the others went back to what the listener knows.
+    waiting: usize,
+    /// Which reader the notices go to: the newest that attached.
+    reader: u64,
+    waker: Option<Waker>,
+    closed: bool,
+    /// How many notices went out although their thing was dirty, because they were held long.
+    #[cfg(test)]
+    hurried: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Thing {
+    List(ListKind),
+    Uri(ResourceUri),
+}
+
+#[derive(Debug)]
+struct Slot {
+    pulse: Pulse,
+    /// Whether there is no baseline to come. Before, a notice stays here: what it tells of may be
+    /// the baseline.
+    settled: bool,
+    /// What the listener was last told of; `None` before anything was.
+    told: Option<Fingerprint>,
+    /// The newest look; written by `mark`.
+    now: Option<Look>,
+    /// Since when the notice is held back.
+    held: Option<Instant>,
+    /// Whether the thing stands in the queue.
+    queued: bool,
+    /// The notice to send, and when the first change it stands for was made.
+    waits: Option<(Arc<Notice>, Instant)>,
+}
+
+/// What a reader finds in an outbox.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Next {
+    /// Whole frames.
+    Frames(Bytes),
+    /// The hub has ended this listener, and everything that waited was delivered.
+    Closed,
+}
+
+impl Outbox {
+    pub(crate) fn new(id: u64, wire: Wire, patience: Duration, metrics: Arc<Metrics>) -> Arc<Self> {
+        metrics.listeners.inc();
+        Arc::new(Self { id, wire, metrics, patience, state: Mutex::default() })
+    }
+
+    /// Names the listener in the index.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Starts to follow a list of which the listener knows nothing yet.
+    pub(crate) fn follow_list(&self, kind: ListKind, pulse: &Pulse) {
+        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse));
+    }
+
+    /// Says what the listener would have listed when it began to follow this list.
+    pub(crate) fn baseline_list(&self, kind: ListKind, look: Look) {
+        let mut state = self.lock();
+        let State { lists, waiting, .. } = &mut *state;
+        if let Some(slot) = &mut lists[kind.index()] {
+            slot.baseline(look, waiting);
+        }
+    }
+
+    /// Starts to follow a URI. Its baseline comes with [`Self::baseline`]; until then nothing of it
+    /// is told.
+    pub(crate) fn follow(&self, uri: &ResourceUri, pulse: &Pulse) -> bool {
+        let mut state = self.lock();
+        if state.uris.contains_key(uri) {
+            return false;
+        }
+        state.uris.insert(uri.clone(), Slot { settled: false, ..Slot::new(pulse) });
+        true
+    }
+
+    /// Whether it follows this URI.
+    pub(crate) fn follows(&self, uri: &ResourceUri) -> bool {
+        self.lock().uris.contains_key(uri)
+    }
+
+    /// Says what the listener would have read when it began to follow this URI.
+    pub(crate) fn baseline(&self, uri: &ResourceUri, look: Look) {
+        let mut state = self.lock();
+        let State { uris, waiting, .. } = &mut *state;
+        if let Some(slot) = uris.get_mut(uri) {
+            slot.baseline(look, waiting);
+        }
+    }
+
+    /// Stops following a URI; a notice that waits for it is dropped.
+    pub(crate) fn unfollow(&self, uri: &ResourceUri) -> bool {
+        let mut state = self.lock();
+        let Some(slot) = state.uris.remove(uri) else { return false };
+        if slot.waits.is_some() {
+            state.waiting -= 1;
+        }
+        if slot.queued {
+            state.queue.retain(|thing| !matches!(thing, Thing::Uri(queued) if queued == uri));
+        }
+        true
+    }
+
+    /// The URIs this listener follows.
+    pub(crate) fn followed(&self) -> Vec<ResourceUri> {
+        self.lock().uris.keys().cloned().collect()
+    }
+
+    /// How many URIs this listener follows.
+    pub(crate) fn followed_count(&self) -> usize {
+        self.lock().uris.len()
+    }
+
+    /// A list is this now. True if a notice waits.
+    pub(crate) fn mark_list(
+        &self,
+        kind: ListKind,
+        now: Look,
+        notice: &Arc<Notice>,
+        since: Instant,
+    ) -> bool {
+        let mut state = self.lock();
+        let State { lists, queue, waiting, .. } = &mut *state;
+        let Some(slot) = &mut lists[kind.index()] else { return false };
+        let push = slot.mark(now, notice, since, waiting, &self.metrics);
+        if push {
+            queue.push_back(Thing::List(kind));
+        }
+        let waits = slot.waits.is_some();
+        Self::wake(state);
+        waits
+    }
+
+    /// A read of a URI returns this now. True if a notice waits.
+    pub(crate) fn mark(
+        &self,
+        uri: &ResourceUri,
+        now: Look,
+        notice: &Arc<Notice>,
+        since: Instant,
+    ) -> bool {
+        let mut state = self.lock();
+        let State { uris, queue, waiting, .. } = &mut *state;
+        let Some(slot) = uris.get_mut(uri) else { return false };
+        let push = slot.mark(now, notice, since, waiting, &self.metrics);
+        if push {
+            queue.push_back(Thing::Uri(uri.clone()));
+        }
+        let waits = slot.waits.is_some();
+        Self::wake(state);
+        waits
+    }
+
+    /// A new reader of this outbox, which from now on gets what waits. Earlier readers stay open
+    /// and hear nothing: two streams of one session must not share its notices between them.
+    pub(crate) fn attach(&self) -> u64 {
+        let mut state = self.lock();
+        state.reader += 1;
+        state.waker = None;
+        state.reader
+    }
+
+    /// Everything that waits, as whole frames, or pending until something does.
+    pub(crate) fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<Next> {
+        let mut state = self.lock();
+        if state.reader != reader {
+            return if state.closed { Poll::Ready(Next::Closed) } else { Poll::Pending };
+        }
+        if state.waiting > 0 {
+            let frames = self.take(&mut state);
+            if !frames.is_empty() {
+                return Poll::Ready(Next::Frames(frames));
+            }
+        }
+        if state.closed {
+            return Poll::Ready(Next::Closed);
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// As [`Self::poll_next`], to await.
+    pub(crate) async fn next(&self, reader: u64) -> Next {
+        std::future::poll_fn(|context| self.poll_next(reader, context)).await
+    }
+
+    /// Ends the listener once what waits was delivered.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        if let Some(waker) = state.waker.take() {
+            drop(state);
+            waker.wake();
+        }
+    }
+
+    /// How many things wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().waiting
+    }
+
+    /// How many notices went out although their thing was dirty.
+    #[cfg(test)]
+    pub(crate) fn hurried(&self) -> usize {
+        self.lock().hurried
+    }
+
+    /// How many things are kept for the reader, waiting or not.
+    #[cfg(test)]
+    pub(crate) fn queued(&self) -> usize {
+        self.lock().queue.len()
+    }
+
+    fn take(&self, state: &mut State) -> Bytes {
+        let now = Instant::now();
+        let mut first: Option<Bytes> = None;
+        let mut all = BytesMut::new();
+        for _ in 0..state.queue.len() {
+            let Some(thing) = state.queue.pop_front() else { break };
+            let slot = match &thing {
+                Thing::List(kind) => state.lists[kind.index()].as_mut(),
+                Thing::Uri(uri) => state.uris.get_mut(uri),
+            };
+            let Some(slot) = slot else { continue };
+            if slot.waits.is_some() && !state.closed && slot.holds(now, self.patience) {
+                state.queue.push_back(thing);
+                continue;
+            }
+            slot.queued = false;
+            let Some((notice, since)) = slot.waits.take() else { continue };
+            // Order: what the listener knows moves on only with the bytes that tell it. If the
+            // thing is dirty again, it may read something that was not looked at yet: then nobody
+            // knows what it knows, and the next look is told whatever it finds.
+            let dirty = slot.is_dirty();
+            slot.told = slot.now.filter(|_| !dirty).map(|look| look.fingerprint);
+            slot.held = None;
+            #[cfg(test)]
+            {
+                state.hurried += usize::from(dirty);
+            }
+            state.waiting -= 1;
+            self.metrics.sent.inc();
+            self.metrics.latency.observe(now.duration_since(since).as_secs_f64());
+            let frame = notice.frame(&self.wire);
+            match first.take() {
+                None if all.is_empty() => first = Some(frame),
+                None => all.extend_from_slice(&frame),
+                Some(earlier) => {
+                    all.extend_from_slice(&earlier);
+                    all.extend_from_slice(&frame);
+                }
+            }
+            if all.len() >= PIECE {
+                break;
+            }
+        }
+        first.unwrap_or_else(|| all.freeze())
+    }
+
+    fn wake(mut state: MutexGuard<'_, State>) {
+        if state.waiting > 0
+            && let Some(waker) = state.waker.take()
+        {
+            drop(state);
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds an outbox")
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.metrics.listeners.dec();
+    }
+}
+
+impl Slot {
+    fn new(pulse: &Pulse) -> Self {
+        let pulse = pulse.clone();
+        let settled = true;
+        Self { pulse, settled, told: None, now: None, held: None, queued: false, waits: None }
+    }
+
+    /// Whether the thing changed since it was looked at.
+    fn is_dirty(&self) -> bool {
+        self.now.is_some_and(|look| look.at != self.pulse.count())
+    }
+
+    /// Whether the notice is held back.
+    fn holds(&mut self, now: Instant, patience: Duration) -> bool {
+        if !self.settled {
+            return true;
+        }
+        if !self.is_dirty() {
+            self.held = None;
+            return false;
+        }
+        now < *self.held.get_or_insert(now) + patience
+    }
+
+    /// Sets what the listener knows, if it knows nothing yet. It is the newest there is, so
+    /// nothing has to wait.
+    fn baseline(&mut self, look: Look, waiting: &mut usize) {
+        self.settled = true;
+        if self.told.is_none() {
+            self.told = Some(look.fingerprint);
+            self.now = Some(look);
+            if self.waits.take().is_some() {
+                *waiting -= 1;
+            }
+        }
+    }
+
+    /// Notes the newest look; true if the thing must be put into the queue.
+    fn mark(
+        &mut self,
+        now: Look,
+        notice: &Arc<Notice>,
+        since: Instant,
+        waiting: &mut usize,
+        metrics: &Metrics,
+    ) -> bool {
+        self.now = Some(now);
+        if self.told == Some(now.fingerprint) {
+            metrics.suppressed.inc();
+            if self.waits.take().is_some() {
+                *waiting -= 1;
+            }
+            return false;
+        }
+        match &mut self.waits {
+            Some((waiting_notice, _)) => {
+                metrics.merged.inc();
+                *waiting_notice = notice.clone();
+            }
+            none => {
+                *waiting += 1;
+                *none = Some((notice.clone(), since));
+            }
+        }
+        !std::mem::replace(&mut self.queued, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // What a subscriber found to begin with was marked before it became its baseline; a reader that
+    // was quick enough took it as news.
+    #[test]
+    fn nothing_is_told_before_the_baseline() {
+        let wire = Wire::Legacy { titled: false };
+        let outbox = Outbox::new(1, wire, Duration::ZERO, Arc::new(Metrics::new()));
+        let (uri, pulse) = (ResourceUri::parse("p://a").unwrap(), Pulse::default());
+        let notice = Arc::new(Notice::updated(&uri, None));
+        let look =
+            |text: &[u8]| Look { at: pulse.count(), fingerprint: Fingerprint::of_bytes(text) };
+        let reader = outbox.attach();
+        let poll = || outbox.poll_next(reader, &mut Context::from_waker(Waker::noop()));
+        outbox.follow(&uri, &pulse);
+        outbox.mark(&uri, look(b"first"), &notice, Instant::now());
+        assert_eq!(poll(), Poll::Pending);
+        outbox.baseline(&uri, look(b"first"));
+        assert_eq!(poll(), Poll::Pending);
+        outbox.mark(&uri, look(b"second"), &notice, Instant::now());
+        assert!(matches!(poll(), Poll::Ready(Next::Frames(_))));
+    }
+}

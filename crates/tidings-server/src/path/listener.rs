@@ -1,0 +1,130 @@
+//! One who listens: what it follows from when on, and what it knows when it begins.
+
+use std::sync::Arc;
+
+use tidings_core::{ListKind, ListKinds, ResourceUri};
+use tokio::time::Instant;
+
+use crate::catalog::Missing;
+use crate::config::Greeting;
+use crate::notice::Wire;
+use crate::outbox::Outbox;
+use crate::path::Core;
+use crate::subscriptions::IndexFull;
+
+/// How often a URI is looked at to begin with if it changes meanwhile.
+const LOOKS: usize = 3;
+
+/// Why a URI cannot be watched.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SubscribeError {
+    /// It is not offered.
+    #[error("no resource or resource template of this server has this URI")]
+    Unknown,
+    /// It is switched off.
+    #[error("the resource is disabled")]
+    Disabled,
+    /// This listener watches as many as it may.
+    #[error("a client may watch {0} resources at once")]
+    TooMany(usize),
+    /// All listeners together do.
+    #[error(transparent)]
+    Full(#[from] IndexFull),
+}
+
+/// One who listens: a legacy session, or one modern listen request. Everything it held is gone
+/// when it is dropped.
+pub(crate) struct Listener {
+    core: Arc<Core>,
+    outbox: Arc<Outbox>,
+}
+
+impl Listener {
+    pub(crate) fn new(core: &Arc<Core>, wire: Wire) -> Self {
+        Self { core: core.clone(), outbox: core.index.listener(wire) }
+    }
+
+    pub(crate) fn outbox(&self) -> &Arc<Outbox> {
+        &self.outbox
+    }
+
+    /// Follows lists from now on; what they hold now is known.
+    pub(crate) fn follow_lists(&self, kinds: ListKinds) {
+        for kind in kinds.iter() {
+            self.follow_list(kind);
+            self.outbox.baseline_list(kind, self.core.look_at_list(kind));
+        }
+    }
+
+    fn follow_list(&self, kind: ListKind) {
+        self.outbox.follow_list(kind, &self.core.list_pulses[kind.index()]);
+        self.core.index.follow_list(kind, &self.outbox);
+    }
+
+    /// Begins a legacy session: follows its lists, and tells it of each once if the hub announces.
+    pub(crate) fn greet(&self, kinds: ListKinds) {
+        match self.core.config.greeting {
+            Greeting::Silent => self.follow_lists(kinds),
+            Greeting::Announce => {
+                let since = Instant::now();
+                for kind in kinds.iter() {
+                    self.follow_list(kind);
+                    let now = self.core.look_at_list(kind);
+                    self.outbox.mark_list(kind, now, self.core.list_notice(kind), since);
+                }
+            }
+        }
+    }
+
+    /// Watches a URI from now on; what a read returns now is known. Asking twice is asking once.
+    pub(crate) async fn subscribe(&self, uri: &ResourceUri) -> Result<(), SubscribeError> {
+        self.core.catalog.route(uri).map_err(|missing| match missing {
+            Missing::Unknown => SubscribeError::Unknown,
+            Missing::Disabled => SubscribeError::Disabled,
+        })?;
+        let limit = self.core.config.limits.subscriptions_per_listener;
+        if self.outbox.followed_count() >= limit && !self.outbox.follows(uri) {
+            return Err(SubscribeError::TooMany(limit));
+        }
+        let Some(watched) = self.core.index.follow(uri, &self.outbox)? else { return Ok(()) };
+        if watched.settle(&self.outbox) {
+            return Ok(());
+        }
+        // Cancel-safe: a request that is dropped before its baseline is known watches nothing.
+        let mut undo = Undo { listener: Some(self), uri };
+        for _ in 0..LOOKS {
+            let now = self.core.look(&watched).await;
+            self.core.moved(&watched, now, Instant::now());
+            if now.at == watched.pulse().count() {
+                break;
+            }
+        }
+        watched.settle_with_latest(&self.outbox);
+        undo.listener = None;
+        Ok(())
+    }
+
+    /// Stops watching a URI.
+    pub(crate) fn unsubscribe(&self, uri: &ResourceUri) {
+        self.core.index.unfollow(uri, &self.outbox);
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.core.index.forget(&self.outbox);
+    }
+}
+
+struct Undo<'a> {
+    listener: Option<&'a Listener>,
+    uri: &'a ResourceUri,
+}
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if let Some(listener) = self.listener {
+            listener.unsubscribe(self.uri);
+        }
+    }
+}

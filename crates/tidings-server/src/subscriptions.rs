@@ -1,0 +1,256 @@
+//! The index of who listens to what: exact look-up by URI, ordered range by prefix.
+//!
+//! The cost of a notice depends on who listens to it, not on how many other subscriptions exist.
+//! Lock order: the index, then a watched URI, then an outbox; none is held across an await.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+
+use tidings_core::{ListKind, ResourceUri};
+use tokio::time::Instant;
+
+use crate::metrics::Metrics;
+use crate::notice::{Notice, Wire};
+use crate::outbox::{Look, Outbox, Pulse};
+
+/// Everything that is listened to.
+#[derive(Debug)]
+pub(crate) struct Index {
+    metrics: Arc<Metrics>,
+    limit: usize,
+    patience: Duration,
+    next_id: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Invariant: `ordered` holds the keys of `uris`, and every watched URI has a listener.
+    uris: HashMap<ResourceUri, Arc<Watched>>,
+    ordered: BTreeSet<ResourceUri>,
+    lists: [BTreeMap<u64, Arc<Outbox>>; ListKind::ALL.len()],
+    listeners: HashMap<u64, Weak<Outbox>>,
+    subscriptions: usize,
+}
+
+/// One URI that somebody watches.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    uri: ResourceUri,
+    pulse: Pulse,
+    state: Mutex<WatchedState>,
+}
+
+#[derive(Debug, Default)]
+struct WatchedState {
+    listeners: BTreeMap<u64, Arc<Outbox>>,
+    current: Option<Look>,
+}
+
+/// The hub holds as many subscriptions as it may.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this server holds {0} subscriptions, which is as many as it may")]
+pub(crate) struct IndexFull(usize);
+
+impl Index {
+    pub(crate) fn new(limit: usize, patience: Duration, metrics: Arc<Metrics>) -> Self {
+        Self { metrics, limit, patience, next_id: AtomicU64::new(1), state: Mutex::default() }
+    }
+
+    /// A listener that follows nothing yet.
+    pub(crate) fn listener(&self, wire: Wire) -> Arc<Outbox> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let outbox = Outbox::new(id, wire, self.patience, self.metrics.clone());
+        self.lock().listeners.insert(id, Arc::downgrade(&outbox));
+        outbox
+    }
+
+    /// Forgets everything a listener followed.
+    pub(crate) fn forget(&self, outbox: &Outbox) {
+        let followed = outbox.followed();
+        let mut state = self.lock();
+        state.listeners.remove(&outbox.id());
+        for list in &mut state.lists {
+            list.remove(&outbox.id());
+        }
+        for uri in followed {
+            state.unfollow(&uri, outbox.id());
+            outbox.unfollow(&uri);
+        }
+        self.metrics.subscriptions.set(count(state.subscriptions));
+    }
+
+    /// Tells this listener of this list from now on.
+    pub(crate) fn follow_list(&self, kind: ListKind, outbox: &Arc<Outbox>) {
+        self.lock().lists[kind.index()].insert(outbox.id(), outbox.clone());
+    }
+
+    /// Tells this listener of this URI from now on. Asking twice is asking once: then nothing is
+    /// returned, and the baseline is there already or on its way.
+    pub(crate) fn follow(
+        &self,
+        uri: &ResourceUri,
+        outbox: &Arc<Outbox>,
+    ) -> Result<Option<Arc<Watched>>, IndexFull> {
+        let mut state = self.lock();
+        if state.subscriptions >= self.limit {
+            return Err(IndexFull(self.limit));
+        }
+        if outbox.follows(uri) {
+            return Ok(None);
+        }
+        let watched = if let Some(watched) = state.uris.get(uri) {
+            watched.clone()
+        } else {
+            let watched = Arc::new(Watched::new(uri.clone()));
+            state.uris.insert(uri.clone(), watched.clone());
+            state.ordered.insert(uri.clone());
+            watched
+        };
+        outbox.follow(uri, &watched.pulse);
+        watched.lock().listeners.insert(outbox.id(), outbox.clone());
+        state.subscriptions += 1;
+        self.metrics.subscriptions.set(count(state.subscriptions));
+        Ok(Some(watched))
+    }
+
+    /// Stops telling this listener of this URI.
+    pub(crate) fn unfollow(&self, uri: &ResourceUri, outbox: &Outbox) {
+        let mut state = self.lock();
+        if outbox.unfollow(uri) {
+            state.unfollow(uri, outbox.id());
+            self.metrics.subscriptions.set(count(state.subscriptions));
+        }
+    }
+
+    /// The URI, if somebody watches it.
+    pub(crate) fn get(&self, uri: &str) -> Option<Arc<Watched>> {
+        self.lock().uris.get(uri).cloned()
+    }
+
+    /// The watched URIs that begin with this text, in order.
+    pub(crate) fn with_prefix(&self, prefix: &str) -> Vec<Arc<Watched>> {
+        let state = self.lock();
+        state
+            .ordered
+            .range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
+            .take_while(|uri| uri.as_ref().starts_with(prefix))
+            .filter_map(|uri| state.uris.get(uri).cloned())
+            .collect()
+    }
+
+    /// Tells everyone who follows this list what it is now, and says how many have a notice
+    /// waiting.
+    pub(crate) fn announce_list(
+        &self,
+        kind: ListKind,
+        now: Look,
+        notice: &Arc<Notice>,
+        since: Instant,
+    ) -> usize {
+        let state = self.lock();
+        let followers = state.lists[kind.index()].values();
+        followers.filter(|outbox| outbox.mark_list(kind, now, notice, since)).count()
+    }
+
+    /// Ends every listener gracefully.
+    pub(crate) fn close_all(&self) {
+        let listeners: Vec<_> = self.lock().listeners.values().filter_map(Weak::upgrade).collect();
+        for outbox in listeners {
+            outbox.close();
+        }
+    }
+
+    /// How many things wait for all listeners together.
+    pub(crate) fn waiting(&self) -> usize {
+        let listeners: Vec<_> = self.lock().listeners.values().filter_map(Weak::upgrade).collect();
+        listeners.iter().map(|outbox| outbox.waiting()).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds the index")
+    }
+}
+
+impl State {
+    fn unfollow(&mut self, uri: &ResourceUri, listener: u64) {
+        let Some(watched) = self.uris.get(uri) else { return };
+        let mut inner = watched.lock();
+        if inner.listeners.remove(&listener).is_none() {
+            return;
+        }
+        let nobody = inner.listeners.is_empty();
+        drop(inner);
+        self.subscriptions -= 1;
+        if nobody {
+            self.uris.remove(uri);
+            self.ordered.remove(uri);
+        }
+    }
+}
+
+impl Watched {
+    fn new(uri: ResourceUri) -> Self {
+        Self { uri, pulse: Pulse::default(), state: Mutex::default() }
+    }
+
+    /// The URI.
+    pub(crate) fn uri(&self) -> &ResourceUri {
+        &self.uri
+    }
+
+    /// The changes a source spoke of.
+    pub(crate) fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
+
+    /// What a look found. An older one never replaces a newer
+    /// one. Says how many listeners have a notice waiting.
+    pub(crate) fn apply(
+        &self,
+        now: Look,
+        since: Instant,
+        notice: impl FnOnce() -> Notice,
+    ) -> usize {
+        let mut state = self.lock();
+        if state.current.is_some_and(|newest| newest.at > now.at) {
+            return 0;
+        }
+        state.current = Some(now);
+        let notice = Arc::new(notice());
+        let followers = state.listeners.values();
+        followers.filter(|outbox| outbox.mark(&self.uri, now, &notice, since)).count()
+    }
+
+    /// Gives a new listener its baseline if the newest content is known; otherwise it must be read
+    /// first.
+    pub(crate) fn settle(&self, outbox: &Outbox) -> bool {
+        let state = self.lock();
+        match state.current {
+            Some(now) if now.at == self.pulse.count() => {
+                outbox.baseline(&self.uri, now);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives a new listener what was read last, even if a source spoke of a change since: that
+    /// change is on its way to being looked at and told.
+    pub(crate) fn settle_with_latest(&self, outbox: &Outbox) {
+        if let Some(now) = self.lock().current {
+            outbox.baseline(&self.uri, now);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WatchedState> {
+        self.state.lock().expect("no code panics while it holds a watched URI")
+    }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

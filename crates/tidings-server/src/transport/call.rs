@@ -1,0 +1,297 @@
+//! One request of a legacy session while it is answered, and the stream of its answer.
+//!
+//! The protocol library serves the request with a service that lives only as long as the request.
+//! The client may lose the connection meanwhile: that does not cancel anything, and it can come
+//! back to the stream with the id of the last event it saw.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use rmcp::RoleServer;
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::transport::session::Session;
+
+/// So many messages of one answer are kept for a client that comes back; older ones, which are
+/// progress and log messages, are forgotten.
+const KEPT: usize = 256;
+
+/// The answer to one request, as it comes.
+pub(crate) struct Call {
+    number: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    messages: VecDeque<Message>,
+    next: u64,
+    finished: Option<Instant>,
+    /// The newest reader; earlier ones end.
+    reader: u64,
+    /// Readers up to this one were told to come back later.
+    released: u64,
+    waker: Option<Waker>,
+}
+
+struct Message {
+    sequence: u64,
+    json: Bytes,
+    is_answer: bool,
+}
+
+/// How a request is answered.
+pub(crate) enum Answer {
+    /// By one message.
+    Message(Bytes),
+    /// By a stream of several.
+    Stream,
+}
+
+impl Call {
+    pub(crate) fn new(number: u64) -> Arc<Self> {
+        Arc::new(Self { number, state: Mutex::default() })
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// When the last message was put here.
+    pub(crate) fn finished(&self) -> Option<Instant> {
+        self.lock().finished
+    }
+
+    /// Lets the present reader go; the client comes back for the rest.
+    pub(crate) fn release(&self) {
+        let mut state = self.lock();
+        // Before there is a reader this lets the first one go.
+        state.released = state.reader.max(1);
+        wake(state);
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn finish(&self) {
+        let mut state = self.lock();
+        state.finished.get_or_insert_with(Instant::now);
+        wake(state);
+    }
+
+    fn push(&self, message: &ServerJsonRpcMessage) {
+        let is_answer = matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        let json: Bytes = serde_json::to_vec(message).expect("a message is plain JSON").into();
+        let mut state = self.lock();
+        state.next += 1;
+        let sequence = state.next;
+        state.messages.push_back(Message { sequence, json, is_answer });
+        if state.messages.len() > KEPT {
+            state.messages.pop_front();
+        }
+        if is_answer {
+            state.finished.get_or_insert_with(Instant::now);
+        }
+        wake(state);
+    }
+
+    /// Waits until it is known how the request is answered.
+    pub(crate) async fn answer(&self) -> Answer {
+        std::future::poll_fn(|context| {
+            let mut state = self.lock();
+            match state.messages.front() {
+                Some(message) if message.is_answer && state.released == 0 => {
+                    return Poll::Ready(Answer::Message(message.json.clone()));
+                }
+                Some(_) => return Poll::Ready(Answer::Stream),
+                None if state.released > 0 || state.finished.is_some() => {
+                    return Poll::Ready(Answer::Stream);
+                }
+                None => {}
+            }
+            state.waker = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// A reader of what follows the message of this number.
+    pub(crate) fn read(
+        self: &Arc<Self>,
+        after: u64,
+        first: Option<Bytes>,
+        idle: Duration,
+    ) -> CallBody {
+        let mut state = self.lock();
+        state.reader += 1;
+        let reader = state.reader;
+        if let Some(earlier) = state.waker.take() {
+            earlier.wake();
+        }
+        let keep_alive = Box::pin(tokio::time::sleep(idle));
+        CallBody { call: self.clone(), reader, after, first, idle, keep_alive }
+    }
+
+    fn poll_next(
+        &self,
+        reader: u64,
+        after: u64,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<(u64, Bytes)>> {
+        let mut state = self.lock();
+        if state.reader != reader {
+            return Poll::Ready(None);
+        }
+        if let Some(message) = state.messages.iter().find(|message| message.sequence > after) {
+            let event = format!("id: c{}-{}\ndata: ", self.number, message.sequence);
+            let mut bytes = Vec::with_capacity(event.len() + message.json.len() + 2);
+            bytes.extend_from_slice(event.as_bytes());
+            bytes.extend_from_slice(&message.json);
+            bytes.extend_from_slice(b"\n\n");
+            return Poll::Ready(Some((message.sequence, bytes.into())));
+        }
+        if state.finished.is_some() || state.released >= reader {
+            return Poll::Ready(None);
+        }
+        state.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds a call")
+    }
+}
+
+fn wake(mut state: MutexGuard<'_, State>) {
+    if let Some(waker) = state.waker.take() {
+        drop(state);
+        waker.wake();
+    }
+}
+
+/// The id of the event that opens the stream of a call.
+pub(crate) fn priming(number: u64, retry: Duration) -> Bytes {
+    format!("id: c{number}-0\nretry: {}\ndata: \n\n", retry.as_millis()).into()
+}
+
+/// Which message of which call an event id names.
+pub(crate) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+    let (call, sequence) = id.strip_prefix('c')?.split_once('-')?;
+    Some((call.parse().ok()?, sequence.parse().ok()?))
+}
+
+/// The stream of one reader of a call.
+pub(crate) struct CallBody {
+    call: Arc<Call>,
+    reader: u64,
+    after: u64,
+    first: Option<Bytes>,
+    idle: Duration,
+    keep_alive: Pin<Box<Sleep>>,
+}
+
+impl Body for CallBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        match this.call.poll_next(this.reader, this.after, context) {
+            Poll::Ready(Some((sequence, bytes))) => {
+                this.after = sequence;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => match this.keep_alive.as_mut().poll(context) {
+                Poll::Ready(()) => {
+                    this.keep_alive.as_mut().reset(Instant::now() + this.idle);
+                    let _ = this.keep_alive.as_mut().poll(context);
+                    Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b":\n\n")))))
+                }
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+}
+
+/// Carries one request to the protocol library and its messages back.
+pub(crate) struct CallTransport {
+    request: Option<ClientJsonRpcMessage>,
+    /// Answers of the client to what it was asked meanwhile, and its cancellation.
+    inbound: mpsc::Receiver<ClientJsonRpcMessage>,
+    sender: mpsc::Sender<ClientJsonRpcMessage>,
+    call: Arc<Call>,
+    session: Arc<Session>,
+    answered: CancellationToken,
+}
+
+impl CallTransport {
+    /// A transport for one request, and where further messages for it go.
+    pub(crate) fn new(
+        request: ClientJsonRpcMessage,
+        call: Arc<Call>,
+        session: Arc<Session>,
+    ) -> (Self, mpsc::Sender<ClientJsonRpcMessage>) {
+        // A client answers few questions at a time; one that floods is not heard further.
+        let (sender, inbound) = mpsc::channel(16);
+        let answered = CancellationToken::new();
+        let request = Some(request);
+        let transport = Self { request, inbound, sender: sender.clone(), call, session, answered };
+        (transport, sender)
+    }
+}
+
+impl Transport<RoleServer> for CallTransport {
+    type Error = Infallible;
+
+    fn send(
+        &mut self,
+        item: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
+        let item = match item {
+            JsonRpcMessage::Request(mut request) => {
+                // Several requests of a session are served at once, each by a service that counts
+                // its questions from zero; on the wire a question has an id of the session.
+                request.id = self.session.asked(request.id, self.sender.clone());
+                JsonRpcMessage::Request(request)
+            }
+            other => other,
+        };
+        let is_answer = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        self.call.push(&item);
+        if is_answer {
+            self.answered.cancel();
+        }
+        std::future::ready(Ok(()))
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        if let Some(request) = self.request.take() {
+            return Some(request);
+        }
+        tokio::select! {
+            biased;
+            message = self.inbound.recv() => message,
+            () = self.answered.cancelled() => None,
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Infallible> {
+        self.call.finish();
+        Ok(())
+    }
+}

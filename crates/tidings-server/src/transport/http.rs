@@ -1,0 +1,327 @@
+//! Streamable HTTP on one endpoint, `/mcp`, for both eras at once; `/healthz` and `/metrics` beside.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{any, get};
+use axum::serve::ListenerExt as _;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::hub::Hub;
+use crate::path::{Core, Listener};
+use crate::transport::guard::Guard;
+use crate::transport::modern::Service;
+use crate::transport::session::Sessions;
+use crate::transport::{legacy, modern, reply};
+
+pub use crate::transport::guard::{Token, TokenError};
+
+/// How long streams may take to end when the server does; then they are cut.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// A peer that acknowledges nothing for this long is gone.
+const PEER_SILENCE: Duration = Duration::from_mins(1);
+
+/// How a server speaks HTTP.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HttpConfig {
+    /// `Host` names served besides loopback ones: `name` or `name:port`.
+    pub hosts: Vec<String>,
+    /// Origins whose pages may use the server, besides those of loopback and of `hosts`.
+    pub origins: Vec<String>,
+    /// The token every client must know, if there is one.
+    pub token: Option<Token>,
+    /// The largest request body: 4 MiB.
+    pub body_limit: usize,
+    /// How many legacy sessions there may be: 10,000.
+    pub sessions: usize,
+    /// How many modern listen requests may be open: 20,000.
+    pub listeners: usize,
+    /// A session without an open stream ends when nothing was heard of it for this long: 30 min.
+    pub idle: Duration,
+    /// A stream on which nothing happens has a comment this often: every 15 s.
+    pub keep_alive: Duration,
+    /// After how long a client should come back to a stream it lost: 1 s.
+    pub retry: Duration,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            token: None,
+            body_limit: 4 * 1024 * 1024,
+            sessions: 10_000,
+            listeners: 20_000,
+            idle: Duration::from_mins(30),
+            keep_alive: Duration::from_secs(15),
+            retry: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Serves a hub until the token is cancelled or the hub is shut down; then streams end properly.
+///
+/// # Errors
+///
+/// The listener failed.
+pub async fn serve(
+    hub: &Hub,
+    listener: TcpListener,
+    config: HttpConfig,
+    cancel: CancellationToken,
+) -> std::io::Result<()> {
+    let app = App::new(hub, config);
+    let address = listener.local_addr()?;
+    info!(%address, "serving http");
+    let listener = listener.tap_io(|socket| {
+        let tuned = socket.set_nodelay(true).and_then(|()| {
+            socket2::SockRef::from(&*socket).set_tcp_user_timeout(Some(PEER_SILENCE))
+        });
+        if let Err(error) = tuned {
+            warn!(%error, "a connection could not be tuned");
+        }
+    });
+    let ending = CancellationToken::new();
+    let stop = {
+        let (core, cancel, ending) = (app.core.clone(), cancel.clone(), ending.clone());
+        async move {
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = core.stopped.cancelled() => {}
+            }
+            core.index.close_all();
+            ending.cancel();
+        }
+    };
+    let router = router_of(app.clone());
+    let serving = axum::serve(listener, router).with_graceful_shutdown(stop);
+    let cut = async {
+        ending.cancelled().await;
+        tokio::time::sleep(FAREWELL).await;
+    };
+    let result = tokio::select! {
+        result = async { serving.await } => result,
+        () = cut => Ok(()),
+    };
+    app.finish().await;
+    info!(%address, "stopped serving http");
+    result
+}
+
+/// The routes of a hub, to be part of a larger server: `/mcp`, `/healthz` and `/metrics`. The
+/// server that has them should set `TCP_NODELAY`, and end when the hub is shut down.
+#[must_use]
+pub fn router(hub: &Hub, config: HttpConfig) -> Router {
+    router_of(App::new(hub, config))
+}
+
+/// The address a person can give to a client.
+#[must_use]
+pub fn endpoint(address: SocketAddr) -> String {
+    format!("http://{address}/mcp")
+}
+
+/// What the HTTP server shares between its requests.
+pub(crate) struct App {
+    pub(crate) core: Arc<Core>,
+    pub(crate) config: HttpConfig,
+    pub(crate) sessions: Sessions,
+    pub(crate) modern: Service,
+    guard: Guard,
+    listeners: AtomicUsize,
+    /// The requests of legacy sessions that are under way.
+    calls: Mutex<JoinSet<()>>,
+}
+
+impl App {
+    fn new(hub: &Hub, mut config: HttpConfig) -> Arc<Self> {
+        let core = hub.core().clone();
+        let guard = Guard::new(
+            std::mem::take(&mut config.hosts),
+            std::mem::take(&mut config.origins),
+            config.token.take(),
+        );
+        let app = Arc::new(Self {
+            sessions: Sessions::new(core.clone(), config.sessions, config.idle),
+            modern: modern::service(core.clone(), &config),
+            guard,
+            listeners: AtomicUsize::new(0),
+            calls: Mutex::default(),
+            core,
+            config,
+        });
+        let expiring = app.clone();
+        hub.own(async move { expiring.sessions.expire(expiring.core.stopped.clone()).await });
+        app
+    }
+
+    /// Takes a task over, so that it ends with the server.
+    pub(crate) fn own(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut calls = self.calls.lock().expect("no code panics while it holds the calls");
+        while calls.try_join_next().is_some() {}
+        calls.spawn(task);
+    }
+
+    pub(crate) fn has_room_for_listener(&self) -> bool {
+        self.listeners.load(Ordering::Relaxed) < self.config.listeners
+    }
+
+    /// Keeps a listener and its place until its stream is dropped.
+    pub(crate) fn listener_guard(self: &Arc<Self>, listener: Listener) -> ListenerGuard {
+        self.listeners.fetch_add(1, Ordering::Relaxed);
+        ListenerGuard { app: self.clone(), _listener: listener }
+    }
+
+    async fn finish(&self) {
+        let mut calls = std::mem::take(
+            &mut *self.calls.lock().expect("no code panics while it holds the calls"),
+        );
+        calls.shutdown().await;
+    }
+}
+
+/// One open listen request.
+pub(crate) struct ListenerGuard {
+    app: Arc<App>,
+    _listener: Listener,
+}
+
+impl Drop for ListenerGuard {
+    fn drop(&mut self) {
+        self.app.listeners.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn router_of(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/mcp", any(mcp))
+        .route("/healthz", get(healthz))
+        .route("/metrics", get(metrics))
+        .with_state(app)
+}
+
+async fn healthz(State(app): State<Arc<App>>) -> Response {
+    if app.core.stopped.is_cancelled() {
+        return reply::empty(StatusCode::SERVICE_UNAVAILABLE);
+    }
+    Response::new(Body::from("ok\n"))
+}
+
+async fn metrics(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
+    if let Err(refusal) = check(&app, &request) {
+        return *refusal;
+    }
+    let mut response = Response::new(Body::from(app.core.metrics_text()));
+    let kind =
+        HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
+    if let Err(refusal) = check(&app, &request) {
+        app.core.metrics.refused.inc();
+        return *refusal;
+    }
+    match *request.method() {
+        Method::POST => post(&app, request).await,
+        Method::GET if is_legacy_stream(request.headers()) => {
+            if accepts(request.headers(), &["text/event-stream"]) {
+                legacy::get(&app, request.headers())
+            } else {
+                let details = "a stream is text/event-stream; say so in Accept";
+                reply::refuse(StatusCode::NOT_ACCEPTABLE, details)
+            }
+        }
+        Method::DELETE if is_legacy_stream(request.headers()) => {
+            legacy::delete(&app, request.headers())
+        }
+        _ => {
+            let mut response = reply::empty(StatusCode::METHOD_NOT_ALLOWED);
+            let allowed = HeaderValue::from_static("GET, POST, DELETE");
+            response.headers_mut().insert(header::ALLOW, allowed);
+            response
+        }
+    }
+}
+
+async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
+    let headers = request.headers();
+    if !accepts(headers, &["application/json", "text/event-stream"]) {
+        let details = "a POST must accept both application/json and text/event-stream";
+        return reply::refuse(StatusCode::NOT_ACCEPTABLE, details);
+    }
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json")) {
+        let details = "a POST carries application/json";
+        return reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, details);
+    }
+    let (parts, body) = request.into_parts();
+    let body = match Limited::new(body, app.config.body_limit).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            app.core.metrics.refused.inc();
+            let details = format!("a request body has at most {} bytes", app.config.body_limit);
+            return reply::refuse(StatusCode::PAYLOAD_TOO_LARGE, &details);
+        }
+        Err(_) => return reply::refuse(StatusCode::BAD_REQUEST, "the request was cut off"),
+    };
+    let Ok(message) = serde_json::from_slice::<ClientJsonRpcMessage>(&body) else {
+        let (id, error) = explain(&body);
+        return reply::error(StatusCode::BAD_REQUEST, id, error);
+    };
+    if modern::is_modern(&parts, &message) {
+        modern::post(app, parts, message, body).await
+    } else {
+        legacy::post(app, &parts.headers, message).await
+    }
+}
+
+/// What is wrong with bytes that are no message, and the id of the request if it has one.
+pub(crate) fn explain(bytes: &[u8]) -> (Option<RequestId>, ErrorData) {
+    let value: Value = match serde_json::from_slice(bytes) {
+        Ok(value) => value,
+        Err(error) => {
+            let details = json!({ "details": error.to_string() });
+            return (None, ErrorData::parse_error("Parse error", Some(details)));
+        }
+    };
+    let details = match &value {
+        Value::Array(_) => "batches of messages are not supported; send one message at a time",
+        Value::Object(_) => "this is not a JSON-RPC 2.0 message",
+        _ => "a JSON-RPC message is an object",
+    };
+    let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
+    (id, ErrorData::invalid_request("Invalid request", Some(json!({ "details": details }))))
+}
+
+fn check(app: &App, request: &Request<Body>) -> Result<(), Box<Response>> {
+    app.guard.check_source(request.uri(), request.headers())?;
+    app.guard.check_token(request.headers())
+}
+
+fn is_legacy_stream(headers: &HeaderMap) -> bool {
+    let version = headers.get(legacy::VERSION).and_then(|version| version.to_str().ok());
+    !version.is_some_and(crate::era::is_modern)
+}
+
+fn accepts(headers: &HeaderMap, kinds: &[&str]) -> bool {
+    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accept: String = accept.collect::<Vec<_>>().join(",").to_ascii_lowercase();
+    kinds.iter().all(|kind| accept.contains(kind)) || accept.contains("*/*")
+}

@@ -1,0 +1,221 @@
+//! Requests of legacy clients over HTTP: a handshake, a session, and a stream of its own.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, EmptyResult, ErrorData, GetExtensions,
+    JsonRpcMessage, JsonRpcRequest, ServerJsonRpcMessage, ServerResult,
+};
+use rmcp::service::serve_directly_with_ct;
+use serde_json::json;
+
+use crate::era;
+use crate::handler::Handler;
+use crate::transport::call::{self, Answer, Call, CallTransport};
+use crate::transport::http::App;
+use crate::transport::session::Session;
+use crate::transport::stream::Stream;
+use crate::transport::{call::CallBody, reply};
+
+const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";
+pub(crate) const VERSION: &str = "mcp-protocol-version";
+
+/// Answers one message of a legacy client.
+pub(crate) async fn post(
+    app: &Arc<App>,
+    headers: &HeaderMap,
+    message: ClientJsonRpcMessage,
+) -> Response {
+    if let Some(refusal) = refuse_version(headers) {
+        return refusal;
+    }
+    if let JsonRpcMessage::Request(request) = &message
+        && matches!(request.request, ClientRequest::InitializeRequest(_))
+    {
+        return initialize(app, headers, message).await;
+    }
+    let session = match session(app, headers) {
+        Ok(session) => session,
+        Err(refusal) => return ping(&message).unwrap_or(*refusal),
+    };
+    match message {
+        JsonRpcMessage::Request(request) => serve(app, &session, request).await,
+        JsonRpcMessage::Notification(ref notification) => {
+            match &notification.notification {
+                ClientNotification::InitializedNotification(_) => session.connection.greet(),
+                ClientNotification::CancelledNotification(cancelled) => {
+                    if let Some(id) = &cancelled.params.request_id {
+                        session.cancelled(id, &message);
+                    }
+                }
+                _ => {}
+            }
+            reply::accepted()
+        }
+        answer @ (JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)) => {
+            session.answered(answer);
+            reply::accepted()
+        }
+    }
+}
+
+/// Opens the stream of a session, or goes on with the stream of a request that was cut off.
+pub(crate) fn get(app: &App, headers: &HeaderMap) -> Response {
+    if let Some(refusal) = refuse_version(headers) {
+        return refusal;
+    }
+    let session = match session(app, headers) {
+        Ok(session) => session,
+        Err(refusal) => return *refusal,
+    };
+    let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
+    if let Some((number, sequence)) = last.and_then(call::parse_event_id) {
+        let Some(call) = session.call(number) else {
+            // The answer is not kept any more. An error would make clients ask for it again and
+            // again; an empty stream ends the matter.
+            return reply::stream(Body::empty());
+        };
+        return reply::stream(Body::new(call.read(sequence, None, app.config.keep_alive)));
+    }
+    let (Some(outbox), Some(version)) =
+        (session.connection.outbox().cloned(), session.connection.version())
+    else {
+        return reply::refuse(StatusCode::BAD_REQUEST, "the session was not initialized");
+    };
+    let retry = app.config.retry.as_millis();
+    let first: Bytes = if era::primes_streams(version) {
+        format!("id: s\nretry: {retry}\ndata: \n\n").into()
+    } else {
+        format!("retry: {retry}\n\n").into()
+    };
+    let guard = session.open_stream();
+    let stream = Stream::new(outbox, Some(first), None, app.config.keep_alive, guard);
+    reply::stream(Body::new(stream))
+}
+
+/// Ends a session.
+pub(crate) fn delete(app: &App, headers: &HeaderMap) -> Response {
+    match session(app, headers) {
+        Ok(session) => {
+            app.sessions.remove(&session.id);
+            reply::empty(StatusCode::NO_CONTENT)
+        }
+        Err(refusal) => *refusal,
+    }
+}
+
+async fn initialize(
+    app: &Arc<App>,
+    headers: &HeaderMap,
+    message: ClientJsonRpcMessage,
+) -> Response {
+    let JsonRpcMessage::Request(request) = message else { return reply::accepted() };
+    let id = request.id.clone();
+    if let ClientRequest::InitializeRequest(initialize) = &request.request
+        && let Some(header) = headers.get(VERSION)
+        && header.as_bytes() != initialize.params.protocol_version.as_str().as_bytes()
+    {
+        let details = "the MCP-Protocol-Version header differs from the body's protocolVersion";
+        let error =
+            ErrorData::invalid_request("Version mismatch", Some(json!({ "details": details })));
+        return reply::error(StatusCode::BAD_REQUEST, Some(id), error);
+    }
+    if !app.sessions.has_room() {
+        return full(app, id);
+    }
+    let session = app.sessions.make();
+    let mut response = serve(app, &session, request).await;
+    if session.connection.peer().is_some() {
+        let name = HeaderValue::from_str(&session.id).expect("a session id is plain ASCII");
+        response.headers_mut().insert(SESSION, name);
+        let client = session.connection.peer().map(|peer| peer.client_info.name.clone());
+        tracing::info!(client = client.as_deref(), session = %session.id, "session opened");
+        if !app.sessions.keep(session) {
+            return full(app, id);
+        }
+    }
+    response
+}
+
+/// Serves one request with a service that lives as long as the request.
+async fn serve(
+    app: &Arc<App>,
+    session: &Arc<Session>,
+    mut request: JsonRpcRequest<ClientRequest>,
+) -> Response {
+    let id = request.id.clone();
+    let Some(number) = session.number() else {
+        app.core.metrics.refused.inc();
+        let details = "this session has too many requests under way";
+        let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
+        return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error);
+    };
+    let call = Call::new(number);
+    request.request.extensions_mut().insert(call.clone());
+    let message = JsonRpcMessage::Request(request);
+    let (transport, inbound) = CallTransport::new(message, call.clone(), session.clone());
+    session.begin(id, inbound, call.clone());
+    let handler = Handler::of(app.core.clone(), session.connection.clone());
+    let peer = session.connection.peer().map(|peer| peer.as_ref().clone());
+    let service = serve_directly_with_ct(handler, transport, peer, session.cancel.child_token());
+    app.own(async move {
+        drop(service.waiting().await);
+    });
+    match call.answer().await {
+        Answer::Message(json) => {
+            session.end(&call);
+            reply::json(StatusCode::OK, json)
+        }
+        Answer::Stream => reply::stream(Body::new(first_reader(app, session, &call))),
+    }
+}
+
+fn first_reader(app: &App, session: &Session, call: &Arc<Call>) -> CallBody {
+    let primes = session.connection.version().is_some_and(era::primes_streams);
+    let priming = primes.then(|| call::priming(call.number(), app.config.retry));
+    call.read(0, priming, app.config.keep_alive)
+}
+
+fn session(app: &App, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
+    let Some(id) = headers.get(SESSION) else {
+        let details = "begin with `initialize` and send its Mcp-Session-Id with every request";
+        return Err(Box::new(reply::refuse(StatusCode::BAD_REQUEST, details)));
+    };
+    id.to_str().ok().and_then(|id| app.sessions.get(id)).ok_or_else(|| {
+        let details = "there is no such session, or not any more; begin again with `initialize`";
+        Box::new(reply::refuse(StatusCode::NOT_FOUND, details))
+    })
+}
+
+/// A ping needs no session.
+fn ping(message: &ClientJsonRpcMessage) -> Option<Response> {
+    let JsonRpcMessage::Request(request) = message else { return None };
+    let ClientRequest::PingRequest(_) = &request.request else { return None };
+    let pong = ServerResult::EmptyResult(EmptyResult {});
+    let message = ServerJsonRpcMessage::response(pong, request.id.clone());
+    let json = serde_json::to_vec(&message).expect("a pong is plain JSON");
+    Some(reply::json(StatusCode::OK, json))
+}
+
+fn refuse_version(headers: &HeaderMap) -> Option<Response> {
+    let version = headers.get(VERSION)?;
+    if version.to_str().is_ok_and(era::is_known) {
+        return None;
+    }
+    let details = "this MCP-Protocol-Version is not spoken here";
+    Some(reply::refuse(StatusCode::BAD_REQUEST, details))
+}
+
+fn full(app: &App, id: rmcp::model::RequestId) -> Response {
+    app.core.metrics.refused.inc();
+    let details = "this server has as many sessions as it may; try again later";
+    let error = ErrorData::internal_error("Too many sessions", Some(json!({ "details": details })));
+    let mut response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
+    response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("30"));
+    response
+}

@@ -1,0 +1,261 @@
+//! Legacy sessions over HTTP. An idle one holds its subscriptions and nothing else: no task, no
+//! service, no channel.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::handler::Connection;
+use crate::path::Core;
+use crate::transport::call::Call;
+
+/// How long the answer to a request is kept for a client that lost the connection.
+const ANSWER_KEPT: Duration = Duration::from_mins(1);
+/// How many requests one session may have under way.
+const CALLS: usize = 256;
+
+type Inbound = mpsc::Sender<ClientJsonRpcMessage>;
+
+/// One legacy client.
+pub(crate) struct Session {
+    pub(crate) id: Arc<str>,
+    pub(crate) connection: Arc<Connection>,
+    /// Ends everything the session has under way.
+    pub(crate) cancel: CancellationToken,
+    state: Mutex<State>,
+}
+
+struct State {
+    seen: Instant,
+    streams: usize,
+    next: u64,
+    /// Requests under way, and answers that may be asked for again.
+    calls: HashMap<u64, (RequestId, Inbound, Arc<Call>)>,
+    /// Questions to the client: the id each has in its own service.
+    asked: HashMap<i64, (RequestId, Inbound)>,
+}
+
+impl Session {
+    fn new(core: &Arc<Core>) -> Arc<Self> {
+        Arc::new(Self {
+            id: uuid::Uuid::new_v4().to_string().into(),
+            connection: Connection::new(core.clone(), None),
+            cancel: core.stopped.child_token(),
+            state: Mutex::new(State {
+                seen: Instant::now(),
+                streams: 0,
+                next: 0,
+                calls: HashMap::new(),
+                asked: HashMap::new(),
+            }),
+        })
+    }
+
+    /// The client was heard of.
+    pub(crate) fn touch(&self) {
+        self.lock().seen = Instant::now();
+    }
+
+    /// Takes a number for a request; none if too many are under way.
+    pub(crate) fn number(&self) -> Option<u64> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.calls.retain(|_, (_, _, call)| {
+            call.finished().is_none_or(|when| when.elapsed() < ANSWER_KEPT)
+        });
+        let under_way = state.calls.values().filter(|(_, _, call)| call.finished().is_none());
+        if under_way.count() >= CALLS {
+            return None;
+        }
+        // What a client may come back for is bounded too: the oldest answers are forgotten.
+        while state.calls.len() >= 2 * CALLS {
+            let done = state.calls.iter().filter(|(_, (_, _, call))| call.finished().is_some());
+            let oldest = done.map(|(number, _)| *number).min();
+            state.calls.remove(&oldest?);
+        }
+        state.next += 1;
+        Some(state.next)
+    }
+
+    /// Notes a request under way.
+    pub(crate) fn begin(&self, id: RequestId, inbound: Inbound, call: Arc<Call>) {
+        self.lock().calls.insert(call.number(), (id, inbound, call));
+    }
+
+    /// Forgets a request whose answer nobody will ask for again.
+    pub(crate) fn end(&self, call: &Call) {
+        let mut state = self.lock();
+        state.calls.remove(&call.number());
+        state.seen = Instant::now();
+    }
+
+    /// The request of this number.
+    pub(crate) fn call(&self, number: u64) -> Option<Arc<Call>> {
+        self.lock().calls.get(&number).map(|(_, _, call)| call.clone())
+    }
+
+    /// Notes a question to the client; returns the id it has in this session.
+    pub(crate) fn asked(&self, own: RequestId, inbound: Inbound) -> RequestId {
+        let mut state = self.lock();
+        // Questions that nobody waits for any more are forgotten here.
+        state.asked.retain(|_, (_, inbound)| !inbound.is_closed());
+        state.next += 1;
+        let id = i64::try_from(state.next).unwrap_or(i64::MAX);
+        state.asked.insert(id, (own, inbound));
+        RequestId::Number(id)
+    }
+
+    /// Takes the client's answer to a question to who asked.
+    pub(crate) fn answered(&self, message: ClientJsonRpcMessage) {
+        let mut find = |id: &RequestId| match id {
+            RequestId::Number(id) => self.lock().asked.remove(id),
+            RequestId::String(id) => id.parse().ok().and_then(|id| self.lock().asked.remove(&id)),
+        };
+        let (message, inbound) = match message {
+            JsonRpcMessage::Response(mut response) => {
+                let Some((own, inbound)) = find(&response.id) else { return };
+                response.id = own;
+                (JsonRpcMessage::Response(response), inbound)
+            }
+            JsonRpcMessage::Error(mut error) => {
+                let Some((own, inbound)) = error.id.as_ref().and_then(&mut find) else { return };
+                error.id = Some(own);
+                (JsonRpcMessage::Error(error), inbound)
+            }
+            _ => return,
+        };
+        drop(inbound.try_send(message));
+    }
+
+    /// Gives up a request of the client.
+    pub(crate) fn cancelled(&self, id: &RequestId, message: &ClientJsonRpcMessage) {
+        let calls: Vec<_> = {
+            let state = self.lock();
+            let of_id = state.calls.values().filter(|(request, _, _)| request == id);
+            of_id.map(|(_, inbound, call)| (inbound.clone(), call.clone())).collect()
+        };
+        for (inbound, call) in calls {
+            drop(inbound.try_send(message.clone()));
+            call.finish();
+        }
+    }
+
+    /// A stream is open from now until the guard is dropped.
+    pub(crate) fn open_stream(self: &Arc<Self>) -> StreamGuard {
+        self.lock().streams += 1;
+        StreamGuard { session: self.clone() }
+    }
+
+    fn is_idle(&self, limit: Duration) -> bool {
+        let state = self.lock();
+        let busy = state.calls.values().any(|(_, _, call)| call.finished().is_none());
+        state.streams == 0 && !busy && state.seen.elapsed() >= limit
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds a session")
+    }
+}
+
+/// Keeps a session from expiring while its stream is open.
+pub(crate) struct StreamGuard {
+    session: Arc<Session>,
+}
+
+impl Drop for StreamGuard {
+    fn drop(&mut self) {
+        let mut state = self.session.lock();
+        state.streams -= 1;
+        state.seen = Instant::now();
+    }
+}
+
+/// All legacy sessions of one server.
+pub(crate) struct Sessions {
+    core: Arc<Core>,
+    limit: usize,
+    idle: Duration,
+    all: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+}
+
+impl Sessions {
+    pub(crate) fn new(core: Arc<Core>, limit: usize, idle: Duration) -> Self {
+        Self { core, limit, idle, all: Mutex::default() }
+    }
+
+    /// A session that nobody can name before it is kept.
+    pub(crate) fn make(&self) -> Arc<Session> {
+        Session::new(&self.core)
+    }
+
+    /// Whether one more may be made.
+    pub(crate) fn has_room(&self) -> bool {
+        self.lock().len() < self.limit
+    }
+
+    /// Keeps a session whose client was answered; false if there is no room.
+    pub(crate) fn keep(&self, session: Arc<Session>) -> bool {
+        let mut all = self.lock();
+        if all.len() >= self.limit {
+            return false;
+        }
+        all.insert(session.id.clone(), session);
+        self.core.metrics.sessions.set(i64::try_from(all.len()).unwrap_or(i64::MAX));
+        true
+    }
+
+    /// The session of this id.
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).cloned()?;
+        session.touch();
+        Some(session)
+    }
+
+    /// Ends a session: everything it held is gone, its streams end.
+    pub(crate) fn remove(&self, id: &str) -> bool {
+        let removed = {
+            let mut all = self.lock();
+            let removed = all.remove(id);
+            self.core.metrics.sessions.set(i64::try_from(all.len()).unwrap_or(i64::MAX));
+            removed
+        };
+        let Some(session) = removed else { return false };
+        session.cancel.cancel();
+        if let Some(outbox) = session.connection.outbox() {
+            self.core.index.forget(outbox);
+            outbox.close();
+        }
+        true
+    }
+
+    /// Ends sessions that nobody was heard of in for long, until the token is cancelled.
+    pub(crate) async fn expire(&self, cancel: CancellationToken) {
+        let mut look = tokio::time::interval((self.idle / 4).max(Duration::from_millis(250)));
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => break,
+                _ = look.tick() => self.expire_now(),
+            }
+        }
+    }
+
+    fn expire_now(&self) {
+        let idle: Vec<_> = {
+            let all = self.lock();
+            all.values().filter(|session| session.is_idle(self.idle)).cloned().collect()
+        };
+        for session in idle {
+            tracing::info!(client = %session.id, "session expired");
+            self.remove(&session.id);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+        self.all.lock().expect("no code panics while it holds the sessions")
+    }
+}

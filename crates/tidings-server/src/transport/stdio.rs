@@ -1,0 +1,362 @@
+//! One client over a pair of byte streams, a message a line; usually standard input and output.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetMeta, JsonRpcError,
+    JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::service::{QuitReason, ServerInitializeError, serve_server_with_ct};
+use rmcp::transport::Transport;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info};
+
+use crate::era;
+use crate::handler::{Connection, FrameWriter, Handler};
+use crate::hub::Hub;
+use crate::notice;
+use crate::outbox::Next;
+use crate::transport::http::explain;
+
+/// The longest line that is read; a longer one is refused and skipped.
+const LINE_LIMIT: usize = 16 * 1024 * 1024;
+
+/// Why a connection ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A task of ours failed.
+    #[error("serving the connection failed")]
+    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Serves a hub to one client until its input ends, the token is cancelled, or the hub is shut
+/// down.
+///
+/// # Errors
+///
+/// Serving failed; that the client left is no failure.
+pub async fn serve<R, W>(
+    hub: &Hub,
+    input: R,
+    output: W,
+    cancel: CancellationToken,
+) -> Result<(), ServeError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let core = hub.core().clone();
+    let writer = Writer { output: Arc::new(Mutex::new(Box::new(output))) };
+    let connection = Connection::new(core.clone(), Some(Box::new(writer.clone())));
+    let transport = LineTransport::new(input, writer.clone(), connection.clone());
+    let handler = Handler::of(core.clone(), connection.clone());
+    // The service is told to end after the listeners were, so that their last words are heard.
+    let ending = CancellationToken::new();
+    let service = async {
+        match serve_server_with_ct(handler, transport, ending.clone()).await {
+            Ok(service) => match service.waiting().await {
+                Ok(QuitReason::JoinError(error)) | Err(error) => {
+                    Err(ServeError::Failed(Box::new(error)))
+                }
+                Ok(_) => Ok(()),
+            },
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                Ok(())
+            }
+            Err(error) => Err(ServeError::Failed(Box::new(error))),
+        }
+    };
+    let notices = async {
+        let outbox = connection.opened().await;
+        let reader = outbox.attach();
+        while let Next::Frames(frames) = outbox.next(reader).await {
+            if !writer.write(frames).await {
+                break;
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    let stop = async {
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = core.stopped.cancelled() => {}
+        }
+        core.index.close_all();
+        connection.listens_ended().await;
+        ending.cancel();
+        std::future::pending::<()>().await;
+    };
+    info!("serving stdio");
+    let result = tokio::select! {
+        result = service => result,
+        () = notices => Ok(()),
+        () = stop => Ok(()),
+    };
+    info!("stopped serving stdio");
+    result
+}
+
+/// Where lines are written: answers by the protocol library, notices by us.
+#[derive(Clone)]
+struct Writer {
+    output: Arc<Mutex<Box<dyn AsyncWrite + Send + Unpin>>>,
+}
+
+impl Writer {
+    async fn line(&self, line: &[u8]) -> std::io::Result<()> {
+        let mut output = self.output.lock().await;
+        output.write_all(line).await?;
+        output.flush().await
+    }
+
+    async fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
+        let message = JsonRpcError::new(id, error);
+        let mut line = serde_json::to_vec(&message).expect("an error is plain JSON");
+        line.push(b'\n');
+        drop(self.line(&line).await);
+    }
+}
+
+impl FrameWriter for Writer {
+    fn write(&self, frames: Bytes) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            let mut lines = Vec::with_capacity(frames.len());
+            for event in notice::events(&frames) {
+                lines.extend_from_slice(&notice::line(&event));
+            }
+            self.line(&lines).await.is_ok()
+        })
+    }
+}
+
+/// Carries messages between the byte streams and the protocol library.
+struct LineTransport<R> {
+    input: BufReader<R>,
+    /// Cancel-safe: what was read of a line stays here when `receive` is dropped.
+    line: Vec<u8>,
+    /// Whether the rest of a line that is too long is being skipped.
+    skipping: bool,
+    /// Whether the client has begun; before, the library takes requests only.
+    begun: bool,
+    writer: Writer,
+    connection: Arc<Connection>,
+    /// Cancel-safe: what is done about a line before the next one is read stays here when `receive`
+    /// is dropped. It gives what the library gets of the line.
+    pending: Option<BoxFuture<'static, Option<ClientJsonRpcMessage>>>,
+}
+
+impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
+    fn new(input: R, writer: Writer, connection: Arc<Connection>) -> Self {
+        Self {
+            input: BufReader::new(input),
+            line: Vec::new(),
+            skipping: false,
+            begun: false,
+            writer,
+            connection,
+            pending: None,
+        }
+    }
+
+    /// The next line, or nothing at the end of the input.
+    async fn next_line(&mut self) -> Option<Result<Vec<u8>, ErrorData>> {
+        loop {
+            let available = match self.input.fill_buf().await {
+                Ok([]) => return None,
+                Ok(available) => available,
+                Err(error) => {
+                    debug!(%error, "the input failed");
+                    return None;
+                }
+            };
+            let newline = available.iter().position(|byte| *byte == b'\n');
+            let taken = newline.map_or(available.len(), |at| at + 1);
+            if !self.skipping {
+                self.line.extend_from_slice(&available[..taken]);
+            }
+            self.input.consume(taken);
+            let too_long = self.line.len() > LINE_LIMIT;
+            if too_long {
+                self.line = Vec::new();
+            }
+            match (newline, self.skipping || too_long) {
+                (Some(_), false) => return Some(Ok(std::mem::take(&mut self.line))),
+                (None, false) => {}
+                (ended, true) => {
+                    self.skipping = ended.is_none();
+                    if too_long {
+                        let details = format!("a message has at most {LINE_LIMIT} bytes");
+                        let data = json!({ "details": details });
+                        return Some(Err(ErrorData::invalid_request(
+                            "Message too long",
+                            Some(data),
+                        )));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the library gets of a line at once; nothing if it gets nothing or has to wait.
+    fn take(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
+        let Ok(message) = serde_json::from_slice::<ClientJsonRpcMessage>(line) else {
+            let (id, error) = explain(line);
+            self.refuse(id, error);
+            return None;
+        };
+        match &message {
+            JsonRpcMessage::Request(request) => {
+                let opens = matches!(request.request, ClientRequest::InitializeRequest(_));
+                let modern = request.request.get_meta().protocol_version();
+                self.begun |= opens || modern.is_some();
+                if matches!(request.request, ClientRequest::SubscriptionsListenRequest(_))
+                    && modern.is_some_and(|version| era::is_modern(version.as_str()))
+                {
+                    let (connection, writer) = (self.connection.clone(), self.writer.clone());
+                    self.pending = Some(Box::pin(begin_listen(connection, writer, message)));
+                    return None;
+                }
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.connection.end_listen(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        (self.begun || matches!(message, JsonRpcMessage::Request(_))).then_some(message)
+    }
+
+    fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
+        let writer = self.writer.clone();
+        self.pending = Some(Box::pin(async move {
+            writer.refuse(id, error).await;
+            None
+        }));
+    }
+}
+
+/// Begins a listen request, so that its listener exists before the library acknowledges it.
+async fn begin_listen(
+    connection: Arc<Connection>,
+    writer: Writer,
+    mut message: ClientJsonRpcMessage,
+) -> Option<ClientJsonRpcMessage> {
+    if let JsonRpcMessage::Request(request) = &mut message
+        && let ClientRequest::SubscriptionsListenRequest(listen) = &mut request.request
+        && let Err(error) =
+            connection.begin_listen(&request.id, &mut listen.params.notifications).await
+    {
+        writer.refuse(Some(request.id.clone()), error).await;
+        return None;
+    }
+    Some(message)
+}
+
+impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransport<R> {
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        item: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), std::io::Error>> + Send + 'static {
+        let ended = match &item {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        if let Some(id) = ended {
+            self.connection.end_listen(&id);
+        }
+        let writer = self.writer.clone();
+        let line = serde_json::to_vec(&item);
+        async move {
+            let mut line = line?;
+            line.push(b'\n');
+            writer.line(&line).await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        // Cancel-safe: the library drops this whenever it has something to send.
+        loop {
+            if let Some(pending) = &mut self.pending {
+                let message = pending.await;
+                self.pending = None;
+                if message.is_some() {
+                    return message;
+                }
+            }
+            match self.next_line().await? {
+                Ok(line) if line.trim_ascii().is_empty() => {}
+                Ok(line) => {
+                    if let Some(message) = self.take(&line) {
+                        return Some(message);
+                    }
+                }
+                Err(error) => self.refuse(None, error),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), std::io::Error> {
+        self.writer.output.lock().await.flush().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::Resource;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::{AnswerError, Config, Contents, EditError, ResourceUri, Shelf, Source};
+
+    /// A source whose only resource can be read once that is allowed.
+    struct Slow(Arc<Notify>);
+
+    impl Source for Slow {
+        async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+            shelf.add(Resource::new("slow://one", "one")).map(drop)
+        }
+
+        async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+            self.0.notified().await;
+            Ok(Contents::text(uri, "at last"))
+        }
+    }
+
+    // The library drops `receive` whenever it has something to send; a listen request that was
+    // being prepared then was lost.
+    #[tokio::test(start_paused = true)]
+    async fn a_listen_request_survives_a_dropped_receive() {
+        let hub = Hub::new(Config::new("test", "1"));
+        let allowed = Arc::new(Notify::new());
+        hub.add("slow", Slow(allowed.clone())).await.unwrap();
+        let listen = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {
+            "notifications": { "resourceSubscriptions": ["slow://one"] },
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        }});
+        let writer = Writer { output: Arc::new(Mutex::new(Box::new(tokio::io::sink()))) };
+        let input = format!("{listen}\n").into_bytes();
+        let connection = Connection::new(hub.core().clone(), None);
+        let mut transport = LineTransport::new(std::io::Cursor::new(input), writer, connection);
+        let second = std::time::Duration::from_secs(1);
+        assert!(tokio::time::timeout(second, transport.receive()).await.is_err());
+        allowed.notify_one();
+        assert!(matches!(transport.receive().await, Some(JsonRpcMessage::Request(_))));
+    }
+}

@@ -1,0 +1,83 @@
+//! The bytes of one listener's stream over HTTP, both eras: a body that is fed from an outbox.
+//!
+//! No task and no channel stand between the two. The body asks the outbox when the socket can be
+//! written, so what a slow reader has not taken stays a set of dirty things.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use tokio::time::{Instant, Sleep};
+
+use crate::outbox::{Next, Outbox};
+
+/// A comment, which clients ignore and which keeps the path between us open.
+const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
+
+/// The stream of one listener.
+pub(crate) struct Stream<G> {
+    /// What comes first, whatever waits: the acknowledgement, or how to come back.
+    first: Option<Bytes>,
+    outbox: Arc<Outbox>,
+    reader: u64,
+    /// What comes last if the hub ends the stream.
+    last: Option<Bytes>,
+    ended: bool,
+    idle: Duration,
+    keep_alive: Pin<Box<Sleep>>,
+    /// What must live as long as the stream: dropped when the client leaves.
+    _guard: G,
+}
+
+impl<G> Stream<G> {
+    pub(crate) fn new(
+        outbox: Arc<Outbox>,
+        first: Option<Bytes>,
+        last: Option<Bytes>,
+        idle: Duration,
+        guard: G,
+    ) -> Self {
+        let reader = outbox.attach();
+        let keep_alive = Box::pin(tokio::time::sleep(idle));
+        Self { first, outbox, reader, last, ended: false, idle, keep_alive, _guard: guard }
+    }
+}
+
+impl<G: Unpin> Body for Stream<G> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        let bytes = match this.outbox.poll_next(this.reader, context) {
+            Poll::Ready(Next::Frames(frames)) => frames,
+            Poll::Ready(Next::Closed) => {
+                this.ended = true;
+                return Poll::Ready(this.last.take().map(|last| Ok(Frame::data(last))));
+            }
+            Poll::Pending => match this.keep_alive.as_mut().poll(context) {
+                Poll::Ready(()) => KEEP_ALIVE,
+                Poll::Pending => return Poll::Pending,
+            },
+        };
+        this.keep_alive.as_mut().reset(Instant::now() + this.idle);
+        if bytes == KEEP_ALIVE {
+            // The timer has no waker after it fired; this registers one for the new time.
+            let _ = this.keep_alive.as_mut().poll(context);
+        }
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+}
