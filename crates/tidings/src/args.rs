@@ -1,0 +1,122 @@
+//! The command line as clap types.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+
+/// Keeps MCP clients and servers in step.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, after_help = "Begin with: tidings serve --demo")]
+pub(crate) struct Args {
+    /// What is logged on standard error.
+    #[arg(long, global = true, value_enum, default_value_t = LogLevel::Warn)]
+    pub(crate) log: LogLevel,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve sources to MCP clients of both protocol eras.
+    Serve(Serve),
+}
+
+/// Serve sources to MCP clients of both protocol eras.
+#[derive(Debug, clap::Args)]
+#[command(
+    group(ArgGroup::new("source").required(true)),
+    after_help = "\
+Examples:
+  tidings serve --demo                          a space station, on http://127.0.0.1:8484/mcp
+  tidings serve --demo --stdio                  the same for a client that starts its server
+  tidings serve --demo --http 127.0.0.1:0       on any free port
+
+TIDINGS_TOKEN, or the file given with --token-file, holds a bearer token that every client must
+send. A token is never taken from the command line, where others could see it."
+)]
+pub(crate) struct Serve {
+    /// A space station that changes by itself: something to look at without any set-up.
+    #[arg(long, group = "source")]
+    pub(crate) demo: bool,
+    /// Seconds between two events of the demo.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, requires = "demo", value_parser = seconds)]
+    pub(crate) every: f64,
+    /// Where to serve Streamable HTTP; `/mcp` is the endpoint, `/healthz` and `/metrics` are beside it.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8484",
+        conflicts_with = "stdio"
+    )]
+    pub(crate) http: SocketAddr,
+    /// Serve one client on standard input and output.
+    #[arg(long)]
+    pub(crate) stdio: bool,
+    /// A Host name to serve besides loopback ones, as `name` or `name:port`; may be repeated.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
+    /// An Origin whose pages may use the server; may be repeated.
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+    /// A file that holds the bearer token.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Milliseconds a change must be quiet before it is told; 0 tells at once.
+    #[arg(long, value_name = "MS", default_value_t = 25)]
+    pub(crate) quiet: u64,
+    /// Milliseconds after which a change is told at the latest.
+    #[arg(long, value_name = "MS", default_value_t = 250)]
+    pub(crate) max_wait: u64,
+    /// Do not tell a fresh legacy session of each list once.
+    #[arg(long)]
+    pub(crate) silent: bool,
+    /// Print one JSON object a line instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("give a number of seconds from 0.01 to 3600".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[track_caller]
+    fn refused(line: &str, because: &str) {
+        let error = Args::try_parse_from(line.split_whitespace()).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains(because), "{error}");
+    }
+
+    #[test]
+    fn wrong_usage_is_said_in_words() {
+        refused("tidings serve", "--demo");
+        refused("tidings serve --demo --every 0", "0.01 to 3600");
+        refused("tidings serve --demo --stdio --http 127.0.0.1:1", "cannot be used with");
+        refused("tidings serve --demo --http nowhere", "invalid socket address");
+        refused("tidings serve --every 1", "--demo");
+    }
+}

@@ -1,0 +1,246 @@
+//! A space station that changes by itself, as a source: something to look at without any set-up.
+
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use tidings_server::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Prompt, PromptArgument, PromptMessage, Resource,
+    ResourceTemplate, Role, Tool, ToolAnnotations,
+};
+use tidings_server::{
+    AnswerError, Completion, Contents, EditError, Exchange, Handle, ResourceUri, Shelf, Source,
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::demo::state::{Happening, PORTS, State};
+
+const STATUS: &str = "station://status";
+const PORT_LIST: &str = "station://ports";
+const LOG: &str = "station://log";
+const MODULE: &str = "station://module/{name}";
+
+/// The station.
+pub(crate) struct Station {
+    every: Duration,
+    /// Where each change is told to the person who runs the demo.
+    story: mpsc::Sender<String>,
+    state: Mutex<State>,
+    items: OnceLock<Items>,
+}
+
+/// The items that are switched and edited while the station lives.
+struct Items {
+    shelf: Shelf,
+    dock: Handle<Tool>,
+    undock: Handle<Tool>,
+    modules: Handle<ResourceTemplate>,
+}
+
+impl Station {
+    pub(crate) fn new(every: Duration, story: mpsc::Sender<String>) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let state = Mutex::new(State::new(u64::from(now.subsec_nanos())));
+        Self { every, story, state, items: OnceLock::new() }
+    }
+
+    /// Shows what happened: lists, switches and contents, as one change.
+    fn show(&self, happening: &Happening) {
+        drop(self.story.try_send(happening.to_string()));
+        let Some(items) = self.items.get() else { return };
+        if let Err(error) = self.edit(items) {
+            tracing::error!(%error, "the station could not be shown");
+        }
+        let module = match happening {
+            Happening::Docked { module, .. }
+            | Happening::Left { module, .. }
+            | Happening::Sampled { module, .. } => module,
+        };
+        for uri in [STATUS, PORT_LIST, LOG] {
+            items.shelf.updated(uri);
+        }
+        items.shelf.updated(&format!("station://module/{module}"));
+    }
+
+    fn edit(&self, items: &Items) -> Result<(), EditError> {
+        let (docked, listed) = {
+            let state = self.lock();
+            let listed = state.docked().map(|module| {
+                Resource::new(format!("station://module/{}", module.name), module.name)
+                    .with_title(format!("Module {}", module.name))
+                    .with_mime_type("application/json")
+            });
+            (state.docked().count(), listed.collect())
+        };
+        let mut transaction = items.shelf.transaction();
+        transaction.expand(&items.modules, listed);
+        if docked < PORTS {
+            transaction.enable(&items.dock);
+        } else {
+            transaction.disable(&items.dock);
+        }
+        if docked > 0 {
+            transaction.enable(&items.undock);
+        } else {
+            transaction.disable(&items.undock);
+        }
+        transaction.commit()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds the station")
+    }
+}
+
+impl Source for Station {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        shelf.add(
+            Resource::new(STATUS, "status")
+                .with_title("Station status")
+                .with_description("How many ports are free, and who is here")
+                .with_mime_type("application/json"),
+        )?;
+        shelf.add(
+            Resource::new(PORT_LIST, "ports")
+                .with_title("Docking ports")
+                .with_description("Which module is at which port")
+                .with_mime_type("application/json"),
+        )?;
+        shelf.add(
+            Resource::new(LOG, "log")
+                .with_title("Station log")
+                .with_description("What happened, newest last")
+                .with_mime_type("text/plain"),
+        )?;
+        let modules = shelf.add(
+            ResourceTemplate::new(MODULE, "module")
+                .with_title("Module")
+                .with_description("A docked module; the list shows who is here now"),
+        )?;
+        let focus = PromptArgument::new("focus").with_description("A docked module to look at");
+        shelf.add(
+            Prompt::new(
+                "station_report",
+                Some("Asks for a report on the station"),
+                Some(vec![focus]),
+            )
+            .with_title("Station report"),
+        )?;
+        let dock = shelf.add(tool(
+            "dock_module",
+            "Docks a module. Offered only while a port is free.",
+            "the module that should come; completed from the prompt's modules",
+        ))?;
+        let undock = shelf.add(tool("undock_module", "Lets a docked module go.", "the module"))?;
+        let items = Items { shelf: shelf.clone(), dock, undock, modules };
+        self.edit(&items)?;
+        drop(self.items.set(items));
+        Ok(())
+    }
+
+    async fn run(&self, _shelf: Shelf, cancel: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => break,
+                () = tokio::time::sleep(self.every) => {
+                    let happening = self.lock().step();
+                    self.show(&happening);
+                }
+            }
+        }
+    }
+
+    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+        let state = self.lock();
+        let ports = || {
+            let shown = state.ports().map(|(port, module)| {
+                json!({ "port": port, "module": module.map(|module| module.name) })
+            });
+            Value::Array(shown.collect())
+        };
+        match uri.as_ref() {
+            STATUS => {
+                let here: Vec<_> = state.docked().map(|module| module.name).collect();
+                let status = json!({ "docked": here, "free_ports": PORTS - here.len() });
+                Ok(Contents::json(uri, &status))
+            }
+            PORT_LIST => Ok(Contents::json(uri, &ports())),
+            LOG => Ok(Contents::text(uri, state.log())),
+            other => {
+                let name = other.strip_prefix("station://module/").unwrap_or(other);
+                let (port, module) =
+                    state.find(name).ok_or_else(|| AnswerError::not_found(other))?;
+                let shown = json!({ "name": module.name, "port": port, "samples": module.samples });
+                Ok(Contents::json(uri, &shown))
+            }
+        }
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        _exchange: &Exchange,
+    ) -> Result<CallToolResponse, AnswerError> {
+        let arguments = request.arguments.unwrap_or_default();
+        let Some(module) = arguments.get("module").and_then(Value::as_str) else {
+            let given = arguments.get("module").map_or_else(String::new, Value::to_string);
+            return Err(AnswerError::invalid("module", given, "give the name of a module"));
+        };
+        let (done, else_) = {
+            let mut state = self.lock();
+            let docks = request.name == "dock_module";
+            let done = if docks { state.dock(module) } else { state.undock(module) };
+            let names: Vec<_> = if docks {
+                state.absent().collect()
+            } else {
+                state.docked().map(|module| module.name).collect()
+            };
+            (done, names.join(", "))
+        };
+        let result = match done {
+            Some(happening) => {
+                self.show(&happening);
+                CallToolResult::success(vec![ContentBlock::text(happening.to_string())])
+            }
+            None => CallToolResult::error(vec![ContentBlock::text(format!(
+                "`{module}` cannot do that now; these can: {else_}"
+            ))]),
+        };
+        Ok(result.into())
+    }
+
+    async fn prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _exchange: &Exchange,
+    ) -> Result<GetPromptResponse, AnswerError> {
+        let arguments = request.arguments.unwrap_or_default();
+        let about = match arguments.get("focus").and_then(Value::as_str) {
+            Some(module) => format!("the module {module} (station://module/{module})"),
+            None => "the whole station (station://status)".to_owned(),
+        };
+        let text = format!("Read the station's log (station://log) and report on {about}.");
+        Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
+    }
+
+    async fn complete(&self, completion: Completion) -> Result<Vec<String>, AnswerError> {
+        let state = self.lock();
+        let names = state.docked().map(|module| module.name.to_owned());
+        Ok(names.filter(|name| name.starts_with(&completion.value)).collect())
+    }
+}
+
+fn tool(name: &'static str, description: &'static str, argument: &str) -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": { "module": { "type": "string", "description": argument } },
+        "required": ["module"],
+    });
+    let Value::Object(schema) = schema else { return Tool::default() };
+    Tool::new(name, description, Arc::new(schema))
+        .with_annotations(ToolAnnotations::new().destructive(false))
+}

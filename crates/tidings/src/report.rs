@@ -1,0 +1,66 @@
+//! Errors and hints as a person reads them.
+
+use std::io::{ErrorKind, Write as _};
+use std::process::ExitCode;
+
+/// Something a person can do about an error.
+#[derive(Debug)]
+pub(crate) struct Hint(pub(crate) String);
+
+impl std::fmt::Display for Hint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Hint {}
+
+/// Prints why the program failed. That nobody reads its output any more is no failure.
+pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
+    let closed = |cause: &(dyn std::error::Error + 'static)| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    };
+    if error.chain().any(closed) {
+        return ExitCode::SUCCESS;
+    }
+    drop(std::io::stderr().write_all(text(error).as_bytes()));
+    ExitCode::FAILURE
+}
+
+fn text(error: &anyhow::Error) -> String {
+    let hint = error.downcast_ref::<Hint>().map(ToString::to_string);
+    let shown = error.chain().map(ToString::to_string).filter(|line| Some(line) != hint.as_ref());
+    let mut text = String::new();
+    for (index, line) in shown.enumerate() {
+        text += if index == 0 { "error: " } else { "caused by: " };
+        text += &line;
+        text.push('\n');
+    }
+    if let Some(hint) = hint {
+        text += &format!("hint: {hint}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn an_error_is_a_chain_and_a_hint() {
+        let failed = std::fs::read("/nonexistent/token").map(drop);
+        let error = failed
+            .context("reading the token")
+            .context(Hint("give a file that exists".to_owned()))
+            .unwrap_err();
+        assert_eq!(
+            text(&error),
+            "error: reading the token\n\
+             caused by: No such file or directory (os error 2)\n\
+             hint: give a file that exists\n"
+        );
+    }
+}

@@ -1,0 +1,6 @@
+//! The program and its libraries over real bytes; one binary, one file for each subject.
+
+mod http;
+mod stdio;
+mod support;
+mod wire;

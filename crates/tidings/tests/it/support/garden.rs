@@ -1,0 +1,179 @@
+//! A source that does what a test tells it: beds that are planted, tools that come and go.
+
+#![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tidings_server::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Prompt, PromptArgument,
+    Resource, ResourceTemplate, Tool,
+};
+use tidings_server::{
+    AnswerError, Completion, Contents, EditError, Exchange, Handle, ResourceUri, Shelf, Source,
+};
+
+/// Beds by their URI, and the tools that were added.
+#[derive(Clone, Default)]
+pub(crate) struct Garden {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    shelf: Option<Shelf>,
+    beds: BTreeMap<String, u64>,
+    tools: BTreeMap<String, Handle<Tool>>,
+    template: Option<Handle<ResourceTemplate>>,
+}
+
+impl Garden {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn shelf(&self) -> Shelf {
+        self.lock().shelf.clone().unwrap()
+    }
+
+    /// Does what a script or a call says: `add n gap`, `remove n`, `water uri n gap`, …
+    pub(crate) async fn act(&self, words: &[&str]) {
+        let number = |at: usize, or: u64| words.get(at).map_or(or, |word| word.parse().unwrap());
+        let pause = async |ms: u64| {
+            if ms > 0 {
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+            }
+        };
+        match words {
+            ["add", ..] => {
+                for index in 0..number(1, 1) {
+                    let name = format!("extra_{index:03}");
+                    let handle = self.shelf().add(tool(&name)).unwrap();
+                    self.lock().tools.insert(name, handle);
+                    pause(number(2, 0)).await;
+                }
+            }
+            ["remove", ..] => {
+                for index in 0..number(1, 1) {
+                    let handle = self.lock().tools.remove(&format!("extra_{index:03}")).unwrap();
+                    handle.remove().unwrap();
+                }
+            }
+            ["enable", name] => self.handle(name).enable().unwrap(),
+            ["disable", name] => self.handle(name).disable().unwrap(),
+            ["describe", name, text] => {
+                let described = Tool::new((*name).to_owned(), (*text).to_owned(), Map::new());
+                self.handle(name).update(described).unwrap();
+            }
+            ["toggle"] => {
+                // Nine edits in one transaction, with awaits between them.
+                let mut transaction = self.shelf().transaction();
+                let handles: Vec<_> = self.lock().tools.values().cloned().collect();
+                for handle in handles.iter().take(9) {
+                    transaction.disable(handle);
+                    tokio::time::sleep(Duration::from_millis(40)).await;
+                }
+                transaction.commit().unwrap();
+            }
+            ["water", uri, ..] => {
+                for _ in 0..number(2, 1) {
+                    *self.lock().beds.entry((*uri).to_owned()).or_default() += 1;
+                    self.shelf().updated(uri);
+                    pause(number(3, 0)).await;
+                }
+            }
+            ["set", uri, value] => {
+                self.lock().beds.insert((*uri).to_owned(), value.parse().unwrap());
+                self.shelf().updated(uri);
+            }
+            ["touch", uri] => self.shelf().updated(uri),
+            ["touch-all", pattern] => self.shelf().updated_matching(pattern),
+            ["clear", uri] => {
+                self.lock().beds.remove(*uri);
+                self.shelf().updated(uri);
+            }
+            ["expand", names @ ..] => {
+                let listed = names
+                    .iter()
+                    .map(|name| {
+                        Resource::new(format!("garden://bed/{name}"), *name).with_title(*name)
+                    })
+                    .collect();
+                let template = self.lock().template.clone().unwrap();
+                template.expand(listed).unwrap();
+            }
+            other => panic!("the garden does not know {other:?}"),
+        }
+    }
+
+    fn handle(&self, name: &str) -> Handle<Tool> {
+        self.lock().tools.get(name).unwrap_or_else(|| panic!("no tool {name}")).clone()
+    }
+}
+
+impl Source for Garden {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        let template = shelf.add(ResourceTemplate::new("garden://bed/{name}", "bed"))?;
+        shelf.add(Resource::new("garden://gate", "gate").with_title("The gate"))?;
+        shelf.add(Prompt::new(
+            "plan",
+            Some("Plans a bed"),
+            Some(vec![PromptArgument::new("bed").with_required(true)]),
+        ))?;
+        shelf.add(tool("act"))?;
+        shelf.add(tool("panic"))?;
+        let mut state = self.lock();
+        state.shelf = Some(shelf.clone());
+        state.template = Some(template);
+        for bed in ["garden://gate", "garden://bed/a", "garden://bed/b"] {
+            state.beds.insert(bed.to_owned(), 0);
+        }
+        Ok(())
+    }
+
+    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+        let water = self.lock().beds.get(uri.as_ref()).copied();
+        let water = water.ok_or_else(|| AnswerError::not_found(uri.as_ref()))?;
+        Ok(Contents::json(uri, &json!({ "water": water })))
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        exchange: &Exchange,
+    ) -> Result<CallToolResponse, AnswerError> {
+        assert_ne!(request.name, "panic", "a tool that panics");
+        let arguments = request.arguments.unwrap_or_default();
+        let words = arguments.get("words").and_then(Value::as_str).unwrap_or_default();
+        match words.split_whitespace().collect::<Vec<_>>()[..] {
+            ["slowly"] => exchange.cancelled().await,
+            ["progress", count] => {
+                let count: u32 = count.parse().unwrap();
+                for done in 1..=count {
+                    exchange.progress(f64::from(done), Some(f64::from(count)), None).await;
+                }
+            }
+            ["roots"] => {
+                let roots = exchange.roots().await;
+                let roots = roots.map_err(|error| AnswerError::Failed(error.to_string()))?;
+                let names = roots.roots.iter().map(|root| root.uri.clone()).collect::<Vec<_>>();
+                return Ok(
+                    CallToolResult::success(vec![ContentBlock::text(names.join(" "))]).into()
+                );
+            }
+            ref words => self.act(words).await,
+        }
+        Ok(CallToolResult::success(vec![ContentBlock::text("done")]).into())
+    }
+
+    async fn complete(&self, completion: Completion) -> Result<Vec<String>, AnswerError> {
+        let count = if completion.value == "many" { 250 } else { 3 };
+        Ok((0..count).map(|index| format!("{}{index}", completion.value)).collect())
+    }
+}
+
+fn tool(name: &str) -> Tool {
+    Tool::new(name.to_owned(), "a tool", Map::new())
+}

@@ -1,0 +1,4 @@
+//! What the tests share: a hub with a source they can drive, and clients that write down all they hear.
+
+pub(crate) mod client;
+pub(crate) mod garden;
