@@ -126,7 +126,13 @@ impl Outbox {
 
     /// Starts to follow a list of which the listener knows nothing yet.
     pub(crate) fn follow_list(&self, kind: ListKind, pulse: &Pulse) {
-        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse));
+        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, true));
+    }
+
+    /// Starts to follow a list. Its baseline comes with [`Self::baseline_list`]; until then a change
+    /// of it is remembered and not told.
+    pub(crate) fn follow_known_list(&self, kind: ListKind, pulse: &Pulse) {
+        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, false));
     }
 
     /// Says what the listener would have listed when it began to follow this list.
@@ -145,7 +151,7 @@ impl Outbox {
         if state.uris.contains_key(uri) {
             return false;
         }
-        state.uris.insert(uri.clone(), Slot { settled: false, ..Slot::new(pulse) });
+        state.uris.insert(uri.clone(), Slot::new(pulse, false));
         true
     }
 
@@ -356,9 +362,8 @@ impl Drop for Outbox {
 }
 
 impl Slot {
-    fn new(pulse: &Pulse) -> Self {
+    fn new(pulse: &Pulse, settled: bool) -> Self {
         let pulse = pulse.clone();
-        let settled = true;
         Self { pulse, settled, told: None, now: None, held: None, queued: false, waits: None }
     }
 

@@ -167,6 +167,14 @@ impl Connection {
         }
     }
 
+    /// The client is gone: nobody listens any more.
+    pub(crate) fn close(&self) {
+        let listens: Vec<_> = self.lock().listens.values().cloned().collect();
+        for listener in listens {
+            listener.outbox().close();
+        }
+    }
+
     /// Waits until every listen request has had its last words, or has not read them in time.
     pub(crate) async fn listens_ended(&self) {
         let all = async {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidings_core::{ListKind, ListKinds, ResourceUri};
+use tidings_core::{ListKinds, ResourceUri};
 use tokio::time::Instant;
 
 use crate::catalog::Missing;
@@ -51,14 +51,10 @@ impl Listener {
     /// Follows lists from now on; what they hold now is known.
     pub(crate) fn follow_lists(&self, kinds: ListKinds) {
         for kind in kinds.iter() {
-            self.follow_list(kind);
+            self.outbox.follow_known_list(kind, &self.core.list_pulses[kind.index()]);
+            self.core.index.follow_list(kind, &self.outbox);
             self.outbox.baseline_list(kind, self.core.look_at_list(kind));
         }
-    }
-
-    fn follow_list(&self, kind: ListKind) {
-        self.outbox.follow_list(kind, &self.core.list_pulses[kind.index()]);
-        self.core.index.follow_list(kind, &self.outbox);
     }
 
     /// Begins a legacy session: follows its lists, and tells it of each once if the hub announces.
@@ -68,7 +64,8 @@ impl Listener {
             Greeting::Announce => {
                 let since = Instant::now();
                 for kind in kinds.iter() {
-                    self.follow_list(kind);
+                    self.outbox.follow_list(kind, &self.core.list_pulses[kind.index()]);
+                    self.core.index.follow_list(kind, &self.outbox);
                     let now = self.core.look_at_list(kind);
                     self.outbox.mark_list(kind, now, self.core.list_notice(kind), since);
                 }

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetMeta, JsonRpcError,
-    JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::Transport;
@@ -213,9 +213,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         };
         match &message {
             JsonRpcMessage::Request(request) => {
-                let opens = matches!(request.request, ClientRequest::InitializeRequest(_));
                 let modern = request.request.get_meta().protocol_version();
-                self.begun |= opens || modern.is_some();
+                self.begun |= begins(&request.request);
                 if matches!(request.request, ClientRequest::SubscriptionsListenRequest(_))
                     && modern.is_some_and(|version| era::is_modern(version.as_str()))
                 {
@@ -263,6 +262,20 @@ async fn begin_listen(
     Some(message)
 }
 
+/// Whether a request begins the conversation: a handshake, or a request that says all a modern one
+/// must. A discovery says no more than that a client is there.
+fn begins(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::DiscoverRequest(_) => false,
+        request => {
+            let meta = request.get_meta();
+            meta.missing_required_keys(&ProtocolVersion::NO_INITIALIZE).is_empty()
+                && meta.protocol_version().is_some_and(|version| era::is_known(version.as_str()))
+        }
+    }
+}
+
 impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransport<R> {
     type Error = std::io::Error;
 
@@ -297,7 +310,13 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransp
                     return message;
                 }
             }
-            match self.next_line().await? {
+            let Some(line) = self.next_line().await else {
+                // The library waits for the answers of requests that are under way; listen
+                // requests would never have one.
+                self.connection.close();
+                return None;
+            };
+            match line {
                 Ok(line) if line.trim_ascii().is_empty() => {}
                 Ok(line) => {
                     if let Some(message) = self.take(&line) {

@@ -81,6 +81,13 @@ async fn bad_lines_get_the_right_error_and_the_next_one_is_served() {
     // Messages that mean nothing before the client has begun.
     pipe.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     pipe.write(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
+    // A request that says half of what a modern one must has not begun anything: what follows it
+    // once ended the connection.
+    let half = json!({ "jsonrpc": "2.0", "id": 6, "method": "tools/list", "params": {
+        "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } } });
+    assert_eq!(pipe.error_of(half.to_string()).await, (json!(6), -32602));
+    pipe.write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":6}}"#)
+        .await;
     let early = r#"{"jsonrpc":"2.0","id":4,"method":"tools/list"}"#;
     assert_eq!(pipe.error_of(early).await, (json!(4), -32602));
     pipe.write(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#).await;
@@ -113,8 +120,10 @@ async fn the_end_of_the_input_ends_the_server() {
     pipe.write(listen(json!(1), "garden://gate")).await;
     pipe.next().await.unwrap();
     assert!(pipe.hub.metrics().contains("tidings_subscriptions 1"));
+    let begun = tokio::time::Instant::now();
     pipe.input.shutdown().await.unwrap();
     pipe.serving.join_next().await.unwrap().unwrap().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(1), "at once, though a listen is open");
     let metrics = pipe.hub.metrics();
     assert!(metrics.contains("tidings_subscriptions 0"), "{metrics}");
 }

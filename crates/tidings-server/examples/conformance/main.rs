@@ -1,0 +1,134 @@
+//! The server that the MCP conformance suite and other outside judges are run against.
+//!
+//! `cargo run --example conformance -- --http 127.0.0.1:8000`, or `--stdio`. What it offers is what
+//! the suite asks for by name; the tools of `live.rs` come on top, so that a judge can make changes
+//! and count the notices.
+
+mod ask;
+mod live;
+mod plain;
+mod prompts;
+mod resources;
+mod rounds;
+
+use serde_json::{Value, json};
+use tidings_server::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
+use tidings_server::model::{ContentBlock, GetPromptRequestParams, GetPromptResponse};
+use tidings_server::model::{JsonObject, Tool};
+use tidings_server::{AnswerError, Completion, Config, Contents, EditError, Exchange, Fingerprint};
+use tidings_server::{Hub, ResourceUri, Shelf, Source, http, stdio};
+use tokio_util::sync::CancellationToken;
+
+use crate::live::Live;
+use crate::rounds::Rounds;
+
+/// A picture of one red pixel.
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
+
+/// Everything the suite asks for.
+struct Fixtures {
+    live: Live,
+    rounds: Rounds,
+}
+
+impl Source for Fixtures {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        plain::offer(shelf)?;
+        ask::offer(shelf)?;
+        rounds::offer(shelf)?;
+        prompts::offer(shelf)?;
+        resources::offer(shelf)?;
+        self.live.offer(shelf)
+    }
+
+    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+        match self.live.read(uri) {
+            Some(contents) => Ok(contents),
+            None => resources::read(uri),
+        }
+    }
+
+    fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
+        self.live.version(uri)
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        exchange: &Exchange,
+    ) -> Result<CallToolResponse, AnswerError> {
+        let name = request.name.as_ref();
+        if Live::knows(name) {
+            self.live.call(&request).await
+        } else if Rounds::knows(name) {
+            self.rounds.call(&request, exchange)
+        } else if ask::knows(name) {
+            ask::call(&request, exchange).await
+        } else {
+            plain::call(&request, exchange).await
+        }
+    }
+
+    async fn prompt(
+        &self,
+        request: GetPromptRequestParams,
+        exchange: &Exchange,
+    ) -> Result<GetPromptResponse, AnswerError> {
+        prompts::get(&request, exchange)
+    }
+
+    async fn complete(&self, _completion: Completion) -> Result<Vec<String>, AnswerError> {
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let hub = Hub::new(Config::new("tidings-conformance", env!("CARGO_PKG_VERSION")));
+    hub.add("conformance", Fixtures { live: Live::new(), rounds: Rounds::new() }).await?;
+    let cancel = CancellationToken::new();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--http", address] => {
+            let listener = tokio::net::TcpListener::bind(address).await?;
+            eprintln!("listening on {}", http::endpoint(listener.local_addr()?));
+            http::serve(&hub, listener, http::HttpConfig::default(), cancel).await?;
+        }
+        ["--stdio"] => stdio::serve(&hub, tokio::io::stdin(), tokio::io::stdout(), cancel).await?,
+        _ => return Err("usage: conformance --http ADDR | --stdio".into()),
+    }
+    Ok(())
+}
+
+/// A tool that takes these properties, of which these are required.
+fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> Tool {
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    Tool::new(name.to_owned(), description.to_owned(), object(schema))
+}
+
+/// A tool that takes nothing.
+fn bare(name: &str, description: &str) -> Tool {
+    tool(name, description, &json!({}), &[])
+}
+
+fn object(value: Value) -> JsonObject {
+    serde_json::from_value(value).expect("every schema here is an object")
+}
+
+/// The answer of a tool that has one thing to say.
+fn say(text: impl Into<String>) -> CallToolResponse {
+    CallToolResult::success(vec![ContentBlock::text(text)]).into()
+}
+
+/// A text argument that must be there.
+fn text_argument(arguments: Option<&JsonObject>, name: &str) -> Result<String, AnswerError> {
+    match arguments.and_then(|arguments| arguments.get(name)) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(AnswerError::invalid(name, other.to_string(), "it must be a text")),
+        None => Err(AnswerError::invalid(name, "", "it is required")),
+    }
+}

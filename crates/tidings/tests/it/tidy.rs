@@ -1,0 +1,129 @@
+//! The rules of the tree that a compiler does not check.
+
+use std::path::{Path, PathBuf};
+
+/// The longest a source file may be.
+const LINES: usize = 600;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !["target", "node_modules", ".venv", ".git"].contains(&name.as_str()) {
+                files(&path, found);
+            }
+        } else if name.ends_with(".rs") {
+            found.push(path);
+        }
+    }
+}
+
+fn sources() -> Vec<(String, String)> {
+    let root = root();
+    let mut found = Vec::new();
+    files(&root.join("crates"), &mut found);
+    files(&root.join("fuzz"), &mut found);
+    found
+        .into_iter()
+        .map(|path| {
+            let name = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(&path).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn every_file_says_first_what_it_is_for() {
+    for (name, text) in sources() {
+        assert!(text.starts_with("//! "), "{name} does not begin with //!");
+    }
+}
+
+#[test]
+fn no_file_is_too_long() {
+    for (name, text) in sources() {
+        let lines = text.lines().count();
+        assert!(lines <= LINES, "{name} has {lines} lines: where is the seam?");
+    }
+}
+
+#[test]
+fn main_stays_short() {
+    let main = std::fs::read_to_string(root().join("crates/tidings/src/main.rs")).unwrap();
+    assert!(main.lines().count() < 60);
+}
+
+#[test]
+fn the_core_knows_no_runtime_and_no_protocol() {
+    let manifest = std::fs::read_to_string(root().join("crates/tidings-core/Cargo.toml")).unwrap();
+    for word in ["tokio", "rmcp", "axum", "reqwest"] {
+        assert!(!manifest.contains(word), "tidings-core depends on {word}");
+    }
+    for (name, text) in sources() {
+        if name.starts_with("crates/tidings-core/src") {
+            for word in ["std::fs", "std::net", "std::time", "std::thread", "std::env"] {
+                assert!(!text.contains(word), "{name} uses {word}");
+            }
+        }
+    }
+}
+
+/// The service and the transports of the protocol library stay behind our own.
+#[test]
+fn the_protocol_library_is_named_only_where_it_is_met() {
+    for (name, text) in sources() {
+        let meets = name.contains("/handler/") || name.contains("/transport/");
+        let library = name.starts_with("crates/tidings-server/src/") && !meets;
+        if library {
+            for word in ["rmcp::service", "rmcp::transport", "RoleServer"] {
+                assert!(!text.contains(word), "{name} names {word}");
+            }
+        }
+    }
+}
+
+/// Protocol revisions are compared in one file of the library.
+#[test]
+fn versions_are_compared_in_one_place() {
+    for (name, text) in sources() {
+        let library = name.starts_with("crates/tidings-server/src/");
+        if library && !name.ends_with("era.rs") && !name.ends_with("tests.rs") {
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            for version in ["V_2024", "V_2025", "V_2026", "\"2024-", "\"2025-", "\"2026-"] {
+                assert!(!code.contains(version), "{name} names the revision {version}");
+            }
+        }
+    }
+}
+
+/// Libraries do not read the environment, print, or install a log subscriber.
+#[test]
+fn libraries_are_silent() {
+    for (name, text) in sources() {
+        let library = name.starts_with("crates/tidings-") && name.contains("/src/");
+        if library {
+            for word in ["std::env", "println!", "eprintln!", "tracing_subscriber"] {
+                let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                let code: Vec<_> = code.collect();
+                assert!(!code.join("\n").contains(word), "{name} uses {word}");
+            }
+        }
+    }
+}
+
+/// Every recorded exchange is played.
+#[test]
+fn every_recorded_exchange_is_played() {
+    let folder = root().join("crates/tidings/tests/it");
+    let player = std::fs::read_to_string(folder.join("wire.rs")).unwrap();
+    for entry in std::fs::read_dir(folder.join("wire")).unwrap() {
+        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
+        let name = name.strip_suffix(".txt").unwrap();
+        assert!(player.contains(&format!("    {name},")), "{name} is not played");
+    }
+}

@@ -1,0 +1,54 @@
+//! Any bytes from a client: the server answers with lines of JSON, ends with its input, and holds
+//! nothing of the client afterwards.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tidings_server::model::{Resource, ResourceTemplate};
+use tidings_server::{AnswerError, Config, Contents, EditError, Hub, ResourceUri, Shelf, Source, stdio};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_util::sync::CancellationToken;
+
+struct Pages;
+
+impl Source for Pages {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        shelf.add(Resource::new("page://one", "one"))?;
+        shelf.add(ResourceTemplate::new("page://{name}", "any"))?;
+        Ok(())
+    }
+
+    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+        Ok(Contents::text(uri, "text"))
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_time().build().expect("a runtime").block_on(async {
+        let hub = Hub::new(Config::new("fuzz", "1"));
+        hub.add("pages", Pages).await.expect("a source");
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let (input, output) = tokio::io::split(theirs);
+        let serving = stdio::serve(&hub, input, output, CancellationToken::new());
+        let client = async {
+            let (mut output, mut input) = tokio::io::split(ours);
+            let mut heard = Vec::new();
+            let write = async {
+                input.write_all(bytes).await.expect("the server reads");
+                input.write_all(b"\n").await.expect("the server reads");
+                input.shutdown().await.expect("the server reads");
+            };
+            let (_, read) = tokio::join!(write, output.read_to_end(&mut heard));
+            read.expect("the server writes");
+            heard
+        };
+        let (served, heard) = tokio::join!(serving, client);
+        served.expect("bytes of a client are no failure");
+        for line in heard.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            serde_json::from_slice::<serde_json::Value>(line).expect("a line is JSON");
+        }
+        let metrics = hub.metrics();
+        assert!(metrics.contains("tidings_subscriptions 0"), "nothing stays");
+    });
+});
