@@ -46,6 +46,7 @@ Examples:
 TIDINGS_TOKEN, or the file given with --token-file, holds a bearer token that every client must
 send. A token is never taken from the command line, where others could see it."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "a flag of the command line is a bool")]
 pub(crate) struct Serve {
     /// A space station that changes by itself: something to look at without any set-up.
     #[arg(long, group = "source")]

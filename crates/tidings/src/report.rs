@@ -39,7 +39,9 @@ fn text(error: &anyhow::Error) -> String {
         text.push('\n');
     }
     if let Some(hint) = hint {
-        text += &format!("hint: {hint}\n");
+        text += "hint: ";
+        text += &hint;
+        text.push('\n');
     }
     text
 }

@@ -45,7 +45,6 @@ impl Shelf {
 
     /// Several edits that become visible, and are told, as one. It may live across awaits; dropped
     /// without [`Transaction::commit`] it does nothing.
-    #[must_use]
     pub fn transaction(&self) -> Transaction {
         Transaction { shelf: self.clone(), edits: Vec::new() }
     }

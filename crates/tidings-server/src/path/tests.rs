@@ -54,6 +54,18 @@ impl Source for Pages {
     }
 }
 
+/// Pages under another name.
+struct Other(Pages);
+impl Source for Other {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        shelf.add(ResourceTemplate::new("slow://{name}", "slow page"))?;
+        Ok(())
+    }
+    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+        self.0.read(uri).await
+    }
+}
+
 const URIS: [&str; 3] = ["p://a", "p://b", "p://c"];
 const TOOLS: [&str; 3] = ["x", "y", "z"];
 const READERS: usize = 3;
@@ -189,9 +201,9 @@ impl World {
             Step::Switch { tool, on } => {
                 let handle = &self.tools[tool];
                 if on {
-                    handle.enable().unwrap()
+                    handle.enable().unwrap();
                 } else {
-                    handle.disable().unwrap()
+                    handle.disable().unwrap();
                 }
                 self.shown.get_mut(TOOLS[tool]).unwrap().0 = on;
             }
@@ -203,9 +215,9 @@ impl World {
                 let mut transaction = self.shelf.transaction();
                 for handle in &self.tools {
                     if on {
-                        transaction.enable(handle)
+                        transaction.enable(handle);
                     } else {
-                        transaction.disable(handle)
+                        transaction.disable(handle);
                     }
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
@@ -425,18 +437,8 @@ fn a_reader_that_keeps_up_hears_of_both_when_content_changes_and_goes_back() {
 #[test]
 fn a_slow_source_delays_only_its_own_resources() {
     in_paused_time(async {
-        let slow = Pages { slow: Duration::from_secs(3600), ..Pages::default() };
+        let slow = Pages { slow: Duration::from_hours(1), ..Pages::default() };
         let mut world = World::new(Pages { versioned: true, ..Pages::default() }).await;
-        struct Other(Pages);
-        impl Source for Other {
-            async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-                shelf.add(ResourceTemplate::new("slow://{name}", "slow page"))?;
-                Ok(())
-            }
-            async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
-                self.0.read(uri).await
-            }
-        }
         world.hub.add("slow", Other(slow)).await.unwrap();
         let stuck = ResourceUri::parse("slow://a").unwrap();
         world.readers[1].listener.subscribe(&stuck).await.unwrap();
@@ -451,7 +453,7 @@ fn a_slow_source_delays_only_its_own_resources() {
 #[test]
 fn a_subscription_that_is_given_up_half_way_leaves_nothing() {
     in_paused_time(async {
-        let pages = Pages { slow: Duration::from_secs(60), ..Pages::default() };
+        let pages = Pages { slow: Duration::from_mins(1), ..Pages::default() };
         let world = World::new(pages).await;
         let uri = ResourceUri::parse("p://a").unwrap();
         let listener = &world.readers[0].listener;

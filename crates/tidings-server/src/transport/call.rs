@@ -17,10 +17,11 @@ use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::transport::session::Session;
+use crate::transport::stream::KeepAlive;
 
 /// So many messages of one answer are kept for a client that comes back; older ones, which are
 /// progress and log messages, are forgotten.
@@ -136,8 +137,8 @@ impl Call {
         if let Some(earlier) = state.waker.take() {
             earlier.wake();
         }
-        let keep_alive = Box::pin(tokio::time::sleep(idle));
-        CallBody { call: self.clone(), reader, after, first, idle, keep_alive }
+        let keep_alive = KeepAlive::new(idle);
+        CallBody { call: self.clone(), reader, after, first, keep_alive }
     }
 
     fn poll_next(
@@ -194,8 +195,7 @@ pub(crate) struct CallBody {
     reader: u64,
     after: u64,
     first: Option<Bytes>,
-    idle: Duration,
-    keep_alive: Pin<Box<Sleep>>,
+    keep_alive: KeepAlive,
 }
 
 impl Body for CallBody {
@@ -210,21 +210,15 @@ impl Body for CallBody {
         if let Some(first) = this.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
-        match this.call.poll_next(this.reader, this.after, context) {
+        let bytes = match this.call.poll_next(this.reader, this.after, context) {
             Poll::Ready(Some((sequence, bytes))) => {
                 this.after = sequence;
-                Poll::Ready(Some(Ok(Frame::data(bytes))))
+                bytes
             }
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => match this.keep_alive.as_mut().poll(context) {
-                Poll::Ready(()) => {
-                    this.keep_alive.as_mut().reset(Instant::now() + this.idle);
-                    let _ = this.keep_alive.as_mut().poll(context);
-                    Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b":\n\n")))))
-                }
-                Poll::Pending => Poll::Pending,
-            },
-        }
+            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Pending => std::task::ready!(this.keep_alive.poll(context)),
+        };
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 }
 

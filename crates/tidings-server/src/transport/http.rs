@@ -10,7 +10,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{any, get};
-use axum::serve::ListenerExt as _;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId};
@@ -18,21 +17,16 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::hub::Hub;
 use crate::path::{Core, Listener};
 use crate::transport::guard::Guard;
 use crate::transport::modern::Service;
 use crate::transport::session::Sessions;
-use crate::transport::{legacy, modern, reply};
+use crate::transport::{accept, legacy, modern, reply};
 
 pub use crate::transport::guard::{Token, TokenError};
-
-/// How long streams may take to end when the server does; then they are cut.
-const FAREWELL: Duration = Duration::from_secs(5);
-/// A peer that acknowledges nothing for this long is gone.
-const PEER_SILENCE: Duration = Duration::from_mins(1);
 
 /// How a server speaks HTTP.
 #[derive(Clone, Debug)]
@@ -88,44 +82,21 @@ pub async fn serve(
     let app = App::new(hub, config);
     let address = listener.local_addr()?;
     info!(%address, "serving http");
-    let listener = listener.tap_io(|socket| {
-        let tuned = socket.set_nodelay(true).and_then(|()| {
-            socket2::SockRef::from(&*socket).set_tcp_user_timeout(Some(PEER_SILENCE))
-        });
-        if let Err(error) = tuned {
-            warn!(%error, "a connection could not be tuned");
+    let stop = async {
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = app.core.stopped.cancelled() => {}
         }
-    });
-    let ending = CancellationToken::new();
-    let stop = {
-        let (core, cancel, ending) = (app.core.clone(), cancel.clone(), ending.clone());
-        async move {
-            tokio::select! {
-                () = cancel.cancelled() => {}
-                () = core.stopped.cancelled() => {}
-            }
-            core.index.close_all();
-            ending.cancel();
-        }
+        app.core.index.close_all();
     };
-    let router = router_of(app.clone());
-    let serving = axum::serve(listener, router).with_graceful_shutdown(stop);
-    let cut = async {
-        ending.cancelled().await;
-        tokio::time::sleep(FAREWELL).await;
-    };
-    let result = tokio::select! {
-        result = async { serving.await } => result,
-        () = cut => Ok(()),
-    };
+    accept::serve(listener, router_of(app.clone()), stop).await;
     app.finish().await;
     info!(%address, "stopped serving http");
-    result
+    Ok(())
 }
 
 /// The routes of a hub, to be part of a larger server: `/mcp`, `/healthz` and `/metrics`. The
 /// server that has them should set `TCP_NODELAY`, and end when the hub is shut down.
-#[must_use]
 pub fn router(hub: &Hub, config: HttpConfig) -> Router {
     router_of(App::new(hub, config))
 }

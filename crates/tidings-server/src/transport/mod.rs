@@ -1,5 +1,6 @@
 //! How bytes come and go: stdio for one client, Streamable HTTP for many.
 
+mod accept;
 mod call;
 mod guard;
 pub mod http;

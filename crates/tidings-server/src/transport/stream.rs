@@ -15,8 +15,32 @@ use tokio::time::{Instant, Sleep};
 
 use crate::outbox::{Next, Outbox};
 
-/// A comment, which clients ignore and which keeps the path between us open.
-const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
+/// Comments on a stream on which nothing else happens: clients ignore them, and they keep the path
+/// between us open.
+pub(crate) struct KeepAlive {
+    every: Duration,
+    next: Pin<Box<Sleep>>,
+}
+
+impl KeepAlive {
+    pub(crate) fn new(every: Duration) -> Self {
+        Self { every, next: Box::pin(tokio::time::sleep(every)) }
+    }
+
+    /// Something else was sent.
+    pub(crate) fn reset(&mut self) {
+        self.next.as_mut().reset(Instant::now() + self.every);
+    }
+
+    /// A comment, if it is time for one.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
+        if self.next.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        self.reset();
+        Poll::Ready(Bytes::from_static(b":\n\n"))
+    }
+}
 
 /// The stream of one listener.
 pub(crate) struct Stream<G> {
@@ -27,8 +51,7 @@ pub(crate) struct Stream<G> {
     /// What comes last if the hub ends the stream.
     last: Option<Bytes>,
     ended: bool,
-    idle: Duration,
-    keep_alive: Pin<Box<Sleep>>,
+    keep_alive: KeepAlive,
     /// What must live as long as the stream: dropped when the client leaves.
     _guard: G,
 }
@@ -42,8 +65,8 @@ impl<G> Stream<G> {
         guard: G,
     ) -> Self {
         let reader = outbox.attach();
-        let keep_alive = Box::pin(tokio::time::sleep(idle));
-        Self { first, outbox, reader, last, ended: false, idle, keep_alive, _guard: guard }
+        let keep_alive = KeepAlive::new(idle);
+        Self { first, outbox, reader, last, ended: false, keep_alive, _guard: guard }
     }
 }
 
@@ -63,21 +86,16 @@ impl<G: Unpin> Body for Stream<G> {
             return Poll::Ready(None);
         }
         let bytes = match this.outbox.poll_next(this.reader, context) {
-            Poll::Ready(Next::Frames(frames)) => frames,
+            Poll::Ready(Next::Frames(frames)) => {
+                this.keep_alive.reset();
+                frames
+            }
             Poll::Ready(Next::Closed) => {
                 this.ended = true;
                 return Poll::Ready(this.last.take().map(|last| Ok(Frame::data(last))));
             }
-            Poll::Pending => match this.keep_alive.as_mut().poll(context) {
-                Poll::Ready(()) => KEEP_ALIVE,
-                Poll::Pending => return Poll::Pending,
-            },
+            Poll::Pending => std::task::ready!(this.keep_alive.poll(context)),
         };
-        this.keep_alive.as_mut().reset(Instant::now() + this.idle);
-        if bytes == KEEP_ALIVE {
-            // The timer has no waker after it fired; this registers one for the new time.
-            let _ = this.keep_alive.as_mut().poll(context);
-        }
         Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 }

@@ -140,7 +140,7 @@ impl State {
 
     /// The log, newest line last.
     pub(crate) fn log(&self) -> String {
-        self.log.iter().map(|line| format!("{line}\n")).collect()
+        self.log.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
     }
 
     fn absent_module(&mut self) -> Option<&'static str> {

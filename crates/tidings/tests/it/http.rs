@@ -142,7 +142,7 @@ fn subscribe(id: i64, uri: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "resources/subscribe", "params": { "uri": uri } })
 }
 
-fn modern(id: Value, method: &str, mut params: Value) -> Request<Body> {
+fn modern(id: &Value, method: &str, mut params: Value) -> Request<Body> {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -155,7 +155,7 @@ fn modern(id: Value, method: &str, mut params: Value) -> Request<Body> {
     request
 }
 
-fn listen(id: Value, uris: &[&str]) -> Request<Body> {
+fn listen(id: &Value, uris: &[&str]) -> Request<Body> {
     modern(
         id,
         "subscriptions/listen",
@@ -260,7 +260,7 @@ async fn invented_and_ended_sessions_are_not_found_and_create_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_expires_when_nothing_is_heard_of_it_and_no_stream_is_open() {
-    let site = site(|config| config.idle = Duration::from_secs(60)).await;
+    let site = site(|config| config.idle = Duration::from_mins(1)).await;
     let (quiet, open) = (site.session().await, site.session().await);
     site.ask(of(&quiet, &subscribe(2, "garden://gate"))).await;
     let mut stream = site.stream(&open, None).await;
@@ -347,7 +347,7 @@ async fn a_cancelled_request_of_a_session_ends_without_an_answer() {
 #[tokio::test(start_paused = true)]
 async fn the_acknowledgement_comes_first_even_if_a_change_lands_meanwhile() {
     let site = site(|_| {}).await;
-    let answer = site.ask(listen(json!("listen:0"), &["garden://gate"])).await;
+    let answer = site.ask(listen(&json!("listen:0"), &["garden://gate"])).await;
     site.garden.act(&["water", "garden://gate"]).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut events = Events { body: answer.into_body(), text: String::new() };
@@ -364,7 +364,7 @@ async fn the_acknowledgement_comes_first_even_if_a_change_lands_meanwhile() {
 #[tokio::test(start_paused = true)]
 async fn a_listen_that_is_closed_holds_nothing() {
     let site = site(|_| {}).await;
-    let answer = site.ask(listen(json!(1), &["garden://gate"])).await;
+    let answer = site.ask(listen(&json!(1), &["garden://gate"])).await;
     assert!(site.hub.metrics().contains("tidings_subscriptions 1"));
     drop(answer);
     let metrics = site.hub.metrics();
@@ -377,7 +377,7 @@ async fn streams_end_properly_when_the_hub_shuts_down() {
     let id = site.session().await;
     let mut legacy = site.stream(&id, None).await;
     assert_eq!(legacy.methods().await.len(), 3);
-    let answer = site.ask(listen(json!(5), &["garden://gate"])).await;
+    let answer = site.ask(listen(&json!(5), &["garden://gate"])).await;
     let mut modern = Events { body: answer.into_body(), text: String::new() };
     modern.message().await.unwrap();
     site.hub.shutdown().await;
@@ -393,10 +393,10 @@ async fn a_listen_with_too_many_uris_is_refused_as_a_whole() {
     let site = site(|_| {}).await;
     let uris: Vec<_> = (0..1001).map(|index| format!("garden://bed/{index}")).collect();
     let uris: Vec<_> = uris.iter().map(String::as_str).collect();
-    let (_, _, body) = whole(site.ask(listen(json!(1), &uris)).await).await;
+    let (_, _, body) = whole(site.ask(listen(&json!(1), &uris)).await).await;
     assert_eq!(body["error"]["code"], -32602);
     assert_eq!(body["error"]["data"]["parameter"], "resourceSubscriptions");
-    let answer = site.ask(listen(json!(1), &uris[..1000])).await;
+    let answer = site.ask(listen(&json!(1), &uris[..1000])).await;
     assert!(site.hub.metrics().contains("tidings_subscriptions 1000"));
     drop(answer);
 }
@@ -404,18 +404,18 @@ async fn a_listen_with_too_many_uris_is_refused_as_a_whole() {
 #[tokio::test(start_paused = true)]
 async fn modern_requests_are_checked_before_they_are_served() {
     let site = site(|_| {}).await;
-    let mut wrong = modern(json!(1), "tools/list", json!({}));
+    let mut wrong = modern(&json!(1), "tools/list", json!({}));
     wrong.headers_mut().insert("mcp-method", "prompts/list".parse().unwrap());
     let (status, _, body) = whole(site.ask(wrong).await).await;
     assert_eq!((status, &body["error"]["code"]), (StatusCode::BAD_REQUEST, &json!(-32020)));
 
-    let mut wrong = listen(json!(2), &["garden://gate"]);
+    let mut wrong = listen(&json!(2), &["garden://gate"]);
     wrong.headers_mut().remove("mcp-method");
     let (status, _, body) = whole(site.ask(wrong).await).await;
     assert_eq!((status, &body["error"]["code"]), (StatusCode::BAD_REQUEST, &json!(-32020)));
     assert!(site.hub.metrics().contains("tidings_subscriptions 0"), "and nothing stays");
 
-    let (status, _, body) = whole(site.ask(modern(json!(3), "ping", json!({}))).await).await;
+    let (status, _, body) = whole(site.ask(modern(&json!(3), "ping", json!({}))).await).await;
     assert_eq!((status, &body["error"]["code"]), (StatusCode::NOT_FOUND, &json!(-32601)));
 
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",

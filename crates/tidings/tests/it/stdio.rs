@@ -52,7 +52,7 @@ impl Pipe {
     }
 }
 
-fn modern(id: Value, method: &str, mut params: Value) -> String {
+fn modern(id: &Value, method: &str, mut params: Value) -> String {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -60,7 +60,7 @@ fn modern(id: Value, method: &str, mut params: Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
 
-fn listen(id: Value, uri: &str) -> String {
+fn listen(id: &Value, uri: &str) -> String {
     modern(
         id,
         "subscriptions/listen",
@@ -99,7 +99,7 @@ async fn a_line_that_is_too_long_is_refused_and_skipped() {
     let mut pipe = pipe().await;
     let long = vec![b'x'; 17 * 1024 * 1024];
     let Pipe { input, output, .. } = &mut pipe;
-    let (_, answer) = tokio::join!(
+    let ((), answer) = tokio::join!(
         async {
             input.write_all(&long).await.unwrap();
             input
@@ -117,7 +117,7 @@ async fn a_line_that_is_too_long_is_refused_and_skipped() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_input_ends_the_server() {
     let mut pipe = pipe().await;
-    pipe.write(listen(json!(1), "garden://gate")).await;
+    pipe.write(listen(&json!(1), "garden://gate")).await;
     pipe.next().await.unwrap();
     assert!(pipe.hub.metrics().contains("tidings_subscriptions 1"));
     let begun = tokio::time::Instant::now();
@@ -132,7 +132,7 @@ async fn the_end_of_the_input_ends_the_server() {
 async fn open_listens_get_their_final_result_when_the_server_stops() {
     let mut pipe = pipe().await;
     for id in [json!("one"), json!(2)] {
-        pipe.write(listen(id.clone(), "garden://gate")).await;
+        pipe.write(listen(&id, "garden://gate")).await;
         let acknowledged = pipe.next().await.unwrap();
         let tag = &acknowledged["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
         assert_eq!(*tag, id);
@@ -152,17 +152,17 @@ async fn open_listens_get_their_final_result_when_the_server_stops() {
 #[tokio::test(start_paused = true)]
 async fn a_listen_id_that_is_open_cannot_be_taken_twice() {
     let mut pipe = pipe().await;
-    pipe.write(listen(json!(1), "garden://gate")).await;
+    pipe.write(listen(&json!(1), "garden://gate")).await;
     pipe.next().await.unwrap();
-    assert_eq!(pipe.error_of(listen(json!(1), "garden://bed/a")).await, (json!(1), -32600));
+    assert_eq!(pipe.error_of(listen(&json!(1), "garden://bed/a")).await, (json!(1), -32600));
     let call = modern(
-        json!(2),
+        &json!(2),
         "tools/call",
         json!({ "name": "act",
         "arguments": { "words": "water garden://gate" } }),
     );
     pipe.write(call).await;
-    let mut heard = vec![pipe.next().await.unwrap(), pipe.next().await.unwrap()];
+    let mut heard = [pipe.next().await.unwrap(), pipe.next().await.unwrap()];
     heard.sort_by_key(|message| message["id"].is_null());
     assert_eq!(heard[0]["id"], 2);
     assert_eq!(heard[1]["params"]["uri"], "garden://gate", "the first is still open");
@@ -172,8 +172,8 @@ async fn a_listen_id_that_is_open_cannot_be_taken_twice() {
 async fn listens_on_one_connection_are_limited() {
     let mut pipe = pipe().await;
     for id in 0..64 {
-        pipe.write(listen(json!(id), "garden://gate")).await;
+        pipe.write(listen(&json!(id), "garden://gate")).await;
         assert!(pipe.next().await.unwrap()["error"].is_null());
     }
-    assert_eq!(pipe.error_of(listen(json!(64), "garden://gate")).await, (json!(64), -32602));
+    assert_eq!(pipe.error_of(listen(&json!(64), "garden://gate")).await, (json!(64), -32602));
 }

@@ -17,7 +17,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
             if !["target", "node_modules", ".venv", ".git"].contains(&name.as_str()) {
                 files(&path, found);
             }
-        } else if name.ends_with(".rs") {
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
             found.push(path);
         }
     }

@@ -1,5 +1,6 @@
 //! A client that speaks raw JSON, over stdio or HTTP, and writes down everything it hears.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -30,7 +31,7 @@ pub(crate) struct Client {
     next_id: i64,
     tasks: JoinSet<()>,
     /// The requests that are being answered over HTTP, by id.
-    answers: std::collections::BTreeMap<i64, tokio::task::AbortHandle>,
+    answers: BTreeMap<i64, tokio::task::AbortHandle>,
 }
 
 enum Route {
@@ -68,7 +69,7 @@ impl Client {
                 Route::Stdio { input, cancel }
             }
         };
-        Self { route, heard, reads, next_id: 0, tasks, answers: Default::default() }
+        Self { route, heard, reads, next_id: 0, tasks, answers: BTreeMap::default() }
     }
 
     /// Sends a request and returns its id. The answer is heard like everything else.
