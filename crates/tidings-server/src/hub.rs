@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use tidings_core::ListKinds;
 use tokio::sync::broadcast;
@@ -13,6 +14,9 @@ use crate::catalog::{EditError, Shelf};
 use crate::config::Config;
 use crate::path::{Core, Event};
 use crate::source::Source;
+
+/// How long a source may take to end by itself before it is ended.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// One catalog of any number of sources, and everyone who listens to it.
 ///
@@ -83,6 +87,10 @@ impl Hub {
             .start(&shelf)
             .await
             .map_err(|error| AddError::Start { name: name.to_owned(), error })?;
+        if core.catalog.member_id(name) != Some(id) {
+            let name = name.to_owned();
+            return Err(AddError::Start { name, error: EditError::Removed });
+        }
         joining.id = None;
         let cancel = core.stopped.child_token();
         let run = {
@@ -99,9 +107,13 @@ impl Hub {
     pub fn remove(&self, name: &str) -> bool {
         let core = &self.owner.core;
         let Some(id) = core.catalog.member_id(name) else { return false };
-        if let Some((cancel, task)) = self.lock().sources.remove(&id) {
+        let running = self.lock().sources.remove(&id);
+        if let Some((cancel, task)) = running {
             cancel.cancel();
-            task.abort();
+            self.own(async move {
+                tokio::time::sleep(GRACE).await;
+                task.abort();
+            });
         }
         let touched = core.catalog.leave(id);
         core.touch(&touched);
@@ -144,7 +156,10 @@ impl Hub {
         core.stopped.cancel();
         core.index.close_all();
         let mut tasks = std::mem::take(&mut self.lock().tasks);
-        tasks.shutdown().await;
+        let ended = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, ended).await.is_err() {
+            tasks.shutdown().await;
+        }
     }
 
     /// Takes a task over, so that it ends with the hub. The task must not hold the hub.

@@ -23,10 +23,12 @@ const TAG_MARK: &str = "\u{1}";
 /// How one listener's notices look on the wire.
 #[derive(Clone, Debug)]
 pub(crate) enum Wire {
-    /// A legacy session; `titled` where its revision shows a resource's title in an update.
+    /// A legacy session.
     Legacy {
-        /// Whether updates carry the title.
+        /// Whether updates carry the title, as one revision shows it.
         titled: bool,
+        /// Whether events are numbered, so that a client can say which it saw last.
+        numbered: bool,
     },
     /// A modern listen request: its id as JSON, verbatim.
     Modern {
@@ -36,6 +38,11 @@ pub(crate) enum Wire {
 }
 
 impl Wire {
+    /// Whether events are numbered.
+    pub(crate) fn numbers(&self) -> bool {
+        matches!(self, Self::Legacy { numbered: true, .. })
+    }
+
     /// The wire of a modern listener whose request had this id.
     pub(crate) fn modern(id: &RequestId) -> Self {
         let tag = serde_json::to_vec(id).expect("a request id is a number or a string");
@@ -103,22 +110,28 @@ impl Notice {
         }
     }
 
-    /// The whole event for one listener. A legacy listener shares the bytes with all others; a
-    /// modern one gets a copy with its own tag.
-    pub(crate) fn frame(&self, wire: &Wire) -> Bytes {
+    /// The whole event for one listener: the bytes all share, with its own number or tag spliced
+    /// in where it has one.
+    pub(crate) fn frame(&self, wire: &Wire, number: u64) -> Bytes {
         match wire {
-            Wire::Legacy { titled: true } => self.titled.as_ref().unwrap_or(&self.legacy).clone(),
-            Wire::Legacy { titled: false } => self.legacy.clone(),
-            Wire::Modern { tag } => {
-                let length = self.before_tag.len() + tag.len() + self.after_tag.len();
-                let mut frame = BytesMut::with_capacity(length);
-                frame.extend_from_slice(&self.before_tag);
-                frame.extend_from_slice(tag);
-                frame.extend_from_slice(&self.after_tag);
-                frame.freeze()
+            Wire::Legacy { titled, numbered } => {
+                let shared = self.titled.as_ref().filter(|_| *titled).unwrap_or(&self.legacy);
+                if !numbered {
+                    return shared.clone();
+                }
+                splice(&[b"id: s", number.to_string().as_bytes(), b"\n", shared])
             }
+            Wire::Modern { tag } => splice(&[&self.before_tag, tag, &self.after_tag]),
         }
     }
+}
+
+fn splice(parts: &[&[u8]]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
+    for part in parts {
+        frame.extend_from_slice(part);
+    }
+    frame.freeze()
 }
 
 /// A message as a server-sent event.
@@ -155,6 +168,8 @@ fn to_value(notification: ServerNotification) -> serde_json::Value {
 mod tests {
     use super::*;
 
+    const LEGACY: Wire = Wire::Legacy { titled: false, numbered: false };
+
     fn text(bytes: &Bytes) -> &str {
         std::str::from_utf8(bytes).unwrap()
     }
@@ -163,7 +178,7 @@ mod tests {
     fn a_legacy_list_notice_is_one_event() {
         let notice = Notice::list_changed(ListKind::Tools);
         assert_eq!(
-            text(&notice.frame(&Wire::Legacy { titled: false })),
+            text(&notice.frame(&LEGACY, 7)),
             "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"
         );
     }
@@ -175,7 +190,7 @@ mod tests {
         for (id, shown) in
             [(RequestId::Number(7), "7"), (RequestId::String("a\"b".into()), "\"a\\\"b\"")]
         {
-            let frame = notice.frame(&Wire::modern(&id));
+            let frame = notice.frame(&Wire::modern(&id), 7);
             let message: serde_json::Value =
                 serde_json::from_slice(&line(&frame)).expect("a line is JSON");
             assert_eq!(message["params"]["uri"], "test://x");
@@ -191,14 +206,18 @@ mod tests {
     fn the_title_is_shown_only_where_the_revision_shows_it() {
         let uri = ResourceUri::parse("test://x").unwrap();
         let notice = Notice::updated(&uri, Some("X"));
-        assert!(text(&notice.frame(&Wire::Legacy { titled: true })).contains("\"title\":\"X\""));
-        assert!(!text(&notice.frame(&Wire::Legacy { titled: false })).contains("title"));
+        let titled = Wire::Legacy { titled: true, numbered: true };
+        let shown = notice.frame(&titled, 7);
+        assert!(
+            text(&shown).starts_with("id: s7\ndata: ") && text(&shown).contains("\"title\":\"X\"")
+        );
+        assert!(!text(&notice.frame(&LEGACY, 7)).contains("title"));
     }
 
     #[test]
     fn a_uri_cannot_pose_as_the_tag() {
         let uri = ResourceUri::parse("x:\\u0001\"\\u0001\"").unwrap();
-        let frame = Notice::updated(&uri, None).frame(&Wire::modern(&RequestId::Number(1)));
+        let frame = Notice::updated(&uri, None).frame(&Wire::modern(&RequestId::Number(1)), 7);
         let message: serde_json::Value = serde_json::from_slice(&line(&frame)).unwrap();
         assert_eq!(message["params"]["uri"], uri.as_ref());
     }

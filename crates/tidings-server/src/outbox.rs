@@ -71,13 +71,26 @@ struct State {
     queue: VecDeque<Thing>,
     /// How many of them really wait; the others went back to what the listener knows.
     waiting: usize,
-    /// Which reader the notices go to: the newest that attached.
-    reader: u64,
-    waker: Option<Waker>,
+    /// The streams that are open, oldest first. Notices go to the newest: two streams of one
+    /// listener must not share its notices between them.
+    readers: Vec<Reader>,
+    /// How many readers there have been.
+    attached: u64,
+    /// How many notices were sent; the number of an event on a numbered wire.
+    sent: u64,
+    /// When a notice that is held back goes out all the same.
+    release: Option<Instant>,
     closed: bool,
     /// How many notices went out although their thing was dirty, because they were held long.
     #[cfg(test)]
     hurried: usize,
+}
+
+/// One stream that reads an outbox.
+#[derive(Debug)]
+struct Reader {
+    id: u64,
+    waker: Option<Waker>,
 }
 
 #[derive(Clone, Debug)]
@@ -102,6 +115,16 @@ struct Slot {
     queued: bool,
     /// The notice to send, and when the first change it stands for was made.
     waits: Option<(Arc<Notice>, Instant)>,
+    /// The notice that was sent last, and its number: it may have been lost on its way.
+    last: Option<(Arc<Notice>, u64)>,
+}
+
+/// Why a notice is held back.
+enum Held {
+    /// Its baseline is on its way.
+    ForBaseline,
+    /// Its thing is dirty again; it goes out at this time whatever comes.
+    Until(Instant),
 }
 
 /// What a reader finds in an outbox.
@@ -142,6 +165,7 @@ impl Outbox {
         if let Some(slot) = &mut lists[kind.index()] {
             slot.baseline(look, waiting);
         }
+        Self::wake(state);
     }
 
     /// Starts to follow a URI. Its baseline comes with [`Self::baseline`]; until then nothing of it
@@ -167,6 +191,7 @@ impl Outbox {
         if let Some(slot) = uris.get_mut(uri) {
             slot.baseline(look, waiting);
         }
+        Self::wake(state);
     }
 
     /// Stops following a URI; a notice that waits for it is dropped.
@@ -207,7 +232,7 @@ impl Outbox {
         if push {
             queue.push_back(Thing::List(kind));
         }
-        let waits = slot.waits.is_some();
+        let waits = slot.waits.is_some() && slot.settled;
         Self::wake(state);
         waits
     }
@@ -227,27 +252,71 @@ impl Outbox {
         if push {
             queue.push_back(Thing::Uri(uri.clone()));
         }
-        let waits = slot.waits.is_some();
+        let waits = slot.waits.is_some() && slot.settled;
         Self::wake(state);
         waits
     }
 
     /// A new reader of this outbox, which from now on gets what waits. Earlier readers stay open
-    /// and hear nothing: two streams of one session must not share its notices between them.
+    /// and hear nothing, unless the newer ones leave.
     pub(crate) fn attach(&self) -> u64 {
         let mut state = self.lock();
-        state.reader += 1;
-        state.waker = None;
-        state.reader
+        state.attached += 1;
+        let id = state.attached;
+        state.readers.push(Reader { id, waker: None });
+        id
+    }
+
+    /// A reader leaves; the newest that is left gets what waits.
+    pub(crate) fn detach(&self, reader: u64) {
+        let mut state = self.lock();
+        state.readers.retain(|attached| attached.id != reader);
+        Self::wake(state);
+    }
+
+    /// The client says that the event of this number is the last it has seen: what was sent after
+    /// it waits again.
+    pub(crate) fn resume_after(&self, seen: u64) {
+        let mut state = self.lock();
+        let State { lists, uris, queue, waiting, .. } = &mut *state;
+        let lists = lists
+            .iter_mut()
+            .zip(ListKind::ALL)
+            .filter_map(|(slot, kind)| slot.as_mut().map(|slot| (slot, Thing::List(kind))));
+        let uris = uris.iter_mut().map(|(uri, slot)| (slot, Thing::Uri(uri.clone())));
+        for (slot, thing) in lists.chain(uris) {
+            let Some((notice, number)) = slot.last.clone() else { continue };
+            if number <= seen || slot.waits.is_some() {
+                continue;
+            }
+            slot.last = None;
+            slot.told = None;
+            slot.waits = Some((notice, Instant::now()));
+            *waiting += 1;
+            if !std::mem::replace(&mut slot.queued, true) {
+                queue.push_back(thing);
+            }
+        }
+    }
+
+    /// How many notices were sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.lock().sent
+    }
+
+    /// When a notice that is held back goes out all the same; whoever polls must poll again then.
+    pub(crate) fn release(&self) -> Option<Instant> {
+        self.lock().release
     }
 
     /// Everything that waits, as whole frames, or pending until something does.
     pub(crate) fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<Next> {
         let mut state = self.lock();
-        if state.reader != reader {
-            return if state.closed { Poll::Ready(Next::Closed) } else { Poll::Pending };
+        let newest = state.readers.last().is_some_and(|newest| newest.id == reader);
+        if newest {
+            state.release = None;
         }
-        if state.waiting > 0 {
+        if newest && state.waiting > 0 {
             let frames = self.take(&mut state);
             if !frames.is_empty() {
                 return Poll::Ready(Next::Frames(frames));
@@ -256,26 +325,47 @@ impl Outbox {
         if state.closed {
             return Poll::Ready(Next::Closed);
         }
-        match &mut state.waker {
-            Some(waker) => waker.clone_from(context.waker()),
-            none => *none = Some(context.waker().clone()),
+        if let Some(reader) = state.readers.iter_mut().find(|attached| attached.id == reader) {
+            match &mut reader.waker {
+                Some(waker) => waker.clone_from(context.waker()),
+                none => *none = Some(context.waker().clone()),
+            }
         }
         Poll::Pending
     }
 
     /// As [`Self::poll_next`], to await.
     pub(crate) async fn next(&self, reader: u64) -> Next {
-        std::future::poll_fn(|context| self.poll_next(reader, context)).await
+        loop {
+            let next = std::future::poll_fn(|context| {
+                // A poll that finds a notice held back says until when.
+                match self.poll_next(reader, context) {
+                    Poll::Ready(next) => Poll::Ready(Ok(next)),
+                    Poll::Pending => {
+                        self.release().map_or(Poll::Pending, |at| Poll::Ready(Err(at)))
+                    }
+                }
+            });
+            match next.await {
+                Ok(next) => return next,
+                Err(at) => {
+                    let changed = std::future::poll_fn(|context| self.poll_next(reader, context));
+                    if let Ok(next) = tokio::time::timeout_at(at, changed).await {
+                        return next;
+                    }
+                }
+            }
+        }
     }
 
     /// Ends the listener once what waits was delivered.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        if let Some(waker) = state.waker.take() {
-            drop(state);
-            waker.wake();
-        }
+        let wakers: Vec<_> =
+            state.readers.iter_mut().filter_map(|reader| reader.waker.take()).collect();
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// How many things wait.
@@ -306,7 +396,13 @@ impl Outbox {
                 Thing::Uri(uri) => state.uris.get_mut(uri),
             };
             let Some(slot) = slot else { continue };
-            if slot.waits.is_some() && !state.closed && slot.holds(now, self.patience) {
+            if slot.waits.is_some()
+                && !state.closed
+                && let Some(held) = slot.holds(now, self.patience)
+            {
+                if let Held::Until(at) = held {
+                    state.release = Some(state.release.map_or(at, |release| release.min(at)));
+                }
                 state.queue.push_back(thing);
                 continue;
             }
@@ -322,10 +418,12 @@ impl Outbox {
             {
                 state.hurried += usize::from(dirty);
             }
+            state.sent += 1;
+            slot.last = self.wire.numbers().then(|| (notice.clone(), state.sent));
             state.waiting -= 1;
             self.metrics.sent.inc();
             self.metrics.latency.observe(now.duration_since(since).as_secs_f64());
-            let frame = notice.frame(&self.wire);
+            let frame = notice.frame(&self.wire, state.sent);
             match first.take() {
                 None if all.is_empty() => first = Some(frame),
                 None => all.extend_from_slice(&frame),
@@ -343,7 +441,7 @@ impl Outbox {
 
     fn wake(mut state: MutexGuard<'_, State>) {
         if state.waiting > 0
-            && let Some(waker) = state.waker.take()
+            && let Some(waker) = state.readers.last_mut().and_then(|newest| newest.waker.take())
         {
             drop(state);
             waker.wake();
@@ -364,7 +462,16 @@ impl Drop for Outbox {
 impl Slot {
     fn new(pulse: &Pulse, settled: bool) -> Self {
         let pulse = pulse.clone();
-        Self { pulse, settled, told: None, now: None, held: None, queued: false, waits: None }
+        Self {
+            pulse,
+            settled,
+            told: None,
+            now: None,
+            held: None,
+            queued: false,
+            waits: None,
+            last: None,
+        }
     }
 
     /// Whether the thing changed since it was looked at.
@@ -373,27 +480,32 @@ impl Slot {
     }
 
     /// Whether the notice is held back.
-    fn holds(&mut self, now: Instant, patience: Duration) -> bool {
+    fn holds(&mut self, now: Instant, patience: Duration) -> Option<Held> {
         if !self.settled {
-            return true;
+            return Some(Held::ForBaseline);
         }
         if !self.is_dirty() {
             self.held = None;
-            return false;
+            return None;
         }
-        now < *self.held.get_or_insert(now) + patience
+        let until = *self.held.get_or_insert(now) + patience;
+        (now < until).then_some(Held::Until(until))
     }
 
-    /// Sets what the listener knows, if it knows nothing yet. It is the newest there is, so
-    /// nothing has to wait.
+    /// Sets what the listener knows, if it knows nothing yet.
     fn baseline(&mut self, look: Look, waiting: &mut usize) {
         self.settled = true;
-        if self.told.is_none() {
-            self.told = Some(look.fingerprint);
+        if self.told.is_some() {
+            return;
+        }
+        self.told = Some(look.fingerprint);
+        // A newer look may have come first: then it stays, and so does its notice if it differs.
+        if self.now.is_none_or(|now| now.at <= look.at) {
             self.now = Some(look);
-            if self.waits.take().is_some() {
-                *waiting -= 1;
-            }
+        }
+        let known = self.now.is_some_and(|now| now.fingerprint == look.fingerprint);
+        if known && self.waits.take().is_some() {
+            *waiting -= 1;
         }
     }
 
@@ -406,6 +518,9 @@ impl Slot {
         waiting: &mut usize,
         metrics: &Metrics,
     ) -> bool {
+        if self.now.is_some_and(|newest| newest.at > now.at) {
+            return false;
+        }
         self.now = Some(now);
         if self.told == Some(now.fingerprint) {
             metrics.suppressed.inc();
@@ -436,7 +551,7 @@ mod tests {
     // was quick enough took it as news.
     #[test]
     fn nothing_is_told_before_the_baseline() {
-        let wire = Wire::Legacy { titled: false };
+        let wire = Wire::Legacy { titled: false, numbered: false };
         let outbox = Outbox::new(1, wire, Duration::ZERO, Arc::new(Metrics::new()));
         let (uri, pulse) = (ResourceUri::parse("p://a").unwrap(), Pulse::default());
         let notice = Arc::new(Notice::updated(&uri, None));

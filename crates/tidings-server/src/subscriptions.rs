@@ -96,11 +96,11 @@ impl Index {
         outbox: &Arc<Outbox>,
     ) -> Result<Option<Arc<Watched>>, IndexFull> {
         let mut state = self.lock();
-        if state.subscriptions >= self.limit {
-            return Err(IndexFull(self.limit));
-        }
         if outbox.follows(uri) {
             return Ok(None);
+        }
+        if state.subscriptions >= self.limit {
+            return Err(IndexFull(self.limit));
         }
         let watched = if let Some(watched) = state.uris.get(uri) {
             watched.clone()

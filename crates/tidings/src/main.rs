@@ -24,6 +24,8 @@ fn main() -> ExitCode {
             Command::Serve(serve) => command::serve::run(serve).await,
         }
     });
+    // A read of standard input that has not returned must not keep the program.
+    runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report::failure(&error),

@@ -18,8 +18,10 @@ use tokio::task::JoinSet;
 use crate::handler::refusal;
 use crate::notice::Wire;
 use crate::outbox::{Next, Outbox};
-use crate::path::{Core, Listener, SubscribeError};
+use crate::path::{Core, Events, Listener, SubscribeError};
 
+/// How many bytes of its name and capabilities are kept of a client.
+const PEER_LIMIT: usize = 16 * 1024;
 /// How long a client may take to read the end of its listen requests when the server stops.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -32,7 +34,8 @@ pub(crate) struct Connection {
     /// A listen request ended.
     ended: Notify,
     state: Mutex<State>,
-    /// Takes the frames of listen requests to the wire; only over stdio.
+    /// Takes the frames of listen requests to the wire; only over stdio, where there is nothing to
+    /// come back to.
     writer: Option<Box<dyn FrameWriter>>,
 }
 
@@ -51,7 +54,8 @@ struct Legacy {
 struct State {
     level: Option<LoggingLevel>,
     greeted: bool,
-    listens: HashMap<RequestId, Arc<Listener>>,
+    /// Open listen requests; one that is being begun has no listener yet.
+    listens: HashMap<RequestId, Option<Arc<Listener>>>,
 }
 
 impl Connection {
@@ -67,13 +71,23 @@ impl Connection {
         })
     }
 
-    /// Begins a legacy session; a second `initialize` changes nothing.
-    pub(crate) fn open(&self, peer: &InitializeRequestParams) {
-        self.legacy.get_or_init(|| Legacy {
-            listener: self.core.legacy_listener(&peer.protocol_version),
-            peer: Arc::new(peer.clone()),
-        });
+    /// Begins a legacy session.
+    pub(crate) fn open(&self, peer: &InitializeRequestParams) -> Result<(), ErrorData> {
+        let size = serde_json::to_vec(peer).map_or(usize::MAX, |bytes| bytes.len());
+        if size > PEER_LIMIT {
+            let details = format!("a client may say {PEER_LIMIT} bytes of itself");
+            let data = Some(json!({ "details": details }));
+            return Err(ErrorData::invalid_params("Too much said", data));
+        }
+        let events = if self.writer.is_some() { Events::Plain } else { Events::Numbered };
+        let listener = self.core.legacy_listener(&peer.protocol_version, events);
+        let legacy = Legacy { listener, peer: Arc::new(peer.clone()) };
+        self.legacy.set(legacy).map_err(|_| {
+            let data = Some(json!({ "details": "a session is initialized once" }));
+            ErrorData::invalid_request("Already initialized", data)
+        })?;
         self.opened.notify_one();
+        Ok(())
     }
 
     /// The client is ready: from here on it is told of lists.
@@ -141,7 +155,7 @@ impl Connection {
     ) -> Result<(), ErrorData> {
         let limit = self.core.config.limits.listens_per_connection;
         {
-            let state = self.lock();
+            let mut state = self.lock();
             if state.listens.contains_key(id) {
                 return Err(ErrorData::invalid_request(
                     "Duplicate request id",
@@ -154,10 +168,21 @@ impl Connection {
                     Some(json!({ "details": format!("a connection may have {limit} open") })),
                 ));
             }
+            state.listens.insert(id.clone(), None);
         }
-        let listener = accept_filter(&self.core, id, filter).await?;
-        self.lock().listens.insert(id.clone(), Arc::new(listener));
+        let listener = accept_filter(&self.core, id, filter).await.inspect_err(|_| {
+            self.end_listen(id);
+        })?;
+        // One that was cancelled meanwhile has no place any more; its listener ends here.
+        if let Some(place) = self.lock().listens.get_mut(id) {
+            *place = Some(Arc::new(listener));
+        }
         Ok(())
+    }
+
+    /// Whether a listen request was begun and not cancelled.
+    pub(crate) fn listens(&self, id: &RequestId) -> bool {
+        self.lock().listens.contains_key(id)
     }
 
     /// Ends a listen request.
@@ -167,11 +192,14 @@ impl Connection {
         }
     }
 
-    /// The client is gone: nobody listens any more.
+    /// Nobody listens any more: the client is gone, or the server stops.
     pub(crate) fn close(&self) {
-        let listens: Vec<_> = self.lock().listens.values().cloned().collect();
+        let listens: Vec<_> = self.lock().listens.values().flatten().cloned().collect();
         for listener in listens {
             listener.outbox().close();
+        }
+        if let Some(outbox) = self.outbox() {
+            outbox.close();
         }
     }
 
@@ -187,7 +215,7 @@ impl Connection {
 
     /// Writes what a listen request has to hear until the hub ends it.
     pub(crate) async fn deliver(&self, id: &RequestId) {
-        let listener = self.lock().listens.get(id).cloned();
+        let listener = self.lock().listens.get(id).cloned().flatten();
         let (Some(listener), Some(writer)) = (listener, &self.writer) else { return };
         let reader = listener.outbox().attach();
         while let Next::Frames(frames) = listener.outbox().next(reader).await {

@@ -115,7 +115,7 @@ impl ServerHandler for Handler {
         let mut peer = request;
         peer.protocol_version = answer.protocol_version.clone();
         if let Some(connection) = &self.connection {
-            connection.open(&peer);
+            connection.open(&peer)?;
         }
         context.peer.set_peer_info(peer);
         Ok(answer)

@@ -9,7 +9,7 @@ use crate::path::SubscribeError;
 use crate::source::AnswerError;
 
 /// The methods whose requests have parameters of their own.
-const KNOWN_METHODS: [&str; 13] = [
+const KNOWN_METHODS: [&str; 14] = [
     "initialize",
     "completion/complete",
     "logging/setLevel",
@@ -20,6 +20,7 @@ const KNOWN_METHODS: [&str; 13] = [
     "resources/subscribe",
     "resources/templates/list",
     "resources/unsubscribe",
+    "server/discover",
     "subscriptions/listen",
     "tools/call",
     "tools/list",

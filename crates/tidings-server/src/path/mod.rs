@@ -30,7 +30,7 @@ use crate::subscriptions::{Index, Watched};
 
 pub(crate) use listener::{Listener, SubscribeError};
 
-/// How long a source may take to be read for comparing; then it counts as unavailable.
+/// How long a source may take to be read for comparing.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many events a slow receiver may fall behind before it misses some; each is a line to show.
 const EVENTS: usize = 1024;
@@ -46,6 +46,14 @@ pub enum Event {
         /// How many listeners have a notice waiting now.
         listeners: usize,
     },
+}
+
+/// Whether the events of a legacy listener have numbers: over HTTP a client can come back with the
+/// last one it saw, over stdio there is nothing to come back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Events {
+    Plain,
+    Numbered,
 }
 
 /// What a hub shares with its shelves, sessions and streams.
@@ -246,7 +254,13 @@ impl Core {
     async fn look(&self, watched: &Watched) -> Look {
         // Order: the count before the content, so that a change in between is looked at again.
         let at = watched.pulse().count();
-        Look { at, fingerprint: self.fingerprint(watched.uri()).await }
+        let looking = self.fingerprint(watched.uri());
+        let fingerprint = tokio::time::timeout(LOOK_TIMEOUT, looking).await.unwrap_or_else(|_| {
+            warn!(uri = %watched.uri(), "reading a watched resource took too long");
+            // A client that waits longer may read anything: each such look is news.
+            Fingerprint::of_bytes(&at.to_le_bytes())
+        });
+        Look { at, fingerprint }
     }
 
     /// Names what a read of this URI returns now; that it fails is a state too.
@@ -257,15 +271,11 @@ impl Core {
         let Ok(route) = self.catalog.route(uri) else { return Fingerprint::ABSENT };
         let unavailable = || Fingerprint::of_bytes(b"unavailable");
         let Ok(_permit) = route.member.gate.acquire().await else { return unavailable() };
-        match tokio::time::timeout(LOOK_TIMEOUT, route.member.read(uri)).await {
-            Ok(Ok(contents)) => contents.fingerprint(),
-            Ok(Err(AnswerError::NotFound(_))) => Fingerprint::ABSENT,
-            Ok(Err(error)) => {
+        match route.member.read(uri).await {
+            Ok(contents) => contents.fingerprint(),
+            Err(AnswerError::NotFound(_)) => Fingerprint::ABSENT,
+            Err(error) => {
                 debug!(%uri, %error, "a watched resource cannot be read now");
-                unavailable()
-            }
-            Err(_) => {
-                warn!(%uri, source = route.member.name, "reading a watched resource took too long");
                 unavailable()
             }
         }
@@ -279,9 +289,14 @@ impl Core {
     }
 
     /// A listener of a legacy session on this revision. It hears nothing before it is greeted.
-    pub(crate) fn legacy_listener(self: &Arc<Self>, version: &ProtocolVersion) -> Listener {
+    pub(crate) fn legacy_listener(
+        self: &Arc<Self>,
+        version: &ProtocolVersion,
+        events: Events,
+    ) -> Listener {
         let titled = crate::era::titles_updates(version);
-        Listener::new(self, Wire::Legacy { titled })
+        let numbered = events == Events::Numbered;
+        Listener::new(self, Wire::Legacy { titled, numbered })
     }
 
     fn look_at_list(&self, kind: ListKind) -> Look {

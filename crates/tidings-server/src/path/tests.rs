@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use rmcp::model::{ProtocolVersion, ResourceTemplate, Tool};
 use tidings_core::{Fingerprint, ListKind, ListKinds, ResourceUri};
 
-use super::{Listener, SubscribeError};
+use super::{Events, Listener, SubscribeError};
 use crate::catalog::{EditError, Handle, Shelf};
 use crate::config::Config;
 use crate::era::VersionRules;
@@ -69,6 +69,7 @@ impl Source for Other {
 const URIS: [&str; 3] = ["p://a", "p://b", "p://c"];
 const TOOLS: [&str; 3] = ["x", "y", "z"];
 const READERS: usize = 3;
+const PLAIN: Wire = Wire::Legacy { titled: false, numbered: false };
 /// Longer than a change can wait to be looked at, slow reads included.
 const SETTLED: Duration = Duration::from_secs(5);
 
@@ -168,7 +169,7 @@ impl World {
         tokio::time::sleep(SETTLED).await;
         let mut world = Self { hub, shelf, pages, tools, shown, readers: Vec::new() };
         for _ in 0..READERS {
-            let listener = Listener::new(world.hub.core(), Wire::Legacy { titled: false });
+            let listener = Listener::new(world.hub.core(), PLAIN);
             listener.follow_lists([ListKind::Tools].into_iter().collect());
             let attached = listener.outbox().attach();
             let knows = [("tools".to_owned(), world.look("tools"))].into();
@@ -333,7 +334,7 @@ proptest! {
             let hub = Hub::new(config);
             let told = hub.core().config.versions.lists_for(version.as_str());
             let capabilities = serde_json::to_value(crate::era::capabilities(told)).unwrap();
-            let listener = hub.core().legacy_listener(version);
+            let listener = hub.core().legacy_listener(version, Events::Plain);
             listener.greet(told);
             let attached = listener.outbox().attach();
             let mut context = Context::from_waker(Waker::noop());
@@ -474,8 +475,8 @@ fn limits_are_kept_and_said() {
         let hub = Hub::new(config);
         hub.add("pages", Pages { versioned: true, ..Pages::default() }).await.unwrap();
         let uri = |name: &str| ResourceUri::parse(&format!("p://{name}")).unwrap();
-        let one = Listener::new(hub.core(), Wire::Legacy { titled: false });
-        let two = Listener::new(hub.core(), Wire::Legacy { titled: false });
+        let one = Listener::new(hub.core(), PLAIN);
+        let two = Listener::new(hub.core(), PLAIN);
         for name in ["a", "b", "a"] {
             one.subscribe(&uri(name)).await.unwrap();
         }

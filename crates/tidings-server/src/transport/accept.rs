@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 /// A peer that acknowledges nothing for this long is gone.
 const PEER_SILENCE: Duration = Duration::from_mins(1);
 /// A connection on which no request comes, or only half of one, is closed after this.
-const REQUEST_SILENCE: Duration = Duration::from_secs(75);
+pub(crate) const REQUEST_SILENCE: Duration = Duration::from_secs(75);
 /// How long streams may take to end when the server does; then they are cut.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// After an accept that failed, for want of descriptors mostly, the next is tried so much later.

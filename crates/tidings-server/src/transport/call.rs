@@ -20,22 +20,26 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::transport::session::Session;
+use crate::transport::session::{Session, StreamGuard};
 use crate::transport::stream::KeepAlive;
 
-/// So many messages of one answer are kept for a client that comes back; older ones, which are
-/// progress and log messages, are forgotten.
+/// So many messages of one answer are kept for a client that comes back, and so many bytes; older
+/// ones, which are progress and log messages, are forgotten.
 const KEPT: usize = 256;
+const KEPT_BYTES: usize = 1024 * 1024;
 
 /// The answer to one request, as it comes.
 pub(crate) struct Call {
     number: u64,
+    /// Ends the service of the request.
+    pub(crate) given_up: CancellationToken,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     messages: VecDeque<Message>,
+    bytes: usize,
     next: u64,
     finished: Option<Instant>,
     /// The newest reader; earlier ones end.
@@ -60,8 +64,8 @@ pub(crate) enum Answer {
 }
 
 impl Call {
-    pub(crate) fn new(number: u64) -> Arc<Self> {
-        Arc::new(Self { number, state: Mutex::default() })
+    pub(crate) fn new(number: u64, given_up: CancellationToken) -> Arc<Self> {
+        Arc::new(Self { number, given_up, state: Mutex::default() })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -94,9 +98,12 @@ impl Call {
         let mut state = self.lock();
         state.next += 1;
         let sequence = state.next;
+        state.bytes += json.len();
         state.messages.push_back(Message { sequence, json, is_answer });
-        if state.messages.len() > KEPT {
-            state.messages.pop_front();
+        while state.messages.len() > KEPT || (state.bytes > KEPT_BYTES && state.messages.len() > 1)
+        {
+            let Some(forgotten) = state.messages.pop_front() else { break };
+            state.bytes -= forgotten.json.len();
         }
         if is_answer {
             state.finished.get_or_insert_with(Instant::now);
@@ -130,6 +137,7 @@ impl Call {
         after: u64,
         first: Option<Bytes>,
         idle: Duration,
+        guard: StreamGuard,
     ) -> CallBody {
         let mut state = self.lock();
         state.reader += 1;
@@ -138,7 +146,7 @@ impl Call {
             earlier.wake();
         }
         let keep_alive = KeepAlive::new(idle);
-        CallBody { call: self.clone(), reader, after, first, keep_alive }
+        CallBody { call: self.clone(), reader, after, first, keep_alive, _guard: guard }
     }
 
     fn poll_next(
@@ -196,6 +204,8 @@ pub(crate) struct CallBody {
     after: u64,
     first: Option<Bytes>,
     keep_alive: KeepAlive,
+    /// The session is in use while this is read.
+    _guard: StreamGuard,
 }
 
 impl Body for CallBody {

@@ -67,7 +67,12 @@ impl Guard {
     }
 
     /// Refuses a page from elsewhere that reached us through a name of its own (DNS rebinding).
-    pub(crate) fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Box<Response>> {
+    /// Returns the origin of the page that asks, if a page does.
+    pub(crate) fn check_source(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Option<HeaderValue>, Box<Response>> {
         let host = headers.get(header::HOST).map(HeaderValue::to_str);
         let host = match host {
             Some(Ok(host)) => Some(host.to_owned()),
@@ -78,13 +83,11 @@ impl Guard {
         if !allowed {
             return refuse("this Host is not served here; the operator can allow it");
         }
-        match headers.get(header::ORIGIN).map(HeaderValue::to_str) {
-            None => Ok(()),
-            Some(Ok(origin)) if self.allows_origin(origin) => Ok(()),
-            Some(_) => {
-                refuse("pages of this Origin may not use this server; the operator can allow it")
-            }
+        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(None) };
+        if origin.to_str().is_ok_and(|origin| self.allows_origin(origin)) {
+            return Ok(Some(origin.clone()));
         }
+        refuse("pages of this Origin may not use this server; the operator can allow it")
     }
 
     /// Refuses who does not know the token, if there is one.
@@ -130,7 +133,29 @@ fn is_loopback(host: &str) -> bool {
     bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn refuse(details: &str) -> Result<(), Box<Response>> {
+/// Lets the browser give an answer to the page that asked for it.
+pub(crate) fn admit(origin: &HeaderValue, headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    let shown = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, shown);
+}
+
+/// What a browser asks before it lets a page ask. It comes without the token, and says nothing
+/// that needs one.
+pub(crate) fn preflight() -> Response {
+    let mut response = reply::empty(StatusCode::NO_CONTENT);
+    let headers = response.headers_mut();
+    let methods = HeaderValue::from_static("GET, POST, DELETE");
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+    let allowed = "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, \
+                   MCP-Protocol-Version, Mcp-Session-Id";
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(allowed));
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
+}
+
+fn refuse<T>(details: &str) -> Result<T, Box<Response>> {
     Err(Box::new(reply::refuse(StatusCode::FORBIDDEN, details)))
 }
 

@@ -1,8 +1,9 @@
 //! Streamable HTTP on one endpoint, `/mcp`, for both eras at once; `/healthz` and `/metrics` beside.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,19 +13,19 @@ use axum::response::Response;
 use axum::routing::{any, get};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId};
-use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::hub::Hub;
+use crate::outbox::Outbox;
 use crate::path::{Core, Listener};
-use crate::transport::guard::Guard;
+use crate::transport::accept::REQUEST_SILENCE;
+use crate::transport::guard::{self, Guard};
 use crate::transport::modern::Service;
 use crate::transport::session::Sessions;
-use crate::transport::{accept, legacy, modern, reply};
+use crate::transport::{accept, intake, legacy, modern, reply, session};
 
 pub use crate::transport::guard::{Token, TokenError};
 
@@ -87,7 +88,7 @@ pub async fn serve(
             () = cancel.cancelled() => {}
             () = app.core.stopped.cancelled() => {}
         }
-        app.core.index.close_all();
+        app.close_streams();
     };
     accept::serve(listener, router_of(app.clone()), stop).await;
     app.finish().await;
@@ -114,7 +115,11 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     pub(crate) modern: Service,
     guard: Guard,
-    listeners: AtomicUsize,
+    listens: AtomicUsize,
+    /// The streams of listen requests that are open.
+    open: Mutex<HashMap<u64, Arc<Outbox>>>,
+    /// Cancelled when this server, or the hub, stops.
+    pub(crate) closing: CancellationToken,
     /// The requests of legacy sessions that are under way.
     calls: Mutex<JoinSet<()>>,
 }
@@ -131,13 +136,15 @@ impl App {
             sessions: Sessions::new(core.clone(), config.sessions, config.idle),
             modern: modern::service(core.clone(), &config),
             guard,
-            listeners: AtomicUsize::new(0),
+            listens: AtomicUsize::new(0),
+            open: Mutex::default(),
+            closing: core.stopped.child_token(),
             calls: Mutex::default(),
             core,
             config,
         });
-        let expiring = app.clone();
-        hub.own(async move { expiring.sessions.expire(expiring.core.stopped.clone()).await });
+        let (expiring, closing) = (Arc::downgrade(&app), app.closing.clone());
+        hub.own(async move { session::expire(expiring, closing).await });
         app
     }
 
@@ -148,14 +155,27 @@ impl App {
         calls.spawn(task);
     }
 
-    pub(crate) fn has_room_for_listener(&self) -> bool {
-        self.listeners.load(Ordering::Relaxed) < self.config.listeners
+    /// A place for a listen request; none if there are as many as there may be.
+    pub(crate) fn listen_place(self: &Arc<Self>) -> Option<ListenPlace> {
+        let limit = self.config.listeners;
+        let taken = self.listens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |listens| {
+            (listens < limit).then_some(listens + 1)
+        });
+        taken.ok().map(|_| ListenPlace { app: self.clone(), listener: None })
     }
 
-    /// Keeps a listener and its place until its stream is dropped.
-    pub(crate) fn listener_guard(self: &Arc<Self>, listener: Listener) -> ListenerGuard {
-        self.listeners.fetch_add(1, Ordering::Relaxed);
-        ListenerGuard { app: self.clone(), _listener: listener }
+    /// Ends the streams of this server, each after what waits for it.
+    fn close_streams(&self) {
+        self.closing.cancel();
+        self.sessions.close_streams();
+        let open: Vec<_> = self.open().values().cloned().collect();
+        for outbox in open {
+            outbox.close();
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<Outbox>>> {
+        self.open.lock().expect("no code panics while it holds the open streams")
     }
 
     async fn finish(&self) {
@@ -166,15 +186,30 @@ impl App {
     }
 }
 
-/// One open listen request.
-pub(crate) struct ListenerGuard {
+/// The place of one listen request, and its listener; both are free again when it is dropped.
+pub(crate) struct ListenPlace {
     app: Arc<App>,
-    _listener: Listener,
+    listener: Option<Listener>,
 }
 
-impl Drop for ListenerGuard {
+impl ListenPlace {
+    /// Keeps the listener until the stream is dropped.
+    pub(crate) fn take(&mut self, listener: Listener) {
+        let outbox = listener.outbox().clone();
+        self.app.open().insert(outbox.id(), outbox.clone());
+        if self.app.closing.is_cancelled() {
+            outbox.close();
+        }
+        self.listener = Some(listener);
+    }
+}
+
+impl Drop for ListenPlace {
     fn drop(&mut self) {
-        self.app.listeners.fetch_sub(1, Ordering::Relaxed);
+        if let Some(listener) = &self.listener {
+            self.app.open().remove(&listener.outbox().id());
+        }
+        self.app.listens.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -194,7 +229,11 @@ async fn healthz(State(app): State<Arc<App>>) -> Response {
 }
 
 async fn metrics(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
-    if let Err(refusal) = check(&app, &request) {
+    let allowed = app
+        .guard
+        .check_source(request.uri(), request.headers())
+        .and_then(|_| app.guard.check_token(request.headers()));
+    if let Err(refusal) = allowed {
         return *refusal;
     }
     let mut response = Response::new(Body::from(app.core.metrics_text()));
@@ -205,22 +244,40 @@ async fn metrics(State(app): State<Arc<App>>, request: Request<Body>) -> Respons
 }
 
 async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
-    if let Err(refusal) = check(&app, &request) {
+    let origin = match app.guard.check_source(request.uri(), request.headers()) {
+        Ok(origin) => origin,
+        Err(refusal) => {
+            app.core.metrics.refused.inc();
+            return *refusal;
+        }
+    };
+    let mut response = answer(&app, request).await;
+    if let Some(origin) = origin {
+        guard::admit(&origin, response.headers_mut());
+    }
+    response
+}
+
+async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
+    if request.method() == Method::OPTIONS {
+        return guard::preflight();
+    }
+    if let Err(refusal) = app.guard.check_token(request.headers()) {
         app.core.metrics.refused.inc();
         return *refusal;
     }
     match *request.method() {
-        Method::POST => post(&app, request).await,
+        Method::POST => post(app, request).await,
         Method::GET if is_legacy_stream(request.headers()) => {
             if accepts(request.headers(), &["text/event-stream"]) {
-                legacy::get(&app, request.headers())
+                legacy::get(app, request.headers())
             } else {
                 let details = "a stream is text/event-stream; say so in Accept";
                 reply::refuse(StatusCode::NOT_ACCEPTABLE, details)
             }
         }
         Method::DELETE if is_legacy_stream(request.headers()) => {
-            legacy::delete(&app, request.headers())
+            legacy::delete(app, request.headers())
         }
         _ => {
             let mut response = reply::empty(StatusCode::METHOD_NOT_ALLOWED);
@@ -243,7 +300,11 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
         return reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, details);
     }
     let (parts, body) = request.into_parts();
-    let body = match Limited::new(body, app.config.body_limit).collect().await {
+    let collecting = Limited::new(body, app.config.body_limit).collect();
+    let Ok(collected) = tokio::time::timeout(REQUEST_SILENCE, collecting).await else {
+        return reply::refuse(StatusCode::REQUEST_TIMEOUT, "the request took too long to come");
+    };
+    let body = match collected {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
             app.core.metrics.refused.inc();
@@ -252,38 +313,15 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
         }
         Err(_) => return reply::refuse(StatusCode::BAD_REQUEST, "the request was cut off"),
     };
-    let Ok(message) = serde_json::from_slice::<ClientJsonRpcMessage>(&body) else {
-        let (id, error) = explain(&body);
-        return reply::error(StatusCode::BAD_REQUEST, id, error);
+    let message = match intake::parse(&body) {
+        Ok(message) => message,
+        Err((id, error)) => return reply::error(StatusCode::BAD_REQUEST, id, error),
     };
     if modern::is_modern(&parts, &message) {
         modern::post(app, parts, message, body).await
     } else {
         legacy::post(app, &parts.headers, message).await
     }
-}
-
-/// What is wrong with bytes that are no message, and the id of the request if it has one.
-pub(crate) fn explain(bytes: &[u8]) -> (Option<RequestId>, ErrorData) {
-    let value: Value = match serde_json::from_slice(bytes) {
-        Ok(value) => value,
-        Err(error) => {
-            let details = json!({ "details": error.to_string() });
-            return (None, ErrorData::parse_error("Parse error", Some(details)));
-        }
-    };
-    let details = match &value {
-        Value::Array(_) => "batches of messages are not supported; send one message at a time",
-        Value::Object(_) => "this is not a JSON-RPC 2.0 message",
-        _ => "a JSON-RPC message is an object",
-    };
-    let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-    (id, ErrorData::invalid_request("Invalid request", Some(json!({ "details": details }))))
-}
-
-fn check(app: &App, request: &Request<Body>) -> Result<(), Box<Response>> {
-    app.guard.check_source(request.uri(), request.headers())?;
-    app.guard.check_token(request.headers())
 }
 
 fn is_legacy_stream(headers: &HeaderMap) -> bool {

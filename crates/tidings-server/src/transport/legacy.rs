@@ -17,9 +17,9 @@ use crate::era;
 use crate::handler::Handler;
 use crate::transport::call::{self, Answer, Call, CallTransport};
 use crate::transport::http::App;
+use crate::transport::reply;
 use crate::transport::session::Session;
 use crate::transport::stream::Stream;
-use crate::transport::{call::CallBody, reply};
 
 const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
@@ -50,7 +50,7 @@ pub(crate) async fn post(
                 ClientNotification::InitializedNotification(_) => session.connection.greet(),
                 ClientNotification::CancelledNotification(cancelled) => {
                     if let Some(id) = &cancelled.params.request_id {
-                        session.cancelled(id, &message);
+                        session.cancelled(id, &message, |ending| app.own(ending));
                     }
                 }
                 _ => {}
@@ -80,16 +80,20 @@ pub(crate) fn get(app: &App, headers: &HeaderMap) -> Response {
             // again; an empty stream ends the matter.
             return reply::stream(Body::empty());
         };
-        return reply::stream(Body::new(call.read(sequence, None, app.config.keep_alive)));
+        let guard = session.open_stream();
+        return reply::stream(Body::new(call.read(sequence, None, app.config.keep_alive, guard)));
     }
     let (Some(outbox), Some(version)) =
         (session.connection.outbox().cloned(), session.connection.version())
     else {
         return reply::refuse(StatusCode::BAD_REQUEST, "the session was not initialized");
     };
+    if let Some(seen) = last.and_then(|last| last.strip_prefix('s')?.parse().ok()) {
+        outbox.resume_after(seen);
+    }
     let retry = app.config.retry.as_millis();
     let first: Bytes = if era::primes_streams(version) {
-        format!("id: s\nretry: {retry}\ndata: \n\n").into()
+        format!("id: s{}\nretry: {retry}\ndata: \n\n", outbox.sent()).into()
     } else {
         format!("retry: {retry}\n\n").into()
     };
@@ -155,30 +159,33 @@ async fn serve(
         let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
         return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error);
     };
-    let call = Call::new(number);
-    request.request.extensions_mut().insert(call.clone());
+    let call = Call::new(number, session.cancel.child_token());
+    let primes = session.connection.version().is_some_and(era::primes_streams);
+    if primes {
+        // Only a client that can come back may be let go.
+        request.request.extensions_mut().insert(call.clone());
+    }
     let message = JsonRpcMessage::Request(request);
     let (transport, inbound) = CallTransport::new(message, call.clone(), session.clone());
     session.begin(id, inbound, call.clone());
     let handler = Handler::of(app.core.clone(), session.connection.clone());
     let peer = session.connection.peer().map(|peer| peer.as_ref().clone());
-    let service = serve_directly_with_ct(handler, transport, peer, session.cancel.child_token());
+    let service = serve_directly_with_ct(handler, transport, peer, call.given_up.clone());
     app.own(async move {
         drop(service.waiting().await);
     });
+    // The session is in use while somebody waits for this answer.
+    let guard = session.open_stream();
     match call.answer().await {
         Answer::Message(json) => {
             session.end(&call);
             reply::json(StatusCode::OK, json)
         }
-        Answer::Stream => reply::stream(Body::new(first_reader(app, session, &call))),
+        Answer::Stream => {
+            let priming = primes.then(|| call::priming(call.number(), app.config.retry));
+            reply::stream(Body::new(call.read(0, priming, app.config.keep_alive, guard)))
+        }
     }
-}
-
-fn first_reader(app: &App, session: &Session, call: &Arc<Call>) -> CallBody {
-    let primes = session.connection.version().is_some_and(era::primes_streams);
-    let priming = primes.then(|| call::priming(call.number(), app.config.retry));
-    call.read(0, priming, app.config.keep_alive)
 }
 
 fn session(app: &App, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {

@@ -4,6 +4,7 @@ mod accept;
 mod call;
 mod guard;
 pub mod http;
+mod intake;
 mod legacy;
 mod modern;
 mod reply;

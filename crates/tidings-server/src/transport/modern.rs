@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{Request, StatusCode, header, request};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::ServerHandler as _;
@@ -22,7 +22,7 @@ use crate::era;
 use crate::handler::{Handler, accept_filter};
 use crate::notice;
 use crate::path::{Core, Listener};
-use crate::transport::http::{App, HttpConfig};
+use crate::transport::http::{App, HttpConfig, ListenPlace};
 use crate::transport::legacy::VERSION;
 use crate::transport::reply;
 use crate::transport::stream::Stream;
@@ -81,11 +81,12 @@ pub(crate) async fn post(
         ClientRequest::SubscriptionsListenRequest(mut listen) => {
             let id = request.id;
             let filter = &mut listen.params.notifications;
-            if app.core.stopped.is_cancelled() || !app.has_room_for_listener() {
+            let place = app.listen_place().filter(|_| !app.closing.is_cancelled());
+            let Some(place) = place else {
                 app.core.metrics.refused.inc();
                 let error = ErrorData::internal_error("Too many listeners", None);
                 return reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
-            }
+            };
             let listener = match accept_filter(&app.core, &id, filter).await {
                 Ok(listener) => listener,
                 Err(error) => return reply::error(StatusCode::OK, Some(id), error),
@@ -93,7 +94,7 @@ pub(crate) async fn post(
             let request = ClientRequest::SubscriptionsListenRequest(listen);
             let message = ClientJsonRpcMessage::request(request, id.clone());
             let body = serde_json::to_vec(&message).expect("a request is plain JSON");
-            listen_stream(app, parts, body.into(), &id, listener).await
+            listen_stream(app, parts, body.into(), &id, (place, listener)).await
         }
         _ => {
             let request = Request::from_parts(parts, Full::new(body));
@@ -108,7 +109,7 @@ async fn listen_stream(
     parts: request::Parts,
     body: Bytes,
     id: &RequestId,
-    listener: Listener,
+    (mut place, listener): (ListenPlace, Listener),
 ) -> Response {
     let answer = app.modern.handle(Request::from_parts(parts, Full::new(body))).await;
     let is_stream = answer
@@ -118,20 +119,22 @@ async fn listen_stream(
     if answer.status() != StatusCode::OK || !is_stream {
         return answer.map(Body::new);
     }
-    let mut answer = answer.into_body();
-    let mut acknowledgement = BytesMut::new();
-    while !acknowledgement.ends_with(b"\n\n") {
-        let Some(Ok(frame)) = answer.frame().await else {
-            let error = ErrorData::internal_error("Internal error", None);
-            return reply::error(StatusCode::INTERNAL_SERVER_ERROR, Some(id.clone()), error);
-        };
-        acknowledgement.extend_from_slice(&frame.into_data().unwrap_or_default());
-    }
+    // The whole answer is read, though only its first event is sent on: the library's service ends
+    // by itself only if somebody takes its last words.
+    let events = match answer.into_body().collect().await {
+        Ok(events) => events.to_bytes(),
+        Err(never) => match never {},
+    };
+    let Some(acknowledgement) = notice::events(&events).next() else {
+        let error = ErrorData::internal_error("Internal error", None);
+        return reply::error(StatusCode::INTERNAL_SERVER_ERROR, Some(id.clone()), error);
+    };
     let outbox = listener.outbox().clone();
     let last = final_result(&app.core, id);
-    let first = Some(acknowledgement.freeze());
-    let guard = app.listener_guard(listener);
-    reply::stream(Body::new(Stream::new(outbox, first, Some(last), app.config.keep_alive, guard)))
+    // A copy: the library's bytes stand in a larger buffer, which would live as long.
+    let first = Some(Bytes::copy_from_slice(&acknowledgement));
+    place.take(listener);
+    reply::stream(Body::new(Stream::new(outbox, first, Some(last), app.config.keep_alive, place)))
 }
 
 /// How a stream ends that the server ends itself.

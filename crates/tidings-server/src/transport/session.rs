@@ -2,9 +2,10 @@
 //! service, no channel.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -13,11 +14,19 @@ use tokio_util::sync::CancellationToken;
 use crate::handler::Connection;
 use crate::path::Core;
 use crate::transport::call::Call;
+use crate::transport::http::App;
 
 /// How long the answer to a request is kept for a client that lost the connection.
 const ANSWER_KEPT: Duration = Duration::from_mins(1);
 /// How many requests one session may have under way.
 const CALLS: usize = 256;
+/// How many answers are kept for it.
+const ANSWERS: usize = 16;
+/// Sessions are looked through no more often than this, and no less.
+const SHORTEST: Duration = Duration::from_millis(250);
+const LONGEST: Duration = Duration::from_secs(30);
+/// How long a request that was cancelled may go on before its service is ended.
+const LAST_CHANCE: Duration = Duration::from_secs(1);
 
 type Inbound = mpsc::Sender<ClientJsonRpcMessage>;
 
@@ -38,6 +47,21 @@ struct State {
     calls: HashMap<u64, (RequestId, Inbound, Arc<Call>)>,
     /// Questions to the client: the id each has in its own service.
     asked: HashMap<i64, (RequestId, Inbound)>,
+}
+
+impl State {
+    /// Forgets answers that nobody came back for.
+    fn sweep(&mut self) {
+        self.calls.retain(|_, (_, _, call)| {
+            call.finished().is_none_or(|when| when.elapsed() < ANSWER_KEPT)
+        });
+        let done = self.calls.iter().filter(|(_, (_, _, call))| call.finished().is_some());
+        let mut done: Vec<_> = done.map(|(number, _)| *number).collect();
+        done.sort_unstable();
+        for number in done.iter().rev().skip(ANSWERS) {
+            self.calls.remove(number);
+        }
+    }
 }
 
 impl Session {
@@ -64,19 +88,10 @@ impl Session {
     /// Takes a number for a request; none if too many are under way.
     pub(crate) fn number(&self) -> Option<u64> {
         let mut state = self.lock();
-        let state = &mut *state;
-        state.calls.retain(|_, (_, _, call)| {
-            call.finished().is_none_or(|when| when.elapsed() < ANSWER_KEPT)
-        });
+        state.sweep();
         let under_way = state.calls.values().filter(|(_, _, call)| call.finished().is_none());
         if under_way.count() >= CALLS {
             return None;
-        }
-        // What a client may come back for is bounded too: the oldest answers are forgotten.
-        while state.calls.len() >= 2 * CALLS {
-            let done = state.calls.iter().filter(|(_, (_, _, call))| call.finished().is_some());
-            let oldest = done.map(|(number, _)| *number).min();
-            state.calls.remove(&oldest?);
         }
         state.next += 1;
         Some(state.next)
@@ -133,7 +148,12 @@ impl Session {
     }
 
     /// Gives up a request of the client.
-    pub(crate) fn cancelled(&self, id: &RequestId, message: &ClientJsonRpcMessage) {
+    pub(crate) fn cancelled(
+        &self,
+        id: &RequestId,
+        message: &ClientJsonRpcMessage,
+        after: impl Fn(BoxFuture<'static, ()>),
+    ) {
         let calls: Vec<_> = {
             let state = self.lock();
             let of_id = state.calls.values().filter(|(request, _, _)| request == id);
@@ -142,6 +162,13 @@ impl Session {
         for (inbound, call) in calls {
             drop(inbound.try_send(message.clone()));
             call.finish();
+            // The library drops the answer of a cancelled request, so its service would wait for
+            // one; what the tool does within a moment is its own.
+            let given_up = call.given_up.clone();
+            after(Box::pin(async move {
+                tokio::time::sleep(LAST_CHANCE).await;
+                given_up.cancel();
+            }));
         }
     }
 
@@ -153,8 +180,7 @@ impl Session {
 
     fn is_idle(&self, limit: Duration) -> bool {
         let state = self.lock();
-        let busy = state.calls.values().any(|(_, _, call)| call.finished().is_none());
-        state.streams == 0 && !busy && state.seen.elapsed() >= limit
+        state.streams == 0 && state.seen.elapsed() >= limit
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -233,13 +259,12 @@ impl Sessions {
         true
     }
 
-    /// Ends sessions that nobody was heard of in for long, until the token is cancelled.
-    pub(crate) async fn expire(&self, cancel: CancellationToken) {
-        let mut look = tokio::time::interval((self.idle / 4).max(Duration::from_millis(250)));
-        loop {
-            tokio::select! {
-                () = cancel.cancelled() => break,
-                _ = look.tick() => self.expire_now(),
+    /// Ends the streams of every session.
+    pub(crate) fn close_streams(&self) {
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        for session in all {
+            if let Some(outbox) = session.connection.outbox() {
+                outbox.close();
             }
         }
     }
@@ -247,6 +272,7 @@ impl Sessions {
     fn expire_now(&self) {
         let idle: Vec<_> = {
             let all = self.lock();
+            all.values().for_each(|session| session.lock().sweep());
             all.values().filter(|session| session.is_idle(self.idle)).cloned().collect()
         };
         for session in idle {
@@ -257,5 +283,17 @@ impl Sessions {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.all.lock().expect("no code panics while it holds the sessions")
+    }
+}
+
+/// Ends sessions that nobody was heard of in for long, while there is a server that has them.
+pub(crate) async fn expire(app: Weak<App>, closing: CancellationToken) {
+    while let Some(every) = app.upgrade().map(|app| app.sessions.idle / 4) {
+        tokio::select! {
+            () = closing.cancelled() => break,
+            () = tokio::time::sleep(every.clamp(SHORTEST, LONGEST)) => {}
+        }
+        let Some(app) = app.upgrade() else { break };
+        app.sessions.expire_now();
     }
 }

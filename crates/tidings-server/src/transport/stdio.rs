@@ -1,9 +1,12 @@
 //! One client over a pair of byte streams, a message a line; usually standard input and output.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetMeta, JsonRpcError,
@@ -13,7 +16,7 @@ use rmcp::service::{QuitReason, ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::Transport;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
@@ -22,10 +25,15 @@ use crate::handler::{Connection, FrameWriter, Handler};
 use crate::hub::Hub;
 use crate::notice;
 use crate::outbox::Next;
-use crate::transport::http::explain;
+use crate::transport::intake;
 
 /// The longest line that is read; a longer one is refused and skipped.
 const LINE_LIMIT: usize = 16 * 1024 * 1024;
+
+/// How long the answers of requests that are under way may take when the server stops.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How many answers may wait for a client that does not read; then no more requests are read.
+const UNREAD: usize = 64;
 
 /// Why a connection ended early.
 #[derive(Debug, thiserror::Error)]
@@ -88,10 +96,10 @@ where
             () = cancel.cancelled() => {}
             () = core.stopped.cancelled() => {}
         }
-        core.index.close_all();
+        connection.close();
         connection.listens_ended().await;
         ending.cancel();
-        std::future::pending::<()>().await;
+        tokio::time::sleep(FAREWELL).await;
     };
     info!("serving stdio");
     let result = tokio::select! {
@@ -147,9 +155,44 @@ struct LineTransport<R> {
     begun: bool,
     writer: Writer,
     connection: Arc<Connection>,
-    /// Cancel-safe: what is done about a line before the next one is read stays here when `receive`
-    /// is dropped. It gives what the library gets of the line.
-    pending: Option<BoxFuture<'static, Option<ClientJsonRpcMessage>>>,
+    /// Cancel-safe: what is done about lines beside reading stays here when `receive` is dropped.
+    /// Each gives what the library gets of its line.
+    pending: FuturesUnordered<BoxFuture<'static, Option<ClientJsonRpcMessage>>>,
+    unread: Arc<Unread>,
+}
+
+/// Counts the answers that the client has not read.
+#[derive(Default)]
+struct Unread {
+    count: AtomicUsize,
+    fewer: Notify,
+}
+
+impl Unread {
+    /// Counts an answer until what is returned is dropped.
+    fn one_more(unread: &Arc<Self>) -> Counted {
+        unread.count.fetch_add(1, Ordering::Relaxed);
+        Counted { unread: unread.clone() }
+    }
+
+    /// Waits until the client has read most of them.
+    async fn are_few(&self) {
+        while self.count.load(Ordering::Relaxed) >= UNREAD {
+            self.fewer.notified().await;
+        }
+    }
+}
+
+/// One answer that was not read.
+struct Counted {
+    unread: Arc<Unread>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.unread.count.fetch_sub(1, Ordering::Relaxed);
+        self.unread.fewer.notify_one();
+    }
 }
 
 impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
@@ -161,14 +204,22 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             begun: false,
             writer,
             connection,
-            pending: None,
+            pending: FuturesUnordered::new(),
+            unread: Arc::default(),
         }
     }
 
-    /// The next line, or nothing at the end of the input.
-    async fn next_line(&mut self) -> Option<Result<Vec<u8>, ErrorData>> {
+    /// The next line, or nothing at the end of the input. Cancel-safe: what was read of a line
+    /// stays in `partial`.
+    async fn next_line(
+        input: &mut BufReader<R>,
+        partial: &mut Vec<u8>,
+        skipping: &mut bool,
+        unread: &Unread,
+    ) -> Option<Result<Vec<u8>, ErrorData>> {
+        unread.are_few().await;
         loop {
-            let available = match self.input.fill_buf().await {
+            let available = match input.fill_buf().await {
                 Ok([]) => return None,
                 Ok(available) => available,
                 Err(error) => {
@@ -178,26 +229,23 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             };
             let newline = available.iter().position(|byte| *byte == b'\n');
             let taken = newline.map_or(available.len(), |at| at + 1);
-            if !self.skipping {
-                self.line.extend_from_slice(&available[..taken]);
+            if !*skipping {
+                partial.extend_from_slice(&available[..taken]);
             }
-            self.input.consume(taken);
-            let too_long = self.line.len() > LINE_LIMIT;
+            input.consume(taken);
+            let too_long = partial.len() > LINE_LIMIT;
             if too_long {
-                self.line = Vec::new();
+                *partial = Vec::new();
             }
-            match (newline, self.skipping || too_long) {
-                (Some(_), false) => return Some(Ok(std::mem::take(&mut self.line))),
+            match (newline, *skipping || too_long) {
+                (Some(_), false) => return Some(Ok(std::mem::take(partial))),
                 (None, false) => {}
                 (ended, true) => {
-                    self.skipping = ended.is_none();
+                    *skipping = ended.is_none();
                     if too_long {
                         let details = format!("a message has at most {LINE_LIMIT} bytes");
-                        let data = json!({ "details": details });
-                        return Some(Err(ErrorData::invalid_request(
-                            "Message too long",
-                            Some(data),
-                        )));
+                        let data = Some(json!({ "details": details }));
+                        return Some(Err(ErrorData::invalid_request("Message too long", data)));
                     }
                 }
             }
@@ -206,10 +254,12 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
 
     /// What the library gets of a line at once; nothing if it gets nothing or has to wait.
     fn take(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
-        let Ok(message) = serde_json::from_slice::<ClientJsonRpcMessage>(line) else {
-            let (id, error) = explain(line);
-            self.refuse(id, error);
-            return None;
+        let message = match intake::parse(line) {
+            Ok(message) => message,
+            Err((id, error)) => {
+                self.refuse(id, error);
+                return None;
+            }
         };
         match &message {
             JsonRpcMessage::Request(request) => {
@@ -219,7 +269,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
                     && modern.is_some_and(|version| era::is_modern(version.as_str()))
                 {
                     let (connection, writer) = (self.connection.clone(), self.writer.clone());
-                    self.pending = Some(Box::pin(begin_listen(connection, writer, message)));
+                    self.pending.push(Box::pin(begin_listen(connection, writer, message)));
                     return None;
                 }
             }
@@ -238,7 +288,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
 
     fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
         let writer = self.writer.clone();
-        self.pending = Some(Box::pin(async move {
+        self.pending.push(Box::pin(async move {
             writer.refuse(id, error).await;
             None
         }));
@@ -259,7 +309,12 @@ async fn begin_listen(
         writer.refuse(Some(request.id.clone()), error).await;
         return None;
     }
-    Some(message)
+    // One that was cancelled while it was begun is not asked for any more.
+    let wanted = match &message {
+        JsonRpcMessage::Request(request) => connection.listens(&request.id),
+        _ => true,
+    };
+    wanted.then_some(message)
 }
 
 /// Whether a request begins the conversation: a handshake, or a request that says all a modern one
@@ -291,26 +346,33 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransp
         if let Some(id) = ended {
             self.connection.end_listen(&id);
         }
-        let writer = self.writer.clone();
+        let (writer, counted) = (self.writer.clone(), Unread::one_more(&self.unread));
         let line = serde_json::to_vec(&item);
         async move {
             let mut line = line?;
             line.push(b'\n');
-            writer.line(&line).await
+            let written = writer.line(&line).await;
+            drop(counted);
+            written
         }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         // Cancel-safe: the library drops this whenever it has something to send.
         loop {
-            if let Some(pending) = &mut self.pending {
-                let message = pending.await;
-                self.pending = None;
-                if message.is_some() {
-                    return message;
-                }
-            }
-            let Some(line) = self.next_line().await else {
+            let line = tokio::select! {
+                Some(message) = self.pending.next(), if !self.pending.is_empty() => match message {
+                    Some(message) => return Some(message),
+                    None => continue,
+                },
+                line = Self::next_line(
+                    &mut self.input,
+                    &mut self.line,
+                    &mut self.skipping,
+                    &self.unread,
+                ), if self.pending.len() < 2 * UNREAD => line,
+            };
+            let Some(line) = line else {
                 // The library waits for the answers of requests that are under way; listen
                 // requests would never have one.
                 self.connection.close();
@@ -329,14 +391,14 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransp
     }
 
     async fn close(&mut self) -> Result<(), std::io::Error> {
-        self.writer.output.lock().await.flush().await
+        // Whoever holds the output waits for a client that does not read; every line is flushed.
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use rmcp::model::Resource;
-    use tokio::sync::Notify;
 
     use super::*;
     use crate::{AnswerError, Config, Contents, EditError, ResourceUri, Shelf, Source};
@@ -370,12 +432,21 @@ mod tests {
             },
         }});
         let writer = Writer { output: Arc::new(Mutex::new(Box::new(tokio::io::sink()))) };
-        let input = format!("{listen}\n").into_bytes();
+        let (mut client, input) = tokio::io::duplex(1 << 16);
+        client.write_all(format!("{listen}\n").as_bytes()).await.unwrap();
         let connection = Connection::new(hub.core().clone(), None);
-        let mut transport = LineTransport::new(std::io::Cursor::new(input), writer, connection);
-        let second = std::time::Duration::from_secs(1);
+        let mut transport = LineTransport::new(input, writer, connection);
+        let second = Duration::from_secs(1);
         assert!(tokio::time::timeout(second, transport.receive()).await.is_err());
+        // Other requests are read meanwhile.
+        let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+        client.write_all(format!("{ping}\n").as_bytes()).await.unwrap();
+        let id_of = |message: Option<ClientJsonRpcMessage>| match message {
+            Some(JsonRpcMessage::Request(request)) => request.id,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(id_of(transport.receive().await), RequestId::Number(2));
         allowed.notify_one();
-        assert!(matches!(transport.receive().await, Some(JsonRpcMessage::Request(_))));
+        assert_eq!(id_of(transport.receive().await), RequestId::Number(1));
     }
 }

@@ -52,6 +52,8 @@ pub(crate) struct Stream<G> {
     last: Option<Bytes>,
     ended: bool,
     keep_alive: KeepAlive,
+    /// Wakes the stream when a notice that was held back goes out all the same.
+    release: Option<Pin<Box<Sleep>>>,
     /// What must live as long as the stream: dropped when the client leaves.
     _guard: G,
 }
@@ -66,7 +68,28 @@ impl<G> Stream<G> {
     ) -> Self {
         let reader = outbox.attach();
         let keep_alive = KeepAlive::new(idle);
-        Self { first, outbox, reader, last, ended: false, keep_alive, _guard: guard }
+        Self { first, outbox, reader, last, ended: false, keep_alive, release: None, _guard: guard }
+    }
+}
+
+impl<G> Stream<G> {
+    fn wait_for_release(&mut self, context: &mut Context<'_>) {
+        let Some(at) = self.outbox.release() else {
+            self.release = None;
+            return;
+        };
+        let release = self.release.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        release.as_mut().reset(at);
+        if release.as_mut().poll(context).is_ready() {
+            // It is time already: look again at once.
+            context.waker().wake_by_ref();
+        }
+    }
+}
+
+impl<G> Drop for Stream<G> {
+    fn drop(&mut self) {
+        self.outbox.detach(self.reader);
     }
 }
 
@@ -94,7 +117,10 @@ impl<G: Unpin> Body for Stream<G> {
                 this.ended = true;
                 return Poll::Ready(this.last.take().map(|last| Ok(Frame::data(last))));
             }
-            Poll::Pending => std::task::ready!(this.keep_alive.poll(context)),
+            Poll::Pending => {
+                this.wait_for_release(context);
+                std::task::ready!(this.keep_alive.poll(context))
+            }
         };
         Poll::Ready(Some(Ok(Frame::data(bytes))))
     }

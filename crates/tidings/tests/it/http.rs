@@ -190,10 +190,47 @@ async fn a_dropped_stream_keeps_its_session_and_what_is_dirty() {
     site.garden.act(&["water", "garden://gate", "5"]).await;
     site.garden.act(&["add", "2"]).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let mut again = site.stream(&id, Some("s")).await;
+    let mut again = site.stream(&id, Some("s3")).await;
     let mut methods = again.methods().await;
     methods.sort();
     assert_eq!(methods, [UPDATED, TOOLS], "what is dirty, not a replay");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_lost_on_its_way_is_told_again_to_who_says_so() {
+    let site = site(|_| {}).await;
+    let id = site.session().await;
+    site.ask(of(&id, &subscribe(2, "garden://gate"))).await;
+    let mut stream = site.stream(&id, None).await;
+    assert_eq!(stream.methods().await, [TOOLS, PROMPTS, RESOURCES]);
+    site.garden.act(&["water", "garden://gate"]).await;
+    // The bytes are taken for the wire, and the connection breaks before the client has them.
+    assert_eq!(stream.methods().await, [UPDATED]);
+    drop(stream);
+    let mut again = site.stream(&id, Some("s3")).await;
+    assert_eq!(again.raw().await.unwrap(), "id: s4\nretry: 1000\ndata: \n\n");
+    let event = again.raw().await.unwrap();
+    assert!(event.starts_with("id: s5\n") && event.contains(UPDATED), "{event}");
+    drop(again);
+    let mut all_seen = site.stream(&id, Some("s5")).await;
+    assert_eq!(all_seen.methods().await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_newest_stream_leaves_the_one_before_gets_the_notices() {
+    let site = site(|_| {}).await;
+    let id = site.session().await;
+    let mut old = site.stream(&id, None).await;
+    assert_eq!(old.methods().await.len(), 3);
+    let new = site.stream(&id, None).await;
+    site.garden.act(&["add", "1"]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    drop(new);
+    assert_eq!(old.methods().await, [TOOLS]);
+    let _newer = site.stream(&id, None).await;
+    site.ask(delete(&id)).await;
+    let ended = tokio::time::timeout(Duration::from_millis(1), old.raw()).await;
+    assert_eq!(ended.unwrap(), None, "every stream of a session ends with it, at once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,7 +251,7 @@ async fn an_idle_stream_has_comments() {
     let site = site(|config| config.keep_alive = Duration::from_secs(15)).await;
     let id = site.session().await;
     let mut stream = site.stream(&id, None).await;
-    assert_eq!(stream.raw().await.unwrap(), "id: s\nretry: 1000\ndata: \n\n");
+    assert_eq!(stream.raw().await.unwrap(), "id: s0\nretry: 1000\ndata: \n\n");
     for _ in 0..3 {
         stream.raw().await.unwrap();
     }
@@ -270,6 +307,75 @@ async fn a_session_expires_when_nothing_is_heard_of_it_and_no_stream_is_open() {
     assert_eq!(site.ask(of(&open, &list)).await.status(), StatusCode::OK);
     assert!(site.hub.metrics().contains("tidings_subscriptions 0"));
     assert_eq!(stream.methods().await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_left_a_question_unanswered_expires_too() {
+    let site = site(|config| config.idle = Duration::from_mins(1)).await;
+    let id = site.session().await;
+    drop(site.call(&id, 7, "roots").await);
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert!(site.hub.metrics().contains("tidings_sessions 0"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_says_only_so_much_of_itself() {
+    let site = site(|_| {}).await;
+    let long = initialize("2025-11-25").replace("\"it\"", &format!("\"{}\"", "x".repeat(20_000)));
+    let (_, headers, body) = whole(site.ask(post(long)).await).await;
+    assert_eq!(body["error"]["code"], -32602);
+    assert!(!headers.contains_key("mcp-session-id"));
+    let (status, _, _) = whole(site.ask(listen(&json!("x".repeat(300)), &[])).await).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_never_comes_whole_is_given_up() {
+    let site = site(|_| {}).await;
+    let never = Body::new(http_body_util::StreamBody::new(futures_util::stream::pending::<
+        Result<http_body::Frame<Bytes>, std::io::Error>,
+    >()));
+    assert_eq!(site.ask(post(never)).await.status(), StatusCode::REQUEST_TIMEOUT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_an_allowed_origin_can_use_the_server() {
+    let site = site(|config| {
+        config.origins = vec!["https://app.example".to_owned()];
+        config.token = Some(Token::new("secret").unwrap());
+    })
+    .await;
+    let ask = |origin: &str| {
+        let request = Request::options("/mcp").header("host", "localhost").header("origin", origin);
+        request.body(Body::empty()).unwrap()
+    };
+    let allowed = site.ask(ask("https://app.example")).await;
+    assert_eq!(allowed.status(), StatusCode::NO_CONTENT);
+    assert_eq!(allowed.headers()["access-control-allow-origin"], "https://app.example");
+    let refused = site.ask(ask("https://other.example")).await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    assert!(!refused.headers().contains_key("access-control-allow-origin"));
+    let mut hello = post(initialize("2025-11-25"));
+    hello.headers_mut().insert("origin", "https://app.example".parse().unwrap());
+    hello.headers_mut().insert("authorization", "Bearer secret".parse().unwrap());
+    let answer = site.ask(hello).await;
+    assert_eq!(answer.headers()["access-control-allow-origin"], "https://app.example");
+    let shown = answer.headers()["access-control-expose-headers"].to_str().unwrap();
+    assert!(shown.contains("Mcp-Session-Id"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_server_of_a_hub_that_ends_leaves_the_others_alone() {
+    let site = site(|_| {}).await;
+    let id = site.session().await;
+    let mut stream = site.stream(&id, None).await;
+    assert_eq!(stream.methods().await.len(), 3);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let cancel = tokio_util::sync::CancellationToken::new();
+    cancel.cancel();
+    server::serve(&site.hub, listener, HttpConfig::default(), cancel).await.unwrap();
+    site.garden.act(&["add", "1"]).await;
+    assert_eq!(stream.methods().await, [TOOLS]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,11 +441,15 @@ async fn a_cancelled_request_of_a_session_ends_without_an_answer() {
     let id = site.session().await;
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
         "params": { "requestId": 9 } });
+    let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let (answer, cancelled) = tokio::join!(site.call(&id, 9, "slowly"), async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         site.ask(of(&id, &cancel)).await
     });
     assert_eq!(cancelled.status(), StatusCode::ACCEPTED);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let alive = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    assert!(alive <= before, "{alive} tasks, {before} before: its service has ended");
     let mut events = Events { body: answer.into_body(), text: String::new() };
     assert_eq!(events.message().await, None);
 }

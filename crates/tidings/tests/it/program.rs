@@ -172,6 +172,16 @@ async fn over_stdio_only_the_protocol_is_on_standard_output() {
 }
 
 #[tokio::test]
+async fn a_signal_ends_a_stdio_server_whose_input_is_open() {
+    let mut child = program("serve --demo --stdio --every 0.05").spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(within(lines.next_line()).await.unwrap().unwrap().contains("change"));
+    let id = child.id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(within(child.wait()).await.unwrap().success());
+}
+
+#[tokio::test]
 async fn wrong_usage_is_two_and_a_failure_is_one_with_a_hint() {
     let usage = within(program("serve").output()).await.unwrap();
     assert_eq!(usage.status.code(), Some(2));

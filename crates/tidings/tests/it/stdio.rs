@@ -169,6 +169,34 @@ async fn a_listen_id_that_is_open_cannot_be_taken_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_second_handshake_is_refused() {
+    let mut pipe = pipe().await;
+    let hello = |version: &str| {
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": version, "capabilities": {},
+            "clientInfo": { "name": "it", "version": "1" } } })
+        .to_string()
+    };
+    pipe.write(hello("2025-03-26")).await;
+    assert!(pipe.next().await.unwrap()["error"].is_null());
+    assert_eq!(pipe.error_of(hello("2025-11-25")).await, (json!(1), -32600));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_not_read_from_and_can_be_left() {
+    let mut pipe = pipe().await;
+    pipe.write(modern(&json!(0), "tools/list", json!({}))).await;
+    let list = modern(&json!(1), "tools/list", json!({})) + "\n";
+    // Some megabytes of requests: the pipe holds 64 KiB each way, and no more is taken.
+    let flood = async { while pipe.input.write_all(list.as_bytes()).await.is_ok() {} };
+    let stuck = tokio::time::timeout(Duration::from_mins(1), flood).await;
+    assert!(stuck.is_err(), "the server stops reading");
+    pipe.cancel.cancel();
+    let ended = tokio::time::timeout(Duration::from_secs(20), pipe.serving.join_next()).await;
+    ended.expect("the server ends though nobody reads").unwrap().unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn listens_on_one_connection_are_limited() {
     let mut pipe = pipe().await;
     for id in 0..64 {
