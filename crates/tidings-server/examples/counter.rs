@@ -45,7 +45,7 @@ impl Source for Counter {
         let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or(COUNTER);
         for _ in 0..arguments.get("n").and_then(Value::as_u64).unwrap_or(1) {
             self.0.fetch_add(1, Ordering::SeqCst);
-            exchange.updated(uri);
+            exchange.notify_updated(uri);
             tokio::task::yield_now().await;
         }
         let now = self.0.load(Ordering::SeqCst).to_string();

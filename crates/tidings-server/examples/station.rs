@@ -69,8 +69,8 @@ impl Station {
             transaction.commit()?;
         }
         // Who watches hears of it only if what they would read is different now.
-        shelf.updated(LOG);
-        shelf.updated_matching("station://module/*");
+        shelf.notify_updated(LOG);
+        shelf.notify_matching("station://module/*");
         Ok(())
     }
 }

@@ -122,14 +122,14 @@ impl Hub {
     }
 
     /// Says that a read of this URI may return something else now.
-    pub fn updated(&self, uri: &str) {
-        self.owner.core.updated(uri);
+    pub fn notify_updated(&self, uri: &str) {
+        self.owner.core.notify_updated(uri);
     }
 
     /// As [`Self::updated`], for every watched URI that begins with the text before the `*` at the
     /// end of the pattern; a pattern without one is a URI.
-    pub fn updated_matching(&self, pattern: &str) {
-        self.owner.core.updated_matching(pattern);
+    pub fn notify_matching(&self, pattern: &str) {
+        self.owner.core.notify_matching(pattern);
     }
 
     /// Says that lists may have moved.

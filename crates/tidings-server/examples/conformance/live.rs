@@ -108,7 +108,7 @@ impl Live {
                 for number in 1..=n {
                     wait(gap, number).await;
                     self.touched.fetch_add(1, Ordering::SeqCst);
-                    stage.shelf.updated(WATCHED);
+                    stage.shelf.notify_updated(WATCHED);
                 }
                 Ok(say(format!("Changes made: {n}")))
             }

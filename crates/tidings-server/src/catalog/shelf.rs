@@ -51,14 +51,14 @@ impl Shelf {
 
     /// Says that a read of this URI may return something else now. Nothing is sent unless somebody
     /// watches it and it does.
-    pub fn updated(&self, uri: &str) {
-        self.core.updated(uri);
+    pub fn notify_updated(&self, uri: &str) {
+        self.core.notify_updated(uri);
     }
 
     /// As [`Self::updated`], for every *watched* URI that begins with the text before the `*` at
     /// the end of the pattern; a pattern without one is a URI.
-    pub fn updated_matching(&self, pattern: &str) {
-        self.core.updated_matching(pattern);
+    pub fn notify_matching(&self, pattern: &str) {
+        self.core.notify_matching(pattern);
     }
 
     /// Says that lists may have moved. Edits of the shelf say so by themselves.

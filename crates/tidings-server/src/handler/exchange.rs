@@ -48,13 +48,13 @@ impl Exchange {
     }
 
     /// Says that a read of this URI may return something else now.
-    pub fn updated(&self, uri: &str) {
-        self.core.updated(uri);
+    pub fn notify_updated(&self, uri: &str) {
+        self.core.notify_updated(uri);
     }
 
     /// As [`Self::updated`], for every watched URI that begins with the text before a trailing `*`.
-    pub fn updated_matching(&self, pattern: &str) {
-        self.core.updated_matching(pattern);
+    pub fn notify_matching(&self, pattern: &str) {
+        self.core.notify_matching(pattern);
     }
 
     /// Says that lists may have moved.

@@ -103,27 +103,27 @@ impl Core {
     pub(crate) fn touch(&self, touched: &Touched) {
         self.lists_changed(touched.lists);
         for uri in &touched.uris {
-            self.updated(uri.as_ref());
+            self.notify_updated(uri.as_ref());
         }
         for prefix in &touched.prefixes {
             self.touch_all(&self.index.with_prefix(prefix));
         }
     }
 
-    pub(crate) fn updated(&self, uri: &str) {
+    pub(crate) fn notify_updated(&self, uri: &str) {
         self.metrics.changes.inc();
         if let Some(watched) = self.index.get(uri) {
             self.touch_all(&[watched]);
         }
     }
 
-    pub(crate) fn updated_matching(&self, pattern: &str) {
+    pub(crate) fn notify_matching(&self, pattern: &str) {
         match pattern.strip_suffix('*') {
             Some(prefix) => {
                 self.metrics.changes.inc();
                 self.touch_all(&self.index.with_prefix(prefix));
             }
-            None => self.updated(pattern),
+            None => self.notify_updated(pattern),
         }
     }
 

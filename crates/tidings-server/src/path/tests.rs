@@ -191,14 +191,14 @@ impl World {
         match step {
             Step::Write { uri, text } => {
                 self.pages.texts.lock().unwrap().insert(URIS[uri].to_owned(), text);
-                self.shelf.updated(URIS[uri]);
+                self.shelf.notify_updated(URIS[uri]);
             }
             Step::Erase { uri } => {
                 self.pages.texts.lock().unwrap().remove(URIS[uri]);
-                self.shelf.updated(URIS[uri]);
+                self.shelf.notify_updated(URIS[uri]);
             }
-            Step::Cry { uri } => self.shelf.updated(URIS[uri]),
-            Step::CryAll => self.shelf.updated_matching("p://*"),
+            Step::Cry { uri } => self.shelf.notify_updated(URIS[uri]),
+            Step::CryAll => self.shelf.notify_matching("p://*"),
             Step::Switch { tool, on } => {
                 let handle = &self.tools[tool];
                 if on {
@@ -443,7 +443,7 @@ fn a_slow_source_delays_only_its_own_resources() {
         world.hub.add("slow", Other(slow)).await.unwrap();
         let stuck = ResourceUri::parse("slow://a").unwrap();
         world.readers[1].listener.subscribe(&stuck).await.unwrap();
-        world.hub.updated("slow://a");
+        world.hub.notify_updated("slow://a");
         world.step(Step::Watch { reader: 0, uri: 0 }).await;
         world.step(Step::Write { uri: 0, text: 9 }).await;
         world.step(Step::Wait { ms: 26 }).await;

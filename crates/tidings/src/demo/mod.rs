@@ -61,9 +61,9 @@ impl Station {
             | Happening::Sampled { module, .. } => module,
         };
         for uri in [STATUS, PORT_LIST, LOG] {
-            items.shelf.updated(uri);
+            items.shelf.notify_updated(uri);
         }
-        items.shelf.updated(&format!("station://module/{module}"));
+        items.shelf.notify_updated(&format!("station://module/{module}"));
     }
 
     fn edit(&self, items: &Items) -> Result<(), EditError> {

@@ -80,19 +80,19 @@ impl Garden {
             ["water", uri, ..] => {
                 for _ in 0..number(2, 1) {
                     *self.lock().beds.entry((*uri).to_owned()).or_default() += 1;
-                    self.shelf().updated(uri);
+                    self.shelf().notify_updated(uri);
                     pause(number(3, 0)).await;
                 }
             }
             ["set", uri, value] => {
                 self.lock().beds.insert((*uri).to_owned(), value.parse().unwrap());
-                self.shelf().updated(uri);
+                self.shelf().notify_updated(uri);
             }
-            ["touch", uri] => self.shelf().updated(uri),
-            ["touch-all", pattern] => self.shelf().updated_matching(pattern),
+            ["touch", uri] => self.shelf().notify_updated(uri),
+            ["touch-all", pattern] => self.shelf().notify_matching(pattern),
             ["clear", uri] => {
                 self.lock().beds.remove(*uri);
-                self.shelf().updated(uri);
+                self.shelf().notify_updated(uri);
             }
             ["expand", names @ ..] => {
                 let listed = names
