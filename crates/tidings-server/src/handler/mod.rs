@@ -73,7 +73,7 @@ impl Handler {
 /// Lists are the same for every client of this hub, and a client that wants to know how long they
 /// stay so listens: they are fresh for no time, and public.
 macro_rules! list {
-    ($self:ident, $request:ident, $context:ident, $kind:ident, $result:ident, $field:ident, $stored:pat => $item:expr) => {{
+    ($self:ident, $request:ident, $context:ident, $kind:ident, $result:ident, $stored:pat => $item:expr) => {{
         let listing = $self.listing(Kind::$kind);
         let cursor = $request.and_then(|request| request.cursor);
         let page = listing
@@ -132,7 +132,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        list!(self, request, context, Tool, ListToolsResult, tools,
+        list!(self, request, context, Tool, ListToolsResult,
             Stored::Tool(tool) => Tool::clone(tool))
     }
 
@@ -141,7 +141,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        list!(self, request, context, Prompt, ListPromptsResult, prompts,
+        list!(self, request, context, Prompt, ListPromptsResult,
             Stored::Prompt(prompt) => prompt.as_ref().clone())
     }
 
@@ -150,7 +150,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        list!(self, request, context, Resource, ListResourcesResult, resources,
+        list!(self, request, context, Resource, ListResourcesResult,
             Stored::Resource(resource) => resource.as_ref().clone())
     }
 
@@ -159,7 +159,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        list!(self, request, context, Template, ListResourceTemplatesResult, resource_templates,
+        list!(self, request, context, Template, ListResourceTemplatesResult,
             Stored::Template(template, _) => template.as_ref().clone())
     }
 

@@ -19,26 +19,34 @@ use crate::outbox::{Next, Outbox};
 /// between us open.
 pub(crate) struct KeepAlive {
     every: Duration,
+    /// When something was sent last. The timer is not moved with each event: it looks here when it
+    /// fires.
+    sent: Instant,
     next: Pin<Box<Sleep>>,
 }
 
 impl KeepAlive {
     pub(crate) fn new(every: Duration) -> Self {
-        Self { every, next: Box::pin(tokio::time::sleep(every)) }
+        Self { every, sent: Instant::now(), next: Box::pin(tokio::time::sleep(every)) }
     }
 
     /// Something else was sent.
     pub(crate) fn reset(&mut self) {
-        self.next.as_mut().reset(Instant::now() + self.every);
+        self.sent = Instant::now();
     }
 
     /// A comment, if it is time for one.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
-        if self.next.as_mut().poll(context).is_pending() {
-            return Poll::Pending;
+        loop {
+            std::task::ready!(self.next.as_mut().poll(context));
+            let now = Instant::now();
+            let idle = now >= self.sent + self.every;
+            self.sent = if idle { now } else { self.sent };
+            self.next.as_mut().reset(self.sent + self.every);
+            if idle {
+                return Poll::Ready(Bytes::from_static(b":\n\n"));
+            }
         }
-        self.reset();
-        Poll::Ready(Bytes::from_static(b":\n\n"))
     }
 }
 

@@ -1,0 +1,71 @@
+//! What a run measures: eras, numbers of listeners, rounds.
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+/// How a client listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// A session, `resources/subscribe` and a GET stream.
+    Legacy,
+    /// One `subscriptions/listen` request.
+    Modern,
+}
+
+impl fmt::Display for Era {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        })
+    }
+}
+
+impl FromStr for Era {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "legacy" => Ok(Self::Legacy),
+            "modern" => Ok(Self::Modern),
+            _ => Err(format!("there is no era `{name}`; say `legacy` or `modern`")),
+        }
+    }
+}
+
+/// Everything a person can choose.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) eras: Vec<Era>,
+    pub(crate) listeners: Vec<usize>,
+    pub(crate) rounds: usize,
+}
+
+impl Plan {
+    /// Reads the flags; `--era` and `--n` may be given several times.
+    pub(crate) fn parse(arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
+        let (mut eras, mut listeners, mut rounds, mut quick) =
+            (Vec::new(), Vec::new(), None, false);
+        let mut rest = arguments.iter();
+        while let Some(flag) = rest.next() {
+            let mut value = || rest.next().ok_or_else(|| format!("`{flag}` needs a value"));
+            match *flag {
+                "--bench" => {}
+                "--quick" => quick = true,
+                "--era" => eras.push(value()?.parse()?),
+                "--n" => listeners.push(value()?.replace('_', "").parse()?),
+                "--rounds" => rounds = Some(value()?.parse()?),
+                _ => return Err(format!("`{flag}` is no flag of this benchmark").into()),
+            }
+        }
+        if eras.is_empty() {
+            eras = vec![Era::Legacy, Era::Modern];
+        }
+        if listeners.is_empty() {
+            listeners = if quick { vec![100] } else { vec![100, 1_000, 5_000] };
+        }
+        let rounds = rounds.unwrap_or(if quick { 2 } else { 5 }).max(1);
+        Ok(Self { eras, listeners, rounds })
+    }
+}
