@@ -126,7 +126,7 @@ impl Hub {
         self.owner.core.notify_updated(uri);
     }
 
-    /// As [`Self::updated`], for every watched URI that begins with the text before the `*` at the
+    /// As [`Self::notify_updated`], for every watched URI that begins with the text before the `*` at the
     /// end of the pattern; a pattern without one is a URI.
     pub fn notify_matching(&self, pattern: &str) {
         self.owner.core.notify_matching(pattern);

@@ -55,7 +55,7 @@ impl Shelf {
         self.core.notify_updated(uri);
     }
 
-    /// As [`Self::updated`], for every *watched* URI that begins with the text before the `*` at
+    /// As [`Self::notify_updated`], for every *watched* URI that begins with the text before the `*` at
     /// the end of the pattern; a pattern without one is a URI.
     pub fn notify_matching(&self, pattern: &str) {
         self.core.notify_matching(pattern);

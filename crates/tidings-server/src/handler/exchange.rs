@@ -52,7 +52,7 @@ impl Exchange {
         self.core.notify_updated(uri);
     }
 
-    /// As [`Self::updated`], for every watched URI that begins with the text before a trailing `*`.
+    /// As [`Self::notify_updated`], for every watched URI that begins with the text before a trailing `*`.
     pub fn notify_matching(&self, pattern: &str) {
         self.core.notify_matching(pattern);
     }
