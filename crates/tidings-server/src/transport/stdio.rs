@@ -264,7 +264,6 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         match &message {
             JsonRpcMessage::Request(request) => {
                 let modern = request.request.get_meta().protocol_version();
-                self.begun |= begins(&request.request);
                 if matches!(request.request, ClientRequest::SubscriptionsListenRequest(_))
                     && modern.is_some_and(|version| era::is_modern(version.as_str()))
                 {
@@ -283,7 +282,17 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
-        (self.begun || matches!(message, JsonRpcMessage::Request(_))).then_some(message)
+        Some(message)
+    }
+
+    /// What the library gets of a message that is ready for it: before the client has begun it takes
+    /// requests only, and a connection ends that gives it anything else.
+    fn admit(&mut self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
+        if let JsonRpcMessage::Request(request) = &message {
+            self.begun |= begins(&request.request);
+            return Some(message);
+        }
+        self.begun.then_some(message)
     }
 
     fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
@@ -361,10 +370,12 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransp
         // Cancel-safe: the library drops this whenever it has something to send.
         loop {
             let line = tokio::select! {
-                Some(message) = self.pending.next(), if !self.pending.is_empty() => match message {
-                    Some(message) => return Some(message),
-                    None => continue,
-                },
+                Some(message) = self.pending.next(), if !self.pending.is_empty() => {
+                    match message.and_then(|message| self.admit(message)) {
+                        Some(message) => return Some(message),
+                        None => continue,
+                    }
+                }
                 line = Self::next_line(
                     &mut self.input,
                     &mut self.line,
@@ -381,7 +392,8 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransp
             match line {
                 Ok(line) if line.trim_ascii().is_empty() => {}
                 Ok(line) => {
-                    if let Some(message) = self.take(&line) {
+                    if let Some(message) = self.take(&line).and_then(|message| self.admit(message))
+                    {
                         return Some(message);
                     }
                 }

@@ -168,6 +168,23 @@ async fn a_listen_id_that_is_open_cannot_be_taken_twice() {
     assert_eq!(heard[1]["params"]["uri"], "garden://gate", "the first is still open");
 }
 
+// The cancellation once reached the library before the request it cancels, and ended the connection.
+#[tokio::test(start_paused = true)]
+async fn a_first_request_that_is_cancelled_at_once_ends_nothing() {
+    let mut pipe = pipe().await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": "a" } });
+    pipe.write(format!("{}\n{cancel}", listen(&json!("a"), "garden://gate"))).await;
+    pipe.write(modern(&json!("b"), "tools/list", json!({}))).await;
+    loop {
+        let message = pipe.next().await.unwrap();
+        if message["id"] == "b" {
+            assert!(message["result"]["tools"].is_array());
+            break;
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_second_handshake_is_refused() {
     let mut pipe = pipe().await;
