@@ -385,8 +385,9 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransp
             };
             let Some(line) = line else {
                 // The library waits for the answers of requests that are under way; listen
-                // requests would never have one.
+                // requests would never have one. It goes on working until this returns.
                 self.connection.close();
+                self.connection.listens_ended().await;
                 return None;
             };
             match line {
