@@ -274,8 +274,38 @@ fn count(number: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::task::{Context, Poll, Waker};
+
     use proptest::prelude::*;
+    use tidings_core::Fingerprint;
+
+    use super::*;
+    use crate::outbox::Next;
+
+    #[test]
+    fn an_older_look_never_replaces_a_newer_one() {
+        let index = Index::new(10, Duration::ZERO, Arc::new(Metrics::new()));
+        let outbox = index.listener(Wire::Legacy { titled: false, numbered: false });
+        let uri = ResourceUri::parse("x://a").unwrap();
+        let watched = index.follow(&uri, &outbox).unwrap().unwrap();
+        let look = |at: u64, text: &[u8]| {
+            let now = Look { at, fingerprint: Fingerprint::of_bytes(text) };
+            watched.apply(now, Instant::now(), || Notice::updated(&uri, None))
+        };
+        watched.pulse().beat();
+        watched.pulse().beat();
+        look(2, b"new");
+        assert!(watched.settle(&outbox), "the newest look is the baseline");
+        assert_eq!(look(1, b"old"), 0, "a late answer is not news");
+        let later = index.listener(Wire::Legacy { titled: false, numbered: false });
+        index.follow(&uri, &later).unwrap().unwrap();
+        assert!(watched.settle(&later), "and it did not make the newest look old");
+        look(2, b"new");
+        let reader = later.attach();
+        let mut context = Context::from_waker(Waker::noop());
+        let next: Poll<Next> = later.poll_next(reader, &mut context);
+        assert!(next.is_pending(), "the listener knows what there is");
+    }
 
     proptest! {
         /// Keys are in the order of their texts, and a prefix stands before all it begins.

@@ -10,7 +10,7 @@ use rmcp::model::{ProtocolVersion, ResourceTemplate, Tool};
 use tidings_core::{Fingerprint, ListKind, ListKinds, ResourceUri};
 
 use super::{Events, Listener, SubscribeError};
-use crate::catalog::{EditError, Handle, Shelf};
+use crate::catalog::{EditError, Handle, Kind, Shelf, Stored};
 use crate::config::Config;
 use crate::era::VersionRules;
 use crate::hub::Hub;
@@ -179,12 +179,25 @@ impl World {
         world
     }
 
+    /// What a client sees that asks now; it must be what was done, whoever was told of it.
     fn look(&self, thing: &str) -> Seen {
-        if thing == "tools" {
-            let on = self.shown.iter().filter(|(_, (on, _))| *on);
-            return Some(on.flat_map(|(name, (_, text))| [name.as_bytes()[0], *text]).collect());
+        if thing != "tools" {
+            return self.pages.now(thing).map(|text| vec![text]);
         }
-        self.pages.now(thing).map(|text| vec![text])
+        let listing = self.hub.core().catalog.listing(Kind::Tool);
+        let listed = listing.items.iter().flat_map(|item| match item {
+            Stored::Tool(tool) => {
+                let text = tool.description.as_deref().unwrap_or_default();
+                [tool.name.as_bytes()[0], text.parse().unwrap()]
+            }
+            other => panic!("{other:?} is no tool"),
+        });
+        let listed: Vec<u8> = listed.collect();
+        let done = self.shown.iter().filter(|(_, (on, _))| *on);
+        let done: Vec<u8> =
+            done.flat_map(|(name, (_, text))| [name.as_bytes()[0], *text]).collect();
+        assert_eq!(listed, done, "not readable: the list is not what was made of it");
+        Some(listed)
     }
 
     async fn step(&mut self, step: Step) {
