@@ -133,7 +133,7 @@ impl Source for Station {
         let dock = shelf.add(tool(
             "dock_module",
             "Docks a module. Offered only while a port is free.",
-            "the module that should come; completed from the prompt's modules",
+            "the module that should come",
         ))?;
         let undock = shelf.add(tool("undock_module", "Lets a docked module go.", "the module"))?;
         let items = Items { shelf: shelf.clone(), dock, undock, modules };
