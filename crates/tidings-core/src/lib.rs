@@ -6,6 +6,7 @@
 //! - [`ResourceUri`] names one resource, compared exactly as it was written.
 //! - [`Template`] names a family of resources; it expands to a URI and matches one back.
 //! - [`Fingerprint`] is the only answer to "did it change?".
+//! - [`Diff`] is what separates two versions of one list.
 //! - [`ListKind`] says which list moved, and [`ListKinds`] is a set of them.
 //! - [`Filter`] is what one listener asked to hear about.
 //!
@@ -25,12 +26,14 @@
 //! ```
 
 pub mod change;
+pub mod diff;
 pub mod filter;
 pub mod fingerprint;
 pub mod template;
 pub mod uri;
 
 pub use change::{ListKind, ListKinds};
+pub use diff::Diff;
 pub use filter::Filter;
 pub use fingerprint::Fingerprint;
 pub use template::{Template, TemplateError};

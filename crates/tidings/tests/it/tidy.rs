@@ -77,10 +77,13 @@ fn the_core_knows_no_runtime_and_no_protocol() {
 #[test]
 fn the_protocol_library_is_named_only_where_it_is_met() {
     for (name, text) in sources() {
-        let meets = name.contains("/handler/") || name.contains("/transport/");
-        let library = name.starts_with("crates/tidings-server/src/") && !meets;
-        if library {
-            for word in ["rmcp::service", "rmcp::transport", "RoleServer"] {
+        let meets =
+            ["/handler/", "/transport/", "/connect/"].iter().any(|part| name.contains(part));
+        let is_library = ["crates/tidings-server/src/", "crates/tidings-mirror/src/"]
+            .iter()
+            .any(|library| name.starts_with(library));
+        if is_library && !meets {
+            for word in ["rmcp::service", "rmcp::transport", "RoleServer", "RoleClient"] {
                 assert!(!text.contains(word), "{name} names {word}");
             }
         }
@@ -91,13 +94,24 @@ fn the_protocol_library_is_named_only_where_it_is_met() {
 #[test]
 fn versions_are_compared_in_one_place() {
     for (name, text) in sources() {
-        let library = name.starts_with("crates/tidings-server/src/");
+        let library = name.starts_with("crates/tidings-server/src/")
+            || name.starts_with("crates/tidings-mirror/src/");
         if library && !name.ends_with("era.rs") && !name.ends_with("tests.rs") {
             let code = text.split("#[cfg(test)]").next().unwrap();
             for version in ["V_2024", "V_2025", "V_2026", "\"2024-", "\"2025-", "\"2026-"] {
                 assert!(!code.contains(version), "{name} names the revision {version}");
             }
         }
+    }
+}
+
+/// Server and client know each other's wire and nothing else.
+#[test]
+fn the_server_and_the_mirror_do_not_know_each_other() {
+    for (one, other) in [("server", "mirror"), ("mirror", "server")] {
+        let manifest = root().join(format!("crates/tidings-{one}/Cargo.toml"));
+        let manifest = std::fs::read_to_string(manifest).unwrap();
+        assert!(!manifest.contains(&format!("tidings-{other}")), "{one} depends on {other}");
     }
 }
 

@@ -1,0 +1,428 @@
+//! What was read from the server: one [`Writer`], which the mirror has, and [`Reader`]s for
+//! everybody.
+//!
+//! Descriptors are not here: clearing the cache leaves the lists alone.
+
+mod store;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use rmcp::model::{CallToolResult, GetPromptResult, JsonObject, ResourceContents};
+use tokio::time::Instant;
+
+use self::store::{Entry, Put, Store};
+use crate::config::CacheLimits;
+use crate::events::{Cause, ContentKey, DropCause, Event, Sender};
+
+/// What a resource held when it was read.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ResourceContent {
+    /// The contents, text or binary; a resource may have several.
+    pub contents: Vec<ResourceContents>,
+    /// When they were read.
+    pub read_at: SystemTime,
+    /// How long the server said they stay fresh.
+    pub ttl: Option<Duration>,
+    /// Whether they are for this authorisation alone.
+    pub private: bool,
+}
+
+/// What a template held when it was read, with the latest values only.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TemplateContent {
+    /// The template with its values filled in.
+    pub uri: Arc<str>,
+    /// The values.
+    pub values: BTreeMap<String, String>,
+    /// What was read.
+    pub content: ResourceContent,
+}
+
+/// What a prompt was when it was filled in, with the latest arguments only.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PromptContent {
+    /// The arguments.
+    pub arguments: BTreeMap<String, String>,
+    /// The messages, as the server gave them.
+    pub result: GetPromptResult,
+    /// When it was asked for.
+    pub read_at: SystemTime,
+}
+
+/// What came of the latest call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolOutcome {
+    /// The arguments.
+    pub arguments: JsonObject,
+    /// The result, which may itself say that the tool failed; or why there is none.
+    pub result: Result<CallToolResult, Arc<str>>,
+    /// When it was called.
+    pub called_at: SystemTime,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl ToolOutcome {
+    /// Whether the tool answered and did not say that it failed.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.result.as_ref().is_ok_and(|result| result.is_error != Some(true))
+    }
+}
+
+/// How the cache was used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Lookups that found something.
+    pub hits: u64,
+    /// Lookups that found nothing.
+    pub misses: u64,
+    /// Entries that had to go for want of room.
+    pub evictions: u64,
+    /// Bytes of contents that are kept now.
+    pub bytes: usize,
+    /// Entries that are kept now.
+    pub entries: usize,
+}
+
+/// Until when an entry may be served without asking the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// Not at all.
+    No,
+    /// Until then.
+    Until(Instant),
+    /// Until a notice comes.
+    UntilNotice,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Mutex<Store>,
+    events: Sender,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads and clears what the mirror read. Cheap to clone; every clone sees the same.
+///
+/// An entry may lag the server by one round trip. Clearing never touches the lists.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    shared: Arc<Shared>,
+}
+
+macro_rules! lookup {
+    ($(#[$doc:meta])* $name:ident $map:ident $content:ty) => {
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(&self, key: &str) -> Option<Arc<$content>> {
+            let mut store = self.shared.lock();
+            let found = store.$map.get(key).map(|entry| entry.content.clone());
+            store.looked_up(found.is_some());
+            if found.is_some() {
+                store.touch(ContentKeyRef::$map(key));
+            }
+            found
+        }
+    };
+}
+
+/// A key without its own text.
+#[derive(Clone, Copy)]
+pub(crate) struct ContentKeyRef<'a> {
+    kind: Kind,
+    key: &'a str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Resource,
+    Template,
+    Prompt,
+    Tool,
+}
+
+impl<'a> ContentKeyRef<'a> {
+    fn resources(key: &'a str) -> Self {
+        Self { kind: Kind::Resource, key }
+    }
+
+    fn templates(key: &'a str) -> Self {
+        Self { kind: Kind::Template, key }
+    }
+
+    fn prompts(key: &'a str) -> Self {
+        Self { kind: Kind::Prompt, key }
+    }
+
+    fn tools(key: &'a str) -> Self {
+        Self { kind: Kind::Tool, key }
+    }
+}
+
+impl Reader {
+    lookup! {
+        /// What a resource held, by URI.
+        resource resources ResourceContent
+    }
+    lookup! {
+        /// What a template held, by URI template.
+        template templates TemplateContent
+    }
+    lookup! {
+        /// What a prompt was, by name.
+        prompt prompts PromptContent
+    }
+    lookup! {
+        /// What came of a tool's latest call, by the tool's name.
+        tool_result tools ToolOutcome
+    }
+
+    /// Forgets a resource's content.
+    pub fn clear_resource(&self, uri: &str) {
+        self.clear(ContentKeyRef::resources(uri));
+    }
+
+    /// Forgets a template's content.
+    pub fn clear_template(&self, template: &str) {
+        self.clear(ContentKeyRef::templates(template));
+    }
+
+    /// Forgets a prompt's content.
+    pub fn clear_prompt(&self, name: &str) {
+        self.clear(ContentKeyRef::prompts(name));
+    }
+
+    /// Forgets a tool's result.
+    pub fn clear_tool_result(&self, name: &str) {
+        self.clear(ContentKeyRef::tools(name));
+    }
+
+    /// Forgets everything.
+    pub fn clear_all(&self) {
+        let mut store = self.shared.lock();
+        let gone = store.drain(|_| true);
+        self.announce(gone, DropCause::Cleared);
+    }
+
+    /// How the cache was used.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.shared.lock().statistics()
+    }
+
+    fn clear(&self, key: ContentKeyRef<'_>) {
+        let mut store = self.shared.lock();
+        let gone = store.remove(key);
+        self.announce(gone, DropCause::Cleared);
+    }
+
+    // Order: called with the store locked, so that events come in the order of the changes.
+    fn announce(&self, gone: impl IntoIterator<Item = ContentKey>, why: DropCause) {
+        for what in gone {
+            self.shared.events.emit(Event::ContentDropped { what, why });
+        }
+    }
+}
+
+/// Writes what was read. There is one, and the state machine has it.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    reader: Reader,
+}
+
+/// An empty cache.
+pub(crate) fn cache(limits: CacheLimits, events: Sender) -> (Reader, Writer) {
+    let shared = Arc::new(Shared { store: Mutex::new(Store::new(limits)), events });
+    let reader = Reader { shared };
+    (reader.clone(), Writer { reader })
+}
+
+impl Writer {
+    /// Keeps what a read gave, unless something asked for later is kept already. Says whether it is
+    /// kept and differs from what was.
+    pub(crate) fn put_resource(
+        &mut self,
+        uri: &Arc<str>,
+        content: ResourceContent,
+        ticket: u64,
+        fresh: Fresh,
+        cause: Cause,
+    ) -> bool {
+        let content = Arc::new(content);
+        let mut store = self.reader.shared.lock();
+        let old = store.resources.get(&**uri).map(|entry| entry.content.clone());
+        let entry = Entry::new(content.clone(), ticket, fresh, bytes_of(&content.contents));
+        let Put::Kept { evicted } = store.put(Kind::Resource, uri, entry) else { return false };
+        let differs = old.is_none_or(|old| old.contents != content.contents);
+        if differs || cause == Cause::Asked {
+            let uri = uri.clone();
+            self.emit(Event::ResourceContentChanged { uri, content, cause });
+        }
+        self.reader.announce(evicted, DropCause::Evicted);
+        differs
+    }
+
+    /// Keeps what a read of a template gave.
+    pub(crate) fn put_template(
+        &mut self,
+        template: &Arc<str>,
+        content: TemplateContent,
+        ticket: u64,
+    ) {
+        let content = Arc::new(content);
+        let mut store = self.reader.shared.lock();
+        let size = bytes_of(&content.content.contents);
+        let entry = Entry::new(content.clone(), ticket, Fresh::No, size);
+        let Put::Kept { evicted } = store.put(Kind::Template, template, entry) else { return };
+        self.emit(Event::TemplateContentChanged { template: template.clone(), content });
+        self.reader.announce(evicted, DropCause::Evicted);
+    }
+
+    /// Keeps what a prompt was.
+    pub(crate) fn put_prompt(&mut self, name: &Arc<str>, content: PromptContent, ticket: u64) {
+        let content = Arc::new(content);
+        let mut store = self.reader.shared.lock();
+        let entry = Entry::new(content.clone(), ticket, Fresh::No, length_of(&content.result));
+        let Put::Kept { evicted } = store.put(Kind::Prompt, name, entry) else { return };
+        self.emit(Event::PromptContentChanged { name: name.clone(), content });
+        self.reader.announce(evicted, DropCause::Evicted);
+    }
+
+    /// Keeps what came of a call.
+    pub(crate) fn put_tool(&mut self, name: &Arc<str>, outcome: ToolOutcome, ticket: u64) {
+        let outcome = Arc::new(outcome);
+        let mut store = self.reader.shared.lock();
+        let size = outcome.result.as_ref().map_or_else(|error| error.len(), length_of);
+        let entry = Entry::new(outcome.clone(), ticket, Fresh::No, size);
+        let Put::Kept { evicted } = store.put(Kind::Tool, name, entry) else { return };
+        self.emit(Event::ToolResultChanged { name: name.clone(), outcome });
+        self.reader.announce(evicted, DropCause::Evicted);
+    }
+
+    /// A resource's content if it may be served without asking the server.
+    pub(crate) fn fresh(&self, uri: &str, now: Instant) -> Option<Arc<ResourceContent>> {
+        let mut store = self.reader.shared.lock();
+        let found = store.resources.get(uri).filter(|entry| match entry.fresh {
+            Fresh::No => false,
+            Fresh::Until(end) => now < end,
+            Fresh::UntilNotice => true,
+        });
+        let found = found.map(|entry| entry.content.clone());
+        store.looked_up(found.is_some());
+        if found.is_some() {
+            store.touch(ContentKeyRef::resources(uri));
+        }
+        found
+    }
+
+    /// Whether anything that came from this URI is kept, a template's content included.
+    pub(crate) fn holds(&self, uri: &str) -> bool {
+        let store = self.reader.shared.lock();
+        store.resources.contains_key(uri)
+            || store.templates.values().any(|entry| &*entry.content.uri == uri)
+    }
+
+    /// Whether this resource's own content is kept.
+    pub(crate) fn holds_resource(&self, uri: &str) -> bool {
+        self.reader.shared.lock().resources.contains_key(uri)
+    }
+
+    /// The templates whose latest content came from this URI.
+    pub(crate) fn templates_at(&self, uri: &str) -> Vec<(Arc<str>, Arc<TemplateContent>)> {
+        let store = self.reader.shared.lock();
+        let at = store.templates.iter().filter(|(_, entry)| &*entry.content.uri == uri);
+        at.map(|(template, entry)| (template.clone(), entry.content.clone())).collect()
+    }
+
+    /// What is kept must be asked for again before it is served as fresh.
+    pub(crate) fn make_stale(&mut self, uri: Option<&str>) {
+        let mut store = self.reader.shared.lock();
+        match uri {
+            Some(uri) => {
+                if let Some(entry) = store.resources.get_mut(uri) {
+                    entry.fresh = Fresh::No;
+                }
+            }
+            None => store.resources.values_mut().for_each(|entry| entry.fresh = Fresh::No),
+        }
+    }
+
+    /// Forgets one resource.
+    pub(crate) fn drop_resource(&mut self, uri: &str) {
+        let mut store = self.reader.shared.lock();
+        let gone = store.remove(ContentKeyRef::resources(uri));
+        self.reader.announce(gone, DropCause::Gone);
+    }
+
+    /// Forgets resources or prompts that the server does not offer any longer.
+    pub(crate) fn keep(&mut self, kind: Kind, offered: impl Fn(&str) -> bool) {
+        let mut store = self.reader.shared.lock();
+        let gone = store.drain(|key| key.kind == kind && !offered(key.key));
+        self.reader.announce(gone, DropCause::Gone);
+    }
+
+    /// Forgets what is private: the authorisation is another one now.
+    pub(crate) fn drop_private(&mut self) {
+        let mut store = self.reader.shared.lock();
+        let private: Vec<_> = store.private();
+        let gone = store.drain(|key| {
+            private.iter().any(|(kind, name)| *kind == key.kind && **name == *key.key)
+        });
+        self.reader.announce(gone, DropCause::OtherAuthorization);
+    }
+
+    /// Forgets everything: the connection ended.
+    pub(crate) fn drop_all(&mut self) {
+        let mut store = self.reader.shared.lock();
+        let gone = store.drain(|_| true);
+        self.reader.announce(gone, DropCause::Disconnected);
+    }
+
+    fn emit(&self, event: Event) {
+        self.reader.shared.events.emit(event);
+    }
+}
+
+fn bytes_of(contents: &[ResourceContents]) -> usize {
+    let each = contents.iter().map(|content| match content {
+        ResourceContents::TextResourceContents { text, .. } => text.len(),
+        ResourceContents::BlobResourceContents { blob, .. } => blob.len(),
+        // Whatever kinds come later are counted by what they take on the wire.
+        _ => length_of(content),
+    });
+    each.sum()
+}
+
+/// How long something is as JSON, without making it.
+fn length_of(value: &impl serde::Serialize) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    // Counting cannot fail, and a value that cannot be written takes no room.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
+#[cfg(test)]
+mod tests;

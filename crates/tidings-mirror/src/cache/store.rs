@@ -1,0 +1,226 @@
+//! The maps behind the cache, their size, and which entry was used longest ago.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::{
+    ContentKeyRef, Fresh, Kind, PromptContent, ResourceContent, Statistics, TemplateContent,
+    ToolOutcome,
+};
+use crate::config::CacheLimits;
+use crate::events::ContentKey;
+
+#[derive(Debug)]
+pub(super) struct Entry<T> {
+    pub(super) content: Arc<T>,
+    /// Names the request that gave it: an answer to an older one never replaces it.
+    ticket: u64,
+    pub(super) fresh: Fresh,
+    bytes: usize,
+    /// When it was used last, by the store's own count.
+    used: u64,
+}
+
+impl<T> Entry<T> {
+    pub(super) fn new(content: Arc<T>, ticket: u64, fresh: Fresh, bytes: usize) -> Self {
+        Self { content, ticket, fresh, bytes, used: 0 }
+    }
+}
+
+type Map<T> = HashMap<Arc<str>, Entry<T>>;
+
+/// What became of an entry that was put in.
+pub(super) enum Put {
+    /// It is there; these had to go.
+    Kept { evicted: Vec<ContentKey> },
+    /// Something asked for later is there already.
+    Outdated,
+}
+
+#[derive(Debug)]
+pub(super) struct Store {
+    pub(super) resources: Map<ResourceContent>,
+    pub(super) templates: Map<TemplateContent>,
+    pub(super) prompts: Map<PromptContent>,
+    pub(super) tools: Map<ToolOutcome>,
+    limits: CacheLimits,
+    /// From the entry used longest ago to the latest. Invariant: exactly the entries of the maps,
+    /// each under its `used`; empty while there are no limits.
+    order: BTreeMap<u64, (Kind, Arc<str>)>,
+    clock: u64,
+    hits: u64,
+    misses: u64,
+    evictions: u64,
+    // Invariant: the sum of the entries' sizes.
+    bytes: usize,
+}
+
+/// What can be put into one of the maps.
+pub(super) trait Kept: Sized {
+    fn map(store: &mut Store) -> &mut Map<Self>;
+}
+
+macro_rules! kept {
+    ($($content:ty => $map:ident),*) => {$(
+        impl Kept for $content {
+            fn map(store: &mut Store) -> &mut Map<Self> {
+                &mut store.$map
+            }
+        }
+    )*};
+}
+
+kept!(ResourceContent => resources, TemplateContent => templates, PromptContent => prompts, ToolOutcome => tools);
+
+impl Store {
+    pub(super) fn new(limits: CacheLimits) -> Self {
+        Self {
+            resources: Map::new(),
+            templates: Map::new(),
+            prompts: Map::new(),
+            tools: Map::new(),
+            limits,
+            order: BTreeMap::new(),
+            clock: 0,
+            hits: 0,
+            misses: 0,
+            evictions: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn put<T: Kept>(&mut self, kind: Kind, key: &Arc<str>, mut entry: Entry<T>) -> Put {
+        if T::map(self).get(&**key).is_some_and(|old| old.ticket > entry.ticket) {
+            return Put::Outdated;
+        }
+        self.clock += 1;
+        entry.used = self.clock;
+        self.bytes += entry.bytes;
+        if let Some(old) = T::map(self).insert(key.clone(), entry) {
+            self.bytes -= old.bytes;
+            self.order.remove(&old.used);
+        }
+        if self.is_limited() {
+            self.order.insert(self.clock, (kind, key.clone()));
+        }
+        Put::Kept { evicted: self.evict() }
+    }
+
+    /// The entry was used just now.
+    pub(super) fn touch(&mut self, key: ContentKeyRef<'_>) {
+        if !self.is_limited() {
+            return;
+        }
+        self.clock += 1;
+        let clock = self.clock;
+        let used = match key.kind {
+            Kind::Resource => self.resources.get_mut(key.key).map(|entry| &mut entry.used),
+            Kind::Template => self.templates.get_mut(key.key).map(|entry| &mut entry.used),
+            Kind::Prompt => self.prompts.get_mut(key.key).map(|entry| &mut entry.used),
+            Kind::Tool => self.tools.get_mut(key.key).map(|entry| &mut entry.used),
+        };
+        let Some(used) = used else { return };
+        if let Some(name) = self.order.remove(used) {
+            self.order.insert(clock, name);
+        }
+        *used = clock;
+    }
+
+    pub(super) fn looked_up(&mut self, found: bool) {
+        if found {
+            self.hits += 1;
+        } else {
+            self.misses += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: ContentKeyRef<'_>) -> Option<ContentKey> {
+        fn take<T: Kept>(store: &mut Store, key: &str) -> Option<(Arc<str>, usize, u64)> {
+            let (name, entry) = T::map(store).remove_entry(key)?;
+            Some((name, entry.bytes, entry.used))
+        }
+        let (name, bytes, used) = match key.kind {
+            Kind::Resource => take::<ResourceContent>(self, key.key),
+            Kind::Template => take::<TemplateContent>(self, key.key),
+            Kind::Prompt => take::<PromptContent>(self, key.key),
+            Kind::Tool => take::<ToolOutcome>(self, key.key),
+        }?;
+        self.bytes -= bytes;
+        self.order.remove(&used);
+        Some(owned(key.kind, name))
+    }
+
+    /// Takes out what `goes` says, in the order of the keys.
+    pub(super) fn drain(&mut self, goes: impl Fn(ContentKeyRef<'_>) -> bool) -> Vec<ContentKey> {
+        let mut gone: Vec<(Kind, Arc<str>)> = self
+            .names()
+            .filter(|(kind, key)| goes(ContentKeyRef { kind: *kind, key }))
+            .map(|(kind, key)| (kind, key.clone()))
+            .collect();
+        gone.sort_unstable();
+        gone.iter()
+            .filter_map(|(kind, key)| self.remove(ContentKeyRef { kind: *kind, key }))
+            .collect()
+    }
+
+    /// What is for one authorisation alone.
+    pub(super) fn private(&self) -> Vec<(Kind, Arc<str>)> {
+        let resources = self.resources.iter().filter(|(_, entry)| entry.content.private);
+        let templates = self.templates.iter().filter(|(_, entry)| entry.content.content.private);
+        // Prompts and results of tools carry no word about who may see them.
+        resources
+            .map(|(key, _)| (Kind::Resource, key.clone()))
+            .chain(templates.map(|(key, _)| (Kind::Template, key.clone())))
+            .chain(self.prompts.keys().map(|key| (Kind::Prompt, key.clone())))
+            .chain(self.tools.keys().map(|key| (Kind::Tool, key.clone())))
+            .collect()
+    }
+
+    pub(super) fn statistics(&self) -> Statistics {
+        Statistics {
+            hits: self.hits,
+            misses: self.misses,
+            evictions: self.evictions,
+            bytes: self.bytes,
+            entries: self.entries(),
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = (Kind, &Arc<str>)> {
+        let resources = self.resources.keys().map(|key| (Kind::Resource, key));
+        let templates = self.templates.keys().map(|key| (Kind::Template, key));
+        let prompts = self.prompts.keys().map(|key| (Kind::Prompt, key));
+        let tools = self.tools.keys().map(|key| (Kind::Tool, key));
+        resources.chain(templates).chain(prompts).chain(tools)
+    }
+
+    fn entries(&self) -> usize {
+        self.resources.len() + self.templates.len() + self.prompts.len() + self.tools.len()
+    }
+
+    fn is_limited(&self) -> bool {
+        self.limits.bytes.is_some() || self.limits.entries.is_some()
+    }
+
+    /// Makes room. What alone is larger than all the room goes too.
+    fn evict(&mut self) -> Vec<ContentKey> {
+        let mut evicted = Vec::new();
+        while self.limits.bytes.is_some_and(|most| self.bytes > most)
+            || self.limits.entries.is_some_and(|most| self.entries() > most)
+        {
+            let Some((_, (kind, key))) = self.order.pop_first() else { break };
+            evicted.extend(self.remove(ContentKeyRef { kind, key: &key }));
+            self.evictions += 1;
+        }
+        evicted
+    }
+}
+
+fn owned(kind: Kind, key: Arc<str>) -> ContentKey {
+    match kind {
+        Kind::Resource => ContentKey::Resource(key),
+        Kind::Template => ContentKey::Template(key),
+        Kind::Prompt => ContentKey::Prompt(key),
+        Kind::Tool => ContentKey::Tool(key),
+    }
+}

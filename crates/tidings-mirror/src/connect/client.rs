@@ -1,0 +1,117 @@
+//! The client as a server sees it: what it declares, and what it answers when it is asked.
+
+// Sampling and roots are deprecated and still asked for.
+#![expect(deprecated, reason = "servers of every revision are answered")]
+
+use rmcp::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode,
+    ErrorData, FormElicitationCapability, InputRequest, ListRootsResult, ProtocolVersion,
+    RootsCapabilities, SamplingCapability, UrlElicitationCapability,
+};
+use rmcp::service::{RequestContext, RoleClient};
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::handlers::Handlers;
+
+#[derive(Clone)]
+pub(super) struct Client {
+    info: ClientConfig,
+    handlers: Handlers,
+}
+
+impl Client {
+    pub(super) fn new(config: &Config, version: ProtocolVersion) -> Self {
+        let handlers = config.handlers.clone();
+        let mut capabilities = ClientCapabilities::default();
+        if handlers.elicit.is_some() {
+            let both = ElicitationCapability::new()
+                .with_form(FormElicitationCapability::default())
+                .with_url(UrlElicitationCapability::default());
+            capabilities.elicitation = Some(both);
+        }
+        capabilities.sampling = handlers.sample.is_some().then(SamplingCapability::default);
+        capabilities.roots = handlers.roots.is_some().then(RootsCapabilities::default);
+        let info =
+            ClientConfig::new(capabilities, config.client.clone()).with_protocol_version(version);
+        Self { info, handlers }
+    }
+
+    /// Answers what a server of the modern era asks inside a result.
+    pub(super) async fn answer(&self, request: InputRequest) -> Result<Value, ErrorData> {
+        let value = match request {
+            InputRequest::CreateMessage(request) => {
+                serde_json::to_value(self.sample(request.params).await?)
+            }
+            InputRequest::Elicitation(request) => {
+                serde_json::to_value(self.elicit(request.params).await?)
+            }
+            InputRequest::ListRoots(_) => serde_json::to_value(self.roots().await?),
+            _ => return Err(declined("this client does not know what it is asked")),
+        };
+        value.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+
+    async fn sample(
+        &self,
+        params: CreateMessageRequestParams,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        match &self.handlers.sample {
+            Some(handler) => handler(params).await.map_err(failed),
+            None => Err(declined("this client samples no model")),
+        }
+    }
+
+    async fn elicit(&self, params: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
+        match &self.handlers.elicit {
+            Some(handler) => handler(params).await.map_err(failed),
+            None => Ok(ElicitResult::new(ElicitationAction::Decline)),
+        }
+    }
+
+    async fn roots(&self) -> Result<ListRootsResult, ErrorData> {
+        match &self.handlers.roots {
+            Some(handler) => handler(()).await.map(ListRootsResult::new).map_err(failed),
+            None => Err(declined("this client has no roots")),
+        }
+    }
+}
+
+fn failed(reason: String) -> ErrorData {
+    ErrorData::internal_error(reason, None)
+}
+
+fn declined(reason: &'static str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, reason, None)
+}
+
+impl ClientHandler for Client {
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        self.sample(params).await
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        self.elicit(request).await
+    }
+
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
+        self.roots().await
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        self.info.clone()
+    }
+}

@@ -1,0 +1,406 @@
+//! One connection in use: requests and their answers.
+
+// Logging levels are deprecated and still asked for.
+#![expect(deprecated, reason = "servers of every revision are spoken to")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    ArgumentInfo, CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
+    CancelledNotificationParam, ClientNotification, ClientRequest, CompleteRequest,
+    CompleteRequestParams, CompletionContext, CompletionInfo, GetPromptRequest,
+    GetPromptRequestParams, GetPromptResult, InputRequiredResult, InputResponses, JsonObject,
+    ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
+    LoggingLevel, PaginatedRequestParams, PingRequest, ProgressToken, Prompt, ReadResourceRequest,
+    ReadResourceRequestParams, ReadResourceResult, Reference, RequestId, RequestMetaObject,
+    Resource, ResourceTemplate, ServerResult, SetLevelRequest, SetLevelRequestParams,
+    SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequest,
+    UnsubscribeRequestParams,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError};
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
+use tokio::task::JoinSet;
+
+use super::client::Client;
+use super::http::HttpClient;
+use super::{Listening, ProcessParts};
+use crate::config::Config;
+use crate::era::{self, Era};
+use crate::events::RequestTag;
+use crate::lists::Page;
+use crate::mirror::{ConnectError, Server};
+use crate::request::RequestError;
+
+/// How often a server may ask for input before it answers one request.
+const MAX_ROUNDS: usize = 10;
+/// How many cancellations may wait to be sent. What does not fit is dropped: the answer of a request
+/// that nobody waits for is ignored anyway.
+const CANCELLATIONS: usize = 64;
+/// How long a server may take to acknowledge what it will announce.
+const LISTENING: Duration = Duration::from_secs(10);
+/// How long leaving may take.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// One connection in use.
+pub(crate) struct Link {
+    peer: Peer<RoleClient>,
+    client: Client,
+    server: Arc<Server>,
+    timeout: Duration,
+    /// Requests that may report progress.
+    progress: Mutex<HashMap<ProgressToken, RequestTag>>,
+    cancellations: mpsc::Sender<RequestId>,
+    /// The level of logging asked for, which a modern server is told with each request.
+    log_level: Mutex<Option<LoggingLevel>>,
+    http: Option<HttpClient>,
+    parts: AsyncMutex<Parts>,
+    stderr: Option<super::Stderr>,
+}
+
+/// What is taken apart when the connection ends.
+struct Parts {
+    running: Option<RunningService<RoleClient, Client>>,
+    process: Option<super::Process>,
+    tasks: JoinSet<()>,
+}
+
+/// A request under way, for whoever wants to know how far it is.
+struct Pending<'a> {
+    link: &'a Link,
+    id: Option<RequestId>,
+    token: ProgressToken,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.link.progress().remove(&self.token);
+        if let Some(id) = self.id.take() {
+            // Nobody waits for the answer any longer: the server need not work on it.
+            let _ = self.link.cancellations.try_send(id);
+        }
+    }
+}
+
+impl Link {
+    pub(super) fn new(
+        running: RunningService<RoleClient, Client>,
+        config: &Config,
+        http: Option<HttpClient>,
+        process: Option<ProcessParts>,
+    ) -> Result<Self, ConnectError> {
+        let peer = running.peer().clone();
+        let info = peer
+            .peer_info()
+            .ok_or_else(|| ConnectError::NotMcp("it does not say what it offers".to_owned()))?;
+        let server = Server {
+            identity: info.server_info.clone(),
+            version: info.protocol_version.clone(),
+            era: era::era(&info.protocol_version),
+            capabilities: info.capabilities.clone(),
+            instructions: info.instructions.clone(),
+        };
+        let (process, stderr, mut tasks) = match process {
+            Some((process, stderr, tasks)) => (Some(process), Some(stderr), tasks),
+            None => (None, None, JoinSet::new()),
+        };
+        let (cancellations, cancelled) = mpsc::channel(CANCELLATIONS);
+        tasks.spawn(cancel(peer.clone(), cancelled));
+        let client = running.service().clone();
+        Ok(Self {
+            peer,
+            client,
+            server: Arc::new(server),
+            timeout: config.request_timeout,
+            progress: Mutex::default(),
+            cancellations,
+            log_level: Mutex::default(),
+            http,
+            parts: AsyncMutex::new(Parts { running: Some(running), process, tasks }),
+            stderr,
+        })
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    pub(crate) fn stderr(&self) -> Vec<Arc<str>> {
+        self.stderr.as_ref().map(super::Stderr::lines).unwrap_or_default()
+    }
+
+    /// Which of our requests reports progress.
+    pub(crate) fn request_of(&self, token: &ProgressToken) -> Option<RequestTag> {
+        self.progress().get(token).copied()
+    }
+
+    /// Leaves: the session is deleted, the child and its children end.
+    pub(crate) async fn close(&self) {
+        let mut parts = self.parts.lock().await;
+        if let Some(mut running) = parts.running.take() {
+            let _ = running.close_with_timeout(FAREWELL).await;
+        }
+        if let Some(process) = parts.process.take() {
+            process.end().await;
+        }
+        parts.tasks.shutdown().await;
+    }
+
+    pub(crate) async fn tools(&self, cursor: Option<String>) -> Result<Page<Tool>, RequestError> {
+        let request = ListToolsRequest { params: page(cursor), ..ListToolsRequest::default() };
+        match self.ask(ClientRequest::ListToolsRequest(request)).await? {
+            ServerResult::ListToolsResult(result) => {
+                Ok(Page { items: result.tools, next: result.next_cursor })
+            }
+            _ => Err(RequestError::Unexpected),
+        }
+    }
+
+    pub(crate) async fn resources(
+        &self,
+        cursor: Option<String>,
+    ) -> Result<Page<Resource>, RequestError> {
+        let request =
+            ListResourcesRequest { params: page(cursor), ..ListResourcesRequest::default() };
+        match self.ask(ClientRequest::ListResourcesRequest(request)).await? {
+            ServerResult::ListResourcesResult(result) => {
+                Ok(Page { items: result.resources, next: result.next_cursor })
+            }
+            _ => Err(RequestError::Unexpected),
+        }
+    }
+
+    pub(crate) async fn templates(
+        &self,
+        cursor: Option<String>,
+    ) -> Result<Page<ResourceTemplate>, RequestError> {
+        let request = ListResourceTemplatesRequest {
+            params: page(cursor),
+            ..ListResourceTemplatesRequest::default()
+        };
+        match self.ask(ClientRequest::ListResourceTemplatesRequest(request)).await? {
+            ServerResult::ListResourceTemplatesResult(result) => {
+                Ok(Page { items: result.resource_templates, next: result.next_cursor })
+            }
+            _ => Err(RequestError::Unexpected),
+        }
+    }
+
+    pub(crate) async fn prompts(
+        &self,
+        cursor: Option<String>,
+    ) -> Result<Page<Prompt>, RequestError> {
+        let request = ListPromptsRequest { params: page(cursor), ..ListPromptsRequest::default() };
+        match self.ask(ClientRequest::ListPromptsRequest(request)).await? {
+            ServerResult::ListPromptsResult(result) => {
+                Ok(Page { items: result.prompts, next: result.next_cursor })
+            }
+            _ => Err(RequestError::Unexpected),
+        }
+    }
+
+    pub(crate) async fn read(&self, uri: &str) -> Result<ReadResourceResult, RequestError> {
+        let mut params = ReadResourceRequestParams::new(uri);
+        for _ in 0..MAX_ROUNDS {
+            let request = ReadResourceRequest::new(params.clone());
+            match self.ask(ClientRequest::ReadResourceRequest(request)).await? {
+                ServerResult::ReadResourceResult(result) => return Ok(result),
+                ServerResult::InputRequiredResult(result) => {
+                    (params.input_responses, params.request_state) = self.answer(result).await?;
+                }
+                _ => return Err(RequestError::Unexpected),
+            }
+        }
+        Err(RequestError::TooManyRounds)
+    }
+
+    pub(crate) async fn prompt(
+        &self,
+        name: &str,
+        arguments: JsonObject,
+    ) -> Result<GetPromptResult, RequestError> {
+        let mut params = GetPromptRequestParams::new(name);
+        params.arguments = (!arguments.is_empty()).then_some(arguments);
+        for _ in 0..MAX_ROUNDS {
+            let request = GetPromptRequest::new(params.clone());
+            match self.ask(ClientRequest::GetPromptRequest(request)).await? {
+                ServerResult::GetPromptResult(result) => return Ok(result),
+                ServerResult::InputRequiredResult(result) => {
+                    (params.input_responses, params.request_state) = self.answer(result).await?;
+                }
+                _ => return Err(RequestError::Unexpected),
+            }
+        }
+        Err(RequestError::TooManyRounds)
+    }
+
+    pub(crate) async fn call(
+        &self,
+        name: &str,
+        arguments: JsonObject,
+        tag: RequestTag,
+    ) -> Result<CallToolResult, RequestError> {
+        let mut params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        for _ in 0..MAX_ROUNDS {
+            let request = CallToolRequest::new(params.clone());
+            match self.ask_tagged(ClientRequest::CallToolRequest(request), Some(tag)).await? {
+                ServerResult::CallToolResult(result) => return Ok(result),
+                ServerResult::InputRequiredResult(result) => {
+                    (params.input_responses, params.request_state) = self.answer(result).await?;
+                }
+                _ => return Err(RequestError::Unexpected),
+            }
+        }
+        Err(RequestError::TooManyRounds)
+    }
+
+    pub(crate) async fn complete(
+        &self,
+        reference: Reference,
+        argument: ArgumentInfo,
+        context: BTreeMap<String, String>,
+    ) -> Result<CompletionInfo, RequestError> {
+        let mut params = CompleteRequestParams::new(reference, argument);
+        if !context.is_empty() {
+            params = params
+                .with_context(CompletionContext::with_arguments(context.into_iter().collect()));
+        }
+        let request = CompleteRequest::new(params);
+        match self.ask(ClientRequest::CompleteRequest(request)).await? {
+            ServerResult::CompleteResult(result) => Ok(result.completion),
+            _ => Err(RequestError::Unexpected),
+        }
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), RequestError> {
+        self.ask(ClientRequest::PingRequest(PingRequest::default())).await.map(drop)
+    }
+
+    pub(crate) async fn set_log_level(&self, level: LoggingLevel) -> Result<(), RequestError> {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+        if self.server.era == Era::Modern {
+            return Ok(());
+        }
+        let request = SetLevelRequest::new(SetLevelRequestParams::new(level));
+        self.ask(ClientRequest::SetLevelRequest(request)).await.map(drop)
+    }
+
+    pub(crate) async fn subscribe(&self, uri: &str) -> Result<(), RequestError> {
+        if let Some(http) = &self.http {
+            // Without a stream the notices would have no way to us.
+            let _ = tokio::time::timeout(super::STREAM_OPENING, http.want_stream()).await;
+        }
+        let request = SubscribeRequest::new(SubscribeRequestParams::new(uri));
+        self.ask(ClientRequest::SubscribeRequest(request)).await.map(drop)
+    }
+
+    pub(crate) async fn unsubscribe(&self, uri: &str) -> Result<(), RequestError> {
+        let request = UnsubscribeRequest::new(UnsubscribeRequestParams::new(uri));
+        self.ask(ClientRequest::UnsubscribeRequest(request)).await.map(drop)
+    }
+
+    pub(crate) async fn listen(
+        &self,
+        filter: SubscriptionFilter,
+    ) -> Result<Listening, RequestError> {
+        let (opening, most) = (Listening::open(&self.peer, filter), self.timeout.min(LISTENING));
+        match tokio::time::timeout(most, opening).await {
+            Ok(listening) => listening.map_err(|error| failure(error, most)),
+            Err(_) => Err(RequestError::Timeout(most)),
+        }
+    }
+
+    async fn ask(&self, request: ClientRequest) -> Result<ServerResult, RequestError> {
+        self.ask_tagged(request, None).await
+    }
+
+    /// Sends a request and waits for its answer. If the caller stops waiting, the server is told.
+    async fn ask_tagged(
+        &self,
+        request: ClientRequest,
+        tag: Option<RequestTag>,
+    ) -> Result<ServerResult, RequestError> {
+        let mut options =
+            PeerRequestOptions::with_timeout(self.timeout).reset_timeout_on_progress();
+        let level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(level) = level.filter(|_| self.server.era == Era::Modern) {
+            let mut meta = RequestMetaObject::new();
+            meta.set_log_level(level);
+            options = options.with_meta(meta);
+        }
+        let handle = self
+            .peer
+            .send_request_with_option(request, options)
+            .await
+            .map_err(|error| failure(error, self.timeout))?;
+        if let Some(tag) = tag {
+            self.progress().insert(handle.progress_token.clone(), tag);
+        }
+        let mut pending = Pending {
+            link: self,
+            id: Some(handle.id.clone()),
+            token: handle.progress_token.clone(),
+        };
+        let answer = handle.await_response().await;
+        pending.id = None;
+        answer.map_err(|error| failure(error, self.timeout))
+    }
+
+    /// Answers what the server wants to know before it goes on.
+    async fn answer(
+        &self,
+        result: InputRequiredResult,
+    ) -> Result<(Option<InputResponses>, Option<String>), RequestError> {
+        let mut responses = InputResponses::new();
+        for (key, request) in result.input_requests.unwrap_or_default() {
+            let answer = self.client.answer(request).await;
+            let answer =
+                answer.map_err(|error| RequestError::Input(error.message.as_ref().into()))?;
+            responses.insert(key, answer);
+        }
+        Ok(((!responses.is_empty()).then_some(responses), result.request_state))
+    }
+
+    fn progress(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, RequestTag>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn page(cursor: Option<String>) -> Option<PaginatedRequestParams> {
+    cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)))
+}
+
+async fn cancel(peer: Peer<RoleClient>, mut cancelled: mpsc::Receiver<RequestId>) {
+    while let Some(id) = cancelled.recv().await {
+        let reason = Some("nobody waits for the answer any longer".to_owned());
+        let params = CancelledNotificationParam::new(Some(id), reason);
+        let notification =
+            ClientNotification::CancelledNotification(CancelledNotification::new(params));
+        if peer.send_notification(notification).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn failure(error: ServiceError, timeout: Duration) -> RequestError {
+    match error {
+        ServiceError::McpError(error) => RequestError::Refused(error),
+        ServiceError::TransportClosed => RequestError::Lost("it was closed".into()),
+        ServiceError::Cancelled { reason } => {
+            RequestError::Lost(reason.unwrap_or_else(|| "it was cancelled".to_owned()).into())
+        }
+        ServiceError::Timeout { .. } => RequestError::Timeout(timeout),
+        ServiceError::UnexpectedResponse => RequestError::Unexpected,
+        ServiceError::TransportSend(error) => {
+            // The library's own words come first, and say less than ours.
+            let mut cause: &dyn std::error::Error = error.error.as_ref();
+            while let Some(source) = cause.source() {
+                cause = source;
+            }
+            let text = cause.to_string();
+            RequestError::Transport(text.strip_prefix("Client error: ").unwrap_or(&text).into())
+        }
+        other => RequestError::Transport(other.to_string().into()),
+    }
+}

@@ -1,0 +1,59 @@
+//! The modern stream of notices: one `subscriptions/listen`, and how it ended.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use rmcp::model::SubscriptionFilter;
+use rmcp::service::{Peer, RoleClient, ServiceError, Subscription, SubscriptionEnd};
+
+/// How many notices may wait between the connection and [`Listening::ended`], which only drops them.
+const CAPACITY: NonZeroUsize = NonZeroUsize::new(4096).expect("4,096 is not zero");
+
+/// An open stream of notices. The notices themselves are taken off the wire, in its order, before
+/// they come here; here they only keep the stream going.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    subscription: Subscription,
+}
+
+/// How a stream ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The server said so: it is leaving.
+    Graceful,
+    /// It broke.
+    Broken(Arc<str>),
+}
+
+impl Listening {
+    pub(super) async fn open(
+        peer: &Peer<RoleClient>,
+        filter: SubscriptionFilter,
+    ) -> Result<Self, ServiceError> {
+        let subscription = peer.listen_with_capacity(filter, CAPACITY).await?;
+        Ok(Self { subscription })
+    }
+
+    /// What the server will announce.
+    pub(crate) fn acknowledged(&self) -> &SubscriptionFilter {
+        self.subscription.acknowledged()
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn ended(&mut self) -> End {
+        loop {
+            match self.subscription.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) => return End::Broken(error.to_string().into()),
+            }
+        }
+        match self.subscription.end() {
+            Some(SubscriptionEnd::Graceful(_)) => End::Graceful,
+            Some(SubscriptionEnd::Lagged { .. }) => {
+                End::Broken("the server sent notices faster than they could be taken".into())
+            }
+            _ => End::Broken("the stream of notices broke".into()),
+        }
+    }
+}

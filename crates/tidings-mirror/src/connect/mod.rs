@@ -1,0 +1,260 @@
+//! Target -> connection: the only place that knows the protocol library's services and transports.
+
+mod body;
+mod child;
+mod client;
+mod http;
+mod link;
+mod listen;
+mod tap;
+mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ProtocolVersion, ServerNotification};
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService};
+use rmcp::transport::Transport;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use self::child::{Process, Stderr};
+use self::client::Client;
+use self::http::HttpClient;
+pub(crate) use self::link::Link;
+pub(crate) use self::listen::{End, Listening};
+use self::tap::Tap;
+use crate::config::{CommandTarget, Config, HttpTarget, Protocol, Target};
+use crate::era::{self, Era};
+use crate::history::History;
+use crate::mirror::{ConnectError, Server};
+
+/// How long the stream of notices of a legacy session may take to open before we go on without it.
+const STREAM_OPENING: Duration = Duration::from_secs(2);
+/// How long a stream that broke waits before it is opened again: at first, and at most.
+const STREAM_RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(15));
+
+/// What a connection says of itself.
+#[derive(Debug)]
+pub(crate) enum Signal {
+    /// A notification, in the order of the wire.
+    Notice(Box<ServerNotification>),
+    /// The stream of notices broke.
+    StreamLost,
+    /// The stream of notices is there again.
+    StreamBack,
+    /// There is no stream of notices.
+    NoStream(Arc<str>),
+    /// The connection is over.
+    Ended(Arc<str>),
+    /// A server over stdio printed something that is no message.
+    Garbage(Arc<str>),
+    /// A server over stdio wrote a line on its standard error.
+    Stderr(Arc<str>),
+    /// The authorisation is another one from now on.
+    Reauthorized,
+}
+
+/// Takes what a connection says. It does not block: what it leads to is a set of dirty things.
+pub(crate) type Sink = Arc<dyn Fn(Signal) + Send + Sync>;
+
+/// Makes a connection: starts or reaches the server, and agrees on a protocol.
+pub(crate) async fn open(
+    target: &Target,
+    config: &Config,
+    sink: Sink,
+    history: Arc<History>,
+) -> Result<Link, ConnectError> {
+    match target {
+        Target::Http(target) => open_http(target, config, sink, history).await,
+        Target::Command(target) => open_command(target, config, sink, history).await,
+    }
+}
+
+async fn open_http(
+    target: &HttpTarget,
+    config: &Config,
+    sink: Sink,
+    history: Arc<History>,
+) -> Result<Link, ConnectError> {
+    let http = HttpClient::new(target, config.max_message, sink.clone())?;
+    let mut options = StreamableHttpClientTransportConfig::with_uri(target.url.as_str());
+    // A new session has none of the subscriptions: that it is new must not go unnoticed.
+    options.reinit_on_expired_session = false;
+    options.allow_stateless = true;
+    options.retry_config = Arc::new(Retry);
+    let transport = StreamableHttpClientTransport::with_client(http.clone(), options);
+    let tap = Tap::new(transport, sink, history);
+    let running = match handshake(config, tap).await {
+        Ok(running) => running,
+        Err(Failure::Timeout) => {
+            let (stderr, garbage) = (Vec::new(), None);
+            return Err(ConnectError::Timeout { timeout: config.connect_timeout, stderr, garbage });
+        }
+        Err(Failure::Refused(error)) => return Err(error),
+        Err(Failure::Protocol(error)) => {
+            return Err(http.trouble().map_or_else(|| refusal(&error), ConnectError::from));
+        }
+    };
+    let link = Link::new(running, config, Some(http.clone()), None)?;
+    if link.server().era == Era::Legacy && wants_stream(config, link.server()) {
+        // Before anything is listed, so that no change falls between.
+        let _ = tokio::time::timeout(STREAM_OPENING, http.want_stream()).await;
+    }
+    Ok(link)
+}
+
+/// Whether anything may come on the stream of notices: a change that is followed, or a question that
+/// somebody answers.
+fn wants_stream(config: &Config, server: &Server) -> bool {
+    let (handlers, offered) = (&config.handlers, &server.capabilities);
+    let changes = [
+        offered.tools.as_ref().and_then(|tools| tools.list_changed),
+        offered.prompts.as_ref().and_then(|prompts| prompts.list_changed),
+        offered.resources.as_ref().and_then(|resources| resources.list_changed),
+    ];
+    (!config.list_changed.is_empty() && changes.contains(&Some(true)))
+        || handlers.elicit.is_some()
+        || handlers.sample.is_some()
+        || handlers.roots.is_some()
+}
+
+/// When the stream of notices is tried again, if the server does not say.
+#[derive(Debug)]
+struct Retry;
+
+impl rmcp::transport::common::client_side_sse::SseRetryPolicy for Retry {
+    fn retry(&self, attempts: usize) -> Option<Duration> {
+        let (first, most) = STREAM_RETRY;
+        let exponent = u32::try_from(attempts).unwrap_or(u32::MAX);
+        Some(first.saturating_mul(2u32.saturating_pow(exponent)).min(most))
+    }
+}
+
+async fn open_command(
+    target: &CommandTarget,
+    config: &Config,
+    sink: Sink,
+    history: Arc<History>,
+) -> Result<Link, ConnectError> {
+    let garbage = Arc::new(std::sync::OnceLock::new());
+    let first_garbage = garbage.clone();
+    let outer = sink;
+    let sink: Sink = Arc::new(move |signal| {
+        if let Signal::Garbage(line) = &signal {
+            let _ = first_garbage.set(line.clone());
+        }
+        outer(signal);
+    });
+    let started = child::start(target, config.max_message, sink.clone())?;
+    let mut process = started.process;
+    let stderr = Stderr::default();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(stderr.clone().follow(started.stderr, sink.clone()));
+    let tap = Tap::new(started.transport, sink, history);
+    let failure = match handshake(config, tap).await {
+        Ok(running) => return Link::new(running, config, None, Some((process, stderr, tasks))),
+        Err(failure) => failure,
+    };
+    // Whatever it said last is there soon after it ended.
+    let status = process.status().await;
+    let _ = tokio::time::timeout(Duration::from_millis(100), tasks.join_next()).await;
+    process.end_now();
+    let (stderr, garbage) = (stderr.lines(), garbage.get().cloned());
+    Err(match failure {
+        Failure::Timeout => {
+            ConnectError::Timeout { timeout: config.connect_timeout, stderr, garbage }
+        }
+        Failure::Refused(error) => error,
+        Failure::Protocol(error) => match *error {
+            ClientInitializeError::ConnectionClosed(_)
+            | ClientInitializeError::TransportError { .. } => {
+                ConnectError::Died { status, stderr, garbage }
+            }
+            other => refusal(&other),
+        },
+    })
+}
+
+/// Why a handshake failed.
+enum Failure {
+    Timeout,
+    Refused(ConnectError),
+    Protocol(Box<ClientInitializeError>),
+}
+
+async fn handshake<T>(
+    config: &Config,
+    transport: T,
+) -> Result<RunningService<RoleClient, Client>, Failure>
+where
+    T: Transport<RoleClient> + Send + 'static,
+{
+    let modern = vec![era::NEWEST_MODERN];
+    let (mode, legacy) = match &config.protocol {
+        Protocol::Auto => {
+            let legacy_version = Some(era::NEWEST_LEGACY);
+            (
+                ClientLifecycleMode::Auto { preferred_versions: modern, legacy_version },
+                era::NEWEST_LEGACY,
+            )
+        }
+        Protocol::Legacy => (ClientLifecycleMode::Initialize, era::NEWEST_LEGACY),
+        Protocol::Modern => {
+            (ClientLifecycleMode::Discover { preferred_versions: modern }, era::NEWEST_MODERN)
+        }
+        Protocol::Version(version) => match era::era(version) {
+            Era::Legacy => (ClientLifecycleMode::Initialize, version.clone()),
+            Era::Modern => {
+                let preferred_versions = vec![version.clone()];
+                (ClientLifecycleMode::Discover { preferred_versions }, version.clone())
+            }
+        },
+    };
+    let client = Client::new(config, legacy);
+    let cancel = CancellationToken::new();
+    let serving =
+        rmcp::service::serve_client_with_lifecycle_and_ct(client, transport, mode, cancel);
+    let running = match tokio::time::timeout(config.connect_timeout, serving).await {
+        Err(_) => return Err(Failure::Timeout),
+        Ok(running) => running.map_err(|error| Failure::Protocol(Box::new(error)))?,
+    };
+    if let (Protocol::Version(wanted), Some(info)) = (&config.protocol, running.peer().peer_info())
+        && info.protocol_version != *wanted
+    {
+        let server = info.protocol_version.to_string();
+        return Err(Failure::Refused(ConnectError::Version { server }));
+    }
+    Ok(running)
+}
+
+/// What an error of the handshake says to a person.
+fn refusal(error: &ClientInitializeError) -> ConnectError {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => {
+            ConnectError::Refused(format!("{} ({})", error.message, error.code.0))
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let versions: Vec<_> = server_supported.iter().map(ProtocolVersion::as_str).collect();
+            let server = if versions.is_empty() {
+                "none that it names".to_owned()
+            } else {
+                versions.join(", ")
+            };
+            ConnectError::Version { server }
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => refusal(fallback),
+        ClientInitializeError::TransportError { error, .. } => {
+            ConnectError::Transport(error.error.to_string())
+        }
+        ClientInitializeError::ConnectionClosed(_) => ConnectError::Transport(
+            "the server closed the connection before it answered".to_owned(),
+        ),
+        other => ConnectError::NotMcp(other.to_string()),
+    }
+}
+
+type ProcessParts = (Process, Stderr, JoinSet<()>);

@@ -1,0 +1,290 @@
+//! The driver: keeps the connection, carries out what the machine wants, and comes back after a loss.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rmcp::model::{CacheScope, ReadResourceResult};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::ResourceContent;
+use crate::connect::{self, End, Link, Listening};
+use crate::events::ConnectionState;
+use crate::lists::List;
+use crate::machine::{Input, PageAnswer, Request};
+use crate::mirror::ConnectError;
+use crate::shared::Shared;
+
+/// A connection that lived this long was a good one: the next loss is waited out from the beginning.
+const GOOD: Duration = Duration::from_secs(5);
+/// How many streams of notices that broke are opened again on one connection within [`GOOD`] of each
+/// other; after that the connection counts as lost.
+const REOPENINGS: u32 = 3;
+
+/// Why a connection is not in use any longer.
+enum Outcome {
+    Lost(Arc<str>),
+    Closed,
+}
+
+/// What a task of the driver came to.
+enum Done {
+    /// A request was carried out and its answer told.
+    Request,
+    /// The stream of notices with this number ended.
+    Stream(u64, End),
+    /// The stream was opened again, or could not be.
+    Reopened(Result<(), Arc<str>>),
+}
+
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    listenings: mpsc::Receiver<Listening>,
+    tasks: JoinSet<Done>,
+    /// The stream of notices of the modern era.
+    stream: Option<AbortHandle>,
+    streams: u64,
+    reopenings: u32,
+    last_reopened: Option<Instant>,
+}
+
+impl Driver {
+    pub(crate) fn new(shared: Arc<Shared>, listenings: mpsc::Receiver<Listening>) -> Self {
+        let tasks = JoinSet::new();
+        Self {
+            shared,
+            listenings,
+            tasks,
+            stream: None,
+            streams: 0,
+            reopenings: 0,
+            last_reopened: None,
+        }
+    }
+
+    /// Makes one connection.
+    pub(crate) async fn connect(shared: &Arc<Shared>) -> Result<(u64, Arc<Link>), ConnectError> {
+        let (epoch, sink) = shared.next_epoch();
+        let history = shared.history.clone();
+        let link = connect::open(&shared.target, &shared.config, sink, history).await?;
+        Ok((epoch, Arc::new(link)))
+    }
+
+    /// Keeps the mirror until `cancel`, or until the connection is lost for good.
+    pub(crate) async fn run(mut self, first: (u64, Arc<Link>), cancel: CancellationToken) {
+        let (mut epoch, mut link) = first;
+        let mut failed = 0;
+        loop {
+            let began = Instant::now();
+            let outcome = self.serve(epoch, &link, &cancel).await;
+            self.leave(matches!(outcome, Outcome::Lost(_)));
+            if began.elapsed() >= GOOD {
+                failed = 0;
+            }
+            let reason = match outcome {
+                Outcome::Lost(reason) => reason,
+                Outcome::Closed => {
+                    link.close().await;
+                    return self.close("it was closed");
+                }
+            };
+            // What is left of it must not hold up the next one.
+            let old = link;
+            let farewell = async move { old.close().await };
+            let (next, ()) = tokio::join!(self.reconnect(&mut failed, reason, &cancel), farewell);
+            match next {
+                Ok(next) => (epoch, link) = next,
+                Err(reason) => return self.close(&reason),
+            }
+        }
+    }
+
+    /// Uses a connection until it ends.
+    async fn serve(&mut self, epoch: u64, link: &Arc<Link>, cancel: &CancellationToken) -> Outcome {
+        let shared = self.shared.clone();
+        shared.set_link(Some(link.clone()));
+        let mut ended = shared.ended.subscribe();
+        let greeting = shared.clone();
+        let greeted = link.clone();
+        self.tasks.spawn(async move {
+            greeting.welcome(&greeted).await;
+            Done::Request
+        });
+        loop {
+            self.begin_work(link);
+            let deadline = shared.machine().deadline();
+            let due = async {
+                match deadline {
+                    Some(deadline) => tokio::time::sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = cancel.cancelled() => return Outcome::Closed,
+                end = ended.wait_for(|ended| ended.0 == epoch) => {
+                    let reason = end.map_or_else(|_| "it ended".into(), |ended| ended.1.clone());
+                    return Outcome::Lost(reason);
+                }
+                () = shared.awake.notified() => {}
+                () = due => shared.step(Input::Tick),
+                Some(listening) = self.listenings.recv() => self.follow(listening),
+                Some(done) = self.tasks.join_next() => {
+                    if let Some(reason) = done.ok().and_then(|done| self.finished(done, link)) {
+                        return Outcome::Lost(reason);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Something ended. Gives a reason if that ends the connection.
+    fn finished(&mut self, done: Done, link: &Arc<Link>) -> Option<Arc<str>> {
+        match done {
+            Done::Request => None,
+            Done::Stream(number, _) if number != self.streams => None,
+            Done::Stream(_, End::Graceful) => {
+                Some("the server closed the stream of notices".into())
+            }
+            Done::Stream(_, End::Broken(reason)) => {
+                self.shared.step(Input::StreamLost);
+                let is_again = self.last_reopened.is_some_and(|last| last.elapsed() < GOOD);
+                self.reopenings = if is_again { self.reopenings + 1 } else { 0 };
+                if self.reopenings >= REOPENINGS {
+                    return Some(reason);
+                }
+                self.last_reopened = Some(Instant::now());
+                let (shared, link) = (self.shared.clone(), link.clone());
+                self.tasks.spawn(async move {
+                    let opened = shared.listen_again(&link).await;
+                    Done::Reopened(opened.map_err(|error| error.to_string().into()))
+                });
+                None
+            }
+            Done::Reopened(Ok(())) => {
+                self.shared.step(Input::StreamBack);
+                None
+            }
+            Done::Reopened(Err(reason)) => Some(reason),
+        }
+    }
+
+    /// Takes a new stream of notices in place of the present one, which ends now.
+    fn follow(&mut self, mut listening: Listening) {
+        self.streams += 1;
+        let number = self.streams;
+        let following =
+            self.tasks.spawn(async move { Done::Stream(number, listening.ended().await) });
+        if let Some(old) = self.stream.replace(following) {
+            old.abort();
+        }
+    }
+
+    fn begin_work(&mut self, link: &Arc<Link>) {
+        for request in self.shared.take_work() {
+            let (shared, link) = (self.shared.clone(), link.clone());
+            self.tasks.spawn(async move {
+                carry_out(&shared, &link, request).await;
+                Done::Request
+            });
+        }
+    }
+
+    /// Nothing of a connection outlives it but what is kept for comparing.
+    fn leave(&mut self, is_lost: bool) {
+        // A new set: what the old one has to say is not heard any longer.
+        self.tasks = JoinSet::new();
+        self.stream = None;
+        self.reopenings = 0;
+        while self.listenings.try_recv().is_ok() {}
+        self.shared.set_link(None);
+        let keep = is_lost && self.shared.config.reconnect.is_some();
+        self.shared.take_work();
+        if !keep {
+            return;
+        }
+        self.shared.step(Input::Gone { keep });
+    }
+
+    /// Tries again until it works; gives up with a reason.
+    async fn reconnect(
+        &mut self,
+        failed: &mut u32,
+        reason: Arc<str>,
+        cancel: &CancellationToken,
+    ) -> Result<(u64, Arc<Link>), Arc<str>> {
+        let shared = self.shared.clone();
+        shared.step(Input::State(ConnectionState::Lost { reason: reason.clone() }));
+        let Some(backoff) = shared.config.reconnect else { return Err(reason) };
+        let mut reason = reason;
+        loop {
+            let after = backoff.wait(*failed, random()).ok_or_else(|| reason.clone())?;
+            let attempt = *failed;
+            shared.step(Input::State(ConnectionState::Retrying {
+                attempt,
+                after,
+                reason: reason.clone(),
+            }));
+            *failed = failed.saturating_add(1);
+            let trying = async {
+                tokio::time::sleep(after).await;
+                Self::connect(&shared).await
+            };
+            tokio::select! {
+                () = cancel.cancelled() => return Err("it was closed".into()),
+                connected = trying => match connected {
+                    Ok(connected) => return Ok(connected),
+                    Err(error) => reason = error.to_string().into(),
+                },
+            }
+        }
+    }
+
+    fn close(self, reason: &str) {
+        self.shared.set_link(None);
+        self.shared.step(Input::Gone { keep: false });
+        self.shared.step(Input::State(ConnectionState::Closed { reason: reason.into() }));
+    }
+}
+
+async fn carry_out(shared: &Arc<Shared>, link: &Arc<Link>, request: Request) {
+    match request {
+        Request::Page { list, ticket, cursor } => {
+            let answer = match list {
+                List::Tools => PageAnswer::Tools(link.tools(cursor).await),
+                List::Resources => PageAnswer::Resources(link.resources(cursor).await),
+                List::Templates => PageAnswer::Templates(link.templates(cursor).await),
+                List::Prompts => PageAnswer::Prompts(link.prompts(cursor).await),
+            };
+            shared.step(Input::Page { ticket, answer });
+        }
+        Request::Read { uri, ticket } => {
+            let answer = link.read(&uri).await.map(content);
+            shared.step(Input::Reread { uri, ticket, answer });
+        }
+        Request::Restore { uris } => {
+            // What cannot be restored is told with the set that is left.
+            if let Err(error) = shared.subscribe(link, uris.clone()).await {
+                tracing::warn!(%error, "subscriptions could not be restored");
+                shared.step(Input::Subscribed { uris: Vec::new(), refused: uris });
+            }
+        }
+    }
+}
+
+/// What a read gave, as it is kept.
+pub(crate) fn content(result: ReadResourceResult) -> ResourceContent {
+    ResourceContent {
+        contents: result.contents,
+        read_at: SystemTime::now(),
+        ttl: result.ttl_ms.map(Duration::from_millis),
+        private: result.cache_scope == Some(CacheScope::Private),
+    }
+}
+
+/// From 0 to 1. It need not be good: it keeps clients from coming back at one moment.
+fn random() -> f64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64
+}

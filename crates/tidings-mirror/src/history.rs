@@ -1,0 +1,144 @@
+//! A bounded log of every message both ways, for people who debug.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use serde_json::Value;
+
+/// One message that passed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Message {
+    /// When it passed.
+    pub at: SystemTime,
+    /// Which way.
+    pub direction: Direction,
+    /// The message. Headers and environment, where secrets are, are no part of it.
+    pub json: Value,
+    /// For an answer: how long it took.
+    pub took: Option<Duration>,
+}
+
+/// Which way a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// To the server.
+    Sent,
+    /// From the server.
+    Received,
+}
+
+/// How many open requests are remembered for their duration.
+const OPEN: usize = 1024;
+
+/// The log. With room for none it costs nothing.
+#[derive(Debug)]
+pub(crate) struct History {
+    capacity: usize,
+    log: Mutex<Log>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    messages: VecDeque<Message>,
+    open: HashMap<(Direction, RequestId), Instant>,
+}
+
+impl History {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity, log: Mutex::default() }
+    }
+
+    pub(crate) fn sent(&self, message: &ClientJsonRpcMessage) {
+        if self.capacity == 0 {
+            return;
+        }
+        let (asks, answers) = match message {
+            ClientJsonRpcMessage::Request(request) => (Some(&request.id), None),
+            ClientJsonRpcMessage::Response(response) => (None, Some(&response.id)),
+            ClientJsonRpcMessage::Error(error) => (None, error.id.as_ref()),
+            ClientJsonRpcMessage::Notification(_) => (None, None),
+        };
+        self.add(Direction::Sent, serde_json::to_value(message).ok(), asks, answers);
+    }
+
+    pub(crate) fn received(&self, message: &ServerJsonRpcMessage) {
+        if self.capacity == 0 {
+            return;
+        }
+        let (asks, answers) = match message {
+            ServerJsonRpcMessage::Request(request) => (Some(&request.id), None),
+            ServerJsonRpcMessage::Response(response) => (None, Some(&response.id)),
+            ServerJsonRpcMessage::Error(error) => (None, error.id.as_ref()),
+            ServerJsonRpcMessage::Notification(_) => (None, None),
+        };
+        self.add(Direction::Received, serde_json::to_value(message).ok(), asks, answers);
+    }
+
+    pub(crate) fn messages(&self) -> Vec<Message> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.messages.iter().cloned().collect()
+    }
+
+    fn add(
+        &self,
+        direction: Direction,
+        json: Option<Value>,
+        asks: Option<&RequestId>,
+        answers: Option<&RequestId>,
+    ) {
+        let Some(json) = json else { return };
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = match direction {
+            Direction::Sent => Direction::Received,
+            Direction::Received => Direction::Sent,
+        };
+        let began = answers.and_then(|id| log.open.remove(&(asked, id.clone())));
+        if let Some(id) = asks.filter(|_| log.open.len() < OPEN) {
+            log.open.insert((direction, id.clone()), Instant::now());
+        }
+        if log.messages.len() == self.capacity {
+            log.messages.pop_front();
+        }
+        let took = began.map(|began| began.elapsed());
+        log.messages.push_back(Message { at: SystemTime::now(), direction, json, took });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(id: i64) -> ClientJsonRpcMessage {
+        serde_json::from_value(serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }))
+            .unwrap()
+    }
+
+    fn answered(id: i64) -> ServerJsonRpcMessage {
+        serde_json::from_value(serde_json::json!({ "jsonrpc": "2.0", "id": id, "result": {} }))
+            .unwrap()
+    }
+
+    #[test]
+    fn the_log_is_bounded_and_knows_how_long_answers_took() {
+        let history = History::new(3);
+        history.sent(&sent(1));
+        history.sent(&sent(2));
+        history.received(&answered(2));
+        history.received(&answered(7));
+        let messages = history.messages();
+        assert_eq!(messages.len(), 3);
+        assert_eq!(messages[0].json["id"], 2);
+        assert!(messages[1].took.is_some(), "two was asked");
+        assert!(messages[2].took.is_none(), "seven never was");
+    }
+
+    #[test]
+    fn without_room_nothing_is_kept() {
+        let history = History::new(0);
+        history.sent(&sent(1));
+        assert!(history.messages().is_empty());
+    }
+}

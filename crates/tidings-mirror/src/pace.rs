@@ -1,0 +1,184 @@
+//! When one thing is loaded again: at once for the first change, then when the changes rest.
+//!
+//! There is never more than one load under way and one to come, however many changes are heard of.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+
+/// How changes that follow each other are taken together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Merging {
+    pub(crate) quiet: Duration,
+    pub(crate) max_wait: Duration,
+}
+
+/// How a load that failed is tried again. Nothing random: one mirror asks one server.
+const RETRY: Backoff =
+    Backoff { first: Duration::from_secs(1), most: Duration::from_secs(30), attempts: None };
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Idle,
+    /// A load is under way. `dirty` since a change was heard of that it may have missed.
+    Running { dirty: Option<Changes> },
+    /// The next load begins when the time has come.
+    Waiting { due: Instant, changes: Option<Changes> },
+}
+
+/// Changes heard of and not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Changes {
+    first: Instant,
+    last: Instant,
+}
+
+impl Changes {
+    fn add(changes: Option<Self>, now: Instant) -> Self {
+        Self { first: changes.map_or(now, |changes| changes.first), last: now }
+    }
+
+    fn due(self, merging: Merging) -> Instant {
+        (self.last + merging.quiet).min(self.first + merging.max_wait)
+    }
+}
+
+/// The pace of one thing.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    state: State,
+    failures: u32,
+}
+
+impl Pace {
+    /// A change was heard of. Says whether a load must begin now.
+    #[must_use]
+    pub(crate) fn mark(&mut self, now: Instant, merging: Merging) -> bool {
+        match &mut self.state {
+            State::Idle => {
+                self.state = State::Running { dirty: None };
+                return true;
+            }
+            State::Running { dirty } => *dirty = Some(Changes::add(*dirty, now)),
+            State::Waiting { due, changes } => {
+                let all = Changes::add(*changes, now);
+                // A failed load waits longer than a change does.
+                *due =
+                    if changes.is_some() { all.due(merging) } else { all.due(merging).min(*due) };
+                *changes = Some(all);
+            }
+        }
+        false
+    }
+
+    /// Whether a change was heard of since the load under way began.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        matches!(self.state, State::Running { dirty: Some(_) })
+    }
+
+    /// Whether a load is under way.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.state, State::Running { .. })
+    }
+
+    /// Whether nothing is under way and nothing waits.
+    pub(crate) fn is_resting(&self) -> bool {
+        self.state == State::Idle
+    }
+
+    /// The load under way begins again: it will see what was heard of.
+    pub(crate) fn restart(&mut self) {
+        self.state = State::Running { dirty: None };
+    }
+
+    /// The load under way ended well.
+    pub(crate) fn finish(&mut self, merging: Merging) {
+        self.failures = 0;
+        self.state = match self.state {
+            State::Running { dirty: Some(changes) } => {
+                State::Waiting { due: changes.due(merging), changes: Some(changes) }
+            }
+            _ => State::Idle,
+        };
+    }
+
+    /// The load under way failed; it is tried again later.
+    pub(crate) fn fail(&mut self, now: Instant) {
+        let wait = RETRY.wait(self.failures, 0.0).unwrap_or(RETRY.most);
+        self.failures = self.failures.saturating_add(1);
+        self.state = State::Waiting { due: now + wait, changes: None };
+    }
+
+    /// Forgets the load under way, and everything heard of.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// When the next load begins.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        match self.state {
+            State::Waiting { due, .. } => Some(due),
+            _ => None,
+        }
+    }
+
+    /// Says whether the time has come for a load; then it is under way.
+    #[must_use]
+    pub(crate) fn begin(&mut self, now: Instant) -> bool {
+        let is_due = self.due().is_some_and(|due| due <= now);
+        if is_due {
+            self.state = State::Running { dirty: None };
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MERGING: Merging =
+        Merging { quiet: Duration::from_millis(25), max_wait: Duration::from_millis(250) };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_one_load_at_once_and_one_when_it_rests() {
+        let (start, mut pace) = (Instant::now(), Pace::default());
+        let at = |ms| start + Duration::from_millis(ms);
+        assert!(pace.mark(at(0), MERGING));
+        for ms in 1..20 {
+            assert!(!pace.mark(at(ms), MERGING));
+        }
+        pace.finish(MERGING);
+        assert_eq!(pace.due(), Some(at(19 + 25)));
+        assert!(!pace.mark(at(40), MERGING), "it still goes on");
+        assert!(!pace.begin(at(44)) && pace.begin(at(65)));
+        pace.finish(MERGING);
+        assert_eq!(pace.due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_never_rests_is_loaded_all_the_same() {
+        let (start, mut pace) = (Instant::now(), Pace::default());
+        let at = |ms| start + Duration::from_millis(ms);
+        assert!(pace.mark(at(0), MERGING));
+        assert!(!pace.mark(at(1), MERGING));
+        pace.finish(MERGING);
+        for ms in (10..251).step_by(10) {
+            assert!(!pace.mark(at(ms), MERGING) && !pace.begin(at(ms)));
+        }
+        assert!(pace.begin(at(251)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_tried_again_later_and_sooner_if_a_change_is_heard_of() {
+        let (start, mut pace) = (Instant::now(), Pace::default());
+        assert!(pace.mark(start, MERGING));
+        pace.fail(start);
+        assert_eq!(pace.due(), Some(start + Duration::from_secs(1)));
+        assert!(!pace.mark(start, MERGING));
+        assert_eq!(pace.due(), Some(start + MERGING.quiet));
+    }
+}

@@ -1,0 +1,79 @@
+//! Why a request to the server gave no result.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::ErrorData;
+
+/// Why a request gave no result.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The server answered with an error.
+    #[error("{}", refusal(.0))]
+    Refused(ErrorData),
+    /// The server did not answer in time.
+    #[error("the server did not answer within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+    /// There is no connection.
+    #[error("not connected: {0}")]
+    NotConnected(Arc<str>),
+    /// The connection broke while the request was under way: it may have been carried out.
+    #[error("the connection broke before the answer came: {0}")]
+    Lost(Arc<str>),
+    /// The message could not be sent, or its answer could not be used.
+    #[error("{0}")]
+    Transport(Arc<str>),
+    /// The server answered with something that is no answer to this.
+    #[error("the server's answer does not fit the request")]
+    Unexpected,
+    /// The server asked its client again and again and never answered.
+    #[error("the server kept asking for input and never answered")]
+    TooManyRounds,
+    /// A handler of ours could not answer what the server asked.
+    #[error("what the server asked could not be answered: {0}")]
+    Input(Arc<str>),
+    /// The server does not offer this.
+    #[error("the server does not offer {0}")]
+    NotOffered(&'static str),
+    /// What was asked for cannot be asked like this.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl RequestError {
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Timeout(_) | Self::NotConnected(_) | Self::Lost(_) | Self::Transport(_) => true,
+            // An internal error of the server, or one of its own range, may pass.
+            Self::Refused(error) => !(-32602..=-32600).contains(&error.code.0),
+            _ => false,
+        }
+    }
+
+    /// The error the server answered with, if it did.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&ErrorData> {
+        match self {
+            Self::Refused(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// The server's words, with what it adds for people to act on.
+fn refusal(error: &ErrorData) -> String {
+    let mut text = format!("{} ({})", error.message, error.code.0);
+    let details = error
+        .data
+        .as_ref()
+        .and_then(|data| data.get("details"))
+        .and_then(|details| details.as_str());
+    if let Some(details) = details {
+        text += ": ";
+        text += details;
+    }
+    text
+}

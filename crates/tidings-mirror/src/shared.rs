@@ -1,0 +1,404 @@
+//! What the handle and the driver share: the machine, the connection of the moment, and work to do.
+
+// The level of a log message is deprecated and still sent.
+#![expect(deprecated, reason = "servers of every revision are listened to")]
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use rmcp::model::{ServerNotification, SubscriptionFilter};
+use tidings_core::{ListKind, ListKinds};
+use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, watch};
+use tokio::time::Instant;
+
+use crate::cache::{self, Reader};
+use crate::config::{Config, Target};
+use crate::connect::{Link, Listening, Signal, Sink};
+use crate::era::Era;
+use crate::events::{Event, Progress, Sender, Warning};
+use crate::history::History;
+use crate::lists::List;
+use crate::machine::{Input, Machine, Offer, Request, Rules};
+use crate::pace::Merging;
+use crate::request::RequestError;
+
+/// How many replacements of the stream of notices may wait for the driver; it takes each at once.
+const LISTENINGS: usize = 16;
+
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) target: Target,
+    pub(crate) reader: Reader,
+    pub(crate) events: Sender,
+    pub(crate) history: Arc<History>,
+    machine: Mutex<Machine>,
+    link: Mutex<Option<Arc<Link>>>,
+    /// Numbers the connections; what an older one says is not heard.
+    epoch: AtomicU64,
+    /// Requests of the machine that the driver has not begun yet. Bounded by what the machine asks
+    /// for: one page for each list, one read for each watched resource.
+    work: Mutex<VecDeque<Request>>,
+    /// Work came, or the time of the next tick moved.
+    pub(crate) awake: Notify,
+    /// Moves with every step.
+    moved: watch::Sender<u64>,
+    /// The connection that ended last, and why.
+    pub(crate) ended: watch::Sender<(u64, Arc<str>)>,
+    /// Held while the set of watched resources is being changed, so that changes come one by one.
+    subscribing: AsyncMutex<()>,
+    listenings: mpsc::Sender<Listening>,
+}
+
+impl Shared {
+    pub(crate) fn new(target: Target, config: Config) -> (Arc<Self>, mpsc::Receiver<Listening>) {
+        let events = Sender::new(config.event_capacity);
+        let (reader, writer) = cache::cache(config.cache, events.clone());
+        let rules = Rules {
+            merging: Merging { quiet: config.quiet, max_wait: config.max_wait },
+            max_items: config.max_items,
+            resubscribe: config.resubscribe,
+        };
+        let (listenings, opened) = mpsc::channel(LISTENINGS);
+        let shared = Self {
+            reader,
+            history: Arc::new(History::new(config.history)),
+            machine: Mutex::new(Machine::new(rules, writer, events.clone())),
+            events,
+            link: Mutex::new(None),
+            epoch: AtomicU64::new(0),
+            work: Mutex::default(),
+            awake: Notify::new(),
+            moved: watch::Sender::new(0),
+            ended: watch::Sender::new((0, "never connected".into())),
+            subscribing: AsyncMutex::new(()),
+            listenings,
+            config,
+            target,
+        };
+        (Arc::new(shared), opened)
+    }
+
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the machine, and hands on what it wants done.
+    pub(crate) fn step(&self, input: Input) {
+        let requests = self.machine().step(input, Instant::now());
+        if !requests.is_empty() {
+            self.work.lock().unwrap_or_else(PoisonError::into_inner).extend(requests);
+        }
+        self.awake.notify_one();
+        self.moved.send_modify(|moved| *moved += 1);
+    }
+
+    pub(crate) fn take_work(&self) -> VecDeque<Request> {
+        std::mem::take(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until the state is as wanted.
+    pub(crate) async fn wait_for(&self, is_so: impl Fn(&mut Machine) -> bool) {
+        let mut moved = self.moved.subscribe();
+        loop {
+            moved.mark_unchanged();
+            if is_so(&mut self.machine()) {
+                return;
+            }
+            // Invariant: the sender is ours, so it is there.
+            let _ = moved.changed().await;
+        }
+    }
+
+    pub(crate) fn link(&self) -> Result<Arc<Link>, RequestError> {
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        link.ok_or_else(|| {
+            RequestError::NotConnected(self.machine().connection().to_string().into())
+        })
+    }
+
+    pub(crate) fn set_link(&self, link: Option<Arc<Link>>) {
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link;
+    }
+
+    /// A connection is being made: what an older one says is not heard from here on.
+    pub(crate) fn next_epoch(self: &Arc<Self>) -> (u64, Sink) {
+        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
+        // Weak: the connection is ours, and must not keep us.
+        let shared: Weak<Self> = Arc::downgrade(self);
+        let sink: Sink = Arc::new(move |signal| {
+            if let Some(shared) = shared.upgrade() {
+                shared.signal(epoch, signal);
+            }
+        });
+        (epoch, sink)
+    }
+
+    fn signal(&self, epoch: u64, signal: Signal) {
+        if self.epoch.load(Ordering::SeqCst) != epoch {
+            return;
+        }
+        match signal {
+            Signal::Notice(notice) => self.notice(*notice),
+            Signal::StreamLost => self.step(Input::StreamLost),
+            Signal::StreamBack => self.step(Input::StreamBack),
+            Signal::NoStream(reason) => self.warn(Warning::NoStream { reason }),
+            Signal::Ended(reason) => {
+                // The first to say so knows why.
+                self.ended.send_if_modified(|ended| {
+                    let is_news = ended.0 != epoch;
+                    if is_news {
+                        *ended = (epoch, reason);
+                    }
+                    is_news
+                });
+            }
+            Signal::Garbage(line) => self.warn(Warning::Garbage { line }),
+            Signal::Stderr(line) => self.events.emit(Event::Stderr { line }),
+            Signal::Reauthorized => self.step(Input::Reauthorized),
+        }
+    }
+
+    fn notice(&self, notice: ServerNotification) {
+        match notice {
+            ServerNotification::ToolListChangedNotification(_) => {
+                self.step(Input::ListNotice(ListKind::Tools));
+            }
+            ServerNotification::ResourceListChangedNotification(_) => {
+                self.step(Input::ListNotice(ListKind::Resources));
+            }
+            ServerNotification::PromptListChangedNotification(_) => {
+                self.step(Input::ListNotice(ListKind::Prompts));
+            }
+            ServerNotification::ResourceUpdatedNotification(notice) => {
+                self.step(Input::Updated(notice.params.uri.into()));
+            }
+            ServerNotification::LoggingMessageNotification(notice) => {
+                let params = notice.params;
+                let (level, logger, data) = (params.level, params.logger, params.data);
+                self.events.emit(Event::Log { level, logger, data });
+            }
+            ServerNotification::ProgressNotification(notice) => {
+                let params = notice.params;
+                let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let request = link.and_then(|link| link.request_of(&params.progress_token));
+                let (progress, total, message) = (params.progress, params.total, params.message);
+                self.events.emit(Event::Progress(Progress { request, progress, total, message }));
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn warn(&self, warning: Warning) {
+        self.events.emit(Event::Warning(warning));
+    }
+}
+
+/// Subscriptions, in both eras.
+impl Shared {
+    /// Opens the stream of notices where the era wants it, and tells the machine what there is.
+    pub(crate) async fn welcome(&self, link: &Arc<Link>) {
+        let _guard = self.subscribing.lock().await;
+        let capabilities = &link.server().capabilities;
+        let mut announced = ListKinds::EMPTY;
+        let declared = [
+            (ListKind::Tools, capabilities.tools.as_ref().and_then(|tools| tools.list_changed)),
+            (
+                ListKind::Prompts,
+                capabilities.prompts.as_ref().and_then(|prompts| prompts.list_changed),
+            ),
+            (
+                ListKind::Resources,
+                capabilities.resources.as_ref().and_then(|resources| resources.list_changed),
+            ),
+        ];
+        for (kind, declared) in declared {
+            if declared == Some(true) && self.config.list_changed.contains(kind) {
+                announced.insert(kind);
+            }
+        }
+        let offered = |list: &List| match list {
+            List::Tools => capabilities.tools.is_some(),
+            List::Prompts => capabilities.prompts.is_some(),
+            List::Resources | List::Templates => capabilities.resources.is_some(),
+        };
+        let mut lists: Vec<_> = self.config.lists.iter().copied().filter(offered).collect();
+        lists.dedup();
+        let watched: Vec<Arc<str>> = self.machine().subscriptions().cloned().collect();
+        let mut restored = None;
+        if link.server().era == Era::Modern && !(announced.is_empty() && watched.is_empty()) {
+            match self.listen(link, announced, &watched).await {
+                Ok(acknowledged) => {
+                    announced = acknowledged.kinds;
+                    restored = Some(acknowledged);
+                }
+                Err(error) => {
+                    announced = ListKinds::EMPTY;
+                    self.warn(Warning::NoStream { reason: error.to_string().into() });
+                }
+            }
+        }
+        self.step(Input::Connected(Offer { lists, announced }));
+        if let Some(acknowledged) = restored.filter(|_| !watched.is_empty()) {
+            self.take_restore();
+            self.step(Input::Subscribed { uris: acknowledged.uris, refused: acknowledged.refused });
+        }
+    }
+
+    /// What the machine wants restored has been, with the stream itself.
+    fn take_restore(&self) {
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        work.retain(|request| !matches!(request, Request::Restore { .. }));
+    }
+
+    /// Asks the server to watch more, and tells the machine. Gives what it refused, and why.
+    pub(crate) async fn subscribe(
+        &self,
+        link: &Arc<Link>,
+        uris: Vec<Arc<str>>,
+    ) -> Result<Vec<(Arc<str>, Arc<str>)>, RequestError> {
+        let _guard = self.subscribing.lock().await;
+        let (accepted, refused) = match link.server().era {
+            Era::Legacy => Self::subscribe_each(link, uris).await?,
+            Era::Modern => {
+                let mut all: Vec<Arc<str>> = self.machine().subscriptions().cloned().collect();
+                all.extend(uris.iter().filter(|uri| !self.machine().is_subscribed(uri)).cloned());
+                let kinds = self.announced();
+                let acknowledged = self.listen(link, kinds, &all).await?;
+                let reason: Arc<str> = "the server left it out".into();
+                let refused: Vec<_> =
+                    acknowledged.refused.into_iter().map(|uri| (uri, reason.clone())).collect();
+                let accepted =
+                    uris.into_iter().filter(|uri| acknowledged.uris.contains(uri)).collect();
+                (accepted, refused)
+            }
+        };
+        let names = refused.iter().map(|(uri, _)| uri.clone()).collect();
+        self.step(Input::Subscribed { uris: accepted, refused: names });
+        Ok(refused)
+    }
+
+    async fn subscribe_each(
+        link: &Arc<Link>,
+        uris: Vec<Arc<str>>,
+    ) -> Result<(Vec<Arc<str>>, Vec<(Arc<str>, Arc<str>)>), RequestError> {
+        let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+        for uri in uris {
+            match link.subscribe(&uri).await {
+                Ok(()) => accepted.push(uri),
+                Err(error) if error.refusal().is_some() => {
+                    refused.push((uri, error.to_string().into()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((accepted, refused))
+    }
+
+    pub(crate) async fn unsubscribe(
+        &self,
+        link: &Arc<Link>,
+        uris: Vec<Arc<str>>,
+    ) -> Result<(), RequestError> {
+        let _guard = self.subscribing.lock().await;
+        match link.server().era {
+            Era::Legacy => {
+                for uri in &uris {
+                    link.unsubscribe(uri).await?;
+                }
+            }
+            Era::Modern => {
+                let left: Vec<_> = self
+                    .machine()
+                    .subscriptions()
+                    .filter(|uri| !uris.contains(*uri))
+                    .cloned()
+                    .collect();
+                self.listen(link, self.announced(), &left).await?;
+            }
+        }
+        self.step(Input::Unsubscribed { uris });
+        Ok(())
+    }
+
+    /// Opens the stream again, with all that is watched.
+    pub(crate) async fn listen_again(&self, link: &Arc<Link>) -> Result<(), RequestError> {
+        let _guard = self.subscribing.lock().await;
+        let all: Vec<Arc<str>> = self.machine().subscriptions().cloned().collect();
+        let acknowledged = self.listen(link, self.announced(), &all).await?;
+        if !acknowledged.refused.is_empty() {
+            let refused = acknowledged.refused;
+            self.step(Input::Subscribed { uris: Vec::new(), refused });
+        }
+        Ok(())
+    }
+
+    fn announced(&self) -> ListKinds {
+        self.machine().announced()
+    }
+
+    /// Opens a stream of notices beside the present one, which ends when the driver has this one: so
+    /// nothing falls between the two.
+    async fn listen(
+        &self,
+        link: &Arc<Link>,
+        kinds: ListKinds,
+        uris: &[Arc<str>],
+    ) -> Result<Acknowledged, RequestError> {
+        let wanted = |kind| kinds.contains(kind).then_some(true);
+        let mut filter = SubscriptionFilter::new();
+        filter.tools_list_changed = wanted(ListKind::Tools);
+        filter.prompts_list_changed = wanted(ListKind::Prompts);
+        filter.resources_list_changed = wanted(ListKind::Resources);
+        if !uris.is_empty() {
+            filter.resource_subscriptions = Some(uris.iter().map(ToString::to_string).collect());
+        }
+        let listening = link.listen(filter).await?;
+        let acknowledged = self.acknowledged(&listening, kinds, uris);
+        let gone = |_| RequestError::NotConnected("the mirror was closed".into());
+        self.listenings.send(listening).await.map_err(gone)?;
+        Ok(acknowledged)
+    }
+
+    fn acknowledged(
+        &self,
+        listening: &Listening,
+        kinds: ListKinds,
+        uris: &[Arc<str>],
+    ) -> Acknowledged {
+        let filter = listening.acknowledged();
+        let mut accepted = ListKinds::EMPTY;
+        let said = [
+            (ListKind::Tools, filter.tools_list_changed),
+            (ListKind::Prompts, filter.prompts_list_changed),
+            (ListKind::Resources, filter.resources_list_changed),
+        ];
+        for (kind, said) in said {
+            if !kinds.contains(kind) {
+                continue;
+            }
+            if said == Some(true) {
+                accepted.insert(kind);
+            } else {
+                self.warn(Warning::Unacknowledged {
+                    what: format!("changes of the {kind}").into(),
+                });
+            }
+        }
+        let held: std::collections::HashSet<&str> =
+            filter.resource_subscriptions.iter().flatten().map(String::as_str).collect();
+        let (uris, refused): (Vec<_>, Vec<_>) =
+            uris.iter().cloned().partition(|uri| held.contains(&**uri));
+        for uri in &refused {
+            self.warn(Warning::Unacknowledged { what: format!("changes of `{uri}`").into() });
+        }
+        Acknowledged { kinds: accepted, uris, refused }
+    }
+}
+
+/// What a server said it will announce.
+struct Acknowledged {
+    kinds: ListKinds,
+    uris: Vec<Arc<str>>,
+    refused: Vec<Arc<str>>,
+}
