@@ -45,6 +45,7 @@ mod schema;
 mod shared;
 
 pub use rmcp::model;
+pub use tidings_core::{Diff, ListKind, ListKinds};
 
 pub use crate::backoff::Backoff;
 pub use crate::config::{

@@ -231,8 +231,15 @@ impl Transport<RoleClient> for ChildTransport {
             line.push(b'\n');
             let mut stdin = stdin.lock().await;
             let pipe = stdin.as_mut().ok_or(ChildError::Ended)?;
-            pipe.write_all(&line).await.map_err(ChildError::Write)?;
-            pipe.flush().await.map_err(ChildError::Write)
+            let written = async {
+                pipe.write_all(&line).await?;
+                pipe.flush().await
+            };
+            match written.await {
+                // It is ending. What it printed before says why, and is read before the end is seen.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+                other => other.map_err(ChildError::Write),
+            }
         }
     }
 

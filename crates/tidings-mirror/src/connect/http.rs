@@ -11,7 +11,7 @@ use futures_util::stream::BoxStream;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
@@ -50,6 +50,8 @@ pub(crate) enum HttpError {
     ContentType(String),
     #[error("the server's answer is no message{}", shown(.0))]
     NotAMessage(String),
+    #[error("the server answered another request than the one it was sent")]
+    OtherAnswer,
     #[error("the server's answer is larger than {0} bytes")]
     TooLarge(usize),
     #[error("the answer broke off: {0}")]
@@ -66,9 +68,10 @@ impl From<HttpError> for ConnectError {
             HttpError::Unreachable(reason) => Self::Unreachable(reason),
             HttpError::Unauthorized => Self::Unauthorized,
             HttpError::Forbidden => Self::Forbidden,
-            HttpError::Status { .. } | HttpError::ContentType(_) | HttpError::NotAMessage(_) => {
-                Self::NotMcp(error.to_string())
-            }
+            HttpError::Status { .. }
+            | HttpError::ContentType(_)
+            | HttpError::NotAMessage(_)
+            | HttpError::OtherAnswer => Self::NotMcp(error.to_string()),
             HttpError::TooLarge(_) | HttpError::Broken(_) => Self::Transport(error.to_string()),
         }
     }
@@ -262,7 +265,10 @@ impl HttpClient {
                 let body = body::collect(response.bytes_stream(), most).await;
                 let body = body.map_err(|error| self.fail(error.into()))?;
                 match serde_json::from_slice(&body) {
-                    Ok(message) => Ok(StreamableHttpPostResponse::Json(message, given)),
+                    Ok(answer) => match belongs(&message, answer) {
+                        Some(answer) => Ok(StreamableHttpPostResponse::Json(answer, given)),
+                        None => Err(self.fail(HttpError::OtherAnswer)),
+                    },
                     // Nobody waits for an answer to this one.
                     Err(_) if !wants_answer => Ok(StreamableHttpPostResponse::Accepted),
                     Err(_) => Err(self.fail(HttpError::NotAMessage(preview(&body)))),
@@ -514,6 +520,31 @@ fn headers(
 
 fn header(response: &reqwest::Response, name: &HeaderName) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// The answer, if it is one to this message. Without this check the answer to another request would
+/// leave ours waiting for ever.
+fn belongs(
+    sent: &ClientJsonRpcMessage,
+    answer: ServerJsonRpcMessage,
+) -> Option<ServerJsonRpcMessage> {
+    let ClientJsonRpcMessage::Request(request) = sent else { return Some(answer) };
+    match answer {
+        ServerJsonRpcMessage::Response(response) => {
+            is_same(&request.id, &response.id).then_some(ServerJsonRpcMessage::Response(response))
+        }
+        ServerJsonRpcMessage::Error(mut error) => {
+            // A server that does not understand a request cannot always name it.
+            let id = error.id.get_or_insert_with(|| request.id.clone());
+            is_same(&request.id, id).then_some(ServerJsonRpcMessage::Error(error))
+        }
+        other => Some(other),
+    }
+}
+
+/// Some servers give numbers back as text.
+fn is_same(one: &RequestId, other: &RequestId) -> bool {
+    one.to_string() == other.to_string()
 }
 
 /// The type without its parameters; `nothing` if there is none.

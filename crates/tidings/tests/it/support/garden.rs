@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tidings_server::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Prompt, PromptArgument,
-    Resource, ResourceTemplate, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Prompt, PromptArgument, PromptMessage, Resource,
+    ResourceTemplate, Role, Tool,
 };
 use tidings_server::{
     AnswerError, Completion, Contents, EditError, Exchange, Handle, ResourceUri, Shelf, Source,
@@ -131,6 +132,16 @@ impl Source for Garden {
             state.beds.insert(bed.to_owned(), 0);
         }
         Ok(())
+    }
+
+    async fn prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _exchange: &Exchange,
+    ) -> Result<GetPromptResponse, AnswerError> {
+        let bed = request.arguments.unwrap_or_default()["bed"].to_string();
+        let message = PromptMessage::new_text(Role::User, format!("Plan the bed {bed}"));
+        Ok(GetPromptResult::new(vec![message]).into())
     }
 
     async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {

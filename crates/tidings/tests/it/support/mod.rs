@@ -2,3 +2,4 @@
 
 pub(crate) mod client;
 pub(crate) mod garden;
+pub(crate) mod rogue;
