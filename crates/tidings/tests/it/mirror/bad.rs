@@ -131,7 +131,8 @@ async fn an_answer_over_the_limit_is_refused_without_being_taken_whole() {
         config.max_message = 4 << 20;
         config.request_timeout = Duration::from_secs(10);
         let (mirror, _) = connect(&rogue.url, config).await;
-        let error = within(mirror.call_tool("large", Default::default())).await.unwrap_err();
+        let error =
+            within(mirror.call_tool("large", serde_json::Map::default())).await.unwrap_err();
         assert!(!matches!(error, RequestError::Timeout(_)), "{kind}: {error}");
         assert!(mirror.refresh(&[List::Tools]).await.is_ok(), "{kind}: it still works");
     }
@@ -149,7 +150,7 @@ async fn a_stream_that_breaks_off_before_the_answer_is_an_error() {
     let mut config = legacy();
     config.request_timeout = Duration::from_secs(10);
     let (mirror, _) = connect(&rogue.url, config).await;
-    let error = within(mirror.call_tool("broken", Default::default())).await.unwrap_err();
+    let error = within(mirror.call_tool("broken", serde_json::Map::default())).await.unwrap_err();
     assert!(!matches!(error, RequestError::Timeout(_)), "{error}");
 }
 
@@ -170,7 +171,7 @@ async fn an_answer_nobody_asked_for_harms_nobody() {
     .await;
     let (mirror, _) = connect(&rogue.url, legacy()).await;
     for _ in 0..3 {
-        let outcome = within(mirror.call_tool("twice", Default::default())).await.unwrap();
+        let outcome = within(mirror.call_tool("twice", serde_json::Map::default())).await.unwrap();
         let result = outcome.result.as_ref().unwrap();
         assert_eq!(result.content[0].as_text().unwrap().text, "mine");
     }
@@ -193,7 +194,8 @@ async fn an_answer_to_another_question_is_an_error_at_once() {
         })
         .await;
         let (mirror, _) = connect(&rogue.url, legacy()).await;
-        let error = within(mirror.call_tool("other", Default::default())).await.unwrap_err();
+        let error =
+            within(mirror.call_tool("other", serde_json::Map::default())).await.unwrap_err();
         assert!(!matches!(error, RequestError::Timeout(_)), "{kind}: {error}");
     }
 }

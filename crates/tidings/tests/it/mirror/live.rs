@@ -110,7 +110,8 @@ async fn everything_a_hub_offers_is_mirrored() {
         let arguments = json!({ "words": "add 1" }).as_object().unwrap().clone();
         let outcome = within(mirror.call_tool("act", arguments)).await.unwrap();
         assert!(outcome.is_success());
-        let error = within(mirror.call_tool("nothing", Default::default())).await.unwrap_err();
+        let error =
+            within(mirror.call_tool("nothing", serde_json::Map::default())).await.unwrap_err();
         assert!(error.refusal().is_some(), "{error}");
         assert!(mirror.cache().tool_result("nothing").unwrap().result.is_err());
         mirror.close().await;
