@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{Implementation, ProtocolVersion};
 use tidings_core::ListKinds;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::backoff::Backoff;
 use crate::handlers::Handlers;
@@ -20,6 +21,9 @@ pub enum Target {
     Http(HttpTarget),
     /// A program that speaks MCP on its standard input and output.
     Command(CommandTarget),
+    /// A server at the other end of two byte streams, with a message a line: one in this process, or
+    /// one that somebody else started. They can be used once, so there is no connecting again.
+    Streams(StreamsTarget),
 }
 
 /// A server behind Streamable HTTP.
@@ -60,6 +64,33 @@ impl CommandTarget {
     /// A program with arguments, in our folder and environment.
     pub fn new(program: impl Into<String>, arguments: Vec<String>) -> Self {
         Self { program: program.into(), arguments, environment: BTreeMap::new(), folder: None }
+    }
+}
+
+type Input = Box<dyn AsyncRead + Send + Unpin>;
+type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Two byte streams with a server at their other end.
+#[derive(Clone)]
+pub struct StreamsTarget(Arc<Mutex<Option<(Input, Output)>>>);
+
+impl StreamsTarget {
+    /// What the server writes, and what it reads.
+    pub fn new(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        Self(Arc::new(Mutex::new(Some((Box::new(input), Box::new(output))))))
+    }
+
+    pub(crate) fn take(&self) -> Option<(Input, Output)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl std::fmt::Debug for StreamsTarget {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("StreamsTarget(…)")
     }
 }
 

@@ -68,9 +68,7 @@ impl Driver {
     pub(crate) async fn connect(shared: &Arc<Shared>) -> Result<(u64, Arc<Link>), ConnectError> {
         let (epoch, sink) = shared.next_epoch();
         let history = shared.history.clone();
-        // Boxed: what it takes to connect is large, and gone once it is done.
-        let opening = Box::pin(connect::open(&shared.target, &shared.config, sink, history));
-        let link = opening.await?;
+        let link = connect::open(&shared.target, &shared.config, sink, history).await?;
         Ok((epoch, Arc::new(link)))
     }
 

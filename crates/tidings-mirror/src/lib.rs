@@ -49,7 +49,8 @@ pub use tidings_core::{Diff, ListKind, ListKinds};
 
 pub use crate::backoff::Backoff;
 pub use crate::config::{
-    CacheLimits, CommandTarget, Config, HttpTarget, Protocol, Secret, Target, TokenSource,
+    CacheLimits, CommandTarget, Config, HttpTarget, Protocol, Secret, StreamsTarget, Target,
+    TokenSource,
 };
 pub use crate::era::Era;
 pub use crate::events::{Event, Events};

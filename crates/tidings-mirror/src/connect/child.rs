@@ -1,20 +1,16 @@
-//! A server that is a child process: started, spoken to line by line, and gone with all its children
-//! when it is not wanted any longer.
+//! A server that is a child process: started, listened to, and gone with all its children when it is
+//! not wanted any longer.
 
 use std::collections::VecDeque;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::BytesMut;
-use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
-use rmcp::transport::Transport;
 use rustix::process::{Pid, Signal as Kill, kill_process_group};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::sync::Mutex as AsyncMutex;
 
+use super::lines::LineTransport;
 use super::{Signal, Sink};
 use crate::config::CommandTarget;
 use crate::mirror::ConnectError;
@@ -25,21 +21,6 @@ const FAREWELL: Duration = Duration::from_secs(2);
 const STDERR_LINES: usize = 100;
 /// How much of one line of standard error is kept.
 const STDERR_LINE: usize = 8 << 10;
-/// How many lines that are no messages are put up with.
-const MAX_GARBAGE: u32 = 1000;
-/// How much of such a line is shown.
-const SHOWN: usize = 160;
-
-/// Why a server over stdio cannot be spoken to any longer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ChildError {
-    #[error("could not write to the server")]
-    Write(#[source] std::io::Error),
-    #[error("could not write the message")]
-    Encode(#[source] serde_json::Error),
-    #[error("the server has ended")]
-    Ended,
-}
 
 /// The last lines a server wrote on its standard error.
 #[derive(Clone, Debug, Default)]
@@ -124,7 +105,7 @@ impl Drop for Process {
 /// What a freshly started server consists of.
 pub(crate) struct Started {
     pub(crate) process: Process,
-    pub(crate) transport: ChildTransport,
+    pub(crate) transport: LineTransport<ChildStdout, ChildStdin>,
     pub(crate) stderr: ChildStderr,
 }
 
@@ -152,129 +133,6 @@ pub(crate) fn start(
     let ((stdin, stdout), stderr) =
         pipes.ok_or_else(|| failed(std::io::Error::other("its pipes are missing")))?;
     let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let transport = ChildTransport {
-        stdin: Arc::new(AsyncMutex::new(Some(stdin))),
-        stdout,
-        buffer: BytesMut::new(),
-        scanned: 0,
-        ready: VecDeque::new(),
-        garbage: 0,
-        max_message,
-        sink,
-    };
+    let transport = LineTransport::new(stdout, stdin, max_message, sink);
     Ok(Started { process: Process { child, group }, transport, stderr })
-}
-
-/// Messages as lines, both ways.
-pub(crate) struct ChildTransport {
-    stdin: Arc<AsyncMutex<Option<ChildStdin>>>,
-    stdout: ChildStdout,
-    buffer: BytesMut,
-    /// How much of the buffer is known to hold no line end.
-    scanned: usize,
-    /// Messages of one line that had several.
-    ready: VecDeque<ServerJsonRpcMessage>,
-    garbage: u32,
-    max_message: usize,
-    sink: Sink,
-}
-
-impl ChildTransport {
-    /// The next whole line, if the buffer has one.
-    fn line(&mut self) -> Option<BytesMut> {
-        let end = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
-        let Some(end) = end else {
-            self.scanned = self.buffer.len();
-            return None;
-        };
-        let line = self.buffer.split_to(self.scanned + end + 1);
-        self.scanned = 0;
-        Some(line)
-    }
-
-    fn take(&mut self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
-        let line = line.trim_ascii();
-        if line.is_empty() {
-            return None;
-        }
-        // Revision 2025-03-26 lets a server send several messages at once.
-        if line.starts_with(b"[")
-            && let Ok(messages) = serde_json::from_slice::<Vec<ServerJsonRpcMessage>>(line)
-        {
-            self.ready.extend(messages);
-            return self.ready.pop_front();
-        }
-        let message = serde_json::from_slice(line).ok();
-        if message.is_none() {
-            self.garbage += 1;
-            let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
-            (self.sink)(Signal::Garbage(text.into()));
-        }
-        message
-    }
-
-    fn end(&self, reason: &str) {
-        (self.sink)(Signal::Ended(reason.into()));
-    }
-}
-
-impl Transport<RoleClient> for ChildTransport {
-    type Error = ChildError;
-
-    fn send(
-        &mut self,
-        item: ClientJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), ChildError>> + Send + 'static {
-        let stdin = self.stdin.clone();
-        async move {
-            let mut line = serde_json::to_vec(&item).map_err(ChildError::Encode)?;
-            line.push(b'\n');
-            let mut stdin = stdin.lock().await;
-            let pipe = stdin.as_mut().ok_or(ChildError::Ended)?;
-            let written = async {
-                pipe.write_all(&line).await?;
-                pipe.flush().await
-            };
-            match written.await {
-                // It is ending. What it printed before says why, and is read before the end is seen.
-                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-                other => other.map_err(ChildError::Write),
-            }
-        }
-    }
-
-    // Cancel-safe: what was read is in the buffer before anything else is awaited.
-    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        loop {
-            if let Some(message) = self.ready.pop_front() {
-                return Some(message);
-            }
-            while let Some(line) = self.line() {
-                if let Some(message) = self.take(&line) {
-                    return Some(message);
-                }
-            }
-            if self.buffer.len() > self.max_message {
-                self.end(&format!(
-                    "the server sent a message larger than {} bytes",
-                    self.max_message
-                ));
-                return None;
-            }
-            if self.garbage > MAX_GARBAGE {
-                self.end("the server prints something that is not MCP on its standard output");
-                return None;
-            }
-            if !matches!(self.stdout.read_buf(&mut self.buffer).await, Ok(1..)) {
-                self.end("the server ended");
-                return None;
-            }
-        }
-    }
-
-    async fn close(&mut self) -> Result<(), ChildError> {
-        // The end of its input tells a server to end.
-        drop(self.stdin.lock().await.take());
-        Ok(())
-    }
 }

@@ -4,11 +4,13 @@ mod body;
 mod child;
 mod client;
 mod http;
+mod lines;
 mod link;
 mod listen;
 mod tap;
 mod tls;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,10 +26,11 @@ use tokio_util::sync::CancellationToken;
 use self::child::{Process, Stderr};
 use self::client::Client;
 use self::http::HttpClient;
+use self::lines::LineTransport;
 pub(crate) use self::link::Link;
 pub(crate) use self::listen::{End, Listening};
 use self::tap::Tap;
-use crate::config::{CommandTarget, Config, HttpTarget, Protocol, Target};
+use crate::config::{CommandTarget, Config, HttpTarget, Protocol, StreamsTarget, Target};
 use crate::era::{self, Era};
 use crate::history::History;
 use crate::mirror::{ConnectError, Server};
@@ -71,6 +74,7 @@ pub(crate) async fn open(
     match target {
         Target::Http(target) => open_http(target, config, sink, history).await,
         Target::Command(target) => open_command(target, config, sink, history).await,
+        Target::Streams(target) => open_streams(target, config, sink, history).await,
     }
 }
 
@@ -179,6 +183,29 @@ async fn open_command(
     })
 }
 
+async fn open_streams(
+    target: &StreamsTarget,
+    config: &Config,
+    sink: Sink,
+    history: Arc<History>,
+) -> Result<Link, ConnectError> {
+    let used = || ConnectError::Transport("the streams can be used once".to_owned());
+    let (input, output) = target.take().ok_or_else(used)?;
+    let lines = LineTransport::new(input, output, config.max_message, sink.clone());
+    let failure = match handshake(config, Tap::new(lines, sink, history)).await {
+        Ok(running) => return Link::new(running, config, None, None),
+        Err(failure) => failure,
+    };
+    let (stderr, garbage) = (Vec::new(), None);
+    Err(match failure {
+        Failure::Timeout => {
+            ConnectError::Timeout { timeout: config.connect_timeout, stderr, garbage }
+        }
+        Failure::Refused(error) => error,
+        Failure::Protocol(error) => refusal(&error),
+    })
+}
+
 /// Why a handshake failed.
 enum Failure {
     Timeout,
@@ -186,21 +213,14 @@ enum Failure {
     Protocol(Box<ClientInitializeError>),
 }
 
-async fn handshake<T>(
-    config: &Config,
-    transport: T,
-) -> Result<RunningService<RoleClient, Client>, Failure>
-where
-    T: Transport<RoleClient> + Send + 'static,
-{
+/// How to begin, and as whom.
+fn opening(config: &Config) -> (ClientLifecycleMode, Client) {
     let modern = vec![era::NEWEST_MODERN];
-    let (mode, legacy) = match &config.protocol {
+    let (mode, version) = match &config.protocol {
         Protocol::Auto => {
             let legacy_version = Some(era::NEWEST_LEGACY);
-            (
-                ClientLifecycleMode::Auto { preferred_versions: modern, legacy_version },
-                era::NEWEST_LEGACY,
-            )
+            let mode = ClientLifecycleMode::Auto { preferred_versions: modern, legacy_version };
+            (mode, era::NEWEST_LEGACY)
         }
         Protocol::Legacy => (ClientLifecycleMode::Initialize, era::NEWEST_LEGACY),
         Protocol::Modern => {
@@ -214,22 +234,37 @@ where
             }
         },
     };
-    let client = Client::new(config, legacy);
-    let cancel = CancellationToken::new();
-    let serving =
-        rmcp::service::serve_client_with_lifecycle_and_ct(client, transport, mode, cancel);
-    let running = match tokio::time::timeout(config.connect_timeout, serving).await {
-        Err(_) => return Err(Failure::Timeout),
-        Ok(running) => running.map_err(|error| Failure::Protocol(Box::new(error)))?,
-    };
-    if let (Protocol::Version(wanted), Some(info)) = (&config.protocol, running.peer().peer_info())
-        && info.protocol_version != *wanted
-    {
-        let server = info.protocol_version.to_string();
-        return Err(Failure::Refused(ConnectError::Version { server }));
-    }
-    Ok(running)
+    (mode, Client::new(config, version))
 }
+
+/// Agrees with the server on a protocol.
+fn handshake<T>(config: &Config, transport: T) -> Handshake
+where
+    T: Transport<RoleClient> + Send + 'static,
+{
+    let (mode, client) = opening(config);
+    let (wanted, timeout) = (config.protocol.clone(), config.connect_timeout);
+    // Boxed, and free of everything borrowed: the compiler cannot see through the library's own.
+    Box::pin(async move {
+        let cancel = CancellationToken::new();
+        let serving =
+            rmcp::service::serve_client_with_lifecycle_and_ct(client, transport, mode, cancel);
+        let running = match tokio::time::timeout(timeout, serving).await {
+            Err(_) => return Err(Failure::Timeout),
+            Ok(running) => running.map_err(|error| Failure::Protocol(Box::new(error)))?,
+        };
+        if let (Protocol::Version(wanted), Some(info)) = (wanted, running.peer().peer_info())
+            && info.protocol_version != wanted
+        {
+            let server = info.protocol_version.to_string();
+            return Err(Failure::Refused(ConnectError::Version { server }));
+        }
+        Ok(running)
+    })
+}
+
+type Handshake =
+    Pin<Box<dyn Future<Output = Result<RunningService<RoleClient, Client>, Failure>> + Send>>;
 
 /// What an error of the handshake says to a person.
 fn refusal(error: &ClientInitializeError) -> ConnectError {

@@ -513,3 +513,5 @@ fn keys<T: Listed>(items: &Items<T>) -> HashSet<Arc<str>> {
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod tests;

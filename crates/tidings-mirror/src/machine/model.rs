@@ -233,7 +233,7 @@ enum Notice {
 
 impl World {
     fn new(strict_cursors: bool) -> Self {
-        let sender = Sender::new(1 << 16);
+        let sender = Sender::new(256);
         let events = sender.receiver();
         let (reader, writer) = cache::cache(CacheLimits::default(), sender.clone());
         let merging =
@@ -443,6 +443,8 @@ impl World {
         let resources: Vec<_> =
             self.machine.lists().resources.items().iter().map(|item| (**item).clone()).collect();
         assert_eq!(resources, self.server.resources(), "the resources are those of the server");
+        let watched: BTreeSet<_> = self.machine.subscriptions().cloned().collect();
+        assert_eq!(watched, self.server.watched, "the server watches what the mirror thinks");
         let mut contents = BTreeMap::new();
         for uri in &self.read {
             let Some(kept) = self.reader.resource(uri) else { continue };
@@ -488,7 +490,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
     fn once_things_are_quiet_the_mirror_equals_the_server(

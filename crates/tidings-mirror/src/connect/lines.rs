@@ -1,0 +1,160 @@
+//! Messages as lines, both ways: what stdio is, and any other pair of byte streams.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::{Signal, Sink};
+
+/// How many lines that are no messages are put up with.
+const MAX_GARBAGE: u32 = 1000;
+/// How much of such a line is shown.
+const SHOWN: usize = 160;
+
+/// Why a server cannot be spoken to any longer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LineError {
+    #[error("could not write to the server")]
+    Write(#[source] std::io::Error),
+    #[error("could not write the message")]
+    Encode(#[source] serde_json::Error),
+    #[error("the server has ended")]
+    Ended,
+}
+
+/// Messages as lines, both ways.
+pub(crate) struct LineTransport<R, W> {
+    output: Arc<AsyncMutex<Option<W>>>,
+    input: R,
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no line end.
+    scanned: usize,
+    /// Messages of one line that had several.
+    ready: VecDeque<ServerJsonRpcMessage>,
+    garbage: u32,
+    max_message: usize,
+    sink: Sink,
+}
+
+impl<R, W> LineTransport<R, W> {
+    pub(crate) fn new(input: R, output: W, max_message: usize, sink: Sink) -> Self {
+        Self {
+            output: Arc::new(AsyncMutex::new(Some(output))),
+            input,
+            buffer: BytesMut::new(),
+            scanned: 0,
+            ready: VecDeque::new(),
+            garbage: 0,
+            max_message,
+            sink,
+        }
+    }
+
+    /// The next whole line, if the buffer has one.
+    fn line(&mut self) -> Option<BytesMut> {
+        let end = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
+        let Some(end) = end else {
+            self.scanned = self.buffer.len();
+            return None;
+        };
+        let line = self.buffer.split_to(self.scanned + end + 1);
+        self.scanned = 0;
+        Some(line)
+    }
+
+    fn take(&mut self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return None;
+        }
+        // Revision 2025-03-26 lets a server send several messages at once.
+        if line.starts_with(b"[")
+            && let Ok(messages) = serde_json::from_slice::<Vec<ServerJsonRpcMessage>>(line)
+        {
+            self.ready.extend(messages);
+            return self.ready.pop_front();
+        }
+        let message = serde_json::from_slice(line).ok();
+        if message.is_none() {
+            self.garbage += 1;
+            let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
+            (self.sink)(Signal::Garbage(text.into()));
+        }
+        message
+    }
+
+    fn end(&self, reason: &str) {
+        (self.sink)(Signal::Ended(reason.into()));
+    }
+}
+
+impl<R, W> Transport<RoleClient> for LineTransport<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = LineError;
+
+    fn send(
+        &mut self,
+        item: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), LineError>> + Send + 'static {
+        let output = self.output.clone();
+        async move {
+            let mut line = serde_json::to_vec(&item).map_err(LineError::Encode)?;
+            line.push(b'\n');
+            let mut output = output.lock().await;
+            let pipe = output.as_mut().ok_or(LineError::Ended)?;
+            let written = async {
+                pipe.write_all(&line).await?;
+                pipe.flush().await
+            };
+            match written.await {
+                // It is ending. What it printed before says why, and is read before the end is seen.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+                other => other.map_err(LineError::Write),
+            }
+        }
+    }
+
+    // Cancel-safe: what was read is in the buffer before anything else is awaited.
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(message);
+            }
+            while let Some(line) = self.line() {
+                if let Some(message) = self.take(&line) {
+                    return Some(message);
+                }
+            }
+            if self.buffer.len() > self.max_message {
+                self.end(&format!(
+                    "the server sent a message larger than {} bytes",
+                    self.max_message
+                ));
+                return None;
+            }
+            if self.garbage > MAX_GARBAGE {
+                self.end("the server prints something that is not MCP on its standard output");
+                return None;
+            }
+            if !matches!(self.input.read_buf(&mut self.buffer).await, Ok(1..)) {
+                self.end("the server ended");
+                return None;
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), LineError> {
+        // The end of its input tells a server to end.
+        drop(self.output.lock().await.take());
+        Ok(())
+    }
+}
