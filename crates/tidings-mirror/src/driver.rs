@@ -142,7 +142,7 @@ impl Driver {
     /// Something ended. Gives a reason if that ends the connection.
     fn finished(&mut self, done: Done, link: &Arc<Link>) -> Option<Arc<str>> {
         match done {
-            Done::Request => None,
+            Done::Request | Done::Reopened(Ok(())) => None,
             Done::Stream(number, _) if number != self.streams => None,
             Done::Stream(_, End::Graceful) => {
                 Some("the server closed the stream of notices".into())
@@ -160,10 +160,6 @@ impl Driver {
                     let opened = shared.listen_again(&link).await;
                     Done::Reopened(opened.map_err(|error| error.to_string().into()))
                 });
-                None
-            }
-            Done::Reopened(Ok(())) => {
-                self.shared.step(Input::StreamBack);
                 None
             }
             Done::Reopened(Err(reason)) => Some(reason),

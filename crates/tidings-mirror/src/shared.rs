@@ -142,7 +142,7 @@ impl Shared {
             Signal::Notice(notice) => self.notice(*notice),
             Signal::StreamLost => self.step(Input::StreamLost),
             Signal::StreamBack => self.step(Input::StreamBack),
-            Signal::NoStream(reason) => self.warn(Warning::NoStream { reason }),
+            Signal::NoStream(reason) => self.no_stream(reason),
             Signal::Ended(reason) => {
                 // The first to say so knows why.
                 self.ended.send_if_modified(|ended| {
@@ -187,6 +187,11 @@ impl Shared {
             }
             _ => {}
         }
+    }
+
+    fn no_stream(&self, reason: Arc<str>) {
+        self.step(Input::NoStream);
+        self.warn(Warning::NoStream { reason });
     }
 
     pub(crate) fn warn(&self, warning: Warning) {
@@ -234,7 +239,7 @@ impl Shared {
                 }
                 Err(error) => {
                     announced = ListKinds::EMPTY;
-                    self.warn(Warning::NoStream { reason: error.to_string().into() });
+                    self.no_stream(error.to_string().into());
                 }
             }
         }
@@ -357,6 +362,9 @@ impl Shared {
         let acknowledged = self.acknowledged(&listening, kinds, uris);
         let gone = |_| RequestError::NotConnected("the mirror was closed".into());
         self.listenings.send(listening).await.map_err(gone)?;
+        if !self.machine().has_stream() {
+            self.step(Input::StreamBack);
+        }
         Ok(acknowledged)
     }
 

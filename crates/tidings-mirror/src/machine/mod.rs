@@ -40,6 +40,8 @@ pub(crate) enum Input {
     StreamLost,
     /// The stream of notices is there again.
     StreamBack,
+    /// There is no stream of notices.
+    NoStream,
     /// The server says that a list changed.
     ListNotice(ListKind),
     /// The server says that a resource changed.
@@ -147,6 +149,8 @@ pub(crate) struct Machine {
     connection: ConnectionState,
     /// What the server of the present connection offers; nothing without one.
     offer: Option<Offer>,
+    /// Whether notices can reach us. Without that nothing is sure to be current.
+    has_stream: bool,
     lists: Lists,
     watches: BTreeMap<Arc<str>, Watch>,
     /// Watches that wait for their time. Invariant: exactly those whose pace has a due time.
@@ -165,6 +169,7 @@ impl Machine {
             rules,
             connection: ConnectionState::Connecting,
             offer: None,
+            has_stream: true,
             lists: Lists::default(),
             watches: BTreeMap::new(),
             waiting: BTreeSet::new(),
@@ -182,8 +187,14 @@ impl Machine {
             Input::State(state) => self.move_to(state),
             Input::Connected(offer) => self.connected(offer, now),
             Input::Gone { keep } => self.gone(keep),
-            Input::StreamLost => self.cache.make_stale(None),
-            Input::StreamBack => self.resync(now),
+            Input::StreamLost | Input::NoStream => {
+                self.has_stream = false;
+                self.cache.make_stale(None);
+            }
+            Input::StreamBack => {
+                self.has_stream = true;
+                self.resync(now);
+            }
             Input::ListNotice(kind) => self.list_notice(kind, now),
             Input::Updated(uri) => self.updated(&uri, now),
             Input::Reload(list) => self.mark_list(list, now),
@@ -276,6 +287,11 @@ impl Machine {
         }
     }
 
+    /// Whether notices can reach us.
+    pub(crate) fn has_stream(&self) -> bool {
+        self.has_stream
+    }
+
     /// Whether the server offers a list, and this mirror keeps it.
     pub(crate) fn offers(&self, list: List) -> bool {
         self.offer.as_ref().is_some_and(|offer| offer.lists.contains(&list))
@@ -314,6 +330,7 @@ impl Machine {
 
     fn gone(&mut self, keep: bool) {
         self.offer = None;
+        self.has_stream = true;
         self.cache.make_stale(None);
         self.waiting.clear();
         for list in List::ALL {

@@ -204,6 +204,23 @@ async fn a_read_begun_before_a_notice_is_followed_by_another() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_a_stream_nothing_watched_is_sure_to_be_current() {
+    for (input, back) in [(Input::NoStream, false), (Input::StreamLost, true)] {
+        let mut bench = Bench::new();
+        bench.subscribe();
+        bench.tell(input);
+        let ticket = bench.machine.ticket();
+        bench.read(ticket, "one");
+        assert!(bench.machine.cache().fresh(URI, bench.now).is_none());
+        if back {
+            let requests = bench.tell(Input::StreamBack);
+            let reads = requests.iter().filter(|request| matches!(request, Request::Read { .. }));
+            assert_eq!(reads.count(), 1, "it is read again");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_read_of_a_lost_connection_does_not_end_that_of_the_new_one() {
     let mut bench = Bench::new();
     let ticket = bench.machine.ticket();

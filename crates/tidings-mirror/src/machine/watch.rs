@@ -121,7 +121,8 @@ impl Machine {
         match answer {
             Ok(content) => {
                 watch.pace.finish(merging);
-                let fresh = if watch.noticed < ticket { Fresh::UntilNotice } else { Fresh::No };
+                let is_current = self.has_stream && watch.noticed < ticket;
+                let fresh = if is_current { Fresh::UntilNotice } else { Fresh::No };
                 self.replace(uri, ticket, content, fresh, cause);
             }
             Err(error) => {
@@ -151,9 +152,9 @@ impl Machine {
         let is_outdated = watch.is_some_and(|watch| watch.noticed >= ticket);
         let fresh = match (watch, content.ttl) {
             _ if is_outdated => Fresh::No,
-            (Some(_), _) => Fresh::UntilNotice,
-            (None, Some(ttl)) => Fresh::Until(now + ttl),
-            (None, None) => Fresh::No,
+            (Some(_), _) if self.has_stream => Fresh::UntilNotice,
+            (_, Some(ttl)) => Fresh::Until(now + ttl),
+            (_, None) => Fresh::No,
         };
         self.cache.put_resource(uri, content, ticket, fresh, Cause::Asked);
         if is_outdated {
