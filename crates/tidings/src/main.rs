@@ -3,27 +3,36 @@
 mod args;
 mod command;
 mod demo;
+mod hosts;
 mod logging;
+mod present;
 mod report;
+mod schema;
+mod session;
+mod target;
+mod values;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use tokio::runtime::Builder;
 
-use crate::args::{Args, Command};
+use crate::args::Args;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     logging::start(args.log);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    // One thread starts sooner, and is enough for one connection.
+    let mut builder = if command::is_busy(&args.command) {
+        Builder::new_multi_thread()
+    } else {
+        Builder::new_current_thread()
+    };
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report::failure(&anyhow::Error::new(error).context("starting")),
     };
-    let result = runtime.block_on(async {
-        match args.command {
-            Command::Serve(serve) => command::serve::run(serve).await,
-        }
-    });
+    let result = runtime.block_on(command::run(args.command));
     // A read of standard input that has not returned must not keep the program.
     runtime.shutdown_background();
     match result {

@@ -15,6 +15,32 @@ impl std::fmt::Display for Hint {
 
 impl std::error::Error for Hint {}
 
+/// A command line that cannot be carried out: exit code 2.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Usage {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Usage {}
+
 /// Prints why the program failed. That nobody reads its output any more is no failure.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     let closed = |cause: &(dyn std::error::Error + 'static)| {
@@ -26,10 +52,11 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     drop(std::io::stderr().write_all(text(error).as_bytes()));
-    ExitCode::FAILURE
+    if error.downcast_ref::<Usage>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 fn text(error: &anyhow::Error) -> String {
+    let usage = error.downcast_ref::<Usage>().and_then(|usage| usage.hint.clone());
     let hint = error.downcast_ref::<Hint>().map(ToString::to_string);
     let shown = error.chain().map(ToString::to_string).filter(|line| Some(line) != hint.as_ref());
     let mut text = String::new();
@@ -38,7 +65,7 @@ fn text(error: &anyhow::Error) -> String {
         text += &line;
         text.push('\n');
     }
-    if let Some(hint) = hint {
+    if let Some(hint) = hint.or(usage) {
         text += "hint: ";
         text += &hint;
         text.push('\n');
@@ -64,5 +91,11 @@ mod tests {
              caused by: No such file or directory (os error 2)\n\
              hint: give a file that exists\n"
         );
+    }
+
+    #[test]
+    fn wrong_usage_has_its_own_hint() {
+        let error = anyhow::Error::new(Usage::new("TARGET is missing").hint("give one"));
+        assert_eq!(text(&error), "error: TARGET is missing\nhint: give one\n");
     }
 }

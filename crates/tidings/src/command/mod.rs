@@ -1,3 +1,44 @@
 //! One file for each subcommand.
 
-pub(crate) mod serve;
+mod call;
+mod complete;
+mod info;
+mod list;
+mod manual;
+mod prompt;
+mod read;
+mod serve;
+mod servers;
+mod show;
+mod watch;
+
+use anyhow::Result;
+use tidings_mirror::List;
+
+use crate::args::Command;
+
+/// Whether a command has many things to do at one time.
+pub(crate) fn is_busy(command: &Command) -> bool {
+    matches!(command, Command::Serve(_))
+}
+
+/// Does what the command line says.
+pub(crate) async fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Serve(args) => serve::run(args).await,
+        Command::Tools(args) => list::run(&args, List::Tools).await,
+        Command::Resources(args) => list::run(&args, List::Resources).await,
+        Command::Templates(args) => list::run(&args, List::Templates).await,
+        Command::Prompts(args) => list::run(&args, List::Prompts).await,
+        Command::Show(args) => show::run(&args).await,
+        Command::Call(args) => call::run(&args).await,
+        Command::Read(args) => read::run(&args).await,
+        Command::Prompt(args) => prompt::run(&args).await,
+        Command::Complete(args) => complete::run(&args).await,
+        Command::Watch(args) => watch::run(&args).await,
+        Command::Info(args) => info::run(&args).await,
+        Command::Servers(args) => servers::run(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::pages(&args),
+    }
+}

@@ -1,37 +1,9 @@
-//! The command line as clap types.
+//! What `tidings serve` is told.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-
-/// Keeps MCP clients and servers in step.
-#[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true, after_help = "Begin with: tidings serve --demo")]
-pub(crate) struct Args {
-    /// What is logged on standard error.
-    #[arg(long, global = true, value_enum, default_value_t = LogLevel::Warn)]
-    pub(crate) log: LogLevel,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-/// How much is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogLevel {
-    Off,
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Serve sources to MCP clients of both protocol eras.
-    Serve(Serve),
-}
+use clap::ArgGroup;
 
 /// Serve sources to MCP clients of both protocol eras.
 #[derive(Debug, clap::Args)]
@@ -92,32 +64,5 @@ fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
         _ => Err("give a number of seconds from 0.01 to 3600".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory as _;
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        Args::command().debug_assert();
-    }
-
-    #[track_caller]
-    fn refused(line: &str, because: &str) {
-        let error = Args::try_parse_from(line.split_whitespace()).unwrap_err();
-        assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains(because), "{error}");
-    }
-
-    #[test]
-    fn wrong_usage_is_said_in_words() {
-        refused("tidings serve", "--demo");
-        refused("tidings serve --demo --every 0", "0.01 to 3600");
-        refused("tidings serve --demo --stdio --http 127.0.0.1:1", "cannot be used with");
-        refused("tidings serve --demo --http nowhere", "invalid socket address");
-        refused("tidings serve --every 1", "--demo");
     }
 }

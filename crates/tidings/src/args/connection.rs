@@ -1,0 +1,242 @@
+//! How every client command is told which server to speak to, and how.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tidings_mirror::Protocol;
+use tidings_mirror::model::ProtocolVersion;
+
+use crate::report::Usage;
+
+/// Which server to speak to, and how.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Connection {
+    #[command(flatten)]
+    pub(crate) places: Places,
+    /// A header for every request over HTTP; may be repeated. `NAME:@FILE` takes the value from a
+    /// file, and `${VARIABLE}` in a value is replaced from the environment.
+    #[arg(long, value_name = "NAME:VALUE")]
+    pub(crate) header: Vec<Header>,
+    /// A variable for the environment of a server that is a program; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) env: Vec<(String, String)>,
+    /// A file that holds a bearer token, read again whenever it is needed; without it
+    /// `TIDINGS_TOKEN` is used, if it is set.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The protocol to speak: auto, legacy, modern, or a revision such as 2025-06-18.
+    #[arg(long, default_value = "auto", value_parser = protocol)]
+    pub(crate) protocol: Protocol,
+    /// How long to wait for the server to connect or to answer, as `30s` or `500ms`; without it
+    /// 30 s to connect and 60 s to answer.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Print one JSON object a line instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// A server that is a program, and its arguments; TARGET is left out then.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// Where names of servers are looked up.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Places {
+    /// An mcp.json to look names up in, instead of those of well-known hosts.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_file: Option<PathBuf>,
+}
+
+/// What stands for the server on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A URL, or a name from an mcp.json.
+    Named(String),
+    /// A program and its arguments.
+    Command(Vec<String>),
+}
+
+impl Place {
+    /// A command line that does `words` to this server, ready to be pasted into a shell.
+    pub(crate) fn line(&self, command: &str, words: &[String]) -> String {
+        let quoted = |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>();
+        let mut line = vec!["tidings".to_owned(), command.to_owned()];
+        match self {
+            Self::Named(name) => {
+                line.extend(quoted(std::slice::from_ref(name)));
+                line.extend(quoted(words));
+            }
+            Self::Command(program) => {
+                line.extend(quoted(words));
+                line.push("--".to_owned());
+                line.extend(quoted(program));
+            }
+        }
+        line.join(" ")
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Named(name) => formatter.write_str(name),
+            Self::Command(program) => formatter.write_str(&program.join(" ")),
+        }
+    }
+}
+
+impl Connection {
+    /// Tells the server from the words that follow it.
+    pub(crate) fn place<'a>(&self, words: &'a [String]) -> Result<(Place, &'a [String]), Usage> {
+        if !self.command.is_empty() {
+            return Ok((Place::Command(self.command.clone()), words));
+        }
+        let Some((first, rest)) = words.split_first() else {
+            return Err(Usage::new("TARGET is missing")
+                .hint("give a URL, a name that `tidings servers` lists, or a program after `--`"));
+        };
+        Ok((Place::Named(first.clone()), rest))
+    }
+
+    /// Takes the server alone.
+    pub(crate) fn only_place(&self, words: &[String]) -> Result<Place, Usage> {
+        let (place, rest) = self.place(words)?;
+        match rest.first() {
+            None => Ok(place),
+            Some(word) => Err(self.unexpected(word)),
+        }
+    }
+
+    /// What to say of a word that nothing is made of.
+    pub(crate) fn unexpected(&self, word: &str) -> Usage {
+        let usage = Usage::new(format!("`{word}` was not expected"));
+        if self.command.is_empty() {
+            usage
+        } else {
+            usage.hint("the program after `--` is the server, so there is no TARGET before it")
+        }
+    }
+}
+
+/// A header for every request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) name: String,
+    pub(crate) value: HeaderValue,
+}
+
+/// Where the value of a header comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HeaderValue {
+    Text(String),
+    File(PathBuf),
+}
+
+impl FromStr for Header {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text
+            .split_once(':')
+            .filter(|(name, _)| !name.trim().is_empty())
+            .ok_or("write it as NAME:VALUE or NAME:@FILE")?;
+        let value = value.trim();
+        let value = match value.strip_prefix('@') {
+            Some(file) => HeaderValue::File(file.into()),
+            None => HeaderValue::Text(value.to_owned()),
+        };
+        Ok(Self { name: name.trim().to_owned(), value })
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+fn protocol(text: &str) -> Result<Protocol, String> {
+    match text {
+        "auto" => return Ok(Protocol::Auto),
+        "legacy" => return Ok(Protocol::Legacy),
+        "modern" => return Ok(Protocol::Modern),
+        _ => {}
+    }
+    let known = ProtocolVersion::KNOWN_VERSIONS;
+    known
+        .iter()
+        .find(|version| version.as_str() == text)
+        .map(|version| Protocol::Version(version.clone()))
+        .ok_or_else(|| {
+            let known: Vec<_> = known.iter().map(ProtocolVersion::as_str).collect();
+            format!("there are auto, legacy, modern, {}", known.join(", "))
+        })
+}
+
+/// Reads `500ms`, `30s`, `5m`, `1h`, or a number of seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("write it as 500ms, 30s, 5m or 1h".to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| "write it as 500ms, 30s, 5m or 1h".to_owned())?;
+    let duration = Duration::try_from_secs_f64(number * factor)
+        .map_err(|_| "that is no length of time".to_owned())?;
+    if duration.is_zero() {
+        return Err("give more than nothing".to_owned());
+    }
+    Ok(duration)
+}
+
+/// A word as a shell reads it back.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=@,+%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
+        assert!(duration("-1s").is_err() && duration("1e300h").is_err() && duration("s").is_err());
+    }
+
+    #[test]
+    fn a_header_is_a_text_or_a_file() {
+        let header: Header = "X-Key: a:b".parse().unwrap();
+        assert_eq!(header.value, HeaderValue::Text("a:b".to_owned()));
+        let header: Header = "X-Key:@key.txt".parse().unwrap();
+        assert_eq!(header.value, HeaderValue::File("key.txt".into()));
+    }
+
+    #[test]
+    fn a_line_can_be_pasted_into_a_shell() {
+        let named = Place::Named("http://a/mcp?x=1".to_owned());
+        assert_eq!(
+            named.line("call", &words("say text=it's")),
+            r"tidings call 'http://a/mcp?x=1' say 'text=it'\''s'"
+        );
+        let command = Place::Command(words("node server.js"));
+        assert_eq!(command.line("call", &words("say")), "tidings call say -- node server.js");
+    }
+}

@@ -1,0 +1,126 @@
+//! The command line as clap types.
+
+mod client;
+mod connection;
+mod serve;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::client::{
+    Call, Complete, Completions, Info, List, Man, Prompt, Read, Servers, Show, Watch,
+};
+pub(crate) use self::connection::{Connection, HeaderValue, Place, Places};
+pub(crate) use self::serve::Serve;
+
+/// Keeps MCP clients and servers in step.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, after_help = WAY_IN)]
+pub(crate) struct Args {
+    /// What is logged on standard error.
+    #[arg(long, global = true, value_enum, default_value_t = LogLevel::Warn)]
+    pub(crate) log: LogLevel,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const WAY_IN: &str = "\
+Begin with a server that changes by itself, and watch it from another terminal:
+  tidings serve --demo
+  tidings watch http://127.0.0.1:8484/mcp station://log
+
+TARGET is an http:// or https:// URL, or the name of a server in an mcp.json; `tidings servers`
+lists those. A server that is a program is given last, after two dashes:
+  tidings tools -- tidings serve --demo --stdio";
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(Serve),
+    /// List the tools of a server.
+    #[command(
+        override_usage = "tidings tools [OPTIONS] TARGET\n       tidings tools [OPTIONS] -- COMMAND [ARGUMENT]...",
+        after_help = "Example:\n  tidings tools --filter dock -- tidings serve --demo --stdio"
+    )]
+    Tools(List),
+    /// List the resources of a server.
+    #[command(
+        override_usage = "tidings resources [OPTIONS] TARGET\n       tidings resources [OPTIONS] -- COMMAND [ARGUMENT]...",
+        after_help = "Example:\n  tidings resources -- tidings serve --demo --stdio"
+    )]
+    Resources(List),
+    /// List the resource templates of a server.
+    #[command(
+        override_usage = "tidings templates [OPTIONS] TARGET\n       tidings templates [OPTIONS] -- COMMAND [ARGUMENT]...",
+        after_help = "Example:\n  tidings templates -- tidings serve --demo --stdio"
+    )]
+    Templates(List),
+    /// List the prompts of a server.
+    #[command(
+        override_usage = "tidings prompts [OPTIONS] TARGET\n       tidings prompts [OPTIONS] -- COMMAND [ARGUMENT]...",
+        after_help = "Example:\n  tidings prompts -- tidings serve --demo --stdio"
+    )]
+    Prompts(List),
+    Show(Show),
+    Call(Call),
+    Read(Read),
+    Prompt(Prompt),
+    Complete(Complete),
+    Watch(Watch),
+    Info(Info),
+    Servers(Servers),
+    Completions(Completions),
+    Man(Man),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[track_caller]
+    fn refused(line: &str, because: &str) {
+        let error = Args::try_parse_from(line.split_whitespace()).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains(because), "{error}");
+    }
+
+    #[test]
+    fn wrong_usage_is_said_in_words() {
+        refused("tidings serve", "--demo");
+        refused("tidings serve --demo --every 0", "0.01 to 3600");
+        refused("tidings serve --demo --stdio --http 127.0.0.1:1", "cannot be used with");
+        refused("tidings serve --demo --http nowhere", "invalid socket address");
+        refused("tidings serve --every 1", "--demo");
+        refused("tidings tools x --timeout soon", "500ms");
+        refused("tidings tools x --timeout 0s", "more than nothing");
+        refused("tidings tools x --protocol 1999-01-01", "auto, legacy, modern, 2024-11-05");
+        refused("tidings tools x --header nonsense", "NAME:VALUE");
+        refused("tidings tools x --env nonsense", "NAME=VALUE");
+        refused("tidings watch x --until 0", "0 is not in");
+    }
+
+    #[test]
+    fn every_subcommand_ends_its_help_with_an_example() {
+        for command in Args::command().get_subcommands_mut() {
+            let name = command.get_name().to_owned();
+            let help = command.render_long_help().to_string();
+            let examples = help.split("Example").nth(1).unwrap_or_default();
+            assert!(examples.contains(&format!("  tidings {name}")), "{name}: {help}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `tidings call`: calls a tool with typed arguments and shows what came of it.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, anyhow};
+use serde_json::{Map, json};
+use tidings_mirror::cache::ToolOutcome;
+use tidings_mirror::events::Progress;
+use tidings_mirror::model::{JsonObject, Tool};
+use tidings_mirror::{Event, Events, List};
+
+use crate::args;
+use crate::present::content;
+use crate::present::event::progress_words;
+use crate::present::text::{cut, harmless};
+use crate::report::{Hint, Usage};
+use crate::schema::Fields;
+use crate::session::{self, Session};
+use crate::values::{self, Pair, nearest};
+
+/// How many columns a bar of progress has.
+const BAR: usize = 24;
+
+pub(crate) async fn run(args: &args::Call) -> Result<()> {
+    let (place, rest) = args.connection.place(&args.words)?;
+    let Some((name, words)) = rest.split_first() else {
+        return Err(Usage::new("TOOL is missing").hint("`tidings tools` lists the tools").into());
+    };
+    let pairs = values::pairs(words)?;
+    let base = args.args.as_deref().map(values::object).transpose()?.unwrap_or_default();
+    session::once(&args.connection, place, &[List::Tools], async |session| {
+        call(session, args, name, base, &pairs).await
+    })
+    .await
+}
+
+async fn call(
+    session: &Session,
+    args: &args::Call,
+    name: &str,
+    base: Map<String, serde_json::Value>,
+    pairs: &[Pair<'_>],
+) -> Result<()> {
+    let tool = find(session, name)?;
+    let fields = Fields::of(&tool.input_schema);
+    let arguments = values::arguments(&fields, base, pairs)?;
+    let outcome = follow(session, name, arguments).await?;
+    let result = match &outcome.result {
+        Ok(result) => result,
+        Err(reason) => return Err(anyhow!("{reason}").context(format!("calling `{name}`"))),
+    };
+    if session.output.json {
+        let took = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
+        session.output.object(&json!({ "tool": name, "took_ms": took, "result": result }))?;
+    } else {
+        content::result(name, result, args.save.as_deref(), &session.output)?;
+    }
+    if outcome.is_success() { Ok(()) } else { Err(anyhow!("`{name}` says that it failed")) }
+}
+
+fn find(session: &Session, name: &str) -> Result<Arc<Tool>> {
+    session.loaded(List::Tools)?;
+    let tools = session.mirror.tools();
+    if let Some(tool) = tools.iter().find(|tool| tool.name == name) {
+        return Ok(tool.clone());
+    }
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
+    let hint = match nearest(name, &names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("`{}` lists the tools", session.place.line("tools", &[])),
+    };
+    Err(anyhow!("the server offers no tool `{name}`").context(Hint(hint)))
+}
+
+/// Calls, and shows how far it is meanwhile.
+async fn follow(session: &Session, name: &str, arguments: JsonObject) -> Result<Arc<ToolOutcome>> {
+    let mut events = session.mirror.events();
+    let mut bar = Bar::new(session.output.json);
+    let outcome = {
+        let call = session.mirror.call_tool(name, arguments);
+        tokio::pin!(call);
+        loop {
+            tokio::select! {
+                outcome = &mut call => break outcome,
+                event = next(&mut events) => bar.hear(&event),
+            }
+        }
+    };
+    while let Some(event) = events.try_next() {
+        bar.hear(&event);
+    }
+    bar.clear();
+    outcome.with_context(|| format!("calling `{name}`"))
+}
+
+/// The next event; waits for ever once there are none.
+async fn next(events: &mut Events) -> Event {
+    match events.next().await {
+        Some(event) => event,
+        None => std::future::pending().await,
+    }
+}
+
+/// A bar of progress on standard error, if a person looks at it; warnings in any case.
+struct Bar {
+    shown: bool,
+    drawn: bool,
+}
+
+impl Bar {
+    fn new(json: bool) -> Self {
+        Self { shown: !json && std::io::stderr().is_terminal(), drawn: false }
+    }
+
+    fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Progress(progress) if self.shown => {
+                let line = bar(progress);
+                self.write(&format!("\r\u{1b}[K{}", cut(&line, 79)));
+                self.drawn = true;
+            }
+            Event::Warning(warning) => {
+                self.clear();
+                self.write(&format!("warning: {}\n", harmless(&warning.to_string())));
+            }
+            _ => {}
+        }
+    }
+
+    fn clear(&mut self) {
+        if self.drawn {
+            self.write("\r\u{1b}[K");
+            self.drawn = false;
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "the bar is what writes")]
+    fn write(&self, text: &str) {
+        let mut stderr = std::io::stderr();
+        drop(stderr.write_all(text.as_bytes()));
+        drop(stderr.flush());
+    }
+}
+
+fn bar(progress: &Progress) -> String {
+    let words = progress_words(progress);
+    let Some(total) = progress.total.filter(|total| *total > 0.0) else { return words };
+    let share = (progress.progress / total).clamp(0.0, 1.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to BAR")]
+    let full = (share * BAR as f64).round() as usize;
+    format!("{}{} {:3.0} %  {words}", "█".repeat(full), "░".repeat(BAR - full), share * 100.0)
+}

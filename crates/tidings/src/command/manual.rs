@@ -1,0 +1,29 @@
+//! `tidings completions` and `tidings man`: what the command line says of itself.
+
+use anyhow::{Context as _, Result};
+use clap::CommandFactory as _;
+
+use crate::args::{Args, Completions, Man};
+use crate::present::Output;
+
+pub(crate) fn completions(args: &Completions) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Args::command(), "tidings", &mut script);
+    Output::new(false).bytes(&script)
+}
+
+pub(crate) fn pages(args: &Man) -> Result<()> {
+    let command = Args::command();
+    match &args.out {
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(command).render(&mut page)?;
+            Output::new(false).bytes(&page)
+        }
+        Some(folder) => {
+            let writing = || format!("writing manual pages to `{}`", folder.display());
+            std::fs::create_dir_all(folder).with_context(writing)?;
+            clap_mangen::generate_to(command, folder).with_context(writing)
+        }
+    }
+}

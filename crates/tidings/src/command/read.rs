@@ -1,0 +1,172 @@
+//! `tidings read`: a resource, or a template filled in, byte for byte.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow};
+use serde_json::json;
+use tidings_core::Template;
+use tidings_mirror::model::ResourceContents;
+
+use crate::args;
+use crate::present::Output;
+use crate::present::body::Body;
+use crate::present::content::document;
+use crate::present::save::{resource_name, save};
+use crate::present::text::{harmless, size};
+use crate::report::{Hint, Usage};
+use crate::session::{self, Session};
+use crate::values::{self, Pair};
+
+pub(crate) async fn run(args: &args::Read) -> Result<()> {
+    let (place, rest) = args.connection.place(&args.words)?;
+    let Some((uri, words)) = rest.split_first() else {
+        return Err(Usage::new("URI is missing")
+            .hint("`tidings resources` lists the resources")
+            .into());
+    };
+    let pairs = values::pairs(words)?;
+    let is_template = uri.contains('{');
+    if !is_template && !pairs.is_empty() {
+        return Err(Usage::new(format!(
+            "`{uri}` is no template, so `{}` has no place in it",
+            pairs[0].key
+        ))
+        .hint("write a template as `station://module/{name}`, in quotes")
+        .into());
+    }
+    let template = is_template.then(|| filled(uri, &pairs)).transpose()?;
+    session::once(&args.connection, place, &[], async |session| match template {
+        Some(values) => read_template(session, args, uri, values).await,
+        None => read(session, args, uri).await,
+    })
+    .await
+}
+
+type Values = std::collections::BTreeMap<String, String>;
+
+/// The values of a template, checked against its variables.
+fn filled(template: &str, pairs: &[Pair<'_>]) -> Result<Values> {
+    let parsed = Template::parse(template)
+        .with_context(|| format!("reading the template `{template}`"))
+        .map_err(|error| Usage::new(format!("{error:#}")))?;
+    let names: Vec<_> = parsed.variables().collect();
+    let values = values::texts(pairs, Some(&names))?;
+    if values.is_empty() && !names.is_empty() {
+        let words: Vec<_> = names.iter().map(|name| format!("`{name}=VALUE`")).collect();
+        return Err(Usage::new(format!("`{template}` is a template, and has no values"))
+            .hint(format!("give {}", words.join(" ")))
+            .into());
+    }
+    Ok(values)
+}
+
+async fn read(session: &Session, args: &args::Read, uri: &str) -> Result<()> {
+    let content =
+        session.mirror.read_resource(uri).await.with_context(|| format!("reading `{uri}`"));
+    let content = content.map_err(|error| with_hint(error, session))?;
+    if session.output.json && args.out.is_none() {
+        return session.output.object(&json!({ "uri": uri, "contents": content.contents }));
+    }
+    deliver(&content.contents, args.out.as_deref(), &session.output)
+}
+
+async fn read_template(
+    session: &Session,
+    args: &args::Read,
+    template: &str,
+    values: Values,
+) -> Result<()> {
+    let read = session.mirror.read_from_template(template, values).await;
+    let read = read.with_context(|| format!("reading `{template}`"));
+    let read = read.map_err(|error| with_hint(error, session))?;
+    if session.output.json && args.out.is_none() {
+        return session.output.object(&json!({
+            "uri": read.uri, "contents": read.content.contents,
+            "template": template, "values": read.values,
+        }));
+    }
+    deliver(&read.content.contents, args.out.as_deref(), &session.output)
+}
+
+fn with_hint(error: anyhow::Error, session: &Session) -> anyhow::Error {
+    let refused = error
+        .downcast_ref::<tidings_mirror::RequestError>()
+        .is_some_and(|error| error.refusal().is_some());
+    if !refused {
+        return error;
+    }
+    let line = session.place.line("resources", &[]);
+    error.context(Hint(format!("`{line}` lists what can be read")))
+}
+
+/// Writes contents where they belong: a file, a folder, a terminal or a pipe.
+fn deliver(contents: &[ResourceContents], out: Option<&Path>, output: &Output) -> Result<()> {
+    if let Some(path) = out {
+        return write(contents, path, output);
+    }
+    if !output.terminal {
+        for content in contents {
+            output.bytes(&Body::of(content).bytes()?)?;
+        }
+        return Ok(());
+    }
+    let several = contents.len() > 1;
+    for body in contents.iter().map(Body::of) {
+        let Some(text) = body.text() else {
+            let length = size(body.bytes()?.len());
+            let kind = body.mime.unwrap_or("of no stated type");
+            return Err(anyhow!("`{}` is not text: {length}, {kind}", body.uri).context(Hint(
+                "`--out FILE` saves it; into a pipe it is written as it is".to_owned(),
+            )));
+        };
+        if several {
+            output.raw(&output.paint.faint(&harmless(&format!("--- {}", body.uri))))?;
+        }
+        output.raw(&document(text, body.mime))?;
+    }
+    Ok(())
+}
+
+fn write(contents: &[ResourceContents], path: &Path, output: &Output) -> Result<()> {
+    if path.is_dir() {
+        for body in contents.iter().map(Body::of) {
+            let saved = save(path, &resource_name(body.uri, body.mime), &body.bytes()?)?;
+            output.remark(&format!("saved as {}", saved.display()));
+        }
+        return Ok(());
+    }
+    let all = contents.iter().map(|it| Body::of(it).bytes()).collect::<Result<Vec<_>>>()?.concat();
+    std::fs::write(path, &all).with_context(|| format!("writing `{}`", path.display()))?;
+    output.remark(&format!("{} written to {}", size(all.len()), path.display()));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(template: &str, words: &[&str], expected: Result<&[(&str, &str)], &str>) {
+        let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+        let values = filled(template, &values::pairs(&words).unwrap());
+        match expected {
+            Ok(pairs) => {
+                let pairs =
+                    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+                assert_eq!(values.unwrap(), pairs.collect());
+            }
+            Err(because) => {
+                let error = values.unwrap_err().to_string();
+                assert!(error.contains(because), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_template_takes_its_variables_and_no_others() {
+        check("a:{b}{?c}", &["b=1"], Ok(&[("b", "1")]));
+        check("a:{b}", &["x=1"], Err("no parameter `x`"));
+        check("a:{b}", &[], Err("has no values"));
+        check("a:{b", &["b=1"], Err("reading the template"));
+    }
+}

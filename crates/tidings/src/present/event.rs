@@ -1,0 +1,353 @@
+//! What happens to a watched server: a line of JSON for machines, a line of words for people.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use tidings_core::Diff;
+use tidings_mirror::Event;
+use tidings_mirror::cache::ResourceContent;
+use tidings_mirror::events::{Cause, ConnectionState, ListChange, Progress};
+use tidings_mirror::model::{Prompt, Resource, ResourceTemplate, Tool};
+
+use crate::present::body::Body;
+use crate::present::colour::Paint;
+use crate::present::diff::unified;
+use crate::present::text::{count, one_line, size};
+
+/// Whether something of the server's changed, so that it counts.
+pub(crate) fn is_change(event: &Event) -> bool {
+    match event {
+        Event::ResourceContentChanged { cause, .. } => *cause != Cause::Asked,
+        Event::ResourceUpdated { .. } => true,
+        other => list(other).is_some_and(|list| list.error.is_none()),
+    }
+}
+
+/// Which list an event is about, if it is about one.
+pub(crate) fn list_name(event: &Event) -> Option<&'static str> {
+    list(event).map(|list| list.name)
+}
+
+/// The event as a machine reads it; nothing for what only a program in between needs to know.
+pub(crate) fn object(event: &Event, at: SystemTime) -> Option<Value> {
+    let mut object = match event {
+        Event::ResourceContentChanged { uri, content, cause } => json!({
+            "event": "content_changed", "uri": uri, "cause": cause_name(*cause),
+            "contents": content.contents,
+        }),
+        Event::ResourceUpdated { uri, cause } => {
+            json!({ "event": "updated", "uri": uri, "cause": cause_name(*cause) })
+        }
+        Event::SubscriptionsChanged { uris, refused } => {
+            json!({ "event": "subscriptions_changed", "uris": uris, "refused": refused })
+        }
+        Event::Connection(state) => connection(state),
+        Event::Log { level, logger, data } => {
+            json!({ "event": "log", "level": level, "logger": logger, "data": data })
+        }
+        Event::Stderr { line } => json!({ "event": "stderr", "line": line }),
+        Event::Progress(Progress { progress, total, message, .. }) => json!({
+            "event": "progress", "progress": progress, "total": total, "message": message,
+        }),
+        Event::Warning(warning) => warning_object(&warning.to_string()),
+        Event::Lagged { missed } => json!({ "event": "lagged", "missed": missed }),
+        other => {
+            let list = list(other)?;
+            let mut object = json!({
+                "event": format!("{}_changed", list.name), "added": list.diff.added,
+                "removed": list.diff.removed, "changed": list.diff.changed,
+                "reordered": list.diff.reordered,
+            });
+            if let Some(error) = list.error {
+                object["error"] = json!(error);
+            }
+            object
+        }
+    };
+    object["at_ms"] = milliseconds(at).into();
+    Some(object)
+}
+
+/// A warning of our own, as a machine reads it.
+pub(crate) fn warning_object(message: &str) -> Value {
+    json!({ "event": "warning", "message": message })
+}
+
+/// The time as data.
+pub(crate) fn milliseconds(at: SystemTime) -> u64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Tells events in words. It remembers what it showed of each resource, for the next difference.
+#[derive(Debug)]
+pub(crate) struct Story {
+    paint: Paint,
+    texts: HashMap<Arc<str>, String>,
+}
+
+impl Story {
+    pub(crate) fn new(paint: Paint) -> Self {
+        Self { paint, texts: HashMap::new() }
+    }
+
+    /// The event in words, with a line break at its end; nothing if it need not be told.
+    pub(crate) fn tell(&mut self, event: &Event, at: SystemTime) -> Option<String> {
+        let paint = self.paint;
+        let (label, said) = match event {
+            Event::ResourceContentChanged { uri, content, cause } => {
+                let details = self.content(uri, content);
+                match cause {
+                    Cause::Asked => return None,
+                    Cause::Resync => {
+                        (paint.yellow("content"), format!("{uri} changed meanwhile{details}"))
+                    }
+                    _ => (paint.yellow("content"), format!("{uri} changed{details}")),
+                }
+            }
+            Event::ResourceUpdated { uri, cause: Cause::Resync } => {
+                (paint.yellow("content"), format!("{uri} may have changed meanwhile"))
+            }
+            Event::ResourceUpdated { uri, .. } => {
+                (paint.yellow("content"), format!("{uri} changed"))
+            }
+            Event::SubscriptionsChanged { uris, refused } => {
+                ("watching".to_owned(), watching(uris.iter(), refused))
+            }
+            Event::Connection(state) => ("server".to_owned(), self.server(state)),
+            Event::Log { level, logger, data } => {
+                let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+                let logger = logger.as_ref().map(|logger| format!(" {logger}"));
+                let level = json!(level);
+                let level = level.as_str().unwrap_or("log");
+                ("log".to_owned(), format!("{level}{}: {data}", logger.unwrap_or_default()))
+            }
+            Event::Stderr { line } => ("stderr".to_owned(), line.to_string()),
+            Event::Progress(progress) => ("progress".to_owned(), progress_words(progress)),
+            Event::Warning(warning) => (paint.red("warning"), warning.to_string()),
+            Event::Lagged { missed } => {
+                let missed = usize::try_from(*missed).unwrap_or(usize::MAX);
+                (paint.red("warning"), format!("{} missed", count(missed, "event", "events")))
+            }
+            other => {
+                let list = list(other)?;
+                (paint.cyan(list.name), self.list(&list))
+            }
+        };
+        Some(line(&label, &said, at))
+    }
+
+    /// Something of our own.
+    #[expect(clippy::unused_self, reason = "whoever tells has a story")]
+    pub(crate) fn say(&self, label: &str, said: &str, at: SystemTime) -> String {
+        line(label, said, at)
+    }
+
+    /// A warning of our own.
+    pub(crate) fn warn(&self, message: &str, at: SystemTime) -> String {
+        line(&self.paint.red("warning"), message, at)
+    }
+
+    fn list(&self, list: &ListWords<'_>) -> String {
+        if let Some(error) = list.error {
+            return format!("could not be listed: {error}");
+        }
+        let join = |keys: &[&str]| keys.join(", ");
+        let mut parts = Vec::new();
+        if !list.diff.added.is_empty() {
+            parts.push(format!("{} {}", self.paint.green("added"), join(&list.diff.added)));
+        }
+        if !list.diff.removed.is_empty() {
+            parts.push(format!("{} {}", self.paint.red("removed"), join(&list.diff.removed)));
+        }
+        if !list.diff.changed.is_empty() {
+            parts.push(format!("{} {}", self.paint.yellow("changed"), join(&list.diff.changed)));
+        }
+        if list.diff.reordered {
+            parts.push("in another order".to_owned());
+        }
+        parts.join("; ")
+    }
+
+    fn server(&self, state: &ConnectionState) -> String {
+        match state {
+            ConnectionState::Ready => self.paint.green("connected"),
+            ConnectionState::Lost { reason } => format!("{}: {reason}", self.paint.red("lost")),
+            ConnectionState::Retrying { after, reason, .. } => {
+                format!("trying again in {}: {reason}", seconds(*after))
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// What changed in a resource since it was last told, and how it is now.
+    fn content(&mut self, uri: &Arc<str>, content: &ResourceContent) -> String {
+        let bodies: Vec<_> = content.contents.iter().map(Body::of).collect();
+        let texts: Option<Vec<_>> = bodies.iter().map(Body::text).collect();
+        let Some(texts) = texts else {
+            let lengths = bodies.iter().map(|body| body.bytes().map_or(0, |bytes| bytes.len()));
+            return format!(": {}, not text", size(lengths.sum()));
+        };
+        let text = texts.join("\n");
+        let diff = match self.texts.get(uri) {
+            Some(before) => unified(before, &text, self.paint),
+            None => String::new(),
+        };
+        self.texts.insert(uri.clone(), text);
+        if diff.is_empty() { diff } else { format!("\n{}", diff.trim_end_matches('\n')) }
+    }
+}
+
+/// How far a request is, in words.
+pub(crate) fn progress_words(progress: &Progress) -> String {
+    let done = match progress.total {
+        Some(total) => format!("{} of {total}", progress.progress),
+        None => progress.progress.to_string(),
+    };
+    match &progress.message {
+        Some(message) => format!("{done}: {}", one_line(message)),
+        None => done,
+    }
+}
+
+fn line(label: &str, said: &str, at: SystemTime) -> String {
+    let seconds = milliseconds(at) / 1000 % 86_400;
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{hour:02}:{minute:02}:{second:02}Z  {label}  {said}\n")
+}
+
+fn watching<'a>(uris: impl Iterator<Item = &'a Arc<str>>, refused: &[Arc<str>]) -> String {
+    let shown: Vec<_> = uris.map(ToString::to_string).collect();
+    let shown = if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") };
+    if refused.is_empty() { shown } else { format!("{shown}; refused {}", refused.join(", ")) }
+}
+
+fn seconds(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{} ms", duration.as_millis())
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
+}
+
+fn connection(state: &ConnectionState) -> Value {
+    let named = |state: &str| json!({ "event": "connection", "state": state });
+    let with_reason = |state: &str, reason: &str| {
+        let mut object = named(state);
+        object["reason"] = reason.into();
+        object
+    };
+    match state {
+        ConnectionState::Connecting => named("connecting"),
+        ConnectionState::Ready => named("ready"),
+        ConnectionState::Lost { reason } => with_reason("lost", reason),
+        ConnectionState::Retrying { attempt, after, reason } => {
+            let mut object = with_reason("retrying", reason);
+            object["attempt"] = (*attempt).into();
+            object["after_ms"] = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).into();
+            object
+        }
+        ConnectionState::Closed { reason } => with_reason("closed", reason),
+        other => with_reason("other", &other.to_string()),
+    }
+}
+
+fn cause_name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Asked => "asked",
+        Cause::Notice => "notice",
+        Cause::Resync => "resync",
+        _ => "other",
+    }
+}
+
+/// A changed list, with the names or URIs of its items.
+struct ListWords<'a> {
+    name: &'static str,
+    diff: Diff<&'a str>,
+    error: Option<&'a str>,
+}
+
+fn list(event: &Event) -> Option<ListWords<'_>> {
+    Some(match event {
+        Event::ToolsChanged(change) => keyed("tools", change, |tool: &Tool| &tool.name),
+        Event::ResourcesChanged(change) => {
+            keyed("resources", change, |resource: &Resource| &resource.uri)
+        }
+        Event::TemplatesChanged(change) => {
+            keyed("templates", change, |template: &ResourceTemplate| &template.uri_template)
+        }
+        Event::PromptsChanged(change) => keyed("prompts", change, |prompt: &Prompt| &prompt.name),
+        _ => return None,
+    })
+}
+
+fn keyed<'a, T>(
+    name: &'static str,
+    change: &'a ListChange<T>,
+    key: impl Fn(&'a T) -> &'a str,
+) -> ListWords<'a> {
+    let keys = |items: &'a [Arc<T>]| items.iter().map(|item| key(item)).collect();
+    let diff = Diff {
+        added: keys(&change.diff.added),
+        removed: keys(&change.diff.removed),
+        changed: keys(&change.diff.changed),
+        reordered: change.diff.reordered,
+    };
+    ListWords { name, diff, error: change.error.as_deref() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(45_296_789)
+    }
+
+    #[track_caller]
+    fn check(event: &Event, words: Option<&str>, json: &str) {
+        let told = Story::new(Paint::PLAIN).tell(event, at());
+        assert_eq!(told.as_deref().map(str::trim_end), words);
+        let shown = object(event, at()).map(|object| object.to_string());
+        assert_eq!(shown.as_deref(), Some(json));
+    }
+
+    #[test]
+    fn events_are_told_in_words_and_in_json() {
+        check(
+            &Event::ResourceUpdated { uri: "a:b".into(), cause: Cause::Notice },
+            Some("12:34:56Z  content  a:b changed"),
+            r#"{"at_ms":45296789,"cause":"notice","event":"updated","uri":"a:b"}"#,
+        );
+        check(
+            &Event::SubscriptionsChanged {
+                uris: ["a:b".into()].into(),
+                refused: vec!["a:c".into()],
+            },
+            Some("12:34:56Z  watching  a:b; refused a:c"),
+            r#"{"at_ms":45296789,"event":"subscriptions_changed","refused":["a:c"],"uris":["a:b"]}"#,
+        );
+        check(
+            &Event::Connection(ConnectionState::Retrying {
+                attempt: 2,
+                after: Duration::from_millis(250),
+                reason: "refused".into(),
+            }),
+            Some("12:34:56Z  server  trying again in 250 ms: refused"),
+            r#"{"after_ms":250,"at_ms":45296789,"attempt":2,"event":"connection","reason":"refused","state":"retrying"}"#,
+        );
+        check(
+            &Event::Stderr { line: "hello".into() },
+            Some("12:34:56Z  stderr  hello"),
+            r#"{"at_ms":45296789,"event":"stderr","line":"hello"}"#,
+        );
+        check(
+            &Event::Lagged { missed: 1 },
+            Some("12:34:56Z  warning  1 event missed"),
+            r#"{"at_ms":45296789,"event":"lagged","missed":1}"#,
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Words and pictures: what commands print, and how it looks.
+
+pub(crate) mod body;
+pub(crate) mod colour;
+pub(crate) mod content;
+pub(crate) mod diff;
+pub(crate) mod event;
+pub(crate) mod item;
+pub(crate) mod save;
+pub(crate) mod structured;
+pub(crate) mod table;
+pub(crate) mod text;
+
+use std::io::{IsTerminal as _, Write as _};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::present::colour::Paint;
+
+/// Where a command prints: data on standard output, remarks on standard error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    /// One JSON object a line instead of text.
+    pub(crate) json: bool,
+    /// Whether a person looks at standard output.
+    pub(crate) terminal: bool,
+    /// How wide the terminal is; nothing is cut where there is none.
+    pub(crate) width: Option<usize>,
+    /// The colours of standard output.
+    pub(crate) paint: Paint,
+}
+
+impl Output {
+    /// Standard output as it is.
+    pub(crate) fn new(json: bool) -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        let size = terminal.then(terminal_size::terminal_size).flatten();
+        let paint = Paint::when(terminal && !json);
+        Self { json, terminal, width: size.map(|(width, _)| usize::from(width.0)), paint }
+    }
+
+    /// Prints text as it is, with a line break at its end. What a server sent must be made
+    /// [harmless](text::harmless) first if a terminal shows it.
+    pub(crate) fn raw(&self, text: &str) -> Result<()> {
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        self.bytes(format!("{text}{end}").as_bytes())
+    }
+
+    /// Prints one object as a line of JSON.
+    pub(crate) fn object(&self, object: &impl Serialize) -> Result<()> {
+        self.raw(&serde_json::to_string(object)?)
+    }
+
+    /// Prints bytes as they are.
+    #[expect(clippy::unused_self, reason = "whoever prints has an output")]
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<()> {
+        let mut output = std::io::stdout().lock();
+        output.write_all(bytes)?;
+        output.flush()?;
+        Ok(())
+    }
+
+    /// Remarks on something, on standard error. A reader that has gone away is not told.
+    #[expect(clippy::unused_self, reason = "whoever prints has an output")]
+    pub(crate) fn remark(&self, text: &str) {
+        drop(std::io::stderr().write_all(format!("{text}\n").as_bytes()));
+    }
+}

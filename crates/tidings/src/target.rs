@@ -1,0 +1,191 @@
+//! TARGET on the command line -> a server to speak to.
+
+use anyhow::{Context as _, Result};
+use tidings_mirror::{CommandTarget, HttpTarget, Secret, Target, TokenSource};
+
+use crate::args::{Connection, HeaderValue, Place, Places};
+use crate::hosts::{Entry, Environment, Found, Kind, Surroundings};
+use crate::report::Usage;
+use crate::values::nearest;
+
+/// Finds the server, with everything the options add to it.
+///
+/// # Errors
+///
+/// If a name is unknown, an option does not fit the server, or a file cannot be read.
+pub(crate) fn resolve(place: &Place, connection: &Connection) -> Result<Target> {
+    let surroundings = Surroundings::new();
+    let here = surroundings.here.to_string_lossy().into_owned();
+    let variable = |name: &str| std::env::var(name).ok();
+    let environment = Environment { variable: &variable, here: &here };
+    let target = match place {
+        Place::Named(url) if is_url(url) => Target::Http(HttpTarget::new(url)),
+        Place::Named(name) => {
+            entry_target(&lookup(name, &connection.places, &surroundings)?, &environment)?
+        }
+        Place::Command(words) => {
+            let (program, arguments) =
+                words.split_first().context(Usage::new("the command is missing"))?;
+            Target::Command(CommandTarget::new(program, arguments.to_vec()))
+        }
+    };
+    with_options(target, connection, &environment)
+}
+
+/// The servers there are to name.
+pub(crate) fn known(places: &Places, surroundings: &Surroundings) -> Result<Found> {
+    match &places.mcp_file {
+        Some(file) => surroundings.read(file),
+        None => Ok(surroundings.find()),
+    }
+}
+
+fn is_url(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https"))
+}
+
+fn lookup(name: &str, places: &Places, surroundings: &Surroundings) -> Result<Entry> {
+    let found = known(places, surroundings)?;
+    if let Some(entry) = found.entries.iter().find(|entry| entry.name == name) {
+        return Ok(entry.clone());
+    }
+    let names: Vec<_> = found.entries.iter().map(|entry| entry.name.as_str()).collect();
+    let usage = match (found.problems.first(), &places.mcp_file) {
+        (Some(problem), _) => {
+            Usage::new(format!("there is no server named `{name}`, and {problem}"))
+        }
+        (None, Some(file)) => Usage::new(format!("`{}` names no server `{name}`", file.display())),
+        (None, None) => Usage::new(format!("no mcp.json names a server `{name}`")),
+    };
+    // A host and a port, or a path on one, is a URL without its scheme.
+    let host = name.split('/').next().unwrap_or_default();
+    let hint = if name.contains("://") {
+        "a URL begins with http:// or https://".to_owned()
+    } else if host.contains(':') || host == "localhost" {
+        format!("a URL begins with its scheme: `http://{name}`")
+    } else if let Some(near) = nearest(name, &names) {
+        format!("did you mean `{near}`?")
+    } else if names.is_empty() {
+        "give a URL such as http://127.0.0.1:8484/mcp, or a program after `--`".to_owned()
+    } else {
+        format!("there are {}; `tidings servers` tells more", names.join(", "))
+    };
+    Err(usage.hint(hint).into())
+}
+
+fn entry_target(entry: &Entry, environment: &Environment<'_>) -> Result<Target> {
+    let expanded = |text: &str| environment.expand(text);
+    let secret = |text: &str| expanded(text).map(Secret::new);
+    let target = || -> Result<Target, Usage> {
+        match &entry.kind {
+            Kind::Http { url, headers } => {
+                let mut target = HttpTarget::new(expanded(url)?);
+                for (name, value) in headers {
+                    target.headers.push((name.clone(), secret(value)?));
+                }
+                Ok(Target::Http(target))
+            }
+            Kind::Command { program, arguments, environment, folder } => {
+                let arguments = arguments.iter().map(|argument| expanded(argument));
+                let mut target =
+                    CommandTarget::new(expanded(program)?, arguments.collect::<Result<_, _>>()?);
+                for (name, value) in environment {
+                    target.environment.insert(name.clone(), secret(value)?);
+                }
+                target.folder = folder.as_deref().map(expanded).transpose()?.map(Into::into);
+                Ok(Target::Command(target))
+            }
+        }
+    };
+    target().map_err(Into::into)
+}
+
+fn with_options(
+    mut target: Target,
+    connection: &Connection,
+    environment: &Environment<'_>,
+) -> Result<Target> {
+    match &mut target {
+        Target::Http(target) => {
+            if !connection.env.is_empty() {
+                return Err(Usage::new("--env is for servers that are programs")
+                    .hint("a server behind a URL takes `--header NAME:VALUE`")
+                    .into());
+            }
+            for header in &connection.header {
+                let value = match &header.value {
+                    HeaderValue::Text(text) => environment.expand(text)?,
+                    HeaderValue::File(file) => std::fs::read_to_string(file)
+                        .with_context(|| format!("reading `{}`", file.display()))?
+                        .trim()
+                        .to_owned(),
+                };
+                target.headers.retain(|(name, _)| !name.eq_ignore_ascii_case(&header.name));
+                target.headers.push((header.name.clone(), Secret::new(value)));
+            }
+            let authorised =
+                target.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+            target.token = token(connection, authorised)?;
+        }
+        Target::Command(target) => {
+            if !connection.header.is_empty() || connection.token_file.is_some() {
+                return Err(Usage::new("--header and --token-file are for servers behind a URL")
+                    .hint("a server that is a program takes `--env NAME=VALUE`")
+                    .into());
+            }
+            for (name, value) in &connection.env {
+                target.environment.insert(name.clone(), Secret::new(value));
+            }
+        }
+        _ => {}
+    }
+    Ok(target)
+}
+
+/// Where the bearer token comes from. A header that says who we are goes before the environment.
+fn token(connection: &Connection, authorised: bool) -> Result<Option<TokenSource>> {
+    let trimmed = |text: String| {
+        let text = text.trim();
+        (!text.is_empty()).then(|| Secret::new(text))
+    };
+    if let Some(file) = &connection.token_file {
+        let reading = || format!("reading the token from `{}`", file.display());
+        std::fs::read_to_string(file).with_context(reading)?;
+        let file = file.clone();
+        return Ok(Some(TokenSource::new(move || {
+            std::fs::read_to_string(&file).ok().and_then(trimmed)
+        })));
+    }
+    let set = std::env::var("TIDINGS_TOKEN").ok().filter(|_| !authorised);
+    Ok(set.and_then(trimmed).map(TokenSource::fixed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_http_urls_are_urls() {
+        assert!(is_url("http://a") && is_url("HTTPS://a/mcp"));
+        assert!(!is_url("station://log") && !is_url("http") && !is_url("localhost:80"));
+    }
+
+    #[test]
+    fn variables_are_replaced_when_a_server_is_used() {
+        let variable = |name: &str| (name == "KEY").then(|| "hunter2".to_owned());
+        let environment = Environment { variable: &variable, here: "/work" };
+        let kind = Kind::Command {
+            program: "node".to_owned(),
+            arguments: vec!["${workspaceFolder}/s.js".to_owned()],
+            environment: [("TOKEN".to_owned(), "${KEY}".to_owned())].into(),
+            folder: None,
+        };
+        let entry = Entry { name: "a".to_owned(), file: "/mcp.json".into(), kind };
+        let Target::Command(target) = entry_target(&entry, &environment).unwrap() else {
+            panic!("it is a program");
+        };
+        assert_eq!(target.arguments, ["/work/s.js"]);
+        assert_eq!(target.environment["TOKEN"].reveal(), "hunter2");
+    }
+}
