@@ -24,12 +24,11 @@ pub(crate) struct Args {
 }
 
 const WAY_IN: &str = "\
-Begin with a server that changes by itself, and watch it from another terminal:
-  tidings serve --demo
-  tidings watch http://127.0.0.1:8484/mcp station://log
+Begin with: tidings serve --demo
+Then, from another terminal: tidings watch http://127.0.0.1:8484/mcp station://log
 
 TARGET is an http:// or https:// URL, or the name of a server in an mcp.json; `tidings servers`
-lists those. A server that is a program is given last, after two dashes:
+lists those. A server that is a program is left out there and comes last, after two dashes:
   tidings tools -- tidings serve --demo --stdio";
 
 /// How much is logged.

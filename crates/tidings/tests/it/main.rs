@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod command;
+mod failing;
 mod http;
 mod mirror;
 mod program;
 mod stdio;
 mod support;
 mod tidy;
+mod watching;
 mod wire;

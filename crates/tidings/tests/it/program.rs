@@ -1,78 +1,9 @@
 //! The program as a person runs it: the real binary, real sockets, real signals.
 
-use std::process::Stdio;
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::net::TcpStream;
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tidings");
-/// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-fn program(arguments: &str) -> Command {
-    let mut command = Command::new(PROGRAM);
-    command.args(arguments.split_whitespace()).kill_on_drop(true);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_remove("TIDINGS_TOKEN");
-    command
-}
-
-struct Demo {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-    address: String,
-}
-
-impl Demo {
-    async fn start(arguments: &str) -> Self {
-        let mut child =
-            program(&format!("serve --demo --http 127.0.0.1:0 {arguments}")).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let first = within(lines.next_line()).await.unwrap().unwrap();
-        let address = first.strip_prefix("listening on http://").unwrap();
-        let address = address.strip_suffix("/mcp").unwrap().to_owned();
-        Self { child, lines, address }
-    }
-
-    async fn send(&self, request: &str) -> TcpStream {
-        let mut socket = within(TcpStream::connect(&self.address)).await.unwrap();
-        socket.write_all(request.as_bytes()).await.unwrap();
-        socket
-    }
-
-    /// One GET, to its end.
-    async fn get(&self, path: &str) -> String {
-        let mut socket = self
-            .send(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
-            .await;
-        let mut answer = String::new();
-        within(socket.read_to_string(&mut answer)).await.unwrap();
-        answer
-    }
-
-    /// A line that says this.
-    async fn line(&mut self, holds: &str) -> String {
-        loop {
-            let line = within(self.lines.next_line()).await.unwrap().unwrap();
-            if line.contains(holds) {
-                return line;
-            }
-        }
-    }
-
-    fn signal(&self, name: &str) {
-        let id = self.child.id().unwrap().to_string();
-        let sent = std::process::Command::new("kill").args([name, &id]).status().unwrap();
-        assert!(sent.success());
-    }
-}
-
-async fn within<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.expect("it takes too long")
-}
+use crate::support::demo::{Demo, program, within};
 
 fn http_post(body: &Value, headers: &str) -> String {
     let body = body.to_string();
