@@ -21,7 +21,12 @@ pub(crate) fn start(level: LogLevel) {
     };
     // The protocol library logs every message at the level at which we say that a client came.
     let library = level.min(LevelFilter::WARN);
-    let chosen = Targets::new().with_default(level).with_target("rmcp", library);
+    // Why a connection ended is told by whoever wanted it; its worker says it again.
+    let worker = if level < LevelFilter::DEBUG { LevelFilter::OFF } else { library };
+    let chosen = Targets::new()
+        .with_default(level)
+        .with_target("rmcp", library)
+        .with_target("rmcp::transport::worker", worker);
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colour).with_target(false);
     tracing_subscriber::registry().with(chosen).with(lines).init();

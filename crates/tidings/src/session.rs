@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow};
 use tidings_core::ListKinds;
-use tidings_mirror::{Config, ConnectError, Events, List, Mirror, RequestError, Target};
+use tidings_mirror::{Config, ConnectError, Event, Events, List, Mirror, RequestError, Target};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{Connection, Place};
@@ -55,7 +55,11 @@ pub(crate) async fn once<T>(
     let mut config = config(connection);
     config.lists = lists.to_vec();
     config.list_changed = ListKinds::EMPTY;
-    with(connection, place, config, async |session, _| work(session).await).await
+    with(connection, place, config, async |session, mut events| {
+        let result = work(session).await;
+        result.map_err(|error| with_last_words(error, &last_words(&mut events)))
+    })
+    .await
 }
 
 /// Connects, does the work, and ends the connection whatever came of it.
@@ -78,13 +82,12 @@ pub(crate) async fn with<T>(
         result = work(&session, events) => result,
         () = stop.wait() => Err(Interrupted.into()),
     };
-    let last_words = session.mirror.stderr();
     tokio::select! {
         () = session.mirror.close() => {}
         // Whoever asks twice does not want to wait.
         () = stop.wait() => {}
     }
-    result.map_err(|error| with_last_words(error, &last_words))
+    result
 }
 
 /// The defaults with what the options say.
@@ -125,12 +128,8 @@ fn explained(error: ConnectError, place: &Place, target: &Target) -> anyhow::Err
     let hint = hint(&error, target);
     let connecting = format!("could not connect to `{}`", harmless(&place.to_string()));
     let error = match &error {
-        ConnectError::Died { status, stderr, garbage } => {
-            let status = status.as_ref().map(|status| format!(" ({status})"));
-            let text = format!("{error}{}", status.unwrap_or_default());
-            anyhow!("{text}{}{}", said(stderr), printed(garbage.as_deref()))
-        }
-        ConnectError::Timeout { stderr, garbage, .. } => {
+        ConnectError::Died { stderr, garbage, .. }
+        | ConnectError::Timeout { stderr, garbage, .. } => {
             anyhow!("{error}{}{}", said(stderr), printed(garbage.as_deref()))
         }
         _ => anyhow::Error::new(error),
@@ -210,6 +209,17 @@ fn printed(garbage: Option<&str>) -> String {
     garbage.map_or_else(String::new, |garbage| {
         format!("\n  it printed something that is not a message: {}", harmless(garbage))
     })
+}
+
+/// What a server wrote on its standard error since it was started.
+fn last_words(events: &mut Events) -> Vec<Arc<str>> {
+    let next = || events.try_next();
+    std::iter::from_fn(next)
+        .filter_map(|event| match event {
+            Event::Stderr { line } => Some(line),
+            _ => None,
+        })
+        .collect()
 }
 
 /// A request that failed because the server went away is told with what the server said last.

@@ -120,7 +120,7 @@ fn words(
 fn era(era: Era) -> &'static str {
     match era {
         Era::Legacy => "legacy",
-        Era::Modern => "modern",
+        _ => "modern",
     }
 }
 

@@ -95,59 +95,57 @@ impl Story {
 
     /// The event in words, with a line break at its end; nothing if it need not be told.
     pub(crate) fn tell(&mut self, event: &Event, at: SystemTime) -> Option<String> {
-        let paint = self.paint;
         let (label, said) = match event {
             Event::ResourceContentChanged { uri, content, cause } => {
                 let details = self.content(uri, content);
                 match cause {
                     Cause::Asked => return None,
-                    Cause::Resync => {
-                        (paint.yellow("content"), format!("{uri} changed meanwhile{details}"))
-                    }
-                    _ => (paint.yellow("content"), format!("{uri} changed{details}")),
+                    Cause::Resync => ("content", format!("{uri} changed meanwhile{details}")),
+                    _ => ("content", format!("{uri} changed{details}")),
                 }
             }
             Event::ResourceUpdated { uri, cause: Cause::Resync } => {
-                (paint.yellow("content"), format!("{uri} may have changed meanwhile"))
+                ("content", format!("{uri} may have changed meanwhile"))
             }
-            Event::ResourceUpdated { uri, .. } => {
-                (paint.yellow("content"), format!("{uri} changed"))
-            }
+            Event::ResourceUpdated { uri, .. } => ("content", format!("{uri} changed")),
             Event::SubscriptionsChanged { uris, refused } => {
-                ("watching".to_owned(), watching(uris.iter(), refused))
+                ("watching", watching(uris.iter(), refused))
             }
-            Event::Connection(state) => ("server".to_owned(), self.server(state)),
+            Event::Connection(state) => ("server", self.server(state)),
             Event::Log { level, logger, data } => {
                 let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
                 let logger = logger.as_ref().map(|logger| format!(" {logger}"));
                 let level = json!(level);
                 let level = level.as_str().unwrap_or("log");
-                ("log".to_owned(), format!("{level}{}: {data}", logger.unwrap_or_default()))
+                ("log", format!("{level}{}: {data}", logger.unwrap_or_default()))
             }
-            Event::Stderr { line } => ("stderr".to_owned(), line.to_string()),
-            Event::Progress(progress) => ("progress".to_owned(), progress_words(progress)),
-            Event::Warning(warning) => (paint.red("warning"), warning.to_string()),
+            Event::Stderr { line } => ("stderr", line.to_string()),
+            Event::Progress(progress) => ("progress", progress_words(progress)),
+            Event::Warning(warning) => ("warning", warning.to_string()),
             Event::Lagged { missed } => {
                 let missed = usize::try_from(*missed).unwrap_or(usize::MAX);
-                (paint.red("warning"), format!("{} missed", count(missed, "event", "events")))
+                ("warning", format!("{} missed", count(missed, "event", "events")))
             }
             other => {
                 let list = list(other)?;
-                (paint.cyan(list.name), self.list(&list))
+                (list.name, self.list(&list))
             }
         };
-        Some(line(&label, &said, at))
+        Some(self.say(label, &said, at))
     }
 
-    /// Something of our own.
-    #[expect(clippy::unused_self, reason = "whoever tells has a story")]
+    /// One line, or several if there is more to show.
     pub(crate) fn say(&self, label: &str, said: &str, at: SystemTime) -> String {
-        line(label, said, at)
-    }
-
-    /// A warning of our own.
-    pub(crate) fn warn(&self, message: &str, at: SystemTime) -> String {
-        line(&self.paint.red("warning"), message, at)
+        let seconds = milliseconds(at) / 1000 % 86_400;
+        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let padded = format!("{label:9}");
+        let label = match label {
+            "content" => self.paint.yellow(&padded),
+            "warning" => self.paint.red(&padded),
+            "tools" | "resources" | "templates" | "prompts" => self.paint.cyan(&padded),
+            _ => self.paint.faint(&padded),
+        };
+        format!("{hour:02}:{minute:02}:{second:02}Z  {label}  {said}\n")
     }
 
     fn list(&self, list: &ListWords<'_>) -> String {
@@ -210,12 +208,6 @@ pub(crate) fn progress_words(progress: &Progress) -> String {
         Some(message) => format!("{done}: {}", one_line(message)),
         None => done,
     }
-}
-
-fn line(label: &str, said: &str, at: SystemTime) -> String {
-    let seconds = milliseconds(at) / 1000 % 86_400;
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{hour:02}:{minute:02}:{second:02}Z  {label}  {said}\n")
 }
 
 fn watching<'a>(uris: impl Iterator<Item = &'a Arc<str>>, refused: &[Arc<str>]) -> String {
@@ -319,7 +311,7 @@ mod tests {
     fn events_are_told_in_words_and_in_json() {
         check(
             &Event::ResourceUpdated { uri: "a:b".into(), cause: Cause::Notice },
-            Some("12:34:56Z  content  a:b changed"),
+            Some("12:34:56Z  content    a:b changed"),
             r#"{"at_ms":45296789,"cause":"notice","event":"updated","uri":"a:b"}"#,
         );
         check(
@@ -327,7 +319,7 @@ mod tests {
                 uris: ["a:b".into()].into(),
                 refused: vec!["a:c".into()],
             },
-            Some("12:34:56Z  watching  a:b; refused a:c"),
+            Some("12:34:56Z  watching   a:b; refused a:c"),
             r#"{"at_ms":45296789,"event":"subscriptions_changed","refused":["a:c"],"uris":["a:b"]}"#,
         );
         check(
@@ -336,17 +328,17 @@ mod tests {
                 after: Duration::from_millis(250),
                 reason: "refused".into(),
             }),
-            Some("12:34:56Z  server  trying again in 250 ms: refused"),
+            Some("12:34:56Z  server     trying again in 250 ms: refused"),
             r#"{"after_ms":250,"at_ms":45296789,"attempt":2,"event":"connection","reason":"refused","state":"retrying"}"#,
         );
         check(
             &Event::Stderr { line: "hello".into() },
-            Some("12:34:56Z  stderr  hello"),
+            Some("12:34:56Z  stderr     hello"),
             r#"{"at_ms":45296789,"event":"stderr","line":"hello"}"#,
         );
         check(
             &Event::Lagged { missed: 1 },
-            Some("12:34:56Z  warning  1 event missed"),
+            Some("12:34:56Z  warning    1 event missed"),
             r#"{"at_ms":45296789,"event":"lagged","missed":1}"#,
         );
     }

@@ -76,8 +76,8 @@ async fn a_tool_is_called_with_typed_arguments() {
     let url = demo.url();
     let docked = run(&["call", &url, "dock_module", "module=iris"]).await;
     assert_eq!((docked.code, docked.output.as_str()), (Some(0), "iris docked at port 3\n"));
-    let called = run(&["call", &url, "undock_module", "--args", r#"{"module":"iris"}"#, "--json"]);
-    let called = called.await.object();
+    let words = ["call", &url, "undock_module", "--args", r#"{"module":"iris"}"#, "--json"];
+    let called = run(&words).await.object();
     assert_eq!(called["tool"], "undock_module");
     assert!(called["took_ms"].is_u64());
     assert_eq!(called["result"]["content"][0]["text"], "iris left port 3");

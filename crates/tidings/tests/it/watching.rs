@@ -54,9 +54,9 @@ async fn changes_of_a_text_are_told_as_differences() {
     let watched = run(&["watch", &demo.url(), "station://log", "--until", "2"]).await;
     assert_eq!(watched.code, Some(0), "{watched:?}");
     let text = &watched.output;
-    assert_eq!(text.matches("Z  content  station://log changed").count(), 2, "{text}");
+    assert_eq!(text.matches("Z  content    station://log changed").count(), 2, "{text}");
     assert!(text.contains("\n@@ ") && text.contains("\n+0"), "{text}");
-    assert!(text.contains("Z  watching  station://log\n"), "{text}");
+    assert!(text.contains("Z  watching   station://log\n"), "{text}");
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn it_ends_after_a_time() {
     let demo = Demo::start("--every 3600").await;
     let watched = run(&["watch", &demo.url(), "--for", "50ms"]).await;
     assert_eq!(watched.code, Some(0), "{watched:?}");
-    assert!(watched.output.contains("watching  2 tools, 5 resources"), "{watched:?}");
+    assert!(watched.output.contains("watching   2 tools, 5 resources"), "{watched:?}");
 }
 
 #[tokio::test]

@@ -197,7 +197,7 @@ impl Watcher<'_> {
             object["at_ms"] = milliseconds(now).into();
             return output.object(&object);
         }
-        output.raw(&self.story.warn(message, now))
+        output.raw(&self.story.say("warning", message, now))
     }
 }
 
