@@ -19,14 +19,10 @@ pub(crate) fn start(level: LogLevel) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    // The protocol library logs every message at the level at which we say that a client came.
-    let library = level.min(LevelFilter::WARN);
-    // Why a connection ended is told by whoever wanted it; its worker says it again.
-    let worker = if level < LevelFilter::DEBUG { LevelFilter::OFF } else { library };
-    let chosen = Targets::new()
-        .with_default(level)
-        .with_target("rmcp", library)
-        .with_target("rmcp::transport::worker", worker);
+    // The protocol library logs every message at the level at which we say that a client came, and
+    // what goes wrong on a connection is told by whoever wanted the connection.
+    let library = if level < LevelFilter::DEBUG { LevelFilter::OFF } else { LevelFilter::WARN };
+    let chosen = Targets::new().with_default(level).with_target("rmcp", library);
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colour).with_target(false);
     tracing_subscriber::registry().with(chosen).with(lines).init();

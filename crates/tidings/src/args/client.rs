@@ -121,7 +121,7 @@ Without a URI the lists are followed: tools, resources, templates and prompts. I
 server restarts, and tells what changed meanwhile. Ctrl-C ends it.
 
 Example:
-  tidings watch station://log --until 1 -- tidings serve --demo --stdio"
+  tidings watch station://log --until 3 -- tidings serve --demo --stdio --every 0.2"
 )]
 pub(crate) struct Watch {
     /// The server, and the resources to follow.

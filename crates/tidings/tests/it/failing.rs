@@ -58,8 +58,6 @@ async fn a_program_that_is_not_there_or_dies_is_said_so() {
     check(&failed, 1, &["hint: is `no-such-program-here` installed"]);
     let failed = run(&["tools", "--", "sh", "-c", "echo no license found >&2; exit 3"]).await;
     check(&failed, 1, &["exit status: 3", "\n  no license found\n"]);
-    let failed = run(&["tools", "--timeout", "300ms", "--", "cat", "/dev/null", "-"]).await;
-    assert_eq!(failed.code, Some(1), "{failed:?}");
 }
 
 #[tokio::test]

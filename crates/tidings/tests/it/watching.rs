@@ -66,7 +66,7 @@ async fn changes_of_lists_are_told_by_name() {
         let url = demo.url();
         let mut watcher = Watcher::start(&[&url, "--json", "--protocol", protocol, "--until", "2"]);
         watcher.event(is_state("ready")).await;
-        // The lists are followed once this is answered by a change.
+        // It says so once the lists are loaded and followed.
         let docked = run(&["call", &url, "dock_module", "module=iris"]).await;
         assert_eq!(docked.code, Some(0), "{docked:?}");
         let change = watcher.named("resources_changed").await;
