@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
+use crate::present::text::harmless;
+
 /// Something a person can do about an error.
 #[derive(Debug)]
 pub(crate) struct Hint(pub(crate) String);
@@ -51,7 +53,8 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(closed) {
         return ExitCode::SUCCESS;
     }
-    drop(std::io::stderr().write_all(text(error).as_bytes()));
+    // A server's words may be among them.
+    drop(std::io::stderr().write_all(harmless(&text(error)).as_bytes()));
     if error.downcast_ref::<Usage>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 

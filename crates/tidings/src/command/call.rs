@@ -50,11 +50,13 @@ async fn call(
         Ok(result) => result,
         Err(reason) => return Err(anyhow!("{reason}").context(format!("calling `{name}`"))),
     };
+    // Also in JSON what is to be saved is saved.
+    let words = content::result(name, result, args.save.as_deref(), &session.output)?;
     if session.output.json {
         let took = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
         session.output.object(&json!({ "tool": name, "took_ms": took, "result": result }))?;
     } else {
-        content::result(name, result, args.save.as_deref(), &session.output)?;
+        session.output.raw(&words)?;
     }
     if outcome.is_success() { Ok(()) } else { Err(anyhow!("`{name}` says that it failed")) }
 }

@@ -14,13 +14,13 @@ use crate::present::save::{decoded, ending, file_name, resource_name, save};
 use crate::present::structured;
 use crate::present::text::{harmless, size};
 
-/// Prints the result of a tool. With a folder, what is not text is saved there.
+/// The result of a tool in words. With a folder, what is not text is saved there.
 pub(crate) fn result(
     tool: &str,
     result: &CallToolResult,
     folder: Option<&Path>,
     output: &Output,
-) -> Result<()> {
+) -> Result<String> {
     let mut shown = Vec::new();
     // By the specification the text repeats the structured content for clients that know only it.
     let structured = result.structured_content.as_ref();
@@ -32,7 +32,7 @@ pub(crate) fn result(
     if let Some(structured) = structured {
         shown.push(structured::render(structured, output.width, output.paint));
     }
-    output.raw(&joined(shown))
+    Ok(joined(shown))
 }
 
 /// Prints the messages of a prompt.

@@ -14,7 +14,7 @@ use tidings_mirror::model::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::present::body::Body;
 use crate::present::colour::Paint;
 use crate::present::diff::unified;
-use crate::present::text::{count, one_line, size};
+use crate::present::text::{count, harmless, one_line, size};
 
 /// Whether something of the server's changed, so that it counts.
 pub(crate) fn is_change(event: &Event) -> bool {
@@ -100,16 +100,18 @@ impl Story {
                 let details = self.content(uri, content);
                 match cause {
                     Cause::Asked => return None,
-                    Cause::Resync => ("content", format!("{uri} changed meanwhile{details}")),
-                    _ => ("content", format!("{uri} changed{details}")),
+                    Cause::Resync => {
+                        ("content", format!("{} changed meanwhile{details}", one_line(uri)))
+                    }
+                    _ => ("content", format!("{} changed{details}", one_line(uri))),
                 }
             }
             Event::ResourceUpdated { uri, cause: Cause::Resync } => {
-                ("content", format!("{uri} may have changed meanwhile"))
+                ("content", format!("{} may have changed meanwhile", one_line(uri)))
             }
-            Event::ResourceUpdated { uri, .. } => ("content", format!("{uri} changed")),
+            Event::ResourceUpdated { uri, .. } => ("content", format!("{} changed", one_line(uri))),
             Event::SubscriptionsChanged { uris, refused } => {
-                ("watching", watching(uris.iter(), refused))
+                ("watching", one_line(&watching(uris.iter(), refused)))
             }
             Event::Connection(state) => ("server", self.server(state)),
             Event::Log { level, logger, data } => {
@@ -117,11 +119,11 @@ impl Story {
                 let logger = logger.as_ref().map(|logger| format!(" {logger}"));
                 let level = json!(level);
                 let level = level.as_str().unwrap_or("log");
-                ("log", format!("{level}{}: {data}", logger.unwrap_or_default()))
+                ("log", harmless(&format!("{level}{}: {data}", logger.unwrap_or_default())))
             }
-            Event::Stderr { line } => ("stderr", line.to_string()),
+            Event::Stderr { line } => ("stderr", harmless(line)),
             Event::Progress(progress) => ("progress", progress_words(progress)),
-            Event::Warning(warning) => ("warning", warning.to_string()),
+            Event::Warning(warning) => ("warning", harmless(&warning.to_string())),
             Event::Lagged { missed } => {
                 let missed = usize::try_from(*missed).unwrap_or(usize::MAX);
                 ("warning", format!("{} missed", count(missed, "event", "events")))
@@ -150,9 +152,9 @@ impl Story {
 
     fn list(&self, list: &ListWords<'_>) -> String {
         if let Some(error) = list.error {
-            return format!("could not be listed: {error}");
+            return format!("could not be listed: {}", harmless(error));
         }
-        let join = |keys: &[&str]| keys.join(", ");
+        let join = |keys: &[&str]| one_line(&keys.join(", "));
         let mut parts = Vec::new();
         if !list.diff.added.is_empty() {
             parts.push(format!("{} {}", self.paint.green("added"), join(&list.diff.added)));
@@ -172,11 +174,13 @@ impl Story {
     fn server(&self, state: &ConnectionState) -> String {
         match state {
             ConnectionState::Ready => self.paint.green("connected"),
-            ConnectionState::Lost { reason } => format!("{}: {reason}", self.paint.red("lost")),
-            ConnectionState::Retrying { after, reason, .. } => {
-                format!("trying again in {}: {reason}", seconds(*after))
+            ConnectionState::Lost { reason } => {
+                format!("{}: {}", self.paint.red("lost"), harmless(reason))
             }
-            other => other.to_string(),
+            ConnectionState::Retrying { after, reason, .. } => {
+                format!("trying again in {}: {}", seconds(*after), harmless(reason))
+            }
+            other => harmless(&other.to_string()),
         }
     }
 

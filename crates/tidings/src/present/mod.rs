@@ -15,6 +15,7 @@ use std::io::{IsTerminal as _, Write as _};
 
 use anyhow::Result;
 use serde::Serialize;
+use tokio::io::AsyncWriteExt as _;
 
 use crate::present::colour::Paint;
 
@@ -61,9 +62,17 @@ impl Output {
         Ok(())
     }
 
+    /// Prints text as it is, and lets others go on while a slow reader does not take it.
+    pub(crate) async fn send(&self, text: &str) -> Result<()> {
+        let mut output = tokio::io::stdout();
+        output.write_all(text.as_bytes()).await?;
+        output.flush().await?;
+        Ok(())
+    }
+
     /// Remarks on something, on standard error. A reader that has gone away is not told.
     #[expect(clippy::unused_self, reason = "whoever prints has an output")]
     pub(crate) fn remark(&self, text: &str) {
-        drop(std::io::stderr().write_all(format!("{text}\n").as_bytes()));
+        drop(std::io::stderr().write_all(format!("{}\n", text::harmless(text)).as_bytes()));
     }
 }

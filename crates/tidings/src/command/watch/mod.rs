@@ -59,29 +59,43 @@ struct Watcher<'a> {
 }
 
 impl Watcher<'_> {
-    async fn run(
-        mut self,
-        mut events: Events,
-        uris: &[String],
-        end: Option<Instant>,
-    ) -> Result<()> {
-        self.begin(&mut events)?;
-        self.subscribe(uris).await?;
-        while !self.is_done() {
-            tokio::select! {
-                event = events.next() => {
-                    self.hear(&event.context("the connection has ended")?)?;
-                }
-                warning = Exec::ended(&mut self.exec) => self.warn_if(warning)?,
-                () = wait(end) => break,
-            }
+    async fn run(mut self, events: Events, uris: &[String], end: Option<Instant>) -> Result<()> {
+        tokio::select! {
+            followed = self.follow(events, uris) => followed?,
+            () = wait(end) => {}
         }
         // What was told is also done: a command that waits is still run.
         while self.exec.as_ref().is_some_and(Exec::is_busy) {
             let warning = Exec::ended(&mut self.exec).await;
-            self.warn_if(warning)?;
+            self.warn_if(warning).await?;
         }
         Ok(())
+    }
+
+    async fn follow(&mut self, mut events: Events, uris: &[String]) -> Result<()> {
+        self.begin(&mut events).await?;
+        self.subscribe(uris).await?;
+        while !self.is_done() {
+            tokio::select! {
+                event = events.next() => {
+                    let event = event.context("the connection has ended")?;
+                    self.hear(&event).await?;
+                    self.read_at_last(&event, uris).await;
+                }
+                warning = Exec::ended(&mut self.exec) => self.warn_if(warning).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a resource that could not be read before, so that the next change can be shown.
+    async fn read_at_last(&self, event: &Event, uris: &[String]) {
+        if let Event::ResourceUpdated { uri, .. } = event
+            && uris.iter().any(|wanted| **wanted == **uri)
+        {
+            // If it still cannot be read, the next notice is told like this one.
+            drop(self.session.mirror.read_resource(uri).await);
+        }
     }
 
     fn is_done(&self) -> bool {
@@ -89,13 +103,16 @@ impl Watcher<'_> {
     }
 
     /// Tells what happened while connecting. The first sight of a list is no change.
-    fn begin(&mut self, events: &mut Events) -> Result<()> {
+    async fn begin(&mut self, events: &mut Events) -> Result<()> {
         let mut seen = BTreeSet::new();
         while let Some(event) = events.try_next() {
             let first = list_name(&event).is_some_and(|name| seen.insert(name));
             if !(first && is_change(&event)) {
-                self.hear(&event)?;
+                self.hear(&event).await?;
             }
+        }
+        if self.lists && !self.announces_lists() {
+            self.warn("the server does not announce changes of its lists").await?;
         }
         if self.lists && !self.session.output.json {
             let mirror = &self.session.mirror;
@@ -110,9 +127,18 @@ impl Watcher<'_> {
                 count(number, &many[..many.len() - 1], many)
             });
             let line = self.story.say("watching", &words.join(", "), SystemTime::now());
-            self.session.output.raw(&line)?;
+            self.session.output.send(&line).await?;
         }
         Ok(())
+    }
+
+    fn announces_lists(&self) -> bool {
+        let Some(server) = self.session.mirror.server() else { return true };
+        let capabilities = &server.capabilities;
+        let tools = capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
+        let resources = capabilities.resources.as_ref().and_then(|it| it.list_changed);
+        let prompts = capabilities.prompts.as_ref().and_then(|prompts| prompts.list_changed);
+        [tools, resources, prompts].contains(&Some(true))
     }
 
     /// Reads what is to be watched, so that there is something to compare with, and watches it.
@@ -123,7 +149,7 @@ impl Watcher<'_> {
         for uri in uris {
             if let Err(error) = self.session.mirror.read_resource(uri).await {
                 // It may come later.
-                self.warn(&format!("`{uri}` could not be read: {error}"))?;
+                self.warn(&format!("`{uri}` could not be read: {error}")).await?;
             }
         }
         let wanted: Vec<_> = uris.iter().map(String::as_str).collect();
@@ -136,7 +162,7 @@ impl Watcher<'_> {
             _ => false,
         };
         if some || self.lists {
-            return self.warn(&error.to_string());
+            return self.warn(&error.to_string()).await;
         }
         let hint = match &error {
             SubscribeError::NotOffered => Some("without a URI the lists are watched".to_owned()),
@@ -153,13 +179,13 @@ impl Watcher<'_> {
         })
     }
 
-    fn hear(&mut self, event: &Event) -> Result<()> {
+    async fn hear(&mut self, event: &Event) -> Result<()> {
         if self.is_done() {
             return Ok(());
         }
         let now = SystemTime::now();
         let told = object(event, now);
-        self.tell(event, told.as_ref(), now)?;
+        self.tell(event, told.as_ref(), now).await?;
         if let Event::Connection(ConnectionState::Closed { reason }) = event {
             return Err(anyhow!("{}", harmless(reason)).context("the connection ended for good"));
         }
@@ -171,33 +197,38 @@ impl Watcher<'_> {
             (Some(exec), Some(told)) => exec.offer(told),
             _ => None,
         };
-        self.warn_if(refusal)
+        self.warn_if(refusal).await
     }
 
-    fn tell(&mut self, event: &Event, told: Option<&Value>, now: SystemTime) -> Result<()> {
+    async fn tell(&mut self, event: &Event, told: Option<&Value>, now: SystemTime) -> Result<()> {
         let output = &self.session.output;
-        if output.json {
-            return told.map_or(Ok(()), |told| output.object(told));
-        }
-        match self.story.tell(event, now) {
-            Some(line) => output.raw(&line),
+        let line = if output.json {
+            told.map(|told| format!("{told}\n"))
+        } else {
+            self.story.tell(event, now)
+        };
+        match line {
+            Some(line) => output.send(&line).await,
             None => Ok(()),
         }
     }
 
-    fn warn_if(&self, warning: Option<String>) -> Result<()> {
-        warning.map_or(Ok(()), |warning| self.warn(&warning))
+    async fn warn_if(&self, warning: Option<String>) -> Result<()> {
+        match warning {
+            Some(warning) => self.warn(&warning).await,
+            None => Ok(()),
+        }
     }
 
-    fn warn(&self, message: &str) -> Result<()> {
+    async fn warn(&self, message: &str) -> Result<()> {
         let now = SystemTime::now();
         let output = &self.session.output;
         if output.json {
             let mut object = warning_object(message);
             object["at_ms"] = milliseconds(now).into();
-            return output.object(&object);
+            return output.send(&format!("{object}\n")).await;
         }
-        output.raw(&self.story.say("warning", message, now))
+        output.send(&self.story.say("warning", &harmless(message), now)).await
     }
 }
 
