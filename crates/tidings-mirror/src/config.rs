@@ -192,9 +192,9 @@ pub struct Config {
     /// How many events a receiver may be behind before it loses some; default 4,096.
     pub event_capacity: usize,
     /// How long a thing must be quiet before it is loaded again while it keeps changing; default
-    /// 25 ms. The first change is followed at once.
+    /// 50 ms. The first change is followed at once.
     pub quiet: Duration,
-    /// How long a thing that keeps changing waits at most to be loaded again; default 250 ms.
+    /// How long a thing that keeps changing waits at most to be loaded again; default 500 ms.
     pub max_wait: Duration,
     /// Who answers what the server asks of its client; default nobody.
     pub handlers: Handlers,
@@ -235,8 +235,8 @@ impl Config {
             max_items: 100_000,
             history: 0,
             event_capacity: 4096,
-            quiet: Duration::from_millis(25),
-            max_wait: Duration::from_millis(250),
+            quiet: Duration::from_millis(50),
+            max_wait: Duration::from_millis(500),
             handlers: Handlers::default(),
         }
     }
