@@ -9,48 +9,26 @@
 //! gone back, and what the listener would read is not what it would be told of. It is not held
 //! longer than a change may wait to be looked at.
 
+mod slot;
+
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tidings_core::{Fingerprint, ListKind, ResourceUri};
+use tidings_core::{ListKind, ResourceUri};
 use tokio::time::Instant;
 
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
+use slot::{Held, Slot};
+
+pub(crate) use slot::{Look, Pulse};
 
 /// At most this many bytes leave in one piece, so that one busy listener does not hold a large
 /// buffer.
 const PIECE: usize = 16 * 1024;
-
-/// Counts the changes a source spoke of, of one thing. A look at the thing is current if it was
-/// taken at the newest count.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pulse(Arc<AtomicU64>);
-
-impl Pulse {
-    /// Notes a change.
-    pub(crate) fn beat(&self) {
-        self.0.fetch_add(1, Ordering::Release);
-    }
-
-    /// The count; read it before the content.
-    pub(crate) fn count(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
-/// What was found when a thing was looked at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
-    /// The count of changes before the content was looked at.
-    pub(crate) at: u64,
-    /// What names the content.
-    pub(crate) fingerprint: Fingerprint,
-}
 
 /// One listener's set of dirty things.
 #[derive(Debug)]
@@ -97,34 +75,6 @@ struct Reader {
 enum Thing {
     List(ListKind),
     Uri(ResourceUri),
-}
-
-#[derive(Debug)]
-struct Slot {
-    pulse: Pulse,
-    /// Whether there is no baseline to come. Before, a notice stays here: what it tells of may be
-    /// the baseline.
-    settled: bool,
-    /// What the listener was last told of; `None` before anything was.
-    told: Option<Fingerprint>,
-    /// The newest look; written by `mark`.
-    now: Option<Look>,
-    /// Since when the notice is held back.
-    held: Option<Instant>,
-    /// Whether the thing stands in the queue.
-    queued: bool,
-    /// The notice to send, and when the first change it stands for was made.
-    waits: Option<(Arc<Notice>, Instant)>,
-    /// The notice that was sent last, and its number: it may have been lost on its way.
-    last: Option<(Arc<Notice>, u64)>,
-}
-
-/// Why a notice is held back.
-enum Held {
-    /// Its baseline is on its way.
-    ForBaseline,
-    /// Its thing is dirty again; it goes out at this time whatever comes.
-    Until(Instant),
 }
 
 /// What a reader finds in an outbox.
@@ -459,92 +409,10 @@ impl Drop for Outbox {
     }
 }
 
-impl Slot {
-    fn new(pulse: &Pulse, settled: bool) -> Self {
-        let pulse = pulse.clone();
-        Self {
-            pulse,
-            settled,
-            told: None,
-            now: None,
-            held: None,
-            queued: false,
-            waits: None,
-            last: None,
-        }
-    }
-
-    /// Whether the thing changed since it was looked at.
-    fn is_dirty(&self) -> bool {
-        self.now.is_some_and(|look| look.at != self.pulse.count())
-    }
-
-    /// Whether the notice is held back.
-    fn holds(&mut self, now: Instant, patience: Duration) -> Option<Held> {
-        if !self.settled {
-            return Some(Held::ForBaseline);
-        }
-        if !self.is_dirty() {
-            self.held = None;
-            return None;
-        }
-        let until = *self.held.get_or_insert(now) + patience;
-        (now < until).then_some(Held::Until(until))
-    }
-
-    /// Sets what the listener knows, if it knows nothing yet.
-    fn baseline(&mut self, look: Look, waiting: &mut usize) {
-        self.settled = true;
-        if self.told.is_some() {
-            return;
-        }
-        self.told = Some(look.fingerprint);
-        // A newer look may have come first: then it stays, and so does its notice if it differs.
-        if self.now.is_none_or(|now| now.at <= look.at) {
-            self.now = Some(look);
-        }
-        let known = self.now.is_some_and(|now| now.fingerprint == look.fingerprint);
-        if known && self.waits.take().is_some() {
-            *waiting -= 1;
-        }
-    }
-
-    /// Notes the newest look; true if the thing must be put into the queue.
-    fn mark(
-        &mut self,
-        now: Look,
-        notice: &Arc<Notice>,
-        since: Instant,
-        waiting: &mut usize,
-        metrics: &Metrics,
-    ) -> bool {
-        if self.now.is_some_and(|newest| newest.at > now.at) {
-            return false;
-        }
-        self.now = Some(now);
-        if self.told == Some(now.fingerprint) {
-            metrics.suppressed.inc();
-            if self.waits.take().is_some() {
-                *waiting -= 1;
-            }
-            return false;
-        }
-        match &mut self.waits {
-            Some((waiting_notice, _)) => {
-                metrics.merged.inc();
-                *waiting_notice = notice.clone();
-            }
-            none => {
-                *waiting += 1;
-                *none = Some((notice.clone(), since));
-            }
-        }
-        !std::mem::replace(&mut self.queued, true)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tidings_core::Fingerprint;
+
     use super::*;
 
     // What a subscriber found to begin with was marked before it became its baseline; a reader that
