@@ -109,7 +109,8 @@ impl Index {
             state.ordered.insert(Key::of(uri.as_ref()), watched.clone());
             watched
         };
-        outbox.follow(uri, &watched.pulse);
+        // One text for all listeners: a look-up then compares addresses, not bytes far apart.
+        outbox.follow(&watched.uri, &watched.pulse);
         watched.lock().listeners.insert(outbox.id(), outbox.clone());
         state.subscriptions += 1;
         self.metrics.subscriptions.set(count(state.subscriptions));
