@@ -9,9 +9,10 @@
 //! gone back, and what the listener would read is not what it would be told of. It is not held
 //! longer than a change may wait to be looked at.
 
+mod few;
 mod slot;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tokio::time::Instant;
 
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
+use few::Few;
 use slot::{Held, Slot};
 
 pub(crate) use slot::{Look, Pulse};
@@ -46,12 +48,12 @@ struct State {
     lists: [Option<Slot>; ListKind::ALL.len()],
     uris: HashMap<ResourceUri, Slot>,
     /// Things that wait, oldest first. Invariant: a thing is here at most once (`Slot::queued`).
-    queue: VecDeque<Thing>,
+    queue: Few<Thing>,
     /// How many of them really wait; the others went back to what the listener knows.
     waiting: usize,
-    /// The streams that are open, oldest first. Notices go to the newest: two streams of one
+    /// The streams that are open, newest first. Notices go to the newest: two streams of one
     /// listener must not share its notices between them.
-    readers: Vec<Reader>,
+    readers: Few<Reader>,
     /// How many readers there have been.
     attached: u64,
     /// How many notices were sent; the number of an event on a numbered wire.
@@ -213,7 +215,7 @@ impl Outbox {
         let mut state = self.lock();
         state.attached += 1;
         let id = state.attached;
-        state.readers.push(Reader { id, waker: None });
+        state.readers.push_front(Reader { id, waker: None });
         id
     }
 
@@ -262,7 +264,7 @@ impl Outbox {
     /// Everything that waits, as whole frames, or pending until something does.
     pub(crate) fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<Next> {
         let mut state = self.lock();
-        let newest = state.readers.last().is_some_and(|newest| newest.id == reader);
+        let newest = state.readers.front().is_some_and(|newest| newest.id == reader);
         if newest {
             state.release = None;
         }
@@ -391,7 +393,7 @@ impl Outbox {
 
     fn wake(mut state: MutexGuard<'_, State>) {
         if state.waiting > 0
-            && let Some(waker) = state.readers.last_mut().and_then(|newest| newest.waker.take())
+            && let Some(waker) = state.readers.front_mut().and_then(|newest| newest.waker.take())
         {
             drop(state);
             waker.wake();
