@@ -113,25 +113,39 @@ impl Notice {
     /// The whole event for one listener: the bytes all share, with its own number or tag spliced
     /// in where it has one.
     pub(crate) fn frame(&self, wire: &Wire, number: u64) -> Bytes {
-        match wire {
-            Wire::Legacy { titled, numbered } => {
-                let shared = self.titled.as_ref().filter(|_| *titled).unwrap_or(&self.legacy);
-                if !numbered {
-                    return shared.clone();
-                }
-                splice(&[b"id: s", number.to_string().as_bytes(), b"\n", shared])
-            }
-            Wire::Modern { tag } => splice(&[&self.before_tag, tag, &self.after_tag]),
+        if let Wire::Legacy { titled, numbered: false } = wire {
+            return self.shared(*titled).clone();
         }
+        let mut frame = Vec::new();
+        self.put_frame(wire, number, &mut frame);
+        frame.into()
+    }
+
+    /// As [`Self::frame`], put behind what is in the buffer.
+    pub(crate) fn put_frame(&self, wire: &Wire, number: u64, buffer: &mut Vec<u8>) {
+        match wire {
+            Wire::Legacy { titled, numbered: false } => {
+                buffer.extend_from_slice(self.shared(*titled));
+            }
+            Wire::Legacy { titled, numbered: true } => {
+                let number = number.to_string();
+                splice(&[b"id: s", number.as_bytes(), b"\n", self.shared(*titled)], buffer);
+            }
+            Wire::Modern { tag } => splice(&[&self.before_tag, tag, &self.after_tag], buffer),
+        }
+    }
+
+    fn shared(&self, titled: bool) -> &Bytes {
+        self.titled.as_ref().filter(|_| titled).unwrap_or(&self.legacy)
     }
 }
 
-fn splice(parts: &[&[u8]]) -> Bytes {
-    let mut frame = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
+fn splice(parts: &[&[u8]], buffer: &mut Vec<u8>) {
+    // Exactly as much as is needed: a frame may wait for a slow reader.
+    buffer.reserve_exact(parts.iter().map(|part| part.len()).sum());
     for part in parts {
-        frame.extend_from_slice(part);
+        buffer.extend_from_slice(part);
     }
-    frame.freeze()
 }
 
 /// A message as a server-sent event.

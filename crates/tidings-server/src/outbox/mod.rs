@@ -88,6 +88,42 @@ pub(crate) enum Next {
     Closed,
 }
 
+/// What was left when a reader had taken what waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// There may be more: this was as much as leaves in one piece.
+    pub(crate) cut: bool,
+    /// The listener has ended, or something is held back until some time: that is for a task that
+    /// polls the outbox.
+    pub(crate) wants_task: bool,
+}
+
+/// Frames on their way to a reader; one alone is not copied.
+#[derive(Default)]
+struct Frames {
+    first: Option<Bytes>,
+    all: BytesMut,
+}
+
+impl Frames {
+    /// Puts a frame behind the others; returns how many bytes were copied.
+    fn push(&mut self, frame: Bytes) -> usize {
+        match self.first.take() {
+            None if self.all.is_empty() => self.first = Some(frame),
+            None => self.all.extend_from_slice(&frame),
+            Some(earlier) => {
+                self.all.extend_from_slice(&earlier);
+                self.all.extend_from_slice(&frame);
+            }
+        }
+        self.all.len()
+    }
+
+    fn into_bytes(self) -> Bytes {
+        self.first.unwrap_or_else(|| self.all.freeze())
+    }
+}
+
 impl Outbox {
     pub(crate) fn new(id: u64, wire: Wire, patience: Duration, metrics: Arc<Metrics>) -> Arc<Self> {
         metrics.listeners.inc();
@@ -269,7 +305,9 @@ impl Outbox {
             state.release = None;
         }
         if newest && state.waiting > 0 {
-            let frames = self.take(&mut state);
+            let mut frames = Frames::default();
+            self.take(&mut state, |notice, number| frames.push(notice.frame(&self.wire, number)));
+            let frames = frames.into_bytes();
             if !frames.is_empty() {
                 return Poll::Ready(Next::Frames(frames));
             }
@@ -284,6 +322,35 @@ impl Outbox {
             }
         }
         Poll::Pending
+    }
+
+    /// Everything that waits, put behind what is in the buffer. Unless there is more, the reader is
+    /// woken by `waker` from now on; one that has a waker keeps it.
+    pub(crate) fn take_into(
+        &self,
+        reader: u64,
+        buffer: &mut Vec<u8>,
+        waker: impl FnOnce() -> Waker,
+    ) -> Taken {
+        let mut state = self.lock();
+        let newest = state.readers.front().is_some_and(|newest| newest.id == reader);
+        let mut cut = false;
+        if newest {
+            state.release = None;
+            let begin = buffer.len();
+            cut = self.take(&mut state, |notice, number| {
+                notice.put_frame(&self.wire, number, buffer);
+                buffer.len() - begin
+            });
+        }
+        let wants_task = !cut && (state.closed || (newest && state.release.is_some()));
+        if !cut
+            && !state.closed
+            && let Some(reader) = state.readers.iter_mut().find(|attached| attached.id == reader)
+        {
+            reader.waker.get_or_insert_with(waker);
+        }
+        Taken { cut, wants_task }
     }
 
     /// As [`Self::poll_next`], to await.
@@ -337,10 +404,9 @@ impl Outbox {
         self.lock().queue.len()
     }
 
-    fn take(&self, state: &mut State) -> Bytes {
+    /// Takes what waits, oldest first, until `put` says that it has enough bytes; true if it did.
+    fn take(&self, state: &mut State, mut put: impl FnMut(&Notice, u64) -> usize) -> bool {
         let now = Instant::now();
-        let mut first: Option<Bytes> = None;
-        let mut all = BytesMut::new();
         for _ in 0..state.queue.len() {
             let Some(thing) = state.queue.pop_front() else { break };
             let slot = match &thing {
@@ -375,20 +441,11 @@ impl Outbox {
             state.waiting -= 1;
             self.metrics.sent.inc();
             self.metrics.latency.observe(now.duration_since(since).as_secs_f64());
-            let frame = notice.frame(&self.wire, state.sent);
-            match first.take() {
-                None if all.is_empty() => first = Some(frame),
-                None => all.extend_from_slice(&frame),
-                Some(earlier) => {
-                    all.extend_from_slice(&earlier);
-                    all.extend_from_slice(&frame);
-                }
-            }
-            if all.len() >= PIECE {
-                break;
+            if put(&notice, state.sent) >= PIECE {
+                return true;
             }
         }
-        first.unwrap_or_else(|| all.freeze())
+        false
     }
 
     fn wake(mut state: MutexGuard<'_, State>) {

@@ -1,15 +1,22 @@
 //! Connections: accepted, tuned, owned, and ended when the server is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
+
+use crate::transport::line::{Io, Line};
+use crate::transport::writer::{Writer, Writers};
 
 /// A peer that acknowledges nothing for this long is gone.
 const PEER_SILENCE: Duration = Duration::from_mins(1);
@@ -23,6 +30,8 @@ const BREATH: Duration = Duration::from_millis(100);
 /// Serves connections until `stop` is done; then no more are taken, and those that are open may
 /// end what they are at.
 pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
+    // Order: writers end after the connections, some of which have yet to be written.
+    let writers = Writers::start();
     let mut connections = JoinSet::new();
     let ending = CancellationToken::new();
     let mut stop = std::pin::pin!(stop);
@@ -31,7 +40,8 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
             () = &mut stop => break,
             accepted = listener.accept() => match accepted {
                 Ok((socket, _)) => {
-                    connections.spawn(connection(socket, router.clone(), ending.clone()));
+                    let (router, ending) = (router.clone(), ending.clone());
+                    connections.spawn(connection(socket, writers.next(), router, ending));
                 }
                 Err(error) => {
                     warn!(%error, "a connection could not be accepted");
@@ -49,18 +59,29 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
     }
 }
 
-async fn connection(socket: TcpStream, router: Router, ending: CancellationToken) {
+async fn connection(
+    socket: TcpStream,
+    writer: Arc<Writer>,
+    router: Router,
+    ending: CancellationToken,
+) {
     let tuned = socket
         .set_nodelay(true)
         .and_then(|()| socket2::SockRef::from(&socket).set_tcp_user_timeout(Some(PEER_SILENCE)));
     if let Err(error) = tuned {
         debug!(%error, "a connection could not be tuned");
     }
-    let service = TowerToHyperService::new(router);
+    let line = Line::new(socket, writer);
+    let io = TokioIo::new(Io::new(line.clone()));
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        line.note(request.extensions_mut());
+        router.call(request)
+    });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_SILENCE)
-        .serve_connection(TokioIo::new(socket), service);
+        .serve_connection(io, service);
     let mut serving = std::pin::pin!(serving);
     let result = tokio::select! {
         result = &mut serving => result,

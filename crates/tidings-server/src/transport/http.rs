@@ -270,7 +270,7 @@ async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
         Method::POST => post(app, request).await,
         Method::GET if is_legacy_stream(request.headers()) => {
             if accepts(request.headers(), &["text/event-stream"]) {
-                legacy::get(app, request.headers())
+                legacy::get(app, &request)
             } else {
                 let details = "a stream is text/event-stream; say so in Accept";
                 reply::refuse(StatusCode::NOT_ACCEPTABLE, details)

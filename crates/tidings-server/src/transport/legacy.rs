@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, EmptyResult, ErrorData, GetExtensions,
     JsonRpcMessage, JsonRpcRequest, ServerJsonRpcMessage, ServerResult,
@@ -17,6 +17,7 @@ use crate::era;
 use crate::handler::Handler;
 use crate::transport::call::{self, Answer, Call, CallTransport};
 use crate::transport::http::App;
+use crate::transport::line::Line;
 use crate::transport::reply;
 use crate::transport::session::Session;
 use crate::transport::stream::Stream;
@@ -65,7 +66,8 @@ pub(crate) async fn post(
 }
 
 /// Opens the stream of a session, or goes on with the stream of a request that was cut off.
-pub(crate) fn get(app: &App, headers: &HeaderMap) -> Response {
+pub(crate) fn get(app: &App, request: &Request<Body>) -> Response {
+    let headers = request.headers();
     if let Some(refusal) = refuse_version(headers) {
         return refusal;
     }
@@ -98,7 +100,8 @@ pub(crate) fn get(app: &App, headers: &HeaderMap) -> Response {
         format!("retry: {retry}\n\n").into()
     };
     let guard = session.open_stream();
-    let stream = Stream::new(outbox, Some(first), None, app.config.keep_alive, guard);
+    let line = Line::of(request.extensions(), request.version());
+    let stream = Stream::new(outbox, (first, None), app.config.keep_alive, line, guard);
     reply::stream(Body::new(stream))
 }
 

@@ -2,14 +2,17 @@
 
 mod accept;
 mod call;
+mod chunk;
 mod guard;
 pub mod http;
 mod intake;
 mod legacy;
+mod line;
 mod modern;
 mod reply;
 mod session;
 pub mod stdio;
 mod stream;
+mod writer;
 
 pub(crate) use call::Call;

@@ -24,6 +24,7 @@ use crate::notice;
 use crate::path::{Core, Listener};
 use crate::transport::http::{App, HttpConfig, ListenPlace};
 use crate::transport::legacy::VERSION;
+use crate::transport::line::Line;
 use crate::transport::reply;
 use crate::transport::stream::Stream;
 
@@ -111,6 +112,7 @@ async fn listen_stream(
     id: &RequestId,
     (mut place, listener): (ListenPlace, Listener),
 ) -> Response {
+    let line = Line::of(&parts.extensions, parts.version);
     let answer = app.modern.handle(Request::from_parts(parts, Full::new(body))).await;
     let is_stream = answer
         .headers()
@@ -132,9 +134,10 @@ async fn listen_stream(
     let outbox = listener.outbox().clone();
     let last = final_result(&app.core, id);
     // A copy: the library's bytes stand in a larger buffer, which would live as long.
-    let first = Some(Bytes::copy_from_slice(&acknowledgement));
+    let first = Bytes::copy_from_slice(&acknowledgement);
     place.take(listener);
-    reply::stream(Body::new(Stream::new(outbox, first, Some(last), app.config.keep_alive, place)))
+    let stream = Stream::new(outbox, (first, Some(last)), app.config.keep_alive, line, place);
+    reply::stream(Body::new(stream))
 }
 
 /// How a stream ends that the server ends itself.

@@ -1,9 +1,11 @@
 //! The bytes of one listener's stream over HTTP, both eras: a body that is fed from an outbox.
 //!
-//! No task and no channel stand between the two. The body asks the outbox when the socket can be
-//! written, so what a slow reader has not taken stays a set of dirty things.
+//! No channel stands between the two. On a connection of ours a writer writes to the socket while
+//! the HTTP library waits for the body; elsewhere the library asks the body, and the body the
+//! outbox, when the socket can be written. Either way what a slow reader has not taken stays a set
+//! of dirty things.
 
-use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,6 +16,7 @@ use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
 use crate::outbox::{Next, Outbox};
+use crate::transport::line::{Line, Step};
 
 /// Comments on a stream on which nothing else happens: clients ignore them, and they keep the path
 /// between us open.
@@ -32,7 +35,12 @@ impl KeepAlive {
 
     /// Something else was sent.
     pub(crate) fn reset(&mut self) {
-        self.sent = Instant::now();
+        self.sent_at(Instant::now());
+    }
+
+    /// Something else was sent at this time.
+    fn sent_at(&mut self, sent: Instant) {
+        self.sent = self.sent.max(sent);
     }
 
     /// A comment, if it is time for one.
@@ -56,6 +64,8 @@ pub(crate) struct Stream<G> {
     first: Option<Bytes>,
     outbox: Arc<Outbox>,
     reader: u64,
+    /// The connection, if frames are written to it beside the HTTP library.
+    line: Option<Arc<Line>>,
     /// What comes last if the hub ends the stream.
     last: Option<Bytes>,
     ended: bool,
@@ -67,20 +77,81 @@ pub(crate) struct Stream<G> {
 }
 
 impl<G> Stream<G> {
+    /// A stream that begins with `first`, and with `last` ends if the hub ends it; `line` is what
+    /// [`Line::of`] says of the request that it answers.
     pub(crate) fn new(
         outbox: Arc<Outbox>,
-        first: Option<Bytes>,
-        last: Option<Bytes>,
+        (first, last): (Bytes, Option<Bytes>),
         idle: Duration,
+        line: Option<Arc<Line>>,
         guard: G,
     ) -> Self {
         let reader = outbox.attach();
-        let keep_alive = KeepAlive::new(idle);
-        Self { first, outbox, reader, last, ended: false, keep_alive, release: None, _guard: guard }
+        if let Some(line) = &line {
+            line.begin(&outbox, reader);
+        }
+        Self {
+            first: Some(first),
+            outbox,
+            reader,
+            line,
+            last,
+            ended: false,
+            keep_alive: KeepAlive::new(idle),
+            release: None,
+            _guard: guard,
+        }
     }
-}
 
-impl<G> Stream<G> {
+    /// The next bytes for the library; none if the stream has ended.
+    fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Ok(Some(first)));
+        }
+        if self.ended {
+            return Poll::Ready(Ok(None));
+        }
+        if let Some(line) = self.line.clone() {
+            return self.poll_beside(&line, context);
+        }
+        match self.outbox.poll_next(self.reader, context) {
+            Poll::Ready(Next::Frames(frames)) => {
+                self.keep_alive.reset();
+                Poll::Ready(Ok(Some(frames)))
+            }
+            Poll::Ready(Next::Closed) => Poll::Ready(Ok(self.end())),
+            Poll::Pending => {
+                self.wait_for_release(context);
+                self.keep_alive.poll(context).map(|comment| Ok(Some(comment)))
+            }
+        }
+    }
+
+    /// As [`Self::poll_bytes`], on a line: notices do not come this way.
+    fn poll_beside(
+        &mut self,
+        line: &Arc<Line>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<Option<Bytes>>> {
+        if line.poll(context)? == Step::End {
+            return Poll::Ready(Ok(self.end()));
+        }
+        self.wait_for_release(context);
+        loop {
+            self.keep_alive.sent_at(line.sent());
+            let comment = std::task::ready!(self.keep_alive.poll(context));
+            // A line that is being written needs no comment.
+            if line.hand_over() {
+                return Poll::Ready(Ok(Some(comment)));
+            }
+        }
+    }
+
+    fn end(&mut self) -> Option<Bytes> {
+        self.ended = true;
+        self.last.take()
+    }
+
     fn wait_for_release(&mut self, context: &mut Context<'_>) {
         let Some(at) = self.outbox.release() else {
             self.release = None;
@@ -97,39 +168,22 @@ impl<G> Stream<G> {
 
 impl<G> Drop for Stream<G> {
     fn drop(&mut self) {
+        if let Some(line) = &self.line {
+            line.end(&self.outbox, self.reader);
+        }
         self.outbox.detach(self.reader);
     }
 }
 
 impl<G: Unpin> Body for Stream<G> {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let this = self.get_mut();
-        if let Some(first) = this.first.take() {
-            return Poll::Ready(Some(Ok(Frame::data(first))));
-        }
-        if this.ended {
-            return Poll::Ready(None);
-        }
-        let bytes = match this.outbox.poll_next(this.reader, context) {
-            Poll::Ready(Next::Frames(frames)) => {
-                this.keep_alive.reset();
-                frames
-            }
-            Poll::Ready(Next::Closed) => {
-                this.ended = true;
-                return Poll::Ready(this.last.take().map(|last| Ok(Frame::data(last))));
-            }
-            Poll::Pending => {
-                this.wait_for_release(context);
-                std::task::ready!(this.keep_alive.poll(context))
-            }
-        };
-        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let bytes = std::task::ready!(self.get_mut().poll_bytes(context));
+        Poll::Ready(bytes.transpose().map(|bytes| bytes.map(Frame::data)))
     }
 }

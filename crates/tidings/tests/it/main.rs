@@ -7,6 +7,7 @@ mod failing;
 mod http;
 mod mirror;
 mod program;
+mod socket;
 mod stdio;
 mod support;
 mod tidy;

@@ -1,0 +1,94 @@
+//! Chunks of an HTTP/1.1 body, as they stand on the wire.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+/// Room for the length in hexadecimal and the end of its line: a chunk is far smaller than 4 GiB.
+const HEAD: usize = 10;
+/// Memory that is kept for the next chunks.
+const KEPT: usize = 64 * 1024;
+const END: &[u8] = b"\r\n";
+
+/// A buffer in which chunks are made, each in one piece, so that each is one write.
+#[derive(Debug, Default)]
+pub(crate) struct Chunks {
+    bytes: Vec<u8>,
+    /// Where the newest chunk begins.
+    begin: usize,
+}
+
+impl Chunks {
+    /// Some bytes as a chunk of their own; they must not be empty, for that would end the body.
+    pub(crate) fn one(content: &[u8]) -> Bytes {
+        let mut chunks = Self::default();
+        chunks.bytes.reserve_exact(HEAD + content.len() + END.len());
+        chunks.begin().extend_from_slice(content);
+        let chunk = chunks.finish();
+        chunk.map(|chunk| Bytes::from(chunks.bytes).slice(chunk)).unwrap_or_default()
+    }
+
+    /// Begins a chunk; its content is what is put behind what is there.
+    pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
+        self.begin = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; HEAD]);
+        &mut self.bytes
+    }
+
+    /// Ends the chunk and says where it is; one without content is none.
+    pub(crate) fn finish(&mut self) -> Option<Range<usize>> {
+        let content = self.begin + HEAD;
+        let mut length = self.bytes.len() - content;
+        if length == 0 {
+            self.bytes.truncate(self.begin);
+            return None;
+        }
+        self.bytes.extend_from_slice(END);
+        // From its end: only then it shows how many digits the length has.
+        let mut at = content - END.len();
+        self.bytes[at..content].copy_from_slice(END);
+        while length > 0 {
+            at -= 1;
+            self.bytes[at] = b"0123456789abcdef"[length & 0xf];
+            length >>= 4;
+        }
+        Some(at..self.bytes.len())
+    }
+
+    /// The bytes of a chunk.
+    pub(crate) fn get(&self, chunk: Range<usize>) -> &[u8] {
+        &self.bytes[chunk]
+    }
+
+    /// Forgets all chunks, and gives back the memory of very large ones.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_says_how_long_it_is() {
+        for length in [1, 9, 15, 16, 255, 256, 16 * 1024, 1 << 20] {
+            let content = "x".repeat(length);
+            assert_eq!(Chunks::one(content.as_bytes()), format!("{length:x}\r\n{content}\r\n"));
+        }
+    }
+
+    #[test]
+    fn a_chunk_without_content_is_none_for_it_would_end_the_body() {
+        let mut chunks = Chunks::default();
+        chunks.begin().extend_from_slice(b"one");
+        let one = chunks.finish().unwrap();
+        chunks.begin();
+        assert_eq!(chunks.finish(), None);
+        chunks.begin().extend_from_slice(b"three");
+        let three = chunks.finish().unwrap();
+        assert_eq!(chunks.get(one), b"3\r\none\r\n");
+        assert_eq!(chunks.get(three), b"5\r\nthree\r\n");
+    }
+}
