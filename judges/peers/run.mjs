@@ -5,17 +5,15 @@
 // --only runs the combinations whose name contains TEXT, e.g. "modern http".
 // --jobs runs N combinations at once (1 unless told; they share nothing).
 // PYTHON names the interpreter that makes the venv (python3 unless set; 3.11 or newer).
-import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { access, constants, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { VENV_PYTHON, installNode, installPython } from '../install.mjs';
+import { killGroup, start } from '../process.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const PYTHON_DIR = join(HERE, 'python');
 const TS_DIR = join(HERE, 'typescript');
-const WINDOWS = process.platform === 'win32';
-const VENV_PYTHON = join(PYTHON_DIR, '.venv', WINDOWS ? 'Scripts/python.exe' : 'bin/python');
 const RUN_MS = 60_000;
 const READY_MS = 10_000;
 
@@ -42,76 +40,11 @@ function parse(argv) {
   return options;
 }
 
-/** Kills a process and what it started; every process here leads its own group. */
-function killGroup(child) {
-  try {
-    if (WINDOWS) child.kill('SIGKILL');
-    else process.kill(-child.pid, 'SIGKILL');
-  } catch {
-    // It is gone already.
-  }
-}
-
-const live = new Set();
-for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.on(signal, () => {
-    for (const child of live) killGroup(child);
-    process.exit(1);
-  });
-}
-
-function start(command, args, options = {}) {
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: !WINDOWS, ...options });
-  child.out = '';
-  child.err = '';
-  child.stdout.setEncoding('utf8').on('data', (text) => (child.out += text));
-  child.stderr.setEncoding('utf8').on('data', (text) => (child.err += text));
-  live.add(child);
-  // `exit`, not `close`: a grandchild that keeps the pipes open must not hold up the run.
-  child.ended = new Promise((done) => {
-    child.on('error', (error) => done({ code: null, why: String(error) }));
-    child.on('exit', (code, signal) => done({ code, why: signal ? `ended by ${signal}` : `exit code ${code}` }));
-  }).finally(() => live.delete(child));
-  child.drained = new Promise((done) => child.on('close', done));
-  return child;
-}
-
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms).unref());
 
-async function must(what, command, args, cwd) {
-  const child = start(command, args, { cwd, shell: WINDOWS });
-  const { code, why } = await child.ended;
-  if (code !== 0) throw new Error(`${what}: ${why}\n${child.out}${child.err}`);
-}
-
-/** Does `make` unless it was done for exactly these files before. */
-async function keepFresh(stamp, files, make) {
-  const hash = createHash('sha256');
-  for (const file of files) hash.update(await readFile(file));
-  const wanted = hash.digest('hex');
-  const have = await readFile(stamp, 'utf8').catch(() => '');
-  if (have === wanted) return;
-  await make();
-  await writeFile(stamp, wanted);
-}
-
 async function setUp(names) {
-  if (names.has('python')) {
-    const requirements = join(PYTHON_DIR, 'requirements.txt');
-    await keepFresh(join(PYTHON_DIR, '.venv', '.stamp'), [requirements], async () => {
-      console.log('# setting up the Python peer');
-      await rm(join(PYTHON_DIR, '.venv'), { recursive: true, force: true });
-      await must('venv', process.env.PYTHON ?? 'python3', ['-m', 'venv', '.venv'], PYTHON_DIR);
-      await must('pip', VENV_PYTHON, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirements], PYTHON_DIR);
-    });
-  }
-  if (names.has('ts-v1') || names.has('ts-v2')) {
-    const files = ['package.json', 'package-lock.json'].map((name) => join(TS_DIR, name));
-    await keepFresh(join(TS_DIR, 'node_modules', '.stamp'), files, async () => {
-      console.log('# setting up the TypeScript peers');
-      await must('npm ci', 'npm', ['ci', '--no-audit', '--no-fund'], TS_DIR);
-    });
-  }
+  if (names.has('python')) await installPython();
+  if (names.has('ts-v1') || names.has('ts-v2')) await installNode(TS_DIR);
 }
 
 /** Starts the server on a free port and resolves with its URL. */
