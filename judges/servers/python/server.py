@@ -190,10 +190,13 @@ server.add_notification_handler("notifications/initialized", types.NotificationP
 async def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--http", action="store_true")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--extra", type=int, default=0, help="how many more tools there are at the start")
     parser.add_argument("--control", type=int)
     options = parser.parse_args()
+    world.extra = options.extra
     if options.http:
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = socket.create_server(("127.0.0.1", options.port))
         print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
         await uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="warning")).serve([listener])
         return

@@ -4,8 +4,13 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 
-/** What every connection of this process sees. */
-export const world = { count: 0, extra: 0 };
+const option = (name) => {
+  const at = process.argv.indexOf(name);
+  return at < 0 ? 0 : Number(process.argv[at + 1]);
+};
+
+/** What every connection of this process sees; `--extra N` begins with more tools. */
+export const world = { count: 0, extra: option('--extra') };
 const NAMES = ['Ada', 'Alan', 'Grace'];
 const PICTURE = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const text = (line) => ({ content: [{ type: 'text', text: line }] });
@@ -54,9 +59,9 @@ export function addExtra(server, n) {
 
 /** With `--control PORT`: does what the judge says over that connection, and answers each line. */
 export function obey(tell) {
-  const at = process.argv.indexOf('--control');
-  if (at < 0) return;
-  const socket = connect(Number(process.argv[at + 1]), '127.0.0.1');
+  const port = option('--control');
+  if (!port) return;
+  const socket = connect(port, '127.0.0.1');
   // The judge's line alone keeps no server alive: it ends when its client goes.
   socket.unref();
   socket.setEncoding('utf8').on('data', (lines) => {
@@ -69,11 +74,11 @@ export function obey(tell) {
   socket.on('error', () => {});
 }
 
-/** Serves `/mcp` on a free port and says where. */
+/** Serves `/mcp` on a free port, or on `--port N`, and says where. */
 export function listen(handle) {
   const server = createServer((request, response) => {
     if (new URL(request.url, 'http://localhost').pathname === '/mcp') handle(request, response);
     else response.writeHead(404).end();
   });
-  server.listen(0, '127.0.0.1', () => console.error(`listening on http://127.0.0.1:${server.address().port}/mcp`));
+  server.listen(option('--port'), '127.0.0.1', () => console.error(`listening on http://127.0.0.1:${server.address().port}/mcp`));
 }

@@ -1,0 +1,150 @@
+// Outside judges of the client: the command line against servers made with other SDKs, and our own.
+//
+//   node judges/servers/run.mjs --program /path/to/tidings [--only TEXT] [--jobs N]
+//
+// --only runs the combinations whose name contains TEXT, e.g. "ts-v2 modern http".
+// --jobs runs N combinations at once (1 unless told; they share nothing).
+// PYTHON names the interpreter that makes the environment (python3 unless set; 3.11 or newer).
+import { spawnSync } from 'node:child_process';
+import { access, constants } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import { VENV_PYTHON, installNode, installPython } from '../install.mjs';
+import { everything, shelf, station } from './checks.mjs';
+import { Bench } from './program.mjs';
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const WORDS = 2000; // how much of what the program said is shown with a failure
+const TS_DIR = join(HERE, 'typescript');
+
+const usage = () => {
+  console.error('usage: node run.mjs --program /path/to/tidings [--only TEXT] [--jobs N]');
+  process.exit(2);
+};
+
+function parse(argv) {
+  const options = { only: '', jobs: 1 };
+  for (let i = 0; i < argv.length; i += 2) {
+    const name = argv[i]?.replace(/^--/, '');
+    if (!['program', 'only', 'jobs'].includes(name) || argv[i + 1] === undefined) usage();
+    options[name] = argv[i + 1];
+  }
+  options.jobs = Number(options.jobs);
+  if (!options.program || !Number.isInteger(options.jobs) || options.jobs < 1) usage();
+  return options;
+}
+
+/** How each server is started over stdio and HTTP, what it speaks, and what is checked of it. */
+function servers(program) {
+  const node = (script) => [process.execPath, join(TS_DIR, script)];
+  const python = [VENV_PYTHON, '-u', join(HERE, 'python', 'server.py')];
+  const reference = join(TS_DIR, 'node_modules', '@modelcontextprotocol', 'server-everything', 'dist', 'index.js');
+  const demo = [program, 'serve', '--demo', '--every', '0.05'];
+  const own = (name, command, eras) => ({ name, eras, stdio: command, http: [...command, '--http'], obeys: true, check: shelf });
+  return {
+    everything: {
+      eras: ['legacy'],
+      stdio: [process.execPath, reference, 'stdio'],
+      http: [process.execPath, '--import', join(TS_DIR, 'say-port.mjs'), reference, 'streamableHttp'],
+      environment: { PORT: '0' },
+      check: everything,
+    },
+    python: own('judge-python', python, ['legacy', 'modern']),
+    'ts-v1': own('judge-ts-v1', node('server-v1.mjs'), ['legacy']),
+    'ts-v2': own('judge-ts-v2', node('server-v2.mjs'), ['legacy', 'modern']),
+    tidings: {
+      eras: ['legacy', 'modern'],
+      version: spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout?.trim().split(' ')[1],
+      stdio: [...demo, '--stdio'],
+      http: [...demo, '--http', '127.0.0.1:0'],
+      check: station,
+    },
+  };
+}
+
+/** Collects the findings of one combination. */
+class Judge {
+  checks = [];
+
+  check(name, expected, got, words) {
+    this.checks.push({ name, ok: isDeepStrictEqual(expected, got), expected, got, words });
+  }
+
+  /** What a step throws is a failed check, and the steps after it still run. */
+  async step(name, body) {
+    try {
+      await body();
+    } catch (error) {
+      this.checks.push({ name: `${name}: no error`, ok: false, expected: 'no error', got: error.message });
+    }
+  }
+}
+
+async function runOne({ server, era, transport }, program) {
+  const judge = new Judge();
+  const bench = new Bench(program, server, { era, transport });
+  await judge.step('the server', async () => {
+    await bench.open();
+    await server.check(bench, judge);
+    judge.check('the server still runs', true, bench.alive(), bench.child?.err);
+  });
+  await bench.close();
+  return judge.checks;
+}
+
+const indent = (text) => String(text).trimEnd().split('\n').map((line) => `      ${line}`).join('\n');
+const shown = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+function print(name, checks, seconds) {
+  console.log(`# ${name} (${seconds.toFixed(1)} s)`);
+  for (const { name: check, ok, expected, got, words } of checks) {
+    console.log(`${ok ? 'ok  ' : 'FAIL'} ${name} | ${check}`);
+    if (ok) continue;
+    console.log(`    expected: ${shown(expected)}\n    came:     ${shown(got)}`);
+    if (words?.length) console.log(indent(shown(words).slice(-WORDS)));
+  }
+}
+
+const options = parse(process.argv.slice(2));
+const program = resolve(options.program);
+await access(program, constants.X_OK).catch(() => {
+  console.error(`${options.program} is not an executable file`);
+  process.exit(2);
+});
+
+const combinations = [];
+for (const [key, server] of Object.entries(servers(program))) {
+  for (const era of server.eras) for (const transport of ['stdio', 'http']) combinations.push({ name: `${key} ${era} ${transport}`, key, server, era, transport });
+}
+const chosen = combinations.filter(({ name }) => name.includes(options.only));
+if (!chosen.length) {
+  console.error(`--only ${options.only} leaves nothing of: ${combinations.map(({ name }) => name).join(', ')}`);
+  process.exit(2);
+}
+
+let passed = 0;
+let failed = 0;
+try {
+  if (chosen.some(({ key }) => key === 'python')) await installPython();
+  if (chosen.some(({ key }) => key.startsWith('ts-') || key === 'everything')) await installNode(TS_DIR);
+} catch (error) {
+  console.log(`FAIL set up\n${indent(error.message)}`);
+  console.log('servers: 0 passed, 1 failed');
+  process.exit(1);
+}
+const queue = [...chosen];
+await Promise.all(
+  Array.from({ length: options.jobs }, async () => {
+    for (let next = queue.shift(); next; next = queue.shift()) {
+      const began = Date.now();
+      const checks = await runOne(next, program);
+      print(next.name, checks, (Date.now() - began) / 1000);
+      const bad = checks.filter(({ ok }) => !ok).length;
+      failed += bad;
+      passed += checks.length - bad;
+    }
+  }),
+);
+console.log(`servers: ${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
