@@ -1,9 +1,11 @@
 // What is checked of each kind of server. `bench` drives the program, `judge` takes the findings.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { COUNTER, burst, changes, isWatched, noise, pair, restart, told } from './watching.mjs';
 
 const PROTOCOLS = { legacy: '2025-11-25', modern: '2026-07-28' };
-const COUNTER = 'test://counter';
 const PICTURE = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-const CHANGES = ['tools_changed', 'resources_changed', 'templates_changed', 'prompts_changed', 'content_changed', 'updated'];
 
 const byKey = (lines, key) => lines.map((line) => line[key]).sort();
 const textOf = (result) => result?.content?.map((part) => part.text).join('\n');
@@ -46,9 +48,9 @@ async function lists(bench, judge, expected) {
 
 /** The servers of this folder: everything they offer, and every change they make. */
 export async function shelf(bench, judge) {
-  await who(bench, judge, { name: bench.server.name, version: '1.0.0', counts: { tools: 6, resources: 2, templates: 1, prompts: 1 } });
+  await who(bench, judge, { name: bench.server.name, version: '1.0.0', counts: { tools: 7, resources: 2, templates: 1, prompts: 1 } });
   await lists(bench, judge, {
-    tools: ['echo', 'add', 'grow', 'touch', 'fail', 'slow'],
+    tools: ['echo', 'add', 'grow', 'touch', 'fail', 'slow', 'hang'],
     resources: [COUNTER, 'test://picture'],
     templates: ['test://item/{id}'],
     prompts: ['greet'],
@@ -87,7 +89,12 @@ export async function shelf(bench, judge) {
     const id = await bench.run('complete', ['template', 'test://item/{id}', 'id=1']);
     judge.check('complete: a value of a template', { code: 0, values: ['1', '10'] }, { code: id.code, values: id.lines[0]?.values }, id.err);
   });
+  await giveUp(bench, judge);
   await changes(bench, judge);
+  await burst(bench, judge);
+  await pair(bench, judge);
+  await restart(bench, judge);
+  await noise(bench, judge);
 }
 
 async function calls(bench, judge) {
@@ -103,12 +110,30 @@ async function calls(bench, judge) {
     judge.check('call: numbers in, structured content out', { code: 0, structured: { sum: 5.5 } }, { code: add.code, structured: add.lines[0]?.result?.structuredContent }, add.err);
     const json = await bench.run('call', ['add', '--args', '{"a":-1,"b":1e3}']);
     judge.check('call: arguments as JSON', { code: 0, structured: { sum: 999 } }, { code: json.code, structured: json.lines[0]?.result?.structuredContent }, json.err);
+    const folder = mkdtempSync(join(tmpdir(), 'tidings-judge-'));
+    try {
+      const message = 'ü€𝄞 '.repeat(30_000);
+      writeFileSync(join(folder, 'long.json'), JSON.stringify({ message }));
+      const long = await bench.run('call', ['echo', '--args', `@${join(folder, 'long.json')}`]);
+      judge.check('call: a long text of many bytes a letter comes back whole', { code: 0, same: true }, { code: long.code, same: textOf(long.lines[0]?.result) === message }, long.err);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
     const slow = await bench.run('call', ['slow', 'steps=3']);
     judge.check('call: with progress', { code: 0, text: '3 steps' }, { code: slow.code, text: textOf(slow.lines.at(-1)?.result) }, slow.err);
     const fail = await bench.run('call', ['fail']);
     judge.check('call: a tool that fails', { code: 1, isError: true, text: 'it did not work' }, { code: fail.code, isError: fail.lines[0]?.result?.isError, text: textOf(fail.lines[0]?.result) }, fail.err);
     const nothing = await bench.run('call', ['nothing']);
     judge.check('call: a tool that is not there', 1, nothing.code);
+  });
+}
+
+/** A request that nobody waits for any longer is called off. Over stdio the server goes as well. */
+async function giveUp(bench, judge) {
+  await judge.step('give up', async () => {
+    const hang = await bench.run('call', ['hang', '--timeout', '2s']);
+    judge.check('give up: exit code', 1, hang.code, hang.err);
+    if (bench.http) await bench.heard('hang was cancelled');
   });
 }
 
@@ -128,87 +153,6 @@ async function reads(bench, judge) {
     }, item.err);
     const nothing = await bench.run('read', ['test://nothing']);
     judge.check('read: what is not there', 1, nothing.code);
-  });
-}
-
-const isReady = (events) => events.some(({ event, state }) => event === 'connection' && state === 'ready');
-const isWatched = (uri) => (events) => events.some(({ event, uris }) => event === 'subscriptions_changed' && uris.includes(uri));
-
-/** What changed, in the order it was told. A first reading is no change. */
-const told = (events) =>
-  events
-    .filter(({ event, cause }) => CHANGES.includes(event) && cause !== 'asked')
-    .map(({ event, uri, contents, added, removed, changed }) =>
-      uri === undefined ? { event, added, removed, changed } : { event, uri, text: contents?.map((part) => part.text).join('\n') },
-    );
-
-async function changes(bench, judge) {
-  await judge.step('watch', async () => {
-    const { lines } = await bench.run('read', [COUNTER]);
-    const base = Number(lines[0]?.contents?.[0]?.text.replace('count ', ''));
-    const touched = (n) => ({ event: 'content_changed', uri: COUNTER, text: `count ${base + n}` });
-    const grown = (n) => ({ event: 'tools_changed', added: [`extra_${n}`], removed: [], changed: [] });
-    const watching = bench.watch([COUNTER, '--lists', '--until', '5']);
-    try {
-      await watching.until('the connection and the subscription', (events) => isReady(events) && isWatched(COUNTER)(events));
-      // Each order waits for what came of the one before: one that is told twice shows in the order.
-      const orders = ['touch', 'grow', 'touch', 'grow', 'touch'];
-      for (const [index, what] of orders.entries()) {
-        await bench.order(watching, what);
-        if (index + 1 < orders.length) await watching.until(`change ${index + 1}`, (events) => told(events).length > index);
-      }
-      const code = await watching.ended();
-      judge.check('watch: every change once, in order', [touched(1), grown(1), touched(2), grown(2), touched(3)], told(watching.events()), watching.child.err);
-      judge.check('watch: ends after --until', 0, code, watching.child.err);
-      judge.check('watch: no warning', [], watching.events().filter(({ event }) => event === 'warning'));
-      judge.check('watch: the causes', ['notice'], [...new Set(watching.events().filter(({ event, cause }) => event === 'content_changed' && cause !== 'asked').map(({ cause }) => cause))]);
-    } finally {
-      watching.kill();
-    }
-  });
-  // Several programs may be told of the same change.
-  if (!bench.http) return;
-  await judge.step('watch by two', async () => {
-    const pair = [bench.watch(['--until', '1']), bench.watch(['--until', '1'])];
-    try {
-      for (const watching of pair) await watching.until('the connection', isReady);
-      await bench.order(pair[0], 'grow');
-      const codes = [await pair[0].ended(), await pair[1].ended()];
-      const expected = [{ event: 'tools_changed', added: ['extra_3'], removed: [], changed: [] }];
-      judge.check('watch by two: both are told', [expected, expected], pair.map((watching) => told(watching.events())), pair[0].child.err + pair[1].child.err);
-      judge.check('watch by two: both end', [0, 0], codes);
-    } finally {
-      for (const watching of pair) watching.kill();
-    }
-  });
-  await restart(bench, judge);
-}
-
-/** A server that dies and comes back as another: what is different is told, and nothing else. */
-async function restart(bench, judge) {
-  await judge.step('restart', async () => {
-    await bench.replace();
-    const watching = bench.watch([COUNTER, '--lists', '--until', '3']);
-    try {
-      await watching.until('the connection and the subscription', (events) => isReady(events) && isWatched(COUNTER)(events));
-      await bench.order(watching, 'touch');
-      await watching.until('the first change', (events) => told(events).length > 0);
-      const before = watching.events().length;
-      await bench.replace('--extra', '2');
-      const code = await watching.ended();
-      const expected = [
-        { event: 'content_changed', uri: COUNTER, text: 'count 0' },
-        { event: 'tools_changed', added: ['extra_1', 'extra_2'], removed: [], changed: [] },
-      ];
-      const after = watching.events().slice(before);
-      judge.check('restart: what is different is told', expected, told(after).sort((a, b) => (a.event < b.event ? -1 : 1)), watching.child.err);
-      judge.check('restart: it was because something may have been missed', ['resync'], [...new Set(after.filter(({ event }) => event === 'content_changed').map(({ cause }) => cause))]);
-      const states = after.filter(({ event }) => event === 'connection').map(({ state }) => state);
-      judge.check('restart: lost, then ready again', ['lost', 'ready'], [...new Set(states.filter((state) => state === 'lost' || state === 'ready'))]);
-      judge.check('restart: ends after --until', 0, code, watching.child.err);
-    } finally {
-      watching.kill();
-    }
   });
 }
 

@@ -86,11 +86,11 @@ export class Bench {
     return !this.child || (this.child.exitCode === null && this.child.signalCode === null);
   }
 
-  line(command, words, { protocol = this.era, json = true } = {}) {
-    const flags = [...(json ? ['--json'] : []), '--protocol', protocol];
+  line(command, words, { protocol = this.era, more = [] } = {}) {
+    const flags = ['--json', '--protocol', protocol];
     if (this.http) return [command, this.url, ...words, ...flags];
     const control = this.orders ? ['--control', String(this.orders.address().port)] : [];
-    return [command, ...words, ...flags, '--', ...this.server.stdio, ...control];
+    return [command, ...words, ...flags, '--', ...this.server.stdio, ...control, ...more];
   }
 
   start(command, words, options) {
@@ -115,21 +115,32 @@ export class Bench {
   }
 
   /** Follows a server until the program ends by itself. */
-  watch(words) {
-    return new Watching(this, this.obedient.length, this.start('watch', words));
+  watch(words, options) {
+    return new Watching(this, this.obedient.length, this.start('watch', words, options));
+  }
+
+  /** Waits until the server we started said something on standard error. */
+  heard(words) {
+    const { child } = this;
+    const said = new Promise((done) => {
+      const look = () => child.err.includes(words) && done();
+      child.stderr.on('data', look);
+      look();
+    });
+    return inTime(`"${words}" of the server`, ARRIVE_MS, said);
   }
 
   /** Has the server change while it is watched: over HTTP by a second client, else by our order. */
-  async order(watching, what) {
+  async order(watching, what, times = 1) {
     if (this.http) {
-      const { code, err } = await this.run('call', [what]);
+      const { code, err } = await this.run('call', times === 1 ? [what] : [what, `times=${times}`]);
       if (code !== 0) throw new Error(`tidings call ${what}: exit code ${code}\n${err}`);
       return;
     }
     const socket = watching.sockets().findLast(({ readyState }) => readyState === 'open');
     if (!socket) throw new Error('the server that is watched did not call for orders');
-    const done = new Promise((resolve) => socket.once('data', resolve));
-    socket.write(`${what}\n`);
+    const done = what === 'die' ? socket.gone : new Promise((resolve) => socket.once('data', resolve));
+    socket.write(`${what} ${times}\n`);
     await inTime(`the server to ${what}`, ARRIVE_MS, done);
   }
 }

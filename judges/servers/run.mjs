@@ -41,7 +41,7 @@ function servers(program) {
   const python = [VENV_PYTHON, '-u', join(HERE, 'python', 'server.py')];
   const reference = join(TS_DIR, 'node_modules', '@modelcontextprotocol', 'server-everything', 'dist', 'index.js');
   const demo = [program, 'serve', '--demo', '--every', '0.05'];
-  const own = (name, command, eras) => ({ name, eras, stdio: command, http: [...command, '--http'], obeys: true, check: shelf });
+  const own = (name, command, eras, more) => ({ name, eras, stdio: command, http: [...command, '--http'], obeys: true, check: shelf, ...more });
   return {
     everything: {
       eras: ['legacy'],
@@ -50,9 +50,10 @@ function servers(program) {
       environment: { PORT: '0' },
       check: everything,
     },
+    // Its SDK keeps standard output to itself, so that no noise can get there.
     python: own('judge-python', python, ['legacy', 'modern']),
-    'ts-v1': own('judge-ts-v1', node('server-v1.mjs'), ['legacy']),
-    'ts-v2': own('judge-ts-v2', node('server-v2.mjs'), ['legacy', 'modern']),
+    'ts-v1': own('judge-ts-v1', node('server-v1.mjs'), ['legacy'], { noisy: true }),
+    'ts-v2': own('judge-ts-v2', node('server-v2.mjs'), ['legacy', 'modern'], { noisy: true }),
     tidings: {
       eras: ['legacy', 'modern'],
       version: spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout?.trim().split(' ')[1],

@@ -1,6 +1,8 @@
 """A server made with the Python SDK: both eras, over stdio or (--http) Streamable HTTP."""
 
 import argparse
+import os
+import signal
 import socket
 import sys
 
@@ -26,9 +28,10 @@ TOOLS = [
     types.Tool(name="echo", description="Says it again", input_schema=schema(["message"], message=STRING)),
     types.Tool(name="add", description="Adds two numbers", input_schema=schema(["a", "b"], a=NUMBER, b=NUMBER), output_schema=schema(["sum"], sum=NUMBER)),
     types.Tool(name="grow", description="Adds one more tool", input_schema=schema()),
-    types.Tool(name="touch", description="Changes a resource", input_schema=schema(uri=STRING)),
+    types.Tool(name="touch", description="Changes a resource", input_schema=schema(uri=STRING, times={"type": "integer"})),
     types.Tool(name="fail", description="Fails", input_schema=schema()),
     types.Tool(name="slow", description="Says how far it is", input_schema=schema(["steps"], steps={"type": "integer"})),
+    types.Tool(name="hang", description="Never answers", input_schema=schema()),
 ]
 
 
@@ -56,18 +59,23 @@ class World:
         self.sessions = [session for session in self.sessions if await told(session.send_tool_list_changed())]
         return f"extra_{self.extra}"
 
-    async def touch(self, uri):
-        self.count += 1
-        await self.bus.publish(ResourceUpdated(uri=uri))
-        self.watchers = [(s, u) for s, u in self.watchers if u != uri or await told(s.send_resource_updated(uri))]
+    async def touch(self, uri, times=1):
+        for _ in range(times):
+            self.count += 1
+            await self.bus.publish(ResourceUpdated(uri=uri))
+            self.watchers = [(s, u) for s, u in self.watchers if u != uri or await told(s.send_resource_updated(uri))]
         return f"count {self.count}"
 
     async def obey(self, port):
         """Does what the judge says over a connection, and answers each line."""
         async with await anyio.connect_tcp("127.0.0.1", port) as judge:
             async for lines in judge:
-                for line in lines.decode().split():
-                    await (self.grow() if line == "grow" else self.touch(COUNTER))
+                for line in lines.decode().splitlines():
+                    what, _, times = line.partition(" ")
+                    if what == "die":
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    for _ in range(int(times or 1)):
+                        await (self.grow() if what == "grow" else self.touch(COUNTER))
                     await judge.send(f"{line} done\n".encode())
 
 
@@ -94,7 +102,7 @@ async def call_tool(context, params):
         case "grow":
             return text(await world.grow())
         case "touch":
-            return text(await world.touch(values.get("uri", COUNTER)))
+            return text(await world.touch(values.get("uri", COUNTER), values.get("times", 1)))
         case "fail":
             return text("it did not work", is_error=True)
         case "slow":
@@ -102,6 +110,11 @@ async def call_tool(context, params):
                 await context.session.report_progress(step, values["steps"], f"step {step}")
                 await anyio.sleep(0.01)
             return text(f"{values['steps']} steps")
+        case "hang":
+            try:
+                await anyio.sleep_forever()
+            finally:
+                print("hang was cancelled", file=sys.stderr, flush=True)
     raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name}")
 
 

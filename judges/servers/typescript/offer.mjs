@@ -15,8 +15,8 @@ const NAMES = ['Ada', 'Alan', 'Grace'];
 const PICTURE = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const text = (line) => ({ content: [{ type: 'text', text: line }] });
 
-/** `tell` changes the world and says so: grow() and touch(uri). `values` makes a prompt's schema of its fields. */
-export function offer(server, { ResourceTemplate, completable, progress, tell, values = z.object }) {
+/** `tell` changes the world and says so: grow() and touch(uri). `gone` waits until the caller gives up. `values` makes a prompt's schema of its fields. */
+export function offer(server, { ResourceTemplate, completable, progress, gone, tell, values = z.object }) {
   server.registerTool('echo', { description: 'Says it again', inputSchema: z.object({ message: z.string() }) }, ({ message }) => text(message));
   server.registerTool(
     'add',
@@ -24,9 +24,11 @@ export function offer(server, { ResourceTemplate, completable, progress, tell, v
     ({ a, b }) => ({ ...text(String(a + b)), structuredContent: { sum: a + b } }),
   );
   server.registerTool('grow', { description: 'Adds one more tool', inputSchema: z.object({}) }, () => text(tell.grow()));
-  server.registerTool('touch', { description: 'Changes a resource', inputSchema: z.object({ uri: z.string().optional() }) }, ({ uri }) =>
-    text(tell.touch(uri ?? 'test://counter')),
-  );
+  const inputSchema = z.object({ uri: z.string().optional(), times: z.number().int().optional() });
+  server.registerTool('touch', { description: 'Changes a resource', inputSchema }, ({ uri = 'test://counter', times = 1 }) => {
+    for (let n = 1; n < times; n++) tell.touch(uri);
+    return text(tell.touch(uri));
+  });
   server.registerTool('fail', { description: 'Fails', inputSchema: z.object({}) }, () => ({ ...text('it did not work'), isError: true }));
   server.registerTool('slow', { description: 'Says how far it is', inputSchema: z.object({ steps: z.number().int() }) }, async ({ steps }, context) => {
     for (let step = 1; step <= steps; step++) {
@@ -34,6 +36,11 @@ export function offer(server, { ResourceTemplate, completable, progress, tell, v
       await pause(10);
     }
     return text(`${steps} steps`);
+  });
+  server.registerTool('hang', { description: 'Never answers', inputSchema: z.object({}) }, async (_, context) => {
+    await gone(context);
+    console.error('hang was cancelled');
+    return text('cancelled');
   });
   for (let n = 1; n <= world.extra; n++) addExtra(server, n);
 
@@ -57,6 +64,9 @@ export function addExtra(server, n) {
   server.registerTool(`extra_${n}`, { description: `The extra tool ${n}`, inputSchema: z.object({}) }, () => text(`extra ${n}`));
 }
 
+/** Waits until a request is given up. */
+export const aborted = (signal) => new Promise((done) => (signal.aborted ? done() : signal.addEventListener('abort', done)));
+
 /** With `--control PORT`: does what the judge says over that connection, and answers each line. */
 export function obey(tell) {
   const port = option('--control');
@@ -66,12 +76,18 @@ export function obey(tell) {
   socket.unref();
   socket.setEncoding('utf8').on('data', (lines) => {
     for (const line of lines.split('\n').filter(Boolean)) {
-      if (line === 'grow') tell.grow();
-      else tell.touch('test://counter');
+      const [what, times = 1] = line.split(' ');
+      if (what === 'die') process.kill(process.pid, 'SIGKILL');
+      for (let n = 0; n < times; n++) what === 'grow' ? tell.grow() : tell.touch('test://counter');
       socket.write(`${line} done\n`);
     }
   });
   socket.on('error', () => {});
+}
+
+/** With `--noisy`: the fault that every author of a server over stdio makes once. */
+export function chatter() {
+  if (process.argv.includes('--noisy')) console.log('debug: about to begin');
 }
 
 /** Serves `/mcp` on a free port, or on `--port N`, and says where. */

@@ -5,7 +5,7 @@ import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mc
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { SubscribeRequestSchema, UnsubscribeRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { addExtra, listen, obey, offer, world } from './offer.mjs';
+import { aborted, addExtra, chatter, listen, obey, offer, world } from './offer.mjs';
 
 /** Server of one connection -> the URIs its client watches. */
 const connections = new Map();
@@ -37,7 +37,7 @@ function make() {
     { name: 'judge-ts-v1', title: 'A judge', version: '1.0.0' },
     { capabilities: { resources: { subscribe: true } }, instructions: 'Call `touch` and look at the counter.' },
   );
-  offer(server, { ResourceTemplate, completable, progress, tell, values: (fields) => fields });
+  offer(server, { ResourceTemplate, completable, progress, gone: ({ signal }) => aborted(signal), tell, values: (fields) => fields });
   const uris = new Set();
   server.server.setRequestHandler(SubscribeRequestSchema, ({ params }) => (uris.add(params.uri), {}));
   server.server.setRequestHandler(UnsubscribeRequestSchema, ({ params }) => (uris.delete(params.uri), {}));
@@ -64,5 +64,6 @@ if (process.argv.includes('--http')) {
     await transport.handleRequest(request, response);
   });
 } else {
+  chatter();
   await make().connect(new StdioServerTransport());
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { NodeStreamableHTTPServerTransport, toNodeHandler, toWebRequest } from '@modelcontextprotocol/node';
 import { McpServer, ResourceTemplate, completable, createMcpHandler, isLegacyRequest } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { addExtra, listen, obey, offer, world } from './offer.mjs';
+import { aborted, addExtra, chatter, listen, obey, offer, world } from './offer.mjs';
 
 /** Server of one lasting connection -> whether its client watches a URI. */
 const connections = new Map();
@@ -39,7 +39,7 @@ function make({ era }) {
     { name: 'judge-ts-v2', title: 'A judge', version: '1.0.0' },
     { capabilities: { tools: { listChanged: true }, resources: { subscribe: true } }, instructions: 'Call `touch` and look at the counter.' },
   );
-  offer(server, { ResourceTemplate, completable, progress, tell });
+  offer(server, { ResourceTemplate, completable, progress, gone: ({ mcpReq }) => aborted(mcpReq.signal), tell });
   if (era === 'legacy') {
     const uris = new Set();
     server.server.setRequestHandler('resources/subscribe', ({ params }) => (uris.add(params.uri), {}));
@@ -73,6 +73,7 @@ if (process.argv.includes('--http')) {
     await transport.handleRequest(request, response, body);
   });
 } else {
+  chatter();
   serveStdio((context) => {
     const server = make(context);
     // What the client did not listen to, the SDK keeps from it.
