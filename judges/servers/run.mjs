@@ -11,7 +11,7 @@ import { dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { VENV_PYTHON, installNode, installPython } from '../install.mjs';
-import { everything, shelf, station } from './checks.mjs';
+import { everything, shelf, stateless, station } from './checks.mjs';
 import { Bench } from './program.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -40,6 +40,7 @@ function servers(program) {
   const node = (script) => [process.execPath, join(TS_DIR, script)];
   const python = [VENV_PYTHON, '-u', join(HERE, 'python', 'server.py')];
   const reference = join(TS_DIR, 'node_modules', '@modelcontextprotocol', 'server-everything', 'dist', 'index.js');
+  const overHttp = ({ http }) => http;
   const demo = [program, 'serve', '--demo', '--every', '0.05'];
   const own = (name, command, eras, more) => ({ name, eras, stdio: command, http: [...command, '--http'], obeys: true, check: shelf, ...more });
   return {
@@ -51,9 +52,16 @@ function servers(program) {
       check: everything,
     },
     // Its SDK keeps standard output to itself, so that no noise can get there.
-    python: own('judge-python', python, ['legacy', 'modern']),
-    'ts-v1': own('judge-ts-v1', node('server-v1.mjs'), ['legacy'], { noisy: true }),
-    'ts-v2': own('judge-ts-v2', node('server-v2.mjs'), ['legacy', 'modern'], { noisy: true }),
+    python: own('judge-python', python, ['legacy', 'modern'], { cuts: ({ era, http }) => era === 'modern' && http }),
+    'ts-v1': own('judge-ts-v1', node('server-v1.mjs'), ['legacy'], { noisy: true, cuts: overHttp }),
+    'ts-v2': own('judge-ts-v2', node('server-v2.mjs'), ['legacy', 'modern'], { noisy: true, cuts: overHttp }),
+    'ts-v2-stateless': {
+      name: 'judge-ts-v2',
+      eras: ['legacy', 'modern'],
+      http: [...node('server-v2.mjs'), '--http', '--stateless'],
+      only: 'legacy http',
+      check: stateless,
+    },
     tidings: {
       eras: ['legacy', 'modern'],
       version: spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout?.trim().split(' ')[1],
@@ -116,7 +124,12 @@ await access(program, constants.X_OK).catch(() => {
 
 const combinations = [];
 for (const [key, server] of Object.entries(servers(program))) {
-  for (const era of server.eras) for (const transport of ['stdio', 'http']) combinations.push({ name: `${key} ${era} ${transport}`, key, server, era, transport });
+  for (const era of server.eras) {
+    for (const transport of ['stdio', 'http']) {
+      const how = `${era} ${transport}`;
+      if ((server.only ?? how) === how) combinations.push({ name: `${key} ${how}`, key, server, era, transport });
+    }
+  }
 }
 const chosen = combinations.filter(({ name }) => name.includes(options.only));
 if (!chosen.length) {

@@ -122,6 +122,36 @@ export async function restart(bench, judge) {
   });
 }
 
+/** A stream that breaks, and a change that nobody heard of: it is told all the same, and so is the next. */
+export async function cut(bench, judge) {
+  if (!bench.server.cuts?.(bench)) return;
+  await judge.step('cut', async () => {
+    const base = await counted(bench);
+    const { lines } = await bench.run('tools');
+    const next = `extra_${lines.filter(({ name }) => name.startsWith('extra_')).length + 1}`;
+    await watch(bench, [COUNTER, '--lists', '--until', '2'], {}, async (watching) => {
+      await bench.order(watching, 'cut');
+      await watching.until('what was missed', (events) => told(events).length > 0);
+      await bench.order(watching, 'grow');
+      const code = await watching.ended();
+      judge.check('cut: what was missed is told, and what came after', [touched(base + 1), grown(next)], told(watching.events()), watching.child.err);
+      judge.check('cut: because something may have been missed', ['resync'], causes(watching.events()));
+      judge.check('cut: ends after --until', 0, code, watching.child.err);
+    });
+  });
+}
+
+/** A server that says it would tell of changes, and has no way to. */
+export async function silence(bench, judge) {
+  await judge.step('silence', () =>
+    watch(bench, [COUNTER, '--lists'], {}, async (watching) => {
+      judge.check('silence: it is said', [true], warnings(watching.events()).map((message) => message.includes('cannot announce changes')));
+      watching.child.kill('SIGINT');
+      judge.check('silence: ends when it is interrupted', 0, await watching.ended(), watching.child.err);
+    }),
+  );
+}
+
 /** A server over stdio that prints something else as well. */
 export async function noise(bench, judge) {
   if (bench.http || !bench.server.noisy) return;

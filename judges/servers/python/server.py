@@ -31,6 +31,7 @@ TOOLS = [
     types.Tool(name="touch", description="Changes a resource", input_schema=schema(uri=STRING, times={"type": "integer"})),
     types.Tool(name="fail", description="Fails", input_schema=schema()),
     types.Tool(name="slow", description="Says how far it is", input_schema=schema(["steps"], steps={"type": "integer"})),
+    types.Tool(name="cut", description="Ends every listen and changes what nobody hears of", input_schema=schema()),
     types.Tool(name="hang", description="Never answers", input_schema=schema()),
 ]
 
@@ -49,7 +50,8 @@ class World:
 
     def __init__(self):
         self.count, self.extra = 0, 0
-        self.bus = InMemorySubscriptionBus()  # the listens of the modern era
+        self.bus = InMemorySubscriptionBus()
+        self.listens = ListenHandler(self.bus)  # the modern era
         self.sessions = []  # legacy connections
         self.watchers = []  # (session, uri) of legacy subscriptions
 
@@ -66,6 +68,10 @@ class World:
             self.watchers = [(s, u) for s, u in self.watchers if u != uri or await told(s.send_resource_updated(uri))]
         return f"count {self.count}"
 
+    async def cut(self):
+        self.listens.close()
+        return await self.touch(COUNTER)
+
     async def obey(self, port):
         """Does what the judge says over a connection, and answers each line."""
         async with await anyio.connect_tcp("127.0.0.1", port) as judge:
@@ -75,7 +81,7 @@ class World:
                     if what == "die":
                         os.kill(os.getpid(), signal.SIGKILL)
                     for _ in range(int(times or 1)):
-                        await (self.grow() if what == "grow" else self.touch(COUNTER))
+                        await {"grow": self.grow, "cut": self.cut}.get(what, lambda: self.touch(COUNTER))()
                     await judge.send(f"{line} done\n".encode())
 
 
@@ -110,6 +116,8 @@ async def call_tool(context, params):
                 await context.session.report_progress(step, values["steps"], f"step {step}")
                 await anyio.sleep(0.01)
             return text(f"{values['steps']} steps")
+        case "cut":
+            return text(await world.cut())
         case "hang":
             try:
                 await anyio.sleep_forever()
@@ -192,7 +200,7 @@ server = Judge(
     on_read_resource=read,
     on_subscribe_resource=subscribe,
     on_unsubscribe_resource=unsubscribe,
-    on_subscriptions_listen=ListenHandler(world.bus),
+    on_subscriptions_listen=world.listens,
     on_list_prompts=list_prompts,
     on_get_prompt=get_prompt,
     on_completion=complete,

@@ -37,6 +37,11 @@ export function offer(server, { ResourceTemplate, completable, progress, gone, t
     }
     return text(`${steps} steps`);
   });
+  server.registerTool('cut', { description: 'Breaks every stream and changes what nobody hears of', inputSchema: z.object({}) }, () => {
+    const streams = cut();
+    tell.touch('test://counter');
+    return text(`${streams} streams`);
+  });
   server.registerTool('hang', { description: 'Never answers', inputSchema: z.object({}) }, async (_, context) => {
     await gone(context);
     console.error('hang was cancelled');
@@ -90,9 +95,21 @@ export function chatter() {
   if (process.argv.includes('--noisy')) console.log('debug: about to begin');
 }
 
+/** What may be cut: the answers over HTTP that last. */
+const streams = new Set();
+
+/** Breaks the connections under all streams that were there before this request. */
+function cut() {
+  const some = [...streams].slice(0, -1);
+  for (const response of some) response.destroy();
+  return some.length;
+}
+
 /** Serves `/mcp` on a free port, or on `--port N`, and says where. */
 export function listen(handle) {
   const server = createServer((request, response) => {
+    streams.add(response);
+    response.on('close', () => streams.delete(response));
     if (new URL(request.url, 'http://localhost').pathname === '/mcp') handle(request, response);
     else response.writeHead(404).end();
   });

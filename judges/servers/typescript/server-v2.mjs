@@ -52,13 +52,15 @@ function make({ era }) {
 
 obey(tell);
 if (process.argv.includes('--http')) {
-  endpoint = createMcpHandler(make, { legacy: 'reject' });
+  // `--stateless`: as the SDK serves the legacy era by itself, without sessions and streams.
+  const stateless = process.argv.includes('--stateless');
+  endpoint = createMcpHandler(make, { legacy: stateless ? 'stateless' : 'reject' });
   const modern = toNodeHandler(endpoint);
   const sessions = new Map();
   listen(async (request, response) => {
     const probe = await toWebRequest(request);
     const body = probe.method === 'POST' ? await probe.clone().json() : undefined;
-    if (!(await isLegacyRequest(probe))) return modern(request, response, body);
+    if (stateless || !(await isLegacyRequest(probe))) return modern(request, response, body);
     const id = request.headers['mcp-session-id'];
     let transport = sessions.get(id);
     if (id && !transport) return response.writeHead(404).end();
