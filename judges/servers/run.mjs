@@ -52,7 +52,7 @@ function servers(program) {
       check: everything,
     },
     // Its SDK keeps standard output to itself, so that no noise can get there.
-    python: own('judge-python', python, ['legacy', 'modern'], { cuts: ({ era, http }) => era === 'modern' && http }),
+    python: own('judge-python', python, ['legacy', 'modern'], { cuts: ({ era }) => era === 'modern' }),
     'ts-v1': own('judge-ts-v1', node('server-v1.mjs'), ['legacy'], { noisy: true, cuts: overHttp }),
     'ts-v2': own('judge-ts-v2', node('server-v2.mjs'), ['legacy', 'modern'], { noisy: true, cuts: overHttp }),
     'ts-v2-stateless': {

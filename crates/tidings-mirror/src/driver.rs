@@ -144,10 +144,13 @@ impl Driver {
         match done {
             Done::Request | Done::Reopened(Ok(())) => None,
             Done::Stream(number, _) if number != self.streams => None,
-            Done::Stream(_, End::Graceful) => {
-                Some("the server closed the stream of notices".into())
-            }
-            Done::Stream(_, End::Broken(reason)) => {
+            // A stream that ends with a result is over, and so is what it told. The connection is not:
+            // a server that is leaving will not open another one.
+            Done::Stream(_, end) => {
+                let reason: Arc<str> = match end {
+                    End::Graceful => "the server closed the stream of notices".into(),
+                    End::Broken(reason) => reason,
+                };
                 self.shared.step(Input::StreamLost);
                 let is_again = self.last_reopened.is_some_and(|last| last.elapsed() < GOOD);
                 self.reopenings = if is_again { self.reopenings + 1 } else { 0 };
@@ -158,7 +161,7 @@ impl Driver {
                 let (shared, link) = (self.shared.clone(), link.clone());
                 self.tasks.spawn(async move {
                     let opened = shared.listen_again(&link).await;
-                    Done::Reopened(opened.map_err(|error| error.to_string().into()))
+                    Done::Reopened(opened.map_err(|error| format!("{reason}: {error}").into()))
                 });
                 None
             }
@@ -194,7 +197,7 @@ impl Driver {
         self.stream = None;
         self.reopenings = 0;
         while self.listenings.try_recv().is_ok() {}
-        self.shared.set_link(None);
+        self.shared.lose_link();
         let keep = is_lost && self.shared.config.reconnect.is_some();
         self.shared.take_work();
         if !keep {

@@ -287,10 +287,10 @@ impl Mirror {
         self.inner.shared.history.messages()
     }
 
-    /// The last lines a server over stdio wrote on its standard error.
+    /// The last lines a server over stdio wrote on its standard error, also after it ended.
     #[must_use]
     pub fn stderr(&self) -> Vec<Arc<str>> {
-        self.inner.shared.link().map(|link| link.stderr()).unwrap_or_default()
+        self.inner.shared.stderr()
     }
 
     /// Whether the server says that resources can be watched.

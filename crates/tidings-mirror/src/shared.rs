@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) history: Arc<History>,
     machine: Mutex<Machine>,
     link: Mutex<Option<Arc<Link>>>,
+    /// The connection before, for what its server said last.
+    last_words: Mutex<Option<Arc<Link>>>,
     /// Numbers the connections; what an older one says is not heard.
     epoch: AtomicU64,
     /// Requests of the machine that the driver has not begun yet. Bounded by what the machine asks
@@ -66,6 +68,7 @@ impl Shared {
             machine: Mutex::new(Machine::new(rules, writer, events.clone())),
             events,
             link: Mutex::new(None),
+            last_words: Mutex::new(None),
             epoch: AtomicU64::new(0),
             work: Mutex::default(),
             awake: Notify::new(),
@@ -115,6 +118,21 @@ impl Shared {
         link.ok_or_else(|| {
             RequestError::NotConnected(self.machine().connection().to_string().into())
         })
+    }
+
+    /// The connection is over; its last words are kept.
+    pub(crate) fn lose_link(&self) {
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(link) = link {
+            *self.last_words.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
+        }
+    }
+
+    /// The last lines a server over stdio wrote on its standard error, this one or the one before.
+    pub(crate) fn stderr(&self) -> Vec<Arc<str>> {
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last = self.last_words.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        link.or(last).map(|link| link.stderr()).unwrap_or_default()
     }
 
     pub(crate) fn set_link(&self, link: Option<Arc<Link>>) {

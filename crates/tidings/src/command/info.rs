@@ -38,7 +38,12 @@ async fn info(session: &Session) -> Result<()> {
 /// A ping where there is one, else the time a short list takes; nothing if neither is offered.
 async fn latency(session: &Session, server: &Server) -> Result<Option<Duration>> {
     if server.era == Era::Legacy {
-        return Ok(Some(session.mirror.ping().await.context("asking for a sign of life")?));
+        match session.mirror.ping().await {
+            Ok(latency) => return Ok(Some(latency)),
+            // Some servers do not know it.
+            Err(error) if error.refusal().is_some() => {}
+            Err(error) => return Err(error).context("asking for a sign of life"),
+        }
     }
     let capabilities = &server.capabilities;
     let list = if capabilities.prompts.is_some() {
