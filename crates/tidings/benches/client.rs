@@ -352,15 +352,17 @@ async fn figure(
     };
     let pages = RESOURCES.div_ceil(mirror_page(&mirror));
     let before = listings(&mirror);
+    // Told apart from the titles that an earlier mirror saw.
+    let burst_title = format!("burst of {:?}", Instant::now());
     for notice in 0..NOTICES {
-        archive.rename(notice, &format!("burst {notice} of {:?}", Instant::now()))?;
+        archive.rename(notice, &burst_title)?;
         tokio::task::yield_now().await;
     }
     let last = format!("archive://{:05}", NOTICES - 1);
     let is_current = |mirror: &Mirror| {
         let all = mirror.resources();
         let found = all.iter().find(|resource| resource.uri == last);
-        found.and_then(|found| found.title.clone()).is_some_and(|title| title.starts_with("burst"))
+        found.and_then(|found| found.title.clone()).is_some_and(|title| title == burst_title)
     };
     while !is_current(&mirror) {
         events.next().await;
