@@ -1,22 +1,36 @@
-//! Follows one server and prints what happens to it.
+//! Follows one server and says what changes: `cargo run --example follow -- URL [URI]…`.
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::error::Error;
 
-use tidings_mirror::{Config, HttpTarget, Mirror, Target};
+use tidings_mirror::{Backoff, Config, Event, HttpTarget, Mirror, Target};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = std::env::args().nth(1).ok_or("give the URL of a server")?;
+    let mut arguments = std::env::args().skip(1);
+    let url = arguments.next().ok_or("give the URL of a server, and what to watch there")?;
+    let mut config = Config::new("follow", "1.0");
+    config.reconnect = Some(Backoff::default());
     let target = Target::Http(HttpTarget::new(url));
-    let (mirror, mut events) =
-        Mirror::connect_with_events(target, Config::new("follow", "1.0")).await?;
-    eprintln!("{} tools, {} resources", mirror.tools().len(), mirror.resources().len());
-    for resource in mirror.resources().iter().take(3) {
-        mirror.read_resource(&resource.uri).await?;
-        mirror.subscribe(&[&resource.uri]).await?;
+    let (mirror, mut events) = Mirror::connect_with_events(target, config).await?;
+    for uri in arguments {
+        mirror.read_resource(&uri).await?;
+        mirror.subscribe(&[&uri]).await?;
     }
     while let Some(event) = events.next().await {
-        eprintln!("{event:?}");
+        match event {
+            Event::ToolsChanged(change) => println!("{} tools", change.items.len()),
+            Event::ResourcesChanged(change) => println!("{} resources", change.items.len()),
+            Event::PromptsChanged(change) => println!("{} prompts", change.items.len()),
+            Event::ResourceContentChanged { uri, content, cause } => {
+                println!("{uri} ({cause:?}): {:?}", content.contents);
+            }
+            Event::Connection(state) => println!("{state}"),
+            Event::Warning(warning) => println!("warning: {warning}"),
+            Event::Lagged { missed } => println!("{missed} events were missed"),
+            _ => {}
+        }
     }
     Ok(())
 }

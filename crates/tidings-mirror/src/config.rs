@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub enum Target {
 }
 
 /// A server behind Streamable HTTP.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpTarget {
     /// The endpoint, as `http://127.0.0.1:8484/mcp`.
@@ -43,6 +44,17 @@ impl HttpTarget {
     /// An endpoint without headers and token.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), headers: Vec::new(), token: None }
+    }
+}
+
+impl std::fmt::Debug for HttpTarget {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("HttpTarget")
+            .field("url", &shown(&self.url))
+            .field("headers", &self.headers)
+            .field("token", &self.token)
+            .finish()
     }
 }
 
@@ -117,30 +129,61 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+type Asking = Pin<Box<dyn Future<Output = Option<Secret>> + Send>>;
+
 /// Asks for the current bearer token.
 #[derive(Clone)]
-pub struct TokenSource(Arc<dyn Fn() -> Option<Secret> + Send + Sync>);
+pub struct TokenSource(Arc<dyn Fn() -> Asking + Send + Sync>);
 
 impl TokenSource {
-    /// A function that gives the token as it is now. It must not block for long: a file is fine.
-    pub fn new(source: impl Fn() -> Option<Secret> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(source))
+    /// A function that gives the token as it is now: it may read a file, or ask somebody.
+    pub fn new<F>(source: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Option<Secret>> + Send + 'static,
+    {
+        Self(Arc::new(move || Box::pin(source())))
     }
 
     /// A token that never changes.
     #[must_use]
     pub fn fixed(token: Secret) -> Self {
-        Self::new(move || Some(token.clone()))
+        Self::new(move || std::future::ready(Some(token.clone())))
     }
 
-    pub(crate) fn token(&self) -> Option<Secret> {
-        (self.0)()
+    pub(crate) async fn token(&self) -> Option<Secret> {
+        (self.0)().await
     }
 }
 
 impl std::fmt::Debug for TokenSource {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("TokenSource(…)")
+    }
+}
+
+/// The token that one mirror used last; none at first.
+#[derive(Debug, Default)]
+pub(crate) struct TokenMemory(Mutex<Option<Secret>>);
+
+impl TokenMemory {
+    /// Notes the token that is used from now on; says whether it is another one than before.
+    pub(crate) fn is_other(&self, token: Option<&Secret>) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_other = last.as_ref() != token;
+        *last = token.cloned();
+        is_other
+    }
+}
+
+/// A URL without what may be secret in it.
+pub(crate) fn shown(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let plain = &url[..end];
+    let begin = plain.find("://").map_or(0, |place| place + 3);
+    let host = plain[begin..].find('/').map_or(plain.len(), |place| begin + place);
+    match plain[begin..host].rfind('@') {
+        Some(place) => format!("{}…{}", &plain[..begin], &plain[begin + place..]),
+        None => plain.to_owned(),
     }
 }
 
@@ -248,10 +291,12 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let mut target = HttpTarget::new("http://127.0.0.1:1/mcp");
+        let mut target = HttpTarget::new("http://me:hunter1@127.0.0.1:1/mcp?key=hunter4#hunter5");
         target.headers.push(("x-key".to_owned(), Secret::new("hunter2")));
         target.token = Some(TokenSource::fixed(Secret::new("hunter3")));
         let shown = format!("{:?}", Target::Http(target));
-        assert!(!shown.contains("hunter"), "{shown}");
+        assert!(!shown.contains("hunter") && shown.contains("127.0.0.1:1/mcp"), "{shown}");
+        assert_eq!(super::shown("nonsense"), "nonsense");
+        assert_eq!(super::shown("htp://a:hunter@b/c@d"), "htp://…@b/c@d");
     }
 }

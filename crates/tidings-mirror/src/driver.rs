@@ -15,6 +15,7 @@ use crate::events::ConnectionState;
 use crate::lists::List;
 use crate::machine::{Input, PageAnswer, Request};
 use crate::mirror::ConnectError;
+use crate::request::RequestError;
 use crate::shared::Shared;
 
 /// A connection that lived this long was a good one: the next loss is waited out from the beginning.
@@ -39,10 +40,22 @@ enum Done {
     Reopened(Result<(), Arc<str>>),
 }
 
+impl Done {
+    /// Of something without which the connection is of no use.
+    fn of(result: Result<(), RequestError>) -> Self {
+        match result {
+            Ok(()) => Self::Request,
+            Err(error) => Self::Reopened(Err(error.to_string().into())),
+        }
+    }
+}
+
 pub(crate) struct Driver {
     shared: Arc<Shared>,
-    listenings: mpsc::Receiver<Listening>,
+    listenings: mpsc::Receiver<(Arc<Link>, Listening)>,
     tasks: JoinSet<Done>,
+    /// Connections that are being left; none holds up the next.
+    farewells: JoinSet<()>,
     /// The stream of notices of the modern era.
     stream: Option<AbortHandle>,
     streams: u64,
@@ -51,12 +64,15 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>, listenings: mpsc::Receiver<Listening>) -> Self {
-        let tasks = JoinSet::new();
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        listenings: mpsc::Receiver<(Arc<Link>, Listening)>,
+    ) -> Self {
         Self {
             shared,
             listenings,
-            tasks,
+            tasks: JoinSet::new(),
+            farewells: JoinSet::new(),
             stream: None,
             streams: 0,
             reopenings: 0,
@@ -68,7 +84,8 @@ impl Driver {
     pub(crate) async fn connect(shared: &Arc<Shared>) -> Result<(u64, Arc<Link>), ConnectError> {
         let (epoch, sink) = shared.next_epoch();
         let history = shared.history.clone();
-        let link = connect::open(&shared.target, &shared.config, sink, history).await?;
+        let link =
+            connect::open(&shared.target, &shared.config, sink, history, &shared.token).await?;
         Ok((epoch, Arc::new(link)))
     }
 
@@ -79,6 +96,10 @@ impl Driver {
         loop {
             let began = Instant::now();
             let outcome = self.serve(epoch, &link, &cancel).await;
+            if let Outcome::Lost(reason) = &outcome {
+                let reason = reason.clone();
+                self.shared.step(Input::State(ConnectionState::Lost { reason }));
+            }
             self.leave(matches!(outcome, Outcome::Lost(_)));
             if began.elapsed() >= GOOD {
                 failed = 0;
@@ -87,16 +108,15 @@ impl Driver {
                 Outcome::Lost(reason) => reason,
                 Outcome::Closed => {
                     link.close().await;
-                    return self.close("it was closed");
+                    return self.close("it was closed").await;
                 }
             };
-            // What is left of it must not hold up the next one.
             let old = link;
-            let farewell = async move { old.close().await };
-            let (next, ()) = tokio::join!(self.reconnect(&mut failed, reason, &cancel), farewell);
+            self.farewells.spawn(async move { old.close().await });
+            let next = self.reconnect(&mut failed, reason, &cancel).await;
             match next {
                 Ok(next) => (epoch, link) = next,
-                Err(reason) => return self.close(&reason),
+                Err(reason) => return self.close(&reason).await,
             }
         }
     }
@@ -108,10 +128,7 @@ impl Driver {
         let mut ended = shared.ended.subscribe();
         let greeting = shared.clone();
         let greeted = link.clone();
-        self.tasks.spawn(async move {
-            greeting.welcome(&greeted).await;
-            Done::Request
-        });
+        self.tasks.spawn(async move { Done::of(greeting.welcome(&greeted).await) });
         loop {
             self.begin_work(link);
             let deadline = shared.machine().deadline();
@@ -129,9 +146,20 @@ impl Driver {
                 }
                 () = shared.awake.notified() => {}
                 () = due => shared.step(Input::Tick),
-                Some(listening) = self.listenings.recv() => self.follow(listening),
+                Some((of, listening)) = self.listenings.recv() => {
+                    // One of a connection that is over is of no use.
+                    if Arc::ptr_eq(&of, link) {
+                        self.follow(listening);
+                    }
+                }
                 Some(done) = self.tasks.join_next() => {
-                    if let Some(reason) = done.ok().and_then(|done| self.finished(done, link)) {
+                    let reason = match done {
+                        Ok(done) => self.finished(done, link),
+                        Err(error) => {
+                            error.is_panic().then(|| "a handler of this client failed".into())
+                        }
+                    };
+                    if let Some(reason) = reason {
                         return Outcome::Lost(reason);
                     }
                 }
@@ -183,10 +211,7 @@ impl Driver {
     fn begin_work(&mut self, link: &Arc<Link>) {
         for request in self.shared.take_work() {
             let (shared, link) = (self.shared.clone(), link.clone());
-            self.tasks.spawn(async move {
-                carry_out(&shared, &link, request).await;
-                Done::Request
-            });
+            self.tasks.spawn(async move { carry_out(&shared, &link, request).await });
         }
     }
 
@@ -198,6 +223,7 @@ impl Driver {
         self.reopenings = 0;
         while self.listenings.try_recv().is_ok() {}
         self.shared.lose_link();
+        self.shared.end_epoch();
         let keep = is_lost && self.shared.config.reconnect.is_some();
         self.shared.take_work();
         if !keep {
@@ -214,7 +240,6 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Result<(u64, Arc<Link>), Arc<str>> {
         let shared = self.shared.clone();
-        shared.step(Input::State(ConnectionState::Lost { reason: reason.clone() }));
         let Some(backoff) = shared.config.reconnect else { return Err(reason) };
         let mut reason = reason;
         loop {
@@ -240,14 +265,16 @@ impl Driver {
         }
     }
 
-    fn close(self, reason: &str) {
+    /// The end: nothing of ours outlives this call.
+    async fn close(mut self, reason: &str) {
         self.shared.set_link(None);
         self.shared.step(Input::Gone { keep: false });
+        while self.farewells.join_next().await.is_some() {}
         self.shared.step(Input::State(ConnectionState::Closed { reason: reason.into() }));
     }
 }
 
-async fn carry_out(shared: &Arc<Shared>, link: &Arc<Link>, request: Request) {
+async fn carry_out(shared: &Arc<Shared>, link: &Arc<Link>, request: Request) -> Done {
     match request {
         Request::Page { list, ticket, cursor } => {
             let answer = match list {
@@ -262,14 +289,9 @@ async fn carry_out(shared: &Arc<Shared>, link: &Arc<Link>, request: Request) {
             let answer = link.read(&uri).await.map(content);
             shared.step(Input::Reread { uri, ticket, answer });
         }
-        Request::Restore { uris } => {
-            // What cannot be restored is told with the set that is left.
-            if let Err(error) = shared.subscribe(link, uris.clone()).await {
-                tracing::warn!(%error, "subscriptions could not be restored");
-                shared.step(Input::Subscribed { uris: Vec::new(), refused: uris });
-            }
-        }
+        Request::Restore => return Done::of(shared.restore(link).await),
     }
+    Done::Request
 }
 
 /// What a read gave, as it is kept.

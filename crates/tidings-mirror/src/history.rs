@@ -1,7 +1,7 @@
 //! A bounded log of every message both ways, for people who debug.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
@@ -30,6 +30,9 @@ pub enum Direction {
     Received,
 }
 
+/// How much of it all is kept, and how much of one message: larger ones leave their length.
+const MAX_BYTES: usize = 16 << 20;
+const MAX_MESSAGE: usize = 1 << 20;
 /// How many open requests are remembered for their duration.
 const OPEN: usize = 1024;
 
@@ -42,7 +45,9 @@ pub(crate) struct History {
 
 #[derive(Debug, Default)]
 struct Log {
-    messages: VecDeque<Message>,
+    messages: VecDeque<(Arc<Message>, usize)>,
+    // Invariant: the sum of the messages' lengths.
+    bytes: usize,
     open: HashMap<(Direction, RequestId), Instant>,
 }
 
@@ -61,7 +66,7 @@ impl History {
             ClientJsonRpcMessage::Error(error) => (None, error.id.as_ref()),
             ClientJsonRpcMessage::Notification(_) => (None, None),
         };
-        self.add(Direction::Sent, serde_json::to_value(message).ok(), asks, answers);
+        self.add(Direction::Sent, serde_json::to_vec(message).ok(), asks, answers);
     }
 
     pub(crate) fn received(&self, message: &ServerJsonRpcMessage) {
@@ -74,22 +79,29 @@ impl History {
             ServerJsonRpcMessage::Error(error) => (None, error.id.as_ref()),
             ServerJsonRpcMessage::Notification(_) => (None, None),
         };
-        self.add(Direction::Received, serde_json::to_value(message).ok(), asks, answers);
+        self.add(Direction::Received, serde_json::to_vec(message).ok(), asks, answers);
     }
 
-    pub(crate) fn messages(&self) -> Vec<Message> {
+    pub(crate) fn messages(&self) -> Vec<Arc<Message>> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.messages.iter().cloned().collect()
+        log.messages.iter().map(|(message, _)| message.clone()).collect()
     }
 
     fn add(
         &self,
         direction: Direction,
-        json: Option<Value>,
+        text: Option<Vec<u8>>,
         asks: Option<&RequestId>,
         answers: Option<&RequestId>,
     ) {
-        let Some(json) = json else { return };
+        let Some(text) = text else { return };
+        let length = text.len().min(MAX_MESSAGE);
+        let json = if text.len() > MAX_MESSAGE {
+            let id = answers.or(asks);
+            serde_json::json!({ "jsonrpc": "2.0", "id": id, "bytes left out": text.len() })
+        } else {
+            serde_json::from_slice(&text).unwrap_or_default()
+        };
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = match direction {
             Direction::Sent => Direction::Received,
@@ -99,11 +111,14 @@ impl History {
         if let Some(id) = asks.filter(|_| log.open.len() < OPEN) {
             log.open.insert((direction, id.clone()), Instant::now());
         }
-        if log.messages.len() == self.capacity {
-            log.messages.pop_front();
-        }
         let took = began.map(|began| began.elapsed());
-        log.messages.push_back(Message { at: SystemTime::now(), direction, json, took });
+        let message = Message { at: SystemTime::now(), direction, json, took };
+        log.messages.push_back((Arc::new(message), length));
+        log.bytes += length;
+        while log.messages.len() > self.capacity || log.bytes > MAX_BYTES {
+            let Some((_, length)) = log.messages.pop_front() else { break };
+            log.bytes -= length;
+        }
     }
 }
 
@@ -133,6 +148,23 @@ mod tests {
         assert_eq!(messages[0].json["id"], 2);
         assert!(messages[1].took.is_some(), "two was asked");
         assert!(messages[2].took.is_none(), "seven never was");
+    }
+
+    #[test]
+    fn the_log_is_bounded_in_bytes_too() {
+        let history = History::new(1000);
+        let long = |length: usize| {
+            let result =
+                serde_json::json!({ "content": [{ "type": "text", "text": "x".repeat(length) }] });
+            let message = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "result": result });
+            serde_json::from_value::<ServerJsonRpcMessage>(message).unwrap()
+        };
+        history.received(&long(MAX_MESSAGE + 1));
+        assert!(history.messages()[0].json["bytes left out"].as_u64().is_some());
+        for _ in 0..40 {
+            history.received(&long(MAX_MESSAGE / 2));
+        }
+        assert!(history.messages().len() < 34);
     }
 
     #[test]

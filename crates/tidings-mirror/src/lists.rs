@@ -226,8 +226,8 @@ impl<T: Listed> Listing<T> {
             Err(error) => return self.fail(error, now),
         };
         walk.items.extend(page.items);
-        if walk.items.len() > max_items {
-            let error = format!("the server lists more than {max_items} items");
+        if walk.items.len().max(walk.cursors.len()) > max_items {
+            let error = format!("the server lists more than {max_items} items, or pages");
             return self.fail(RequestError::Transport(error.into()), now);
         }
         let is_mixed = self.pace.is_overtaken() && !(is_first && page.next.is_none());

@@ -200,8 +200,15 @@ impl Mirror {
         let mut tasks = JoinSet::new();
         tasks.spawn(Driver::new(shared.clone(), listenings).run(first, cancel.clone()));
         shared.wait_for(Machine::is_settled).await;
-        if let ConnectionState::Closed { reason } = shared.machine().connection() {
-            return Err(ConnectError::Transport(format!("the connection ended: {reason}")));
+        if shared.machine().losses() > 0 {
+            // What was lost before it was ever whole is not there to be kept.
+            let stderr = shared.stderr();
+            return Err(match &shared.target {
+                Target::Command(_) => ConnectError::Died { status: None, stderr, garbage: None },
+                _ => ConnectError::Transport(
+                    "the connection ended before the lists were loaded".to_owned(),
+                ),
+            });
         }
         let (tags, tasks) = (AtomicU64::new(0), Mutex::new(tasks));
         let inner = Inner { shared, tags, cancel, tasks };
@@ -212,15 +219,22 @@ impl Mirror {
     /// lists, contents and subscriptions are cleared.
     pub async fn close(&self) {
         self.inner.cancel.cancel();
-        let shared = &self.inner.shared;
-        shared
-            .wait_for(|machine| matches!(machine.connection(), ConnectionState::Closed { .. }))
-            .await;
         let mut tasks = {
             let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *tasks)
         };
+        let is_first = !tasks.is_empty();
         while tasks.join_next().await.is_some() {}
+        let shared = &self.inner.shared;
+        let is_closed =
+            |machine: &mut Machine| matches!(machine.connection(), ConnectionState::Closed { .. });
+        if is_first && !is_closed(&mut shared.machine()) {
+            // The driver failed: what it would have cleared is cleared all the same.
+            shared.step(Input::Gone { keep: false });
+            let reason = "the mirror failed".into();
+            shared.step(Input::State(ConnectionState::Closed { reason }));
+        }
+        shared.wait_for(is_closed).await;
     }
 }
 
@@ -283,7 +297,7 @@ impl Mirror {
     /// The last messages both ways, oldest first; as many as
     /// [`Config::history`](crate::Config::history) says.
     #[must_use]
-    pub fn history(&self) -> Vec<Message> {
+    pub fn history(&self) -> Vec<Arc<Message>> {
         self.inner.shared.history.messages()
     }
 
@@ -332,7 +346,9 @@ impl Mirror {
         }
         shared
             .wait_for(|machine| {
-                waited.iter().all(|(list, number)| machine.is_loaded(*list, *number))
+                waited.iter().all(|(list, number)| {
+                    machine.is_loaded(*list, *number) || !machine.offers(*list)
+                })
             })
             .await;
         shared.link()?;

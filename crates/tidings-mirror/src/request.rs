@@ -21,6 +21,9 @@ pub enum RequestError {
     /// The connection broke while the request was under way: it may have been carried out.
     #[error("the connection broke before the answer came: {0}")]
     Lost(Arc<str>),
+    /// The server cannot be reached.
+    #[error("could not reach the server: {0}")]
+    Unreachable(Arc<str>),
     /// The message could not be sent, or its answer could not be used.
     #[error("{0}")]
     Transport(Arc<str>),
@@ -46,11 +49,20 @@ impl RequestError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Timeout(_) | Self::NotConnected(_) | Self::Lost(_) | Self::Transport(_) => true,
+            Self::Timeout(_)
+            | Self::NotConnected(_)
+            | Self::Lost(_)
+            | Self::Unreachable(_)
+            | Self::Transport(_) => true,
             // An internal error of the server, or one of its own range, may pass.
             Self::Refused(error) => !(-32602..=-32600).contains(&error.code.0),
             _ => false,
         }
+    }
+
+    /// Whether this says that there is no server any longer.
+    pub(crate) fn is_loss(&self) -> bool {
+        matches!(self, Self::NotConnected(_) | Self::Lost(_) | Self::Unreachable(_))
     }
 
     /// The error the server answered with, if it did.

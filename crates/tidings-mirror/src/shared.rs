@@ -13,10 +13,10 @@ use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, watch};
 use tokio::time::Instant;
 
 use crate::cache::{self, Reader};
-use crate::config::{Config, Target};
+use crate::config::{Config, Target, TokenMemory};
 use crate::connect::{Link, Listening, Signal, Sink};
 use crate::era::Era;
-use crate::events::{Event, Progress, Sender, Warning};
+use crate::events::{ConnectionState, Event, Progress, Sender, Warning};
 use crate::history::History;
 use crate::lists::List;
 use crate::machine::{Input, Machine, Offer, Request, Rules};
@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     link: Mutex<Option<Arc<Link>>>,
     /// The connection before, for what its server said last.
     last_words: Mutex<Option<Arc<Link>>>,
+    /// The token used last: content that was private to another one must not be kept.
+    pub(crate) token: Arc<TokenMemory>,
     /// Numbers the connections; what an older one says is not heard.
     epoch: AtomicU64,
     /// Requests of the machine that the driver has not begun yet. Bounded by what the machine asks
@@ -49,11 +51,14 @@ pub(crate) struct Shared {
     pub(crate) ended: watch::Sender<(u64, Arc<str>)>,
     /// Held while the set of watched resources is being changed, so that changes come one by one.
     subscribing: AsyncMutex<()>,
-    listenings: mpsc::Sender<Listening>,
+    listenings: mpsc::Sender<(Arc<Link>, Listening)>,
 }
 
 impl Shared {
-    pub(crate) fn new(target: Target, config: Config) -> (Arc<Self>, mpsc::Receiver<Listening>) {
+    pub(crate) fn new(
+        target: Target,
+        config: Config,
+    ) -> (Arc<Self>, mpsc::Receiver<(Arc<Link>, Listening)>) {
         let events = Sender::new(config.event_capacity);
         let (reader, writer) = cache::cache(config.cache, events.clone());
         let rules = Rules {
@@ -69,6 +74,7 @@ impl Shared {
             events,
             link: Mutex::new(None),
             last_words: Mutex::new(None),
+            token: Arc::default(),
             epoch: AtomicU64::new(0),
             work: Mutex::default(),
             awake: Notify::new(),
@@ -116,7 +122,12 @@ impl Shared {
     pub(crate) fn link(&self) -> Result<Arc<Link>, RequestError> {
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).clone();
         link.ok_or_else(|| {
-            RequestError::NotConnected(self.machine().connection().to_string().into())
+            let machine = self.machine();
+            let reason: Arc<str> = match machine.connection() {
+                ConnectionState::Ready => "it is being closed".into(),
+                state => state.to_string().into(),
+            };
+            RequestError::NotConnected(reason)
         })
     }
 
@@ -150,6 +161,11 @@ impl Shared {
             }
         });
         (epoch, sink)
+    }
+
+    /// The connection is over: what is left of it is not heard any longer.
+    pub(crate) fn end_epoch(&self) {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
     }
 
     fn signal(&self, epoch: u64, signal: Signal) {
@@ -220,7 +236,11 @@ impl Shared {
 /// Subscriptions, in both eras.
 impl Shared {
     /// Opens the stream of notices where the era wants it, and tells the machine what there is.
-    pub(crate) async fn welcome(&self, link: &Arc<Link>) {
+    ///
+    /// # Errors
+    ///
+    /// If the server is gone again.
+    pub(crate) async fn welcome(&self, link: &Arc<Link>) -> Result<(), RequestError> {
         let _guard = self.subscribing.lock().await;
         let capabilities = &link.server().capabilities;
         let mut announced = ListKinds::EMPTY;
@@ -255,23 +275,39 @@ impl Shared {
                     announced = acknowledged.kinds;
                     restored = Some(acknowledged);
                 }
+                Err(error) if error.is_loss() => return Err(error),
                 Err(error) => {
                     announced = ListKinds::EMPTY;
                     self.no_stream(error.to_string().into());
                 }
             }
         }
-        self.step(Input::Connected(Offer { lists, announced }));
+        let is_restored = restored.is_some();
+        self.step(Input::Connected(Offer { lists, announced, is_restored }));
         if let Some(acknowledged) = restored.filter(|_| !watched.is_empty()) {
-            self.take_restore();
-            self.step(Input::Subscribed { uris: acknowledged.uris, refused: acknowledged.refused });
+            let (uris, refused) = (acknowledged.uris, acknowledged.refused);
+            self.step(Input::Subscribed { uris, refused });
         }
+        Ok(())
     }
 
-    /// What the machine wants restored has been, with the stream itself.
-    fn take_restore(&self) {
-        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        work.retain(|request| !matches!(request, Request::Restore { .. }));
+    /// Subscribes again to all that is watched now.
+    ///
+    /// # Errors
+    ///
+    /// If the server is gone again; what it refuses is told with the set that is left.
+    pub(crate) async fn restore(&self, link: &Arc<Link>) -> Result<(), RequestError> {
+        let _guard = self.subscribing.lock().await;
+        let uris: Vec<Arc<str>> = self.machine().subscriptions().cloned().collect();
+        match self.ask_to_watch(link, uris.clone()).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_loss() => Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "subscriptions could not be restored");
+                self.step(Input::Subscribed { uris: Vec::new(), refused: uris });
+                Ok(())
+            }
+        }
     }
 
     /// Asks the server to watch more, and tells the machine. Gives what it refused, and why.
@@ -281,41 +317,61 @@ impl Shared {
         uris: Vec<Arc<str>>,
     ) -> Result<Vec<(Arc<str>, Arc<str>)>, RequestError> {
         let _guard = self.subscribing.lock().await;
-        let (accepted, refused) = match link.server().era {
-            Era::Legacy => Self::subscribe_each(link, uris).await?,
-            Era::Modern => {
-                let mut all: Vec<Arc<str>> = self.machine().subscriptions().cloned().collect();
-                all.extend(uris.iter().filter(|uri| !self.machine().is_subscribed(uri)).cloned());
-                let kinds = self.announced();
-                let acknowledged = self.listen(link, kinds, &all).await?;
-                let reason: Arc<str> = "the server left it out".into();
-                let refused: Vec<_> =
-                    acknowledged.refused.into_iter().map(|uri| (uri, reason.clone())).collect();
-                let accepted =
-                    uris.into_iter().filter(|uri| acknowledged.uris.contains(uri)).collect();
-                (accepted, refused)
-            }
-        };
-        let names = refused.iter().map(|(uri, _)| uri.clone()).collect();
-        self.step(Input::Subscribed { uris: accepted, refused: names });
-        Ok(refused)
+        self.ask_to_watch(link, uris).await
     }
 
-    async fn subscribe_each(
+    /// Called with `subscribing` held.
+    async fn ask_to_watch(
+        &self,
         link: &Arc<Link>,
         uris: Vec<Arc<str>>,
-    ) -> Result<(Vec<Arc<str>>, Vec<(Arc<str>, Arc<str>)>), RequestError> {
-        let (mut accepted, mut refused) = (Vec::new(), Vec::new());
+    ) -> Result<Vec<(Arc<str>, Arc<str>)>, RequestError> {
+        self.step(Input::Subscribing { uris: uris.clone() });
+        let result = match link.server().era {
+            Era::Legacy => self.watch_each(link, &uris).await,
+            Era::Modern => self.watch_all(link, &uris).await,
+        };
+        if result.is_err() {
+            self.step(Input::SubscribeFailed { uris });
+        }
+        result
+    }
+
+    /// One by one, each told as soon as it is answered: what comes after may fail.
+    async fn watch_each(
+        &self,
+        link: &Arc<Link>,
+        uris: &[Arc<str>],
+    ) -> Result<Vec<(Arc<str>, Arc<str>)>, RequestError> {
+        let mut refused: Vec<(Arc<str>, Arc<str>)> = Vec::new();
         for uri in uris {
-            match link.subscribe(&uri).await {
-                Ok(()) => accepted.push(uri),
+            match link.subscribe(uri).await {
+                Ok(()) => {
+                    self.step(Input::Subscribed { uris: vec![uri.clone()], refused: Vec::new() });
+                }
                 Err(error) if error.refusal().is_some() => {
-                    refused.push((uri, error.to_string().into()));
+                    self.step(Input::Subscribed { uris: Vec::new(), refused: vec![uri.clone()] });
+                    refused.push((uri.clone(), error.to_string().into()));
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok((accepted, refused))
+        Ok(refused)
+    }
+
+    async fn watch_all(
+        &self,
+        link: &Arc<Link>,
+        uris: &[Arc<str>],
+    ) -> Result<Vec<(Arc<str>, Arc<str>)>, RequestError> {
+        let mut all: Vec<Arc<str>> = self.machine().subscriptions().cloned().collect();
+        all.extend(uris.iter().filter(|uri| !self.machine().is_subscribed(uri)).cloned());
+        let acknowledged = self.listen(link, self.announced(), &all).await?;
+        let accepted = uris.iter().filter(|uri| acknowledged.uris.contains(uri)).cloned().collect();
+        let refused = acknowledged.refused.clone();
+        self.step(Input::Subscribed { uris: accepted, refused });
+        let reason: Arc<str> = "the server left it out".into();
+        Ok(acknowledged.refused.into_iter().map(|uri| (uri, reason.clone())).collect())
     }
 
     pub(crate) async fn unsubscribe(
@@ -324,6 +380,8 @@ impl Shared {
         uris: Vec<Arc<str>>,
     ) -> Result<(), RequestError> {
         let _guard = self.subscribing.lock().await;
+        // Told before it is asked for: if that fails, nothing counts as current that is not.
+        self.step(Input::Unsubscribed { uris: uris.clone() });
         match link.server().era {
             Era::Legacy => {
                 for uri in &uris {
@@ -331,16 +389,10 @@ impl Shared {
                 }
             }
             Era::Modern => {
-                let left: Vec<_> = self
-                    .machine()
-                    .subscriptions()
-                    .filter(|uri| !uris.contains(*uri))
-                    .cloned()
-                    .collect();
+                let left: Vec<Arc<str>> = self.machine().subscriptions().cloned().collect();
                 self.listen(link, self.announced(), &left).await?;
             }
         }
-        self.step(Input::Unsubscribed { uris });
         Ok(())
     }
 
@@ -379,7 +431,7 @@ impl Shared {
         let listening = link.listen(filter).await?;
         let acknowledged = self.acknowledged(&listening, kinds, uris);
         let gone = |_| RequestError::NotConnected("the mirror was closed".into());
-        self.listenings.send(listening).await.map_err(gone)?;
+        self.listenings.send((link.clone(), listening)).await.map_err(gone)?;
         if !self.machine().has_stream() {
             self.step(Input::StreamBack);
         }

@@ -154,7 +154,7 @@ fn token(connection: &Connection, authorised: bool) -> Result<Option<TokenSource
         std::fs::read_to_string(file).with_context(reading)?;
         let file = file.clone();
         return Ok(Some(TokenSource::new(move || {
-            std::fs::read_to_string(&file).ok().and_then(trimmed)
+            std::future::ready(std::fs::read_to_string(&file).ok().and_then(trimmed))
         })));
     }
     let set = std::env::var("TIDINGS_TOKEN").ok().filter(|_| !authorised);

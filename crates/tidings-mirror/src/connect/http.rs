@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use super::body::{self, BodyError};
 use super::{Signal, Sink};
-use crate::config::{HttpTarget, Secret, TokenSource};
+use crate::config::{self, HttpTarget, Secret, TokenMemory};
 use crate::mirror::ConnectError;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -102,6 +102,7 @@ struct Shared {
     target: HttpTarget,
     headers: HeaderMap,
     token: Mutex<Option<Secret>>,
+    memory: Arc<TokenMemory>,
     max_message: usize,
     sink: Sink,
     /// Whether somebody wants the stream of notices; until then it is not opened.
@@ -114,15 +115,16 @@ struct Shared {
 }
 
 impl HttpClient {
-    pub(crate) fn new(
+    pub(crate) async fn new(
         target: &HttpTarget,
         max_message: usize,
         sink: Sink,
+        memory: &Arc<TokenMemory>,
     ) -> Result<Self, ConnectError> {
         let url = reqwest::Url::parse(&target.url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| ConnectError::Url(target.url.clone()))?;
+            .ok_or_else(|| ConnectError::Url(config::shown(&target.url)))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &target.headers {
             let parsed = HeaderName::try_from(name.as_str())
@@ -133,13 +135,20 @@ impl HttpClient {
             headers.append(key, value);
         }
         let client = client(&url)?;
-        let token = Mutex::new(target.token.as_ref().and_then(TokenSource::token));
+        let token = match &target.token {
+            Some(source) => source.token().await,
+            None => None,
+        };
+        if memory.is_other(token.as_ref()) {
+            sink(Signal::Reauthorized);
+        }
         let shared = Shared {
             client,
             url,
             target: target.clone(),
             headers,
-            token,
+            token: Mutex::new(token),
+            memory: memory.clone(),
             max_message,
             sink,
             wanted: watch::Sender::new(false),
@@ -189,10 +198,9 @@ impl HttpClient {
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
-        let renewed = source.token();
-        let is_other = renewed != token;
+        let renewed = source.token().await;
         self.shared.token.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&renewed);
-        if is_other {
+        if self.shared.memory.is_other(renewed.as_ref()) {
             (self.shared.sink)(Signal::Reauthorized);
         }
         self.send_with(&method, body, &headers, renewed.as_ref()).await

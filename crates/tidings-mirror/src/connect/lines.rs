@@ -81,7 +81,9 @@ impl<R, W> LineTransport<R, W> {
             return self.ready.pop_front();
         }
         let message = serde_json::from_slice(line).ok();
-        if message.is_none() {
+        if message.is_some() {
+            self.garbage = 0;
+        } else {
             self.garbage += 1;
             let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
             (self.sink)(Signal::Garbage(text.into()));

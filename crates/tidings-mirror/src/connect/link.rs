@@ -20,11 +20,12 @@ use rmcp::model::{
     UnsubscribeRequestParams,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError};
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinSet;
 
 use super::client::Client;
-use super::http::HttpClient;
+use super::http::{HttpClient, HttpError};
 use super::{Listening, ProcessParts};
 use crate::config::Config;
 use crate::era::{self, Era};
@@ -321,8 +322,11 @@ impl Link {
         request: ClientRequest,
         tag: Option<RequestTag>,
     ) -> Result<ServerResult, RequestError> {
-        let mut options =
-            PeerRequestOptions::with_timeout(self.timeout).reset_timeout_on_progress();
+        let mut options = PeerRequestOptions::with_timeout(self.timeout);
+        if tag.is_some() {
+            // A call that says how far it is lives. Nothing else may take longer for saying so.
+            options = options.reset_timeout_on_progress();
+        }
         let level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(level) = level.filter(|_| self.server.era == Era::Modern) {
             let mut meta = RequestMetaObject::new();
@@ -393,6 +397,10 @@ fn failure(error: ServiceError, timeout: Duration) -> RequestError {
         ServiceError::Timeout { .. } => RequestError::Timeout(timeout),
         ServiceError::UnexpectedResponse => RequestError::Unexpected,
         ServiceError::TransportSend(error) => {
+            let http = error.error.downcast_ref::<StreamableHttpError<HttpError>>();
+            if let Some(StreamableHttpError::Client(HttpError::Unreachable(reason))) = http {
+                return RequestError::Unreachable(reason.as_str().into());
+            }
             // The library's own words come first, and say less than ours.
             let mut cause: &dyn std::error::Error = error.error.as_ref();
             while let Some(source) = cause.source() {

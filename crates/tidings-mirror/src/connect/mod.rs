@@ -30,7 +30,9 @@ use self::lines::LineTransport;
 pub(crate) use self::link::Link;
 pub(crate) use self::listen::{End, Listening};
 use self::tap::Tap;
-use crate::config::{CommandTarget, Config, HttpTarget, Protocol, StreamsTarget, Target};
+use crate::config::{
+    CommandTarget, Config, HttpTarget, Protocol, StreamsTarget, Target, TokenMemory,
+};
 use crate::era::{self, Era};
 use crate::history::History;
 use crate::mirror::{ConnectError, Server};
@@ -70,9 +72,10 @@ pub(crate) async fn open(
     config: &Config,
     sink: Sink,
     history: Arc<History>,
+    token: &Arc<TokenMemory>,
 ) -> Result<Link, ConnectError> {
     match target {
-        Target::Http(target) => open_http(target, config, sink, history).await,
+        Target::Http(target) => open_http(target, config, sink, history, token).await,
         Target::Command(target) => open_command(target, config, sink, history).await,
         Target::Streams(target) => open_streams(target, config, sink, history).await,
     }
@@ -83,8 +86,9 @@ async fn open_http(
     config: &Config,
     sink: Sink,
     history: Arc<History>,
+    token: &Arc<TokenMemory>,
 ) -> Result<Link, ConnectError> {
-    let http = HttpClient::new(target, config.max_message, sink.clone())?;
+    let http = HttpClient::new(target, config.max_message, sink.clone(), token).await?;
     let mut options = StreamableHttpClientTransportConfig::with_uri(target.url.as_str());
     // A new session has none of the subscriptions: that it is new must not go unnoticed.
     options.reinit_on_expired_session = false;

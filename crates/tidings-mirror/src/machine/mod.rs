@@ -62,6 +62,10 @@ pub(crate) enum Input {
     Prompted { name: Arc<str>, ticket: u64, content: PromptContent },
     /// Somebody's call ended.
     Called { name: Arc<str>, ticket: u64, outcome: ToolOutcome },
+    /// The server is being asked to watch these: a notice may come before its answer is known here.
+    Subscribing { uris: Vec<Arc<str>> },
+    /// The server was asked and did not answer.
+    SubscribeFailed { uris: Vec<Arc<str>> },
     /// The server watches these for us from now on, and not those.
     Subscribed { uris: Vec<Arc<str>>, refused: Vec<Arc<str>> },
     /// The server does not watch these any longer.
@@ -79,6 +83,8 @@ pub(crate) struct Offer {
     pub(crate) lists: Vec<List>,
     /// The kinds whose changes will be announced.
     pub(crate) announced: ListKinds,
+    /// Whether what was watched before is watched already.
+    pub(crate) is_restored: bool,
 }
 
 /// The answer for one page.
@@ -97,8 +103,8 @@ pub(crate) enum Request {
     Page { list: List, ticket: u64, cursor: Option<String> },
     /// Read a watched resource again.
     Read { uri: Arc<str>, ticket: u64 },
-    /// Subscribe to these again.
-    Restore { uris: Vec<Arc<str>> },
+    /// Subscribe again to all that is watched.
+    Restore,
 }
 
 /// How the machine behaves.
@@ -156,6 +162,16 @@ pub(crate) struct Machine {
     /// Watches that wait for their time. Invariant: exactly those whose pace has a due time.
     waiting: BTreeSet<Arc<str>>,
     strangers: HashSet<Arc<str>>,
+    /// What the server is being asked to watch, and whether it was announced meanwhile.
+    expected: BTreeMap<Arc<str>, bool>,
+    /// How often a server was lost.
+    losses: u64,
+    /// Requests up to this ticket were made with another authorisation.
+    authorized: u64,
+    /// Requests up to this ticket were made on a connection that is over.
+    lost: u64,
+    /// Requests up to this ticket were made before everything was cleared.
+    cleared: u64,
     cache: Writer,
     events: Sender,
     /// The last ticket given out; each request has its own, and a later one a greater one.
@@ -174,6 +190,11 @@ impl Machine {
             watches: BTreeMap::new(),
             waiting: BTreeSet::new(),
             strangers: HashSet::new(),
+            expected: BTreeMap::new(),
+            losses: 0,
+            authorized: 0,
+            lost: 0,
+            cleared: 0,
             cache,
             events,
             tickets: 0,
@@ -203,15 +224,34 @@ impl Machine {
             Input::Read { uri, ticket, content } => self.read(&uri, ticket, content, now),
             Input::ReadFailed { uri } => self.cache.make_stale(Some(&uri)),
             Input::TemplateRead { template, ticket, content } => {
-                self.cache.put_template(&template, content, ticket);
+                if self.may_keep(ticket, content.content.private) {
+                    self.cache.put_template(&template, content, ticket);
+                }
             }
             Input::Prompted { name, ticket, content } => {
-                self.cache.put_prompt(&name, content, ticket);
+                if self.may_keep(ticket, true) {
+                    self.cache.put_prompt(&name, content, ticket);
+                }
             }
-            Input::Called { name, ticket, outcome } => self.cache.put_tool(&name, outcome, ticket),
+            Input::Called { name, ticket, outcome } => {
+                if self.may_keep(ticket, true) {
+                    self.cache.put_tool(&name, outcome, ticket);
+                }
+            }
+            Input::Subscribing { uris } => {
+                self.expected.extend(uris.into_iter().map(|uri| (uri, false)));
+            }
+            Input::SubscribeFailed { uris } => {
+                for uri in uris {
+                    self.expected.remove(&uri);
+                }
+            }
             Input::Subscribed { uris, refused } => self.subscribed(&uris, refused, now),
             Input::Unsubscribed { uris } => self.unsubscribed(&uris),
-            Input::Reauthorized => self.cache.drop_private(),
+            Input::Reauthorized => {
+                self.authorized = self.tickets;
+                self.cache.drop_private();
+            }
             Input::Tick => self.tick(now),
         }
         std::mem::take(&mut self.requests)
@@ -278,13 +318,20 @@ impl Machine {
 
     /// Whether the first listing of all lists is over, or the connection is.
     pub(crate) fn is_settled(&mut self) -> bool {
-        match (&self.connection, self.offer.clone()) {
-            (ConnectionState::Ready, Some(offer)) => {
-                offer.lists.into_iter().all(|list| self.is_loaded(list, 1))
-            }
-            (ConnectionState::Closed { .. }, _) => true,
-            _ => false,
-        }
+        let offer = self.offer.clone();
+        self.losses > 0
+            || offer
+                .is_some_and(|offer| offer.lists.into_iter().all(|list| self.is_loaded(list, 1)))
+    }
+
+    /// How often a server was lost.
+    pub(crate) fn losses(&self) -> u64 {
+        self.losses
+    }
+
+    /// Whether the answer to this request may be kept.
+    fn may_keep(&self, ticket: u64, is_private: bool) -> bool {
+        ticket > self.cleared && !(is_private && ticket <= self.authorized)
     }
 
     /// Whether notices can reach us.
@@ -311,7 +358,7 @@ impl Machine {
 
     fn connected(&mut self, offer: Offer, now: Instant) {
         self.move_to(ConnectionState::Ready);
-        let lists = offer.lists.clone();
+        let (lists, is_restored) = (offer.lists.clone(), offer.is_restored);
         self.offer = Some(offer);
         self.strangers.clear();
         for list in List::ALL {
@@ -322,14 +369,16 @@ impl Machine {
                 self.clear_list(list);
             }
         }
-        if !self.watches.is_empty() {
-            let uris = self.watches.keys().cloned().collect();
-            self.requests.push(Request::Restore { uris });
+        if !self.watches.is_empty() && !is_restored {
+            self.requests.push(Request::Restore);
         }
     }
 
     fn gone(&mut self, keep: bool) {
         self.offer = None;
+        self.losses += 1;
+        self.lost = self.tickets;
+        self.expected.clear();
         self.has_stream = true;
         self.cache.make_stale(None);
         self.waiting.clear();
@@ -343,6 +392,7 @@ impl Machine {
             self.tell_subscriptions(Vec::new());
         }
         if !keep {
+            self.cleared = self.tickets;
             for list in List::ALL {
                 self.clear_list(list);
             }

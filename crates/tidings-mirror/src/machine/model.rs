@@ -98,7 +98,9 @@ impl Server {
             Asked::Machine(Request::Read { uri, ticket }) => {
                 Input::Reread { uri: uri.clone(), ticket: *ticket, answer: self.read(uri) }
             }
-            Asked::Machine(Request::Restore { uris }) | Asked::Subscribe(uris) => {
+            // What is watched when the server is asked, as the driver does it.
+            Asked::Machine(Request::Restore) => return None,
+            Asked::Subscribe(uris) => {
                 self.watched.extend(uris.iter().cloned());
                 Input::Subscribed { uris: uris.clone(), refused: Vec::new() }
             }
@@ -122,7 +124,7 @@ impl Server {
                 Input::Reread { uri: uri.clone(), ticket: *ticket, answer: Err(error()) }
             }
             Asked::Read { uri, .. } => Input::ReadFailed { uri: uri.clone() },
-            Asked::Machine(Request::Restore { .. }) | Asked::Subscribe(_) => return None,
+            Asked::Machine(Request::Restore) | Asked::Subscribe(_) => return None,
         })
     }
 }
@@ -371,7 +373,10 @@ impl World {
         if !self.connected || self.asked.is_empty() {
             return;
         }
-        let asked = self.asked.remove(index % self.asked.len());
+        let mut asked = self.asked.remove(index % self.asked.len());
+        if matches!(asked, Asked::Machine(Request::Restore)) {
+            asked = Asked::Subscribe(self.machine.subscriptions().cloned().collect());
+        }
         let Some(input) = self.server.answer(&asked) else { return };
         // What subscribing led to is known before anything that follows it on the wire.
         if matches!(input, Input::Subscribed { .. }) {
@@ -416,7 +421,7 @@ impl World {
         self.connected = true;
         self.stream = true;
         let lists = vec![List::Tools, List::Resources];
-        self.tell(Input::Connected(Offer { lists, announced: ListKinds::ALL }));
+        self.tell(Input::Connected(Offer { lists, announced: ListKinds::ALL, is_restored: false }));
     }
 
     /// Lets everything arrive that is under way.

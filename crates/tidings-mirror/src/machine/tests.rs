@@ -34,7 +34,8 @@ impl Bench {
     }
 
     fn connect(&mut self) {
-        let offer = Offer { lists: vec![List::Tools], announced: ListKinds::ALL };
+        let offer =
+            Offer { lists: vec![List::Tools], announced: ListKinds::ALL, is_restored: false };
         let requests = self.tell(Input::Connected(offer));
         let Some(Request::Page { ticket, .. }) = requests.first() else { panic!("{requests:?}") };
         self.page(*ticket, &[], None);
@@ -227,8 +228,7 @@ async fn a_read_of_a_lost_connection_does_not_end_that_of_the_new_one() {
     bench.read(ticket, "one");
     let old = read_of(&bench.subscribe());
     bench.tell(Input::Gone { keep: true });
-    let offer = Offer { lists: Vec::new(), announced: ListKinds::EMPTY };
-    assert_eq!(bench.tell(Input::Connected(offer)), [Request::Restore { uris: vec![URI.into()] }]);
+    assert_eq!(bench.tell(Input::Connected(Offer::default())), [Request::Restore]);
     let new = read_of(&bench.subscribe());
     bench.told();
     bench.reread(old, Ok("of the old server"));
@@ -301,4 +301,58 @@ async fn a_list_that_is_not_offered_any_longer_is_empty() {
     bench.tell(Input::Gone { keep: true });
     bench.tell(Input::Connected(Offer::default()));
     assert_eq!(bench.told(), ["tools "]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_comes_before_the_answer_to_subscribing_is_told() {
+    let mut bench = Bench::new();
+    bench.tell(Input::Subscribing { uris: vec![URI.into()] });
+    bench.tell(Input::Updated(URI.into()));
+    bench.subscribe();
+    assert_eq!(bench.told(), ["watching 1", "updated Notice"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_stops_watching_does_not_count_as_current() {
+    let mut bench = Bench::new();
+    bench.subscribe();
+    let ticket = bench.machine.ticket();
+    bench.read(ticket, "one");
+    assert!(bench.machine.cache().fresh(URI, bench.now).is_some());
+    bench.tell(Input::Subscribed { uris: Vec::new(), refused: vec![URI.into()] });
+    assert!(bench.machine.cache().fresh(URI, bench.now).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn private_content_of_another_authorisation_is_not_kept() {
+    let mut bench = Bench::new();
+    let (before, public) = (bench.machine.ticket(), bench.machine.ticket());
+    bench.tell(Input::Reauthorized);
+    let content = ResourceContent { private: true, ..content("secret") };
+    bench.tell(Input::Read { uri: URI.into(), ticket: before, content });
+    assert_eq!(bench.kept(), None);
+    bench.read(public, "for everybody");
+    assert!(bench.kept().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_after_everything_was_cleared_is_not_kept() {
+    let mut bench = Bench::new();
+    let ticket = bench.machine.ticket();
+    bench.tell(Input::Gone { keep: false });
+    bench.read(ticket, "late");
+    assert_eq!(bench.kept(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_without_items_do_not_go_on_for_ever() {
+    let mut bench = Bench::new();
+    let (mut ticket, _) = page_of(&bench.tell(NOTICE));
+    for page in 0..1000 {
+        match bench.page(ticket, &[], Some(&page.to_string())).as_slice() {
+            [Request::Page { ticket: next, .. }] => ticket = *next,
+            _ => return,
+        }
+    }
+    panic!("it goes on for ever");
 }

@@ -27,6 +27,9 @@ impl Machine {
         let gone = refused.iter().filter(|uri| self.watches.remove(*uri).is_some()).count();
         for uri in &refused {
             self.waiting.remove(uri);
+            self.expected.remove(uri);
+            // Nobody tells us of its changes.
+            self.cache.make_stale(Some(uri));
         }
         let is_new = gone > 0 || !refused.is_empty();
         let mut fresh = Vec::new();
@@ -44,7 +47,10 @@ impl Machine {
         // What was read before the server began to watch may have changed in between. What nobody
         // read and nobody watched is no news.
         for uri in uris {
-            if !fresh.contains(uri) || self.cache.holds(uri) {
+            let is_announced = self.expected.remove(uri) == Some(true);
+            if is_announced {
+                self.mark_watch(uri, Cause::Notice, now);
+            } else if !fresh.contains(uri) || self.cache.holds(uri) {
                 self.mark_watch(uri, Cause::Resync, now);
             }
         }
@@ -71,6 +77,11 @@ impl Machine {
     pub(super) fn updated(&mut self, uri: &Arc<str>, now: Instant) {
         if self.watches.contains_key(uri) {
             self.mark_watch(uri, Cause::Notice, now);
+            return;
+        }
+        self.cache.make_stale(Some(uri));
+        if let Some(is_announced) = self.expected.get_mut(uri) {
+            *is_announced = true;
         } else if self.strangers.len() < MAX_STRANGERS && self.strangers.insert(uri.clone()) {
             self.events.emit(Event::Warning(Warning::NotSubscribed { uri: uri.clone() }));
         }
@@ -121,6 +132,12 @@ impl Machine {
         match answer {
             Ok(content) => {
                 watch.pace.finish(merging);
+                if !self.may_keep(ticket, content.private) {
+                    // It is of another authorisation: once more, with this one.
+                    self.mark_watch(uri, cause, now);
+                    return;
+                }
+                let Some(watch) = self.watches.get(uri) else { return };
                 let is_current = self.has_stream && watch.noticed < ticket;
                 let fresh = if is_current { Fresh::UntilNotice } else { Fresh::No };
                 self.replace(uri, ticket, content, fresh, cause);
@@ -148,8 +165,11 @@ impl Machine {
         content: ResourceContent,
         now: Instant,
     ) {
+        if !self.may_keep(ticket, content.private) {
+            return;
+        }
         let watch = self.watches.get(uri).filter(|_| self.offer.is_some());
-        let is_outdated = watch.is_some_and(|watch| watch.noticed >= ticket);
+        let is_outdated = ticket <= self.lost || watch.is_some_and(|watch| watch.noticed >= ticket);
         let fresh = match (watch, content.ttl) {
             _ if is_outdated => Fresh::No,
             (Some(_), _) if self.has_stream => Fresh::UntilNotice,

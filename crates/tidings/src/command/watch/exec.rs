@@ -93,8 +93,12 @@ async fn run(command: &str, change: &Value) -> std::io::Result<ExitStatus> {
             drop(input.write_all(format!("{change}\n").as_bytes()).await);
         }
     };
-    let ((), status) = tokio::join!(write, child.wait());
-    status
+    // The end of the command counts, also if something it started keeps its input open.
+    let mut write = std::pin::pin!(write);
+    tokio::select! {
+        () = &mut write => child.wait().await,
+        status = child.wait() => status,
+    }
 }
 
 #[cfg(test)]

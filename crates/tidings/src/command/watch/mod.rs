@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &args::Watch) -> Result<()> {
             until: args.until,
             changes: 0,
         };
-        let end = args.duration.map(|duration| Instant::now() + duration);
+        let end = args.duration.and_then(|duration| Instant::now().checked_add(duration));
         watcher.run(events, uris, end).await
     });
     match followed.await {

@@ -103,7 +103,7 @@ async fn a_token_that_expired_is_asked_for_again() {
     let mut target = HttpTarget::new(rogue.url.clone());
     target.token = Some(TokenSource::new(move || {
         let old = count.fetch_add(1, Ordering::SeqCst) == 0;
-        Some(Secret::new(if old { "old" } else { "new" }))
+        std::future::ready(Some(Secret::new(if old { "old" } else { "new" })))
     }));
     let mut config = legacy();
     config.history = 100;
