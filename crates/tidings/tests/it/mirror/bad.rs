@@ -482,3 +482,79 @@ async fn a_read_that_began_before_a_notice_is_followed_by_another() {
     });
     last.await;
 }
+
+#[tokio::test]
+async fn nobody_waits_for_a_list_of_a_connection_that_is_over() {
+    let listings = Arc::new(AtomicUsize::new(0));
+    let count = listings.clone();
+    let rogue = Rogue::start(move |call| {
+        if call.method == "tools/list" && count.fetch_add(1, Ordering::SeqCst) > 0 {
+            let never = stream::pending::<Result<Bytes, std::io::Error>>();
+            return answer(StatusCode::OK, "application/json", Body::from_stream(never));
+        }
+        call.decent(&tools_only())
+    })
+    .await;
+    let (mirror, _) = connect(&rogue.url, legacy()).await;
+    let again = mirror.clone();
+    let refresh = async { again.refresh(&[List::Tools]).await };
+    let close = async {
+        within(async {
+            while listings.load(Ordering::SeqCst) < 2 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        mirror.close().await;
+    };
+    let (refreshed, ()) = within(async { tokio::join!(refresh, close) }).await;
+    assert!(matches!(refreshed, Err(RequestError::NotConnected(_))), "{refreshed:?}");
+}
+
+#[tokio::test]
+async fn a_loss_while_subscriptions_are_restored_loses_none() {
+    let session = Arc::new(AtomicUsize::new(1));
+    let now = session.clone();
+    let offered = json!({ "resources": { "subscribe": true } });
+    let capabilities = offered.clone();
+    let rogue = Rogue::start(move |call| {
+        let number = now.load(Ordering::SeqCst);
+        let current = format!("s{number}");
+        if call.method == "initialize" {
+            let mut answer = call.decent(&capabilities);
+            answer.headers_mut().insert("mcp-session-id", current.parse().unwrap());
+            return answer;
+        }
+        // The second session is forgotten while it is asked to watch.
+        if call.method == "resources/subscribe" && number == 2 {
+            now.store(3, Ordering::SeqCst);
+            return answer(StatusCode::NOT_FOUND, "text/plain", String::new());
+        }
+        if call.session.is_some() && call.session.as_deref() != Some(&current) {
+            return answer(StatusCode::NOT_FOUND, "text/plain", String::new());
+        }
+        if call.http == Method::GET {
+            return event_stream_that_stays();
+        }
+        call.decent(&offered)
+    })
+    .await;
+    let mut config = legacy();
+    config.reconnect = Some(Backoff { first: Duration::from_millis(10), ..Backoff::default() });
+    let (mirror, mut events) = connect(&rogue.url, config).await;
+    within(mirror.subscribe(&["r://1"])).await.unwrap();
+    session.store(2, Ordering::SeqCst);
+    within(mirror.ping()).await.unwrap_err();
+    for _ in 0..2 {
+        state(&mut events, |state| matches!(state, ConnectionState::Lost { .. })).await;
+        state(&mut events, |state| *state == ConnectionState::Ready).await;
+    }
+    next(&mut events, |event| matches!(event, Event::ResourceUpdated { .. }).then_some(())).await;
+    assert_eq!(mirror.subscriptions(), ["r://1".into()]);
+}
+
+/// A stream on which nothing comes.
+fn event_stream_that_stays() -> Response<Body> {
+    let never = stream::pending::<Result<Bytes, std::io::Error>>();
+    answer(StatusCode::OK, "text/event-stream", Body::from_stream(never))
+}

@@ -186,3 +186,15 @@ async fn standard_error_is_told_line_by_line_and_environment_is_given() {
     assert!(mirror.stderr().iter().any(|line| &**line == "key is k1"));
     mirror.close().await;
 }
+
+#[tokio::test]
+async fn a_server_that_dies_before_its_lists_are_loaded_is_not_connected_to() {
+    let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}"#;
+    let script =
+        format!("read line; echo '{answer}'; read line; read line; echo 'no disk' >&2; exit 1");
+    let mut config = config(Protocol::Legacy);
+    config.reconnect = Some(Backoff { first: Duration::from_millis(10), ..Backoff::default() });
+    let error = refused(shell(&script), config).await;
+    let ConnectError::Died { stderr, .. } = &error else { panic!("{error:?}") };
+    assert!(stderr.iter().any(|line| &**line == "no disk"), "{error:?}");
+}
