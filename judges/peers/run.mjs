@@ -10,6 +10,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { VENV_PYTHON, installNode, installPython } from '../install.mjs';
 import { killGroup, start } from '../process.mjs';
+import { judge } from '../tally.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const PYTHON_DIR = join(HERE, 'python');
@@ -146,27 +147,10 @@ if (!chosen.length) {
   process.exit(2);
 }
 
-let passed = 0;
-let failed = 0;
-try {
-  await setUp(new Set(chosen.map(({ peer }) => peer)));
-} catch (error) {
-  console.log(`FAIL set up\n${indent(error.message)}`);
-  console.log('peers: 0 passed, 1 failed');
-  process.exit(1);
-}
-const queue = [...chosen];
-await Promise.all(
-  Array.from({ length: options.jobs }, async () => {
-    for (let next = queue.shift(); next; next = queue.shift()) {
-      const began = Date.now();
-      const checks = await runOne(next, binary);
-      print(next.name, checks, (Date.now() - began) / 1000);
-      const bad = checks.filter(({ ok }) => !ok).length;
-      failed += bad;
-      passed += checks.length - bad;
-    }
-  }),
-);
-console.log(`peers: ${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+await judge('peers', {
+  combinations: chosen,
+  jobs: options.jobs,
+  setUp: () => setUp(new Set(chosen.map(({ peer }) => peer))),
+  run: (combination) => runOne(combination, binary),
+  print,
+});

@@ -11,6 +11,7 @@ import { dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { VENV_PYTHON, installNode, installPython } from '../install.mjs';
+import { judge } from '../tally.mjs';
 import { everything, shelf, stateless, station } from './checks.mjs';
 import { Bench } from './program.mjs';
 
@@ -137,28 +138,13 @@ if (!chosen.length) {
   process.exit(2);
 }
 
-let passed = 0;
-let failed = 0;
-try {
-  if (chosen.some(({ key }) => key === 'python')) await installPython();
-  if (chosen.some(({ key }) => key.startsWith('ts-') || key === 'everything')) await installNode(TS_DIR);
-} catch (error) {
-  console.log(`FAIL set up\n${indent(error.message)}`);
-  console.log('servers: 0 passed, 1 failed');
-  process.exit(1);
-}
-const queue = [...chosen];
-await Promise.all(
-  Array.from({ length: options.jobs }, async () => {
-    for (let next = queue.shift(); next; next = queue.shift()) {
-      const began = Date.now();
-      const checks = await runOne(next, program);
-      print(next.name, checks, (Date.now() - began) / 1000);
-      const bad = checks.filter(({ ok }) => !ok).length;
-      failed += bad;
-      passed += checks.length - bad;
-    }
-  }),
-);
-console.log(`servers: ${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+await judge('servers', {
+  combinations: chosen,
+  jobs: options.jobs,
+  setUp: async () => {
+    if (chosen.some(({ key }) => key === 'python')) await installPython();
+    if (chosen.some(({ key }) => key.startsWith('ts-') || key === 'everything')) await installNode(TS_DIR);
+  },
+  run: (combination) => runOne(combination, program),
+  print,
+});

@@ -10,11 +10,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::ResourceContent;
-use crate::connect::{self, End, Link, Listening};
+use crate::connect::{self, ConnectError, End, Link, Listening};
 use crate::events::ConnectionState;
 use crate::lists::List;
 use crate::machine::{Input, PageAnswer, Request};
-use crate::mirror::ConnectError;
 use crate::request::RequestError;
 use crate::shared::Shared;
 
@@ -83,6 +82,7 @@ impl Driver {
     /// Makes one connection.
     pub(crate) async fn connect(shared: &Arc<Shared>) -> Result<(u64, Arc<Link>), ConnectError> {
         let (epoch, sink) = shared.next_epoch();
+        shared.step(Input::State(ConnectionState::Connecting));
         let history = shared.history.clone();
         let link =
             connect::open(&shared.target, &shared.config, sink, history, &shared.token).await?;

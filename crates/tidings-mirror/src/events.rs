@@ -189,7 +189,7 @@ pub struct RequestTag(pub(crate) u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectionState {
-    /// Being made for the first time.
+    /// Being made.
     Connecting,
     /// In use.
     Ready,

@@ -52,10 +52,11 @@ pub use crate::config::{
     CacheLimits, CommandTarget, Config, HttpTarget, Protocol, Secret, StreamsTarget, Target,
     TokenSource,
 };
+pub use crate::connect::ConnectError;
 pub use crate::era::Era;
 pub use crate::events::{Event, Events};
 pub use crate::handlers::{Answer, Handlers};
 pub use crate::history::{Direction, Message};
 pub use crate::lists::List;
-pub use crate::mirror::{Completion, ConnectError, Mirror, Reference, Server, SubscribeError};
+pub use crate::mirror::{Completion, Mirror, Reference, Server, SubscribeError};
 pub use crate::request::RequestError;

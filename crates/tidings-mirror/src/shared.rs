@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rmcp::model::{ServerNotification, SubscriptionFilter};
+use serde_json::Value;
 use tidings_core::{ListKind, ListKinds};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, watch};
 use tokio::time::Instant;
@@ -209,7 +210,8 @@ impl Shared {
             }
             ServerNotification::LoggingMessageNotification(notice) => {
                 let params = notice.params;
-                let (level, logger, data) = (params.level, params.logger, params.data);
+                let (level, logger) = (params.level, params.logger);
+                let data = bounded(params.data);
                 self.events.emit(Event::Log { level, logger, data });
             }
             ServerNotification::ProgressNotification(notice) => {
@@ -474,9 +476,36 @@ impl Shared {
     }
 }
 
+/// What a server logs waits for every receiver of events: a huge one is cut.
+fn bounded(data: Value) -> Value {
+    const MOST: usize = 64 << 10;
+    let text = match &data {
+        Value::Null | Value::Bool(_) | Value::Number(_) => return data,
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match text.char_indices().map(|(place, _)| place).find(|place| *place >= MOST) {
+        Some(end) => Value::String(format!("{}…", &text[..end])),
+        None => data,
+    }
+}
+
 /// What a server said it will announce.
 struct Acknowledged {
     kinds: ListKinds,
     uris: Vec<Arc<str>>,
     refused: Vec<Arc<str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_log_message_is_cut_and_others_are_left_alone() {
+        let small = serde_json::json!({ "a": [1, 2, 3] });
+        assert_eq!(bounded(small.clone()), small);
+        let cut = bounded(Value::String("ä".repeat(1 << 20)));
+        assert!(cut.as_str().unwrap().len() < 70_000);
+    }
 }

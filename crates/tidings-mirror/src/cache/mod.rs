@@ -1,4 +1,4 @@
-//! What was read from the server: one [`Writer`], which the mirror has, and [`Reader`]s for
+//! What was read from the server: one writer, which the mirror has, and [`Reader`]s for
 //! everybody.
 //!
 //! Descriptors are not here: clearing the cache leaves the lists alone.

@@ -11,9 +11,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use super::lines::LineTransport;
-use super::{Signal, Sink};
+use super::{ConnectError, Signal, Sink};
 use crate::config::CommandTarget;
-use crate::mirror::ConnectError;
 
 /// How long a server may take to end by itself once its input is closed, and then after a signal.
 const FAREWELL: Duration = Duration::from_secs(2);

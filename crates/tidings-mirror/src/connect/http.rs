@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -19,19 +18,15 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Sse, SseStream};
 use tokio::sync::watch;
 
+use super::agent::{self, innermost};
 use super::body::{self, BodyError};
-use super::{Signal, Sink};
+use super::{ConnectError, Signal, Sink};
 use crate::config::{self, HttpTarget, Secret, TokenMemory};
-use crate::mirror::ConnectError;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const EVENT_STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
-/// How long a connection to the server may take to be made.
-const CONNECT: Duration = Duration::from_secs(10);
-/// A peer that is silent on the level of TCP for this long is gone.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// How much of a body that is no message is shown to a person.
 const PREVIEW: usize = 160;
 
@@ -134,7 +129,7 @@ impl HttpClient {
             value.set_sensitive(true);
             headers.append(key, value);
         }
-        let client = client(&url)?;
+        let client = agent::client(&url)?;
         let token = match &target.token {
             Some(source) => source.token().await,
             None => None,
@@ -475,41 +470,6 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
-/// A client for one server: TLS only where the URL wants it, so that a plain one costs nothing.
-fn client(url: &reqwest::Url) -> Result<reqwest::Client, ConnectError> {
-    let mut builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(super::tls::config(url.scheme() == "https")?)
-        .connect_timeout(CONNECT)
-        .tcp_keepalive(KEEP_ALIVE)
-        .tcp_nodelay(true)
-        .redirect(redirects(url));
-    let is_local = match url.host_str() {
-        Some("localhost") => true,
-        Some(host) => host
-            .trim_matches(['[', ']'])
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback()),
-        None => false,
-    };
-    if is_local {
-        builder = builder.no_proxy();
-    }
-    builder.build().map_err(|error| ConnectError::Transport(innermost(&error)))
-}
-
-/// A redirect may not carry our headers to another server, nor turn a POST into a GET.
-fn redirects(url: &reqwest::Url) -> reqwest::redirect::Policy {
-    let origin = url.origin();
-    reqwest::redirect::Policy::custom(move |attempt| {
-        let keeps_method = matches!(attempt.status().as_u16(), 307 | 308);
-        if keeps_method && attempt.url().origin() == origin && attempt.previous().len() < 5 {
-            attempt.follow()
-        } else {
-            attempt.stop()
-        }
-    })
-}
-
 fn headers(
     custom: HashMap<HeaderName, HeaderValue>,
     session: Option<&str>,
@@ -559,15 +519,6 @@ fn is_same(one: &RequestId, other: &RequestId) -> bool {
 fn content_type(response: &reqwest::Response) -> String {
     let full = header(response, &CONTENT_TYPE).unwrap_or_else(|| "no content type".to_owned());
     full.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-/// The last cause is the one that says something; those before it name the URL, which may be secret.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 fn preview(body: &[u8]) -> String {

@@ -26,12 +26,12 @@ use tokio::task::JoinSet;
 
 use super::client::Client;
 use super::http::{HttpClient, HttpError};
-use super::{Listening, ProcessParts};
+use super::{ConnectError, Listening, ProcessParts};
 use crate::config::Config;
 use crate::era::{self, Era};
 use crate::events::RequestTag;
 use crate::lists::Page;
-use crate::mirror::{ConnectError, Server};
+use crate::mirror::Server;
 use crate::request::RequestError;
 
 /// How often a server may ask for input before it answers one request.

@@ -1,14 +1,15 @@
 //! Target -> connection: the only place that knows the protocol library's services and transports.
 
+mod agent;
 mod body;
 mod child;
 mod client;
+mod failure;
 mod http;
 mod lines;
 mod link;
 mod listen;
 mod tap;
-mod tls;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::child::{Process, Stderr};
 use self::client::Client;
+pub use self::failure::ConnectError;
 use self::http::HttpClient;
 use self::lines::LineTransport;
 pub(crate) use self::link::Link;
@@ -35,7 +37,7 @@ use crate::config::{
 };
 use crate::era::{self, Era};
 use crate::history::History;
-use crate::mirror::{ConnectError, Server};
+use crate::mirror::Server;
 
 /// How long the stream of notices of a legacy session may take to open before we go on without it.
 const STREAM_OPENING: Duration = Duration::from_secs(2);

@@ -152,6 +152,7 @@ macro_rules! with_list {
 #[derive(Debug)]
 pub(crate) struct Machine {
     rules: Rules,
+    /// Before the first attempt it is closed: nobody asked for it yet.
     connection: ConnectionState,
     /// What the server of the present connection offers; nothing without one.
     offer: Option<Offer>,
@@ -183,7 +184,7 @@ impl Machine {
     pub(crate) fn new(rules: Rules, cache: Writer, events: Sender) -> Self {
         Self {
             rules,
-            connection: ConnectionState::Connecting,
+            connection: ConnectionState::Closed { reason: "it was never opened".into() },
             offer: None,
             has_stream: true,
             lists: Lists::default(),

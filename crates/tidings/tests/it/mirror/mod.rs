@@ -1,5 +1,6 @@
 //! The mirror over real sockets and processes: a hub that lives, and servers that do not behave.
 
+mod asked;
 mod bad;
 mod child;
 mod live;

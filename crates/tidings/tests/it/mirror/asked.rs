@@ -1,0 +1,174 @@
+//! What a server asks of its client, in both eras: handlers answer, and without one it is declined.
+
+#![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use tidings_mirror::events::Progress;
+use tidings_mirror::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateMessageResult,
+    ElicitResult, ElicitationAction, InputRequest, InputRequiredResult, Root, Tool,
+};
+use tidings_mirror::{Event, Handlers, Mirror, Protocol, StreamsTarget, Target};
+use tidings_server::{
+    AnswerError, Config as HubConfig, EditError, Exchange, Hub, Shelf, Source, stdio,
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{config, next, within};
+
+/// A tool that wants to know three things, and one that takes its time.
+struct Curious;
+
+fn questions() -> BTreeMap<String, Value> {
+    let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "2 + 2?" } });
+    let elicit = json!({ "mode": "form", "message": "Who are you?", "requestedSchema": schema });
+    let sample = json!({ "messages": [message], "maxTokens": 10 });
+    BTreeMap::from([
+        ("who".to_owned(), json!({ "method": "elicitation/create", "params": elicit })),
+        ("what".to_owned(), json!({ "method": "sampling/createMessage", "params": sample })),
+        ("where".to_owned(), json!({ "method": "roots/list" })),
+    ])
+}
+
+fn said(value: &Value) -> CallToolResponse {
+    CallToolResult::success(vec![ContentBlock::text(value.to_string())]).into()
+}
+
+impl Source for Curious {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        shelf.add(Tool::new("ask", "asks three things", Map::new()))?;
+        shelf.add(Tool::new("slow", "says how far it is", Map::new()))?;
+        Ok(())
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        exchange: &Exchange,
+    ) -> Result<CallToolResponse, AnswerError> {
+        if request.name == "slow" {
+            for step in 1..=3 {
+                exchange.progress(f64::from(step), Some(3.0), Some("working")).await;
+            }
+            return Ok(said(&json!("done")));
+        }
+        let params = |key: &str| questions()[key]["params"].clone();
+        if !exchange.asks_by_answer() {
+            let who = exchange.elicit(serde_json::from_value(params("who")).unwrap()).await;
+            let what = exchange.sample(serde_json::from_value(params("what")).unwrap()).await;
+            let place = exchange.roots().await;
+            return Ok(said(&json!({
+                "who": who.ok(), "what": what.ok(), "where": place.ok(),
+            })));
+        }
+        if let Some(answers) = request.input_responses {
+            assert_eq!(request.request_state.as_deref(), Some("as it was"));
+            return Ok(said(&json!(answers)));
+        }
+        let asked: BTreeMap<String, InputRequest> = questions()
+            .into_iter()
+            .map(|(key, question)| (key, serde_json::from_value(question).unwrap()))
+            .collect();
+        Ok(InputRequiredResult::new(Some(asked), Some("as it was".to_owned())).into())
+    }
+}
+
+/// A mirror of a hub in this process, over a pipe.
+async fn mirror(protocol: Protocol, handlers: Handlers) -> (Mirror, JoinSet<()>) {
+    let hub = Hub::new(HubConfig::new("curious", "1"));
+    hub.add("curious", Curious).await.unwrap();
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (input, output) = tokio::io::split(theirs);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        stdio::serve(&hub, input, output, CancellationToken::new()).await.unwrap();
+    });
+    let mut config = config(protocol);
+    config.handlers = handlers;
+    let (input, output) = tokio::io::split(ours);
+    let target = Target::Streams(StreamsTarget::new(input, output));
+    (within(Mirror::connect(target, config)).await.unwrap(), tasks)
+}
+
+fn all() -> Handlers {
+    Handlers::default()
+        .elicit(async |_| {
+            Ok(ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "name": "Ada" })))
+        })
+        .sample(async |_| {
+            let answer = json!({
+                "role": "assistant", "model": "none", "content": { "type": "text", "text": "four" },
+            });
+            serde_json::from_value::<CreateMessageResult>(answer).map_err(|error| error.to_string())
+        })
+        .roots(async || Ok(vec![Root::new("file:///garden")]))
+}
+
+async fn asked(mirror: &Mirror) -> Result<Value, String> {
+    let outcome = within(mirror.call_tool("ask", Map::new())).await;
+    let outcome = outcome.map_err(|error| error.to_string())?;
+    let result = outcome.result.as_ref().map_err(ToString::to_string)?;
+    Ok(serde_json::from_str(&result.content[0].as_text().unwrap().text).unwrap())
+}
+
+#[tokio::test]
+async fn handlers_answer_what_a_server_asks() {
+    for protocol in [Protocol::Legacy, Protocol::Modern] {
+        let (mirror, _tasks) = mirror(protocol.clone(), all()).await;
+        let answers = asked(&mirror).await.unwrap();
+        assert_eq!(answers["who"]["content"]["name"], "Ada", "{protocol:?}: {answers}");
+        assert_eq!(answers["what"]["content"]["text"], "four", "{protocol:?}: {answers}");
+        assert_eq!(
+            answers["where"]["roots"][0]["uri"], "file:///garden",
+            "{protocol:?}: {answers}"
+        );
+        mirror.close().await;
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_answers_is_declined_and_the_connection_lives() {
+    for protocol in [Protocol::Legacy, Protocol::Modern] {
+        let (mirror, _tasks) = mirror(protocol.clone(), Handlers::default()).await;
+        match asked(&mirror).await {
+            Ok(answers) => {
+                assert_eq!(protocol, Protocol::Legacy);
+                assert_eq!(
+                    answers,
+                    json!({ "who": { "action": "decline" }, "what": null, "where": null })
+                );
+            }
+            Err(error) => {
+                assert_eq!(protocol, Protocol::Modern);
+                assert!(error.contains("could not be answered"), "{error}");
+            }
+        }
+        within(mirror.refresh(&tidings_mirror::List::ALL)).await.unwrap();
+        mirror.close().await;
+    }
+}
+
+#[tokio::test]
+async fn progress_names_the_call_it_belongs_to() {
+    for protocol in [Protocol::Legacy, Protocol::Modern] {
+        let (mirror, _tasks) = mirror(protocol, Handlers::default()).await;
+        let mut events = mirror.events();
+        let tag = mirror.tag();
+        within(mirror.call_tool_tagged(tag, "slow", Map::new())).await.unwrap();
+        let mut last = None;
+        while last != Some(3.0) {
+            let progress: Progress = next(&mut events, |event| match event {
+                Event::Progress(progress) => Some(progress),
+                _ => None,
+            })
+            .await;
+            assert!(progress.request.is_none_or(|request| request == tag));
+            last = Some(progress.progress);
+        }
+        mirror.close().await;
+    }
+}
