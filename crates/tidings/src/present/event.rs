@@ -113,6 +113,8 @@ impl Story {
             Event::SubscriptionsChanged { uris, refused } => {
                 ("watching", one_line(&watching(uris.iter(), refused)))
             }
+            // Whether that worked is told at once.
+            Event::Connection(ConnectionState::Connecting) => return None,
             Event::Connection(state) => ("server", self.server(state)),
             Event::Log { level, logger, data } => {
                 let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
@@ -334,6 +336,11 @@ mod tests {
             }),
             Some("12:34:56Z  server     trying again in 250 ms: refused"),
             r#"{"after_ms":250,"at_ms":45296789,"attempt":2,"event":"connection","reason":"refused","state":"retrying"}"#,
+        );
+        check(
+            &Event::Connection(ConnectionState::Connecting),
+            None,
+            r#"{"at_ms":45296789,"event":"connection","state":"connecting"}"#,
         );
         check(
             &Event::Stderr { line: "hello".into() },
