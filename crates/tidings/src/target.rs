@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn variables_are_replaced_when_a_server_is_used() {
         let variable = |name: &str| (name == "KEY").then(|| "hunter2".to_owned());
-        let environment = Environment { variable: &variable, here: "/work" };
+        let environment = Environment { variable: &variable, here: "/project" };
         let kind = Kind::Command {
             program: "node".to_owned(),
             arguments: vec!["${workspaceFolder}/s.js".to_owned()],
@@ -185,7 +185,7 @@ mod tests {
         let Target::Command(target) = entry_target(&entry, &environment).unwrap() else {
             panic!("it is a program");
         };
-        assert_eq!(target.arguments, ["/work/s.js"]);
+        assert_eq!(target.arguments, ["/project/s.js"]);
         assert_eq!(target.environment["TOKEN"].reveal(), "hunter2");
     }
 }

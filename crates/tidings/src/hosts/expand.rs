@@ -65,7 +65,7 @@ mod tests {
             "EMPTY" => Some(String::new()),
             _ => None,
         };
-        let environment = Environment { variable: &variable, here: "/work" };
+        let environment = Environment { variable: &variable, here: "/project" };
         let result = environment.expand(text).map_err(|usage| usage.to_string());
         assert_eq!(result, expected.map(str::to_owned).map_err(str::to_owned));
     }
@@ -75,7 +75,7 @@ mod tests {
         check("Bearer ${KEY}!", Ok("Bearer hunter2!"));
         check("${env:KEY}${KEY}", Ok("hunter2hunter2"));
         check("${NONE:-x}${EMPTY:-y}[${EMPTY}]", Ok("xy[]"));
-        check("${workspaceFolder}/a", Ok("/work/a"));
+        check("${workspaceFolder}/a", Ok("/project/a"));
         check("no ${end, $KEY, $", Ok("no ${end, $KEY, $"));
     }
 

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     fn surroundings() -> Surroundings {
-        Surroundings { here: "/work".into(), home: Some("/home/me".into()), configuration: None }
+        Surroundings { here: "/project".into(), home: Some("/home/me".into()), configuration: None }
     }
 
     #[track_caller]
@@ -257,7 +257,7 @@ mod tests {
     fn the_servers_of_this_project_come_first() {
         check(
             r#"{"mcpServers": {"a": {"url": "http://all"}},
-                "projects": {"/work": {"mcpServers": {"a": {"url": "http://here"}}}, "/else": {}}}"#,
+                "projects": {"/project": {"mcpServers": {"a": {"url": "http://here"}}}, "/else": {}}}"#,
             &["a Http(http://here, [])", "a Http(http://all, [])"],
             &[],
         );
@@ -279,8 +279,8 @@ mod tests {
     fn files_are_looked_for_here_and_at_home() {
         let files = surroundings().files();
         for file in [
-            "/work/.mcp.json",
-            "/work/.vscode/mcp.json",
+            "/project/.mcp.json",
+            "/project/.vscode/mcp.json",
             "/home/me/.claude.json",
             "/home/me/.config/Claude/claude_desktop_config.json",
             "/home/me/Library/Application Support/Claude/claude_desktop_config.json",
