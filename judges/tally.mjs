@@ -1,4 +1,22 @@
-// Runs combinations of checks, several at once, prints what came of each, and ends with a verdict.
+// What the judges share: their options, and a run of combinations of checks, several at once, that
+// prints what came of each and ends with a verdict.
+
+/** The options of a judge of the file that `--judged` names: that file, `--only` and `--jobs`. */
+export function parse(argv, judged) {
+  const usage = () => {
+    console.error(`usage: node run.mjs --${judged} FILE [--only TEXT] [--jobs N]`);
+    process.exit(2);
+  };
+  const options = { only: '', jobs: 1 };
+  for (let i = 0; i < argv.length; i += 2) {
+    const name = argv[i]?.replace(/^--/, '');
+    if (![judged, 'only', 'jobs'].includes(name) || argv[i + 1] === undefined) usage();
+    options[name] = argv[i + 1];
+  }
+  options.jobs = Number(options.jobs);
+  if (!options[judged] || !Number.isInteger(options.jobs) || options.jobs < 1) usage();
+  return options;
+}
 
 /**
  * @param {string} title what the last line begins with

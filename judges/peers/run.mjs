@@ -10,7 +10,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { VENV_PYTHON, installNode, installPython } from '../install.mjs';
 import { killGroup, start } from '../process.mjs';
-import { judge } from '../tally.mjs';
+import { judge, parse } from '../tally.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const PYTHON_DIR = join(HERE, 'python');
@@ -23,23 +23,6 @@ const PEERS = {
   'ts-v1': { command: process.execPath, script: join(TS_DIR, 'client-v1.mjs'), eras: ['legacy'] },
   'ts-v2': { command: process.execPath, script: join(TS_DIR, 'client-v2.mjs'), eras: ['legacy', 'modern'] },
 };
-
-const usage = () => {
-  console.error('usage: node run.mjs --server /path/to/binary [--only TEXT] [--jobs N]');
-  process.exit(2);
-};
-
-function parse(argv) {
-  const options = { only: '', jobs: 1 };
-  for (let i = 0; i < argv.length; i += 2) {
-    const name = argv[i]?.replace(/^--/, '');
-    if (!['server', 'only', 'jobs'].includes(name) || argv[i + 1] === undefined) usage();
-    options[name] = argv[i + 1];
-  }
-  options.jobs = Number(options.jobs);
-  if (!options.server || !Number.isInteger(options.jobs) || options.jobs < 1) usage();
-  return options;
-}
 
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms).unref());
 
@@ -130,7 +113,7 @@ function print(name, checks, seconds) {
   }
 }
 
-const options = parse(process.argv.slice(2));
+const options = parse(process.argv.slice(2), 'server');
 const binary = resolve(options.server);
 await access(binary, constants.X_OK).catch(() => {
   console.error(`${options.server} is not an executable file`);

@@ -11,30 +11,13 @@ import { dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { VENV_PYTHON, installNode, installPython } from '../install.mjs';
-import { judge } from '../tally.mjs';
+import { judge, parse } from '../tally.mjs';
 import { everything, shelf, stateless, station } from './checks.mjs';
 import { Bench } from './program.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const WORDS = 2000; // how much of what the program said is shown with a failure
 const TS_DIR = join(HERE, 'typescript');
-
-const usage = () => {
-  console.error('usage: node run.mjs --program /path/to/tidings [--only TEXT] [--jobs N]');
-  process.exit(2);
-};
-
-function parse(argv) {
-  const options = { only: '', jobs: 1 };
-  for (let i = 0; i < argv.length; i += 2) {
-    const name = argv[i]?.replace(/^--/, '');
-    if (!['program', 'only', 'jobs'].includes(name) || argv[i + 1] === undefined) usage();
-    options[name] = argv[i + 1];
-  }
-  options.jobs = Number(options.jobs);
-  if (!options.program || !Number.isInteger(options.jobs) || options.jobs < 1) usage();
-  return options;
-}
 
 /** How each server is started over stdio and HTTP, what it speaks, and what is checked of it. */
 function servers(program) {
@@ -116,7 +99,7 @@ function print(name, checks, seconds) {
   }
 }
 
-const options = parse(process.argv.slice(2));
+const options = parse(process.argv.slice(2), 'program');
 const program = resolve(options.program);
 await access(program, constants.X_OK).catch(() => {
   console.error(`${options.program} is not an executable file`);

@@ -303,10 +303,9 @@ impl Mirror {
         let key: Arc<str> = uri.into();
         match link.read(uri).await {
             Ok(result) => {
-                let content = driver::content(result);
-                let given = Arc::new(content.clone());
-                shared.step(Input::Read { uri: key, ticket, content });
-                Ok(given)
+                let content = Arc::new(driver::content(result));
+                shared.step(Input::Read { uri: key, ticket, content: content.clone() });
+                Ok(content)
             }
             Err(error) => {
                 shared.step(Input::ReadFailed { uri: key });
@@ -347,10 +346,10 @@ impl Mirror {
         let link = shared.link()?;
         let ticket = shared.machine().ticket();
         let content = driver::content(link.read(&uri).await?);
-        let content = TemplateContent { uri, values, content };
-        let given = Arc::new(content.clone());
-        shared.step(Input::TemplateRead { template: template.into(), ticket, content });
-        Ok(given)
+        let content = Arc::new(TemplateContent { uri, values, content });
+        let template = template.into();
+        shared.step(Input::TemplateRead { template, ticket, content: content.clone() });
+        Ok(content)
     }
 
     /// Fills in a prompt; always asks the server.
@@ -368,10 +367,9 @@ impl Mirror {
         let ticket = shared.machine().ticket();
         let given = arguments.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
         let result = link.prompt(name, given.collect()).await?;
-        let content = PromptContent { arguments, result, read_at: SystemTime::now() };
-        let given = Arc::new(content.clone());
-        shared.step(Input::Prompted { name: name.into(), ticket, content });
-        Ok(given)
+        let content = Arc::new(PromptContent { arguments, result, read_at: SystemTime::now() });
+        shared.step(Input::Prompted { name: name.into(), ticket, content: content.clone() });
+        Ok(content)
     }
 
     /// Calls a tool. A tool that failed and says so has a result: see [`ToolOutcome::is_success`].
@@ -420,11 +418,13 @@ impl Mirror {
         if let (Some(tool), Ok(result)) = (&tool, &answer) {
             warn(schema::result(tool, result));
         }
-        let result = answer.as_ref().map_err(|error| error.to_string().into()).cloned();
-        let outcome = ToolOutcome { arguments, result, called_at, took: began.elapsed() };
-        let given = Arc::new(outcome.clone());
-        shared.step(Input::Called { name: key, ticket, outcome });
-        answer.map(|_| given)
+        let (result, error) = match answer {
+            Ok(result) => (Ok(result), None),
+            Err(error) => (Err(error.to_string().into()), Some(error)),
+        };
+        let outcome = Arc::new(ToolOutcome { arguments, result, called_at, took: began.elapsed() });
+        shared.step(Input::Called { name: key, ticket, outcome: outcome.clone() });
+        error.map_or(Ok(outcome), Err)
     }
 
     /// What an argument of a prompt or a variable of a template may be. `context` holds what is

@@ -256,12 +256,11 @@ impl Writer {
     pub(crate) fn put_resource(
         &mut self,
         uri: &Arc<str>,
-        content: ResourceContent,
+        content: Arc<ResourceContent>,
         ticket: u64,
         fresh: Fresh,
         cause: Cause,
     ) -> bool {
-        let content = Arc::new(content);
         let mut store = self.reader.shared.lock();
         let old = store.resources.get(&**uri).map(|entry| entry.content.clone());
         let entry = Entry::new(content.clone(), ticket, fresh, bytes_of(&content.contents));
@@ -279,10 +278,9 @@ impl Writer {
     pub(crate) fn put_template(
         &mut self,
         template: &Arc<str>,
-        content: TemplateContent,
+        content: Arc<TemplateContent>,
         ticket: u64,
     ) {
-        let content = Arc::new(content);
         let mut store = self.reader.shared.lock();
         let size = bytes_of(&content.content.contents);
         let entry = Entry::new(content.clone(), ticket, Fresh::No, size);
@@ -292,8 +290,7 @@ impl Writer {
     }
 
     /// Keeps what a prompt was.
-    pub(crate) fn put_prompt(&mut self, name: &Arc<str>, content: PromptContent, ticket: u64) {
-        let content = Arc::new(content);
+    pub(crate) fn put_prompt(&mut self, name: &Arc<str>, content: Arc<PromptContent>, ticket: u64) {
         let mut store = self.reader.shared.lock();
         let entry = Entry::new(content.clone(), ticket, Fresh::No, length_of(&content.result));
         let Put::Kept { evicted } = store.put(Kind::Prompt, name, entry) else { return };
@@ -302,8 +299,7 @@ impl Writer {
     }
 
     /// Keeps what came of a call.
-    pub(crate) fn put_tool(&mut self, name: &Arc<str>, outcome: ToolOutcome, ticket: u64) {
-        let outcome = Arc::new(outcome);
+    pub(crate) fn put_tool(&mut self, name: &Arc<str>, outcome: Arc<ToolOutcome>, ticket: u64) {
         let mut store = self.reader.shared.lock();
         let size = outcome.result.as_ref().map_or_else(|error| error.len(), length_of);
         let entry = Entry::new(outcome.clone(), ticket, Fresh::No, size);

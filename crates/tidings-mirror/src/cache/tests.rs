@@ -3,7 +3,11 @@
 use super::*;
 use crate::events::Events;
 
-fn content(text: &str) -> ResourceContent {
+fn content(text: &str) -> Arc<ResourceContent> {
+    Arc::new(plain(text))
+}
+
+fn plain(text: &str) -> ResourceContent {
     ResourceContent {
         contents: vec![ResourceContents::text(text, "test://x")],
         read_at: SystemTime::UNIX_EPOCH,
@@ -124,7 +128,7 @@ fn clearing_one_leaves_the_others_and_is_told() {
 fn private_content_goes_with_its_authorisation() {
     let mut bench = Bench::new(CacheLimits::default());
     bench.put("public", "1");
-    let private = ResourceContent { private: true, ..content("2") };
+    let private = Arc::new(ResourceContent { private: true, ..plain("2") });
     bench.writer.put_resource(&"private".into(), private, 9, Fresh::No, Cause::Asked);
     bench.writer.drop_private();
     assert_eq!(bench.dropped(), ["private OtherAuthorization"]);

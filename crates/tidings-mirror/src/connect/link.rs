@@ -44,6 +44,9 @@ const LISTENING: Duration = Duration::from_secs(10);
 /// How long leaving may take.
 const FAREWELL: Duration = Duration::from_secs(3);
 
+/// What the server wanted to know, and what it wants back with it.
+type Inputs = (Option<InputResponses>, Option<String>);
+
 /// One connection in use.
 pub(crate) struct Link {
     peer: Peer<RoleClient>,
@@ -202,18 +205,16 @@ impl Link {
     }
 
     pub(crate) async fn read(&self, uri: &str) -> Result<ReadResourceResult, RequestError> {
-        let mut params = ReadResourceRequestParams::new(uri);
-        for _ in 0..MAX_ROUNDS {
-            let request = ReadResourceRequest::new(params.clone());
-            match self.ask(ClientRequest::ReadResourceRequest(request)).await? {
-                ServerResult::ReadResourceResult(result) => return Ok(result),
-                ServerResult::InputRequiredResult(result) => {
-                    (params.input_responses, params.request_state) = self.answer(result).await?;
-                }
-                _ => return Err(RequestError::Unexpected),
-            }
+        let params = ReadResourceRequestParams::new(uri);
+        let request = |(responses, state): Inputs| {
+            let mut params = params.clone();
+            (params.input_responses, params.request_state) = (responses, state);
+            ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+        };
+        match self.rounds(request, None).await? {
+            ServerResult::ReadResourceResult(result) => Ok(result),
+            _ => Err(RequestError::Unexpected),
         }
-        Err(RequestError::TooManyRounds)
     }
 
     pub(crate) async fn prompt(
@@ -223,17 +224,15 @@ impl Link {
     ) -> Result<GetPromptResult, RequestError> {
         let mut params = GetPromptRequestParams::new(name);
         params.arguments = (!arguments.is_empty()).then_some(arguments);
-        for _ in 0..MAX_ROUNDS {
-            let request = GetPromptRequest::new(params.clone());
-            match self.ask(ClientRequest::GetPromptRequest(request)).await? {
-                ServerResult::GetPromptResult(result) => return Ok(result),
-                ServerResult::InputRequiredResult(result) => {
-                    (params.input_responses, params.request_state) = self.answer(result).await?;
-                }
-                _ => return Err(RequestError::Unexpected),
-            }
+        let request = |(responses, state): Inputs| {
+            let mut params = params.clone();
+            (params.input_responses, params.request_state) = (responses, state);
+            ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+        };
+        match self.rounds(request, None).await? {
+            ServerResult::GetPromptResult(result) => Ok(result),
+            _ => Err(RequestError::Unexpected),
         }
-        Err(RequestError::TooManyRounds)
     }
 
     pub(crate) async fn call(
@@ -242,15 +241,29 @@ impl Link {
         arguments: JsonObject,
         tag: RequestTag,
     ) -> Result<CallToolResult, RequestError> {
-        let mut params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        let request = |(responses, state): Inputs| {
+            let mut params = params.clone();
+            (params.input_responses, params.request_state) = (responses, state);
+            ClientRequest::CallToolRequest(CallToolRequest::new(params))
+        };
+        match self.rounds(request, Some(tag)).await? {
+            ServerResult::CallToolResult(result) => Ok(result),
+            _ => Err(RequestError::Unexpected),
+        }
+    }
+
+    /// Sends a request, and again with what the server wants to know, until it gives a result.
+    async fn rounds(
+        &self,
+        request: impl Fn(Inputs) -> ClientRequest + Send,
+        tag: Option<RequestTag>,
+    ) -> Result<ServerResult, RequestError> {
+        let mut inputs = (None, None);
         for _ in 0..MAX_ROUNDS {
-            let request = CallToolRequest::new(params.clone());
-            match self.ask_tagged(ClientRequest::CallToolRequest(request), Some(tag)).await? {
-                ServerResult::CallToolResult(result) => return Ok(result),
-                ServerResult::InputRequiredResult(result) => {
-                    (params.input_responses, params.request_state) = self.answer(result).await?;
-                }
-                _ => return Err(RequestError::Unexpected),
+            match self.ask_tagged(request(inputs), tag).await? {
+                ServerResult::InputRequiredResult(result) => inputs = self.answer(result).await?,
+                other => return Ok(other),
             }
         }
         Err(RequestError::TooManyRounds)
@@ -352,10 +365,7 @@ impl Link {
     }
 
     /// Answers what the server wants to know before it goes on.
-    async fn answer(
-        &self,
-        result: InputRequiredResult,
-    ) -> Result<(Option<InputResponses>, Option<String>), RequestError> {
+    async fn answer(&self, result: InputRequiredResult) -> Result<Inputs, RequestError> {
         let mut responses = InputResponses::new();
         for (key, request) in result.input_requests.unwrap_or_default() {
             let answer = self.client.answer(request).await;

@@ -53,15 +53,15 @@ pub(crate) enum Input {
     /// An answer to [`Request::Read`].
     Reread { uri: Arc<str>, ticket: u64, answer: Result<ResourceContent, RequestError> },
     /// Somebody's own read was answered.
-    Read { uri: Arc<str>, ticket: u64, content: ResourceContent },
+    Read { uri: Arc<str>, ticket: u64, content: Arc<ResourceContent> },
     /// Somebody's own read failed.
     ReadFailed { uri: Arc<str> },
     /// Somebody's own read of a template was answered.
-    TemplateRead { template: Arc<str>, ticket: u64, content: TemplateContent },
+    TemplateRead { template: Arc<str>, ticket: u64, content: Arc<TemplateContent> },
     /// Somebody's prompt was answered.
-    Prompted { name: Arc<str>, ticket: u64, content: PromptContent },
+    Prompted { name: Arc<str>, ticket: u64, content: Arc<PromptContent> },
     /// Somebody's call ended.
-    Called { name: Arc<str>, ticket: u64, outcome: ToolOutcome },
+    Called { name: Arc<str>, ticket: u64, outcome: Arc<ToolOutcome> },
     /// The server is being asked to watch these: a notice may come before its answer is known here.
     Subscribing { uris: Vec<Arc<str>> },
     /// The server was asked and did not answer.
@@ -491,11 +491,16 @@ impl Machine {
             PageAnswer::Resources(answer) => {
                 let outcome =
                     self.lists.resources.page(ticket, empty_if_unknown(answer), fresh, most, time);
-                let is_loaded = matches!(outcome, Outcome::Loaded { change: Some(_), .. });
+                let removed = match &outcome {
+                    Outcome::Loaded { change: Some(change), .. } => {
+                        Some(change.diff.removed.iter().map(|item| item.uri.clone()).collect())
+                    }
+                    _ => None,
+                };
                 let items = self.lists.resources.items().clone();
                 self.outcome(List::Resources, outcome, items, Event::ResourcesChanged);
-                if is_loaded {
-                    self.keep_listed_resources();
+                if let Some(removed) = removed {
+                    self.keep_listed_resources(&removed);
                 }
             }
             PageAnswer::Templates(answer) => {
@@ -545,9 +550,9 @@ impl Machine {
         }
     }
 
-    /// Content of a resource that was listed and is not any longer goes; what never was listed, a
-    /// template's expansion for one, stays.
-    fn keep_listed_resources(&mut self) {
+    /// Content of a resource that is not listed goes. What a template names need not be listed, nor
+    /// what is watched, unless it just was `removed`.
+    fn keep_listed_resources(&mut self, removed: &HashSet<String>) {
         let listed = keys(self.lists.resources.items());
         let watches = &self.watches;
         let templates: Vec<_> = self
@@ -559,7 +564,7 @@ impl Machine {
             .collect();
         self.cache.keep(Kind::Resource, |uri| {
             listed.contains(uri)
-                || watches.contains_key(uri)
+                || (watches.contains_key(uri) && !removed.contains(uri))
                 || templates.iter().any(|template| template.matches(uri).is_some())
         });
     }

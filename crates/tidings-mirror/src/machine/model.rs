@@ -105,7 +105,10 @@ impl Server {
                 Input::Subscribed { uris: uris.clone(), refused: Vec::new() }
             }
             Asked::Read { uri, ticket } => match self.read(uri) {
-                Ok(content) => Input::Read { uri: uri.clone(), ticket: *ticket, content },
+                Ok(content) => {
+                    let content = Arc::new(content);
+                    Input::Read { uri: uri.clone(), ticket: *ticket, content }
+                }
                 Err(_) => Input::ReadFailed { uri: uri.clone() },
             },
         })

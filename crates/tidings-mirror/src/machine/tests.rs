@@ -63,7 +63,7 @@ impl Bench {
     }
 
     fn read(&mut self, ticket: u64, text: &str) -> Vec<Request> {
-        self.tell(Input::Read { uri: URI.into(), ticket, content: content(text) })
+        self.tell(Input::Read { uri: URI.into(), ticket, content: Arc::new(content(text)) })
     }
 
     fn reread(&mut self, ticket: u64, answer: Result<&str, RequestError>) -> Vec<Request> {
@@ -328,7 +328,7 @@ async fn private_content_of_another_authorisation_is_not_kept() {
     let mut bench = Bench::new();
     let (before, public) = (bench.machine.ticket(), bench.machine.ticket());
     bench.tell(Input::Reauthorized);
-    let content = ResourceContent { private: true, ..content("secret") };
+    let content = Arc::new(ResourceContent { private: true, ..content("secret") });
     bench.tell(Input::Read { uri: URI.into(), ticket: before, content });
     assert_eq!(bench.kept(), None);
     bench.read(public, "for everybody");
@@ -355,4 +355,25 @@ async fn pages_without_items_do_not_go_on_for_ever() {
         }
     }
     panic!("it goes on for ever");
+}
+
+#[tokio::test(start_paused = true)]
+async fn content_of_a_resource_that_is_not_listed_any_longer_goes_although_it_is_watched() {
+    let mut bench = Bench::new();
+    let offer =
+        Offer { lists: vec![List::Resources], announced: ListKinds::ALL, is_restored: false };
+    let (ticket, _) = page_of(&bench.tell(Input::Connected(offer)));
+    let page = |uris: &[&str]| {
+        let items = uris.iter().map(|uri| Resource::new(*uri, "r")).collect();
+        PageAnswer::Resources(Ok(Page { items, next: None }))
+    };
+    bench.tell(Input::Page { ticket, answer: page(&[URI]) });
+    bench.subscribe();
+    let ticket = bench.machine.ticket();
+    bench.read(ticket, "one");
+    let (ticket, _) = page_of(&bench.tell(Input::ListNotice(ListKind::Resources)));
+    bench.told();
+    bench.tell(Input::Page { ticket, answer: page(&["test://2"]) });
+    assert_eq!(bench.kept(), None);
+    assert!(bench.told().contains(&"dropped Gone".to_owned()));
 }

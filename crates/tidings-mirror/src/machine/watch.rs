@@ -162,7 +162,7 @@ impl Machine {
         &mut self,
         uri: &Arc<str>,
         ticket: u64,
-        content: ResourceContent,
+        content: Arc<ResourceContent>,
         now: Instant,
     ) {
         if !self.may_keep(ticket, content.private) {
@@ -198,11 +198,11 @@ impl Machine {
                     values: old.values.clone(),
                     content: content.clone(),
                 };
-                self.cache.put_template(&template, new, ticket);
+                self.cache.put_template(&template, Arc::new(new), ticket);
             }
         }
         if self.cache.holds_resource(uri) {
-            self.cache.put_resource(uri, content, ticket, fresh, cause);
+            self.cache.put_resource(uri, Arc::new(content), ticket, fresh, cause);
         } else if !self.cache.holds(uri) {
             self.events.emit(Event::ResourceUpdated { uri: uri.clone(), cause });
         }
