@@ -1,0 +1,114 @@
+//! What a folder may offer: `server.d/policy.toml`.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use serde::Deserialize;
+
+use super::{Desk, Surroundings};
+use crate::folder::Problem;
+
+pub(crate) const POLICY: &str = "server.d/policy.toml";
+
+/// What may be offered. What is denied is not listed, and cannot be used.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Policy {
+    tools: Rules,
+    hosts: Rules,
+    paths: Rules,
+    /// The patterns of hosts as they are written, for programs that fetch.
+    pub(crate) written_hosts: (Vec<String>, Vec<String>),
+    /// Nothing is allowed: the policy was never understood.
+    closed: bool,
+}
+
+/// Allowed is what a pattern allows, or everything where there is none, less what is denied.
+#[derive(Clone, Debug, Default)]
+struct Rules {
+    allow: Option<GlobSet>,
+    deny: GlobSet,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default)]
+    tools: Lists,
+    #[serde(default)]
+    hosts: Lists,
+    #[serde(default)]
+    paths: Lists,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lists {
+    allow: Option<Vec<String>>,
+    #[serde(default)]
+    deny: Vec<String>,
+}
+
+impl Policy {
+    /// The policy of a folder whose policy cannot be understood: better nothing than too much.
+    pub(crate) fn closed() -> Self {
+        Self { closed: true, ..Self::default() }
+    }
+
+    pub(crate) fn allows_tool(&self, name: &str) -> bool {
+        !self.closed && self.tools.allows(name)
+    }
+
+    pub(crate) fn allows_host(&self, host: &str) -> bool {
+        !self.closed && self.hosts.allows(host)
+    }
+
+    pub(crate) fn allows_path(&self, path: &Path) -> bool {
+        !self.closed && self.paths.allows(path)
+    }
+}
+
+impl Rules {
+    fn new(lists: &Lists) -> Result<Self, globset::Error> {
+        let allow = lists.allow.as_deref().map(globs).transpose()?;
+        Ok(Self { allow, deny: globs(&lists.deny)? })
+    }
+
+    fn allows(&self, name: impl AsRef<Path>) -> bool {
+        let name = name.as_ref();
+        self.allow.as_ref().is_none_or(|allow| allow.is_match(name)) && !self.deny.is_match(name)
+    }
+}
+
+fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(GlobBuilder::new(pattern).literal_separator(true).build()?);
+    }
+    set.build()
+}
+
+/// Reads the policy; nothing if it cannot be understood.
+pub(crate) fn policy(surroundings: Surroundings<'_>) -> (Option<Policy>, Vec<Problem>) {
+    let path = Path::new(POLICY);
+    if !surroundings.files.contains_key(path) {
+        return (Some(Policy::default()), Vec::new());
+    }
+    let mut desk = Desk::new(surroundings);
+    let Some((document, _)) = desk.document::<Document>(path) else {
+        return (None, desk.result.problems);
+    };
+    let rules = |lists: &Lists| Rules::new(lists);
+    let all = (rules(&document.tools), rules(&document.hosts), rules(&document.paths));
+    match all {
+        (Ok(tools), Ok(hosts), Ok(paths)) => {
+            let written = (document.hosts.allow.unwrap_or_default(), document.hosts.deny);
+            let policy = Policy { tools, hosts, paths, written_hosts: written, closed: false };
+            (Some(policy), desk.result.problems)
+        }
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
+            let reason = format!("a pattern is wrong: {error}");
+            desk.complain(Problem::error(path, reason, "write patterns as `name-*` or `a/**`"));
+            (None, desk.result.problems)
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The folder as it was last seen: files, what they describe, and which of it is offered.
+
+mod select;
+mod sight;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::folder::describe::{
+    INSTRUCTIONS, Introduction, POLICY, Policy, Registration, SERVER, Surroundings, Yield, describe,
+    introduction, policy, registration, unit_of,
+};
+use crate::folder::hidden::Hidden;
+use crate::folder::offer::{Check, Key, Kind, Offered};
+use crate::folder::tree::{Root, Stat};
+use crate::folder::{Limits, Problem};
+
+/// The registration that is data.
+pub(crate) const REGISTER: &str = "server.d/register.json";
+
+/// Everything known of a folder. One task writes it.
+pub(crate) struct Stock {
+    root: Root,
+    limits: Limits,
+    hidden: Hidden,
+    files: BTreeMap<PathBuf, Stat>,
+    /// Links of the folder, by the file they lead to.
+    links: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    units: BTreeMap<PathBuf, Unit>,
+    /// Which units consulted a file that is not of their own.
+    readers: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    claims: BTreeMap<Key, BTreeMap<PathBuf, Arc<Offered>>>,
+    /// The kinds that a registration speaks of.
+    registered: BTreeSet<Kind>,
+    /// What a registration that is a program printed last, and its file.
+    printed: Option<(PathBuf, String)>,
+    policy: Policy,
+    introduction: Introduction,
+    /// What the commands that decide over tools said.
+    verdicts: BTreeMap<String, bool>,
+    /// What is wrong with places: links, pipes, directories.
+    places: BTreeMap<PathBuf, Vec<Problem>>,
+    /// What is wrong with the folder's own settings.
+    settings: BTreeMap<PathBuf, Vec<Problem>>,
+}
+
+/// What was described together.
+#[derive(Debug, Default)]
+struct Unit {
+    keys: Vec<Key>,
+    problems: Vec<Problem>,
+    reads: BTreeSet<PathBuf>,
+}
+
+/// What may be otherwise after a look.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    pub(crate) keys: BTreeSet<Key>,
+    /// Files whose content may be another.
+    pub(crate) files: BTreeSet<PathBuf>,
+}
+
+impl Stock {
+    /// An empty one; [`Stock::rescan`] fills it.
+    pub(crate) fn new(root: Root, limits: Limits) -> Self {
+        Self {
+            root,
+            limits,
+            hidden: Hidden::default(),
+            files: BTreeMap::new(),
+            links: BTreeMap::new(),
+            units: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            registered: BTreeSet::new(),
+            printed: None,
+            policy: Policy::closed(),
+            introduction: Introduction::default(),
+            verdicts: BTreeMap::new(),
+            places: BTreeMap::new(),
+            settings: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn introduction(&self) -> &Introduction {
+        &self.introduction
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(crate) fn files(&self) -> &BTreeMap<PathBuf, Stat> {
+        &self.files
+    }
+
+    /// Whether a file outside of the walked parts matters to somebody.
+    pub(crate) fn consults(&self, path: &Path) -> bool {
+        self.readers.contains_key(path)
+    }
+
+    /// Directories, besides those of the parts, in which files lie that somebody consulted.
+    pub(crate) fn consulted_directories(&self) -> BTreeSet<PathBuf> {
+        let outside = self.readers.keys().filter(|path| unit_of(path).is_none());
+        outside.filter_map(|path| path.parent().map(Path::to_owned)).collect()
+    }
+
+    /// The commands that decide over tools, by the tool's name.
+    pub(crate) fn checks(&self) -> BTreeMap<String, Check> {
+        let tools = self.claims.range((Kind::Tool, String::new())..);
+        let tools = tools.take_while(|((kind, _), _)| *kind == Kind::Tool);
+        tools
+            .flat_map(|((_, name), claims)| claims.values().map(move |offered| (name, offered)))
+            .filter_map(|(name, offered)| match &**offered {
+                Offered::Tool(offer) => Some((name.clone(), offer.check.clone()?)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Takes what a command said of a tool.
+    pub(crate) fn judge(&mut self, name: &str, verdict: bool) -> Touched {
+        let before = self.verdicts.insert(name.to_owned(), verdict);
+        let mut touched = Touched::default();
+        if before != Some(verdict) {
+            touched.keys.insert((Kind::Tool, name.to_owned()));
+        }
+        touched
+    }
+
+    /// Takes what a registration that is a program printed, or that there is none any more.
+    pub(crate) fn print(&mut self, printed: Option<(PathBuf, String)>) -> Touched {
+        let mut touched = Touched::default();
+        if self.printed != printed {
+            self.printed = printed;
+            self.register(&mut touched);
+        }
+        touched
+    }
+
+    /// Takes what is wrong with something that is not a file, or that nothing is.
+    pub(crate) fn complain(&mut self, about: &Path, problem: Option<Problem>) {
+        match problem {
+            Some(problem) => drop(self.settings.insert(about.to_owned(), vec![problem])),
+            None => drop(self.settings.remove(about)),
+        }
+    }
+
+    /// Everything that is wrong, in order.
+    pub(crate) fn problems(&self) -> BTreeSet<Problem> {
+        let units = self.units.values().flat_map(|unit| &unit.problems);
+        let places = self.places.values().flatten();
+        let settings = self.settings.values().flatten();
+        let mut problems: BTreeSet<_> = units.chain(places).chain(settings).cloned().collect();
+        problems.extend(self.conflicts());
+        problems
+    }
+
+    fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings { root: &self.root, files: &self.files, limits: &self.limits }
+    }
+
+    /// Reads again whatever depends on files that changed.
+    fn reread(&mut self, changed: &BTreeSet<PathBuf>, touched: &mut Touched) {
+        let mut units: BTreeSet<PathBuf> = BTreeSet::new();
+        for path in changed {
+            units.extend(unit_of(path));
+            units.extend(self.readers.get(path).into_iter().flatten().cloned());
+            for link in self.links.get(path).into_iter().flatten() {
+                units.extend(unit_of(link));
+                touched.files.insert(link.clone());
+            }
+        }
+        let has = |name: &str| changed.contains(Path::new(name));
+        if has(POLICY) {
+            self.reload_policy(touched);
+        }
+        if has(SERVER) || has(INSTRUCTIONS) || units.contains(Path::new(SERVER)) {
+            self.reload_introduction();
+        }
+        if has(REGISTER) || units.remove(Path::new(REGISTER)) {
+            self.register(touched);
+        }
+        for unit in units {
+            let says = describe(self.surroundings(), &unit);
+            self.take(unit, says, touched);
+        }
+        touched.files.extend(changed.iter().cloned());
+    }
+
+    fn reload_policy(&mut self, touched: &mut Touched) {
+        let (policy, problems) = policy(self.surroundings());
+        if let Some(policy) = policy {
+            self.policy = policy;
+            touched.keys.extend(self.claims.keys().cloned());
+        }
+        self.settings.insert(POLICY.into(), problems);
+    }
+
+    fn reload_introduction(&mut self) {
+        let (introduction, problems) = introduction(self.surroundings());
+        if let Some(introduction) = introduction {
+            self.introduction = introduction;
+        }
+        self.settings.insert(SERVER.into(), problems);
+    }
+
+    /// Reads the registration: the file if there is one, what a program printed otherwise.
+    fn register(&mut self, touched: &mut Touched) {
+        let file = Path::new(REGISTER);
+        let said = if self.files.contains_key(file) {
+            match self.root.read(file, self.limits.description) {
+                Ok(bytes) => Some((file.to_owned(), String::from_utf8_lossy(&bytes).into_owned())),
+                Err(error) => {
+                    let advice = "correct it; what it said before holds";
+                    let problem = Problem::error(file, error.to_string(), advice);
+                    self.settings.insert(REGISTER.into(), vec![problem]);
+                    return;
+                }
+            }
+        } else {
+            self.printed.clone()
+        };
+        let Registration { says, kinds } = match &said {
+            Some((file, text)) => registration(self.surroundings(), file, text),
+            None => Registration::default(),
+        };
+        self.settings.remove(file);
+        if !says.broken && kinds != self.registered {
+            self.registered = kinds;
+            touched.keys.extend(self.claims.keys().cloned());
+        }
+        self.take(REGISTER.into(), says, touched);
+    }
+
+    /// Puts what a unit says now in the place of what it said before.
+    fn take(&mut self, path: PathBuf, says: Yield, touched: &mut Touched) {
+        let mut unit = self.units.remove(&path).unwrap_or_default();
+        for read in &unit.reads {
+            if let Some(readers) = self.readers.get_mut(read) {
+                readers.remove(&path);
+                if readers.is_empty() {
+                    self.readers.remove(read);
+                }
+            }
+        }
+        let before: Vec<Arc<Offered>> = unit
+            .keys
+            .drain(..)
+            .filter_map(|key| {
+                let claims = self.claims.get_mut(&key)?;
+                let offered = claims.remove(&path);
+                if claims.is_empty() {
+                    self.claims.remove(&key);
+                }
+                touched.keys.insert(key);
+                offered
+            })
+            .collect();
+        let items: Vec<Arc<Offered>> = if says.broken {
+            // What it said before holds, but for programs and files that are gone.
+            before.into_iter().filter(|offered| self.is_there(offered)).collect()
+        } else {
+            says.items.into_iter().map(Arc::new).collect()
+        };
+        // A provider decides over everything of its scheme.
+        let wide = |offered: &Arc<Offered>| {
+            matches!(&**offered, Offered::Provider(..) | Offered::Template(_))
+        };
+        let was_wide = touched.keys.iter().any(|(kind, _)| matches!(kind, Kind::Provider | Kind::Template));
+        let is_wide = was_wide || items.iter().any(wide);
+        unit.problems = says.problems;
+        for offered in items {
+            let key = offered.key();
+            if unit.keys.contains(&key) {
+                let file = self.file_of(&offered).unwrap_or_else(|| path.clone());
+                let reason = format!("another {} `{}` is described beside it", key.0.word(), key.1);
+                let problem = Problem::error(file, reason, "give one of them another name");
+                unit.problems.push(problem);
+                continue;
+            }
+            touched.keys.insert(key.clone());
+            self.claims.entry(key.clone()).or_default().insert(path.clone(), offered);
+            unit.keys.push(key);
+        }
+        if is_wide {
+            let wide = |kind: Kind| matches!(kind, Kind::Resource | Kind::Template);
+            let keys = self.claims.keys().filter(|(kind, _)| wide(*kind)).cloned();
+            touched.keys.extend(keys);
+        }
+        let mut reads = says.reads;
+        if says.broken {
+            reads.append(&mut unit.reads);
+        }
+        unit.reads = reads.into_iter().filter(|read| unit_of(read).as_ref() != Some(&path)).collect();
+        for read in &unit.reads {
+            self.readers.entry(read.clone()).or_default().insert(path.clone());
+        }
+        if !unit.keys.is_empty() || !unit.problems.is_empty() || !unit.reads.is_empty() {
+            self.units.insert(path, unit);
+        }
+    }
+}
