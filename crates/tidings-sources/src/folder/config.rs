@@ -105,7 +105,7 @@ impl Default for Limits {
             icon: 128 << 10,
             files: 200_000,
             timeout: Duration::from_secs(30),
-            timeout_at_most: Duration::from_secs(600),
+            timeout_at_most: Duration::from_mins(10),
         }
     }
 }
