@@ -5,6 +5,7 @@
 mod config;
 mod offer;
 mod problem;
+mod queue;
 mod script;
 
 pub use self::config::{Config, Limits};
