@@ -1,5 +1,7 @@
 //! What an operator can set of a hub, with the defaults and their reasons.
 
+use rmcp::model::Icon;
+
 use crate::announcer::Merging;
 use crate::era::VersionRules;
 
@@ -13,6 +15,12 @@ pub struct Config {
     pub version: String,
     /// A title for people.
     pub title: Option<String>,
+    /// What the server is for, in a sentence.
+    pub description: Option<String>,
+    /// Pictures of it.
+    pub icons: Option<Vec<Icon>>,
+    /// Where a person can read more.
+    pub website_url: Option<String>,
     /// What a model should know of this server.
     pub instructions: Option<String>,
     /// How changes that follow each other are merged.
@@ -35,6 +43,9 @@ impl Config {
             name: name.into(),
             version: version.into(),
             title: None,
+            description: None,
+            icons: None,
+            website_url: None,
             instructions: None,
             merging: Merging::default(),
             versions: VersionRules::default(),

@@ -84,6 +84,8 @@ pub enum EditError {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Touched {
     pub(crate) lists: ListKinds,
+    /// Lists that show other measures of what they show: made anew, and told to nobody.
+    pub(crate) remeasured: ListKinds,
     pub(crate) uris: Vec<ResourceUri>,
     /// Beginnings of URIs that a template answers for.
     pub(crate) prefixes: Vec<String>,

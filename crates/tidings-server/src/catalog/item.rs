@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
+use rmcp::model::{Annotations, Prompt, Resource, ResourceTemplate, Tool};
 use tidings_core::{Fingerprint, ListKind, ResourceUri, Template};
 
 use crate::catalog::EditError;
@@ -72,16 +72,43 @@ impl Stored {
         }
     }
 
-    /// Names what a client would see of it.
+    /// Names what a client would see of it, but for a resource's measures: those move with its
+    /// content, of which whoever watches it is told.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         let value = match self {
             Self::Tool(tool) => serde_json::to_value(tool),
             Self::Prompt(prompt) => serde_json::to_value(prompt),
-            Self::Resource(resource) => serde_json::to_value(resource),
+            Self::Resource(resource) => serde_json::to_value(timeless(resource)),
             Self::Template(template, _) => serde_json::to_value(template),
         };
         Fingerprint::of_json(&value.expect("an item is plain JSON"))
     }
+
+    /// Whether two of one fingerprint are shown alike, to the last measure.
+    pub(crate) fn measures_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Resource(one), Self::Resource(other)) => measures(one) == measures(other),
+            _ => true,
+        }
+    }
+}
+
+/// How large a resource's content is and when it last changed.
+fn measures(resource: &Resource) -> (Option<u64>, Option<&str>) {
+    let annotations = resource.annotations.as_ref();
+    (resource.size, annotations.and_then(|it| it.last_modified.as_deref()))
+}
+
+fn timeless(resource: &Resource) -> Resource {
+    let mut resource = resource.clone();
+    resource.size = None;
+    if let Some(annotations) = &mut resource.annotations {
+        annotations.last_modified = None;
+        if *annotations == Annotations::default() {
+            resource.annotations = None;
+        }
+    }
+    resource
 }
 
 /// An item that a source can put on its shelf: a [`Tool`], a [`Prompt`], a [`Resource`] or a

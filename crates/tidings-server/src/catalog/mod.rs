@@ -120,6 +120,7 @@ impl Catalog {
             return Err(error);
         }
         state.forget_listings(touched.lists);
+        state.forget_listings(touched.remeasured);
         Ok(touched)
     }
 

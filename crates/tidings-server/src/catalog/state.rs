@@ -65,12 +65,14 @@ impl State {
                     return Err(EditError::Renamed { from: key, to: item.key().to_owned() });
                 }
                 let fingerprint = item.fingerprint();
-                if entry.fingerprint != fingerprint {
+                let moved = entry.fingerprint != fingerprint;
+                if moved || !item.measures_as(&entry.item) {
                     undo.push((kind, key, Some(entry.clone())));
                     entry.item = item;
                     entry.fingerprint = fingerprint;
                     // What a read returns did not move with the description of the resource.
-                    touched.lists.insert(kind.list());
+                    let lists = if moved { &mut touched.lists } else { &mut touched.remeasured };
+                    lists.insert(kind.list());
                 }
                 Ok(())
             }

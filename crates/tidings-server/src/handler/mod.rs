@@ -100,6 +100,9 @@ impl ServerHandler for Handler {
         info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         info.server_info = Implementation::new(config.name.clone(), config.version.clone());
         info.server_info.title.clone_from(&config.title);
+        info.server_info.description.clone_from(&config.description);
+        info.server_info.icons.clone_from(&config.icons);
+        info.server_info.website_url.clone_from(&config.website_url);
         info.instructions.clone_from(&config.instructions);
         info
     }

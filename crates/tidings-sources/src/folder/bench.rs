@@ -9,6 +9,7 @@ use tidings_server::model::{Prompt, Resource, ResourceTemplate, Tool};
 use tidings_server::{EditError, Handle, Shelf, Transaction};
 
 use crate::folder::describe::{Policy, encoded, file_uri};
+use crate::folder::hidden::Hidden;
 use crate::folder::offer::{Key, Kind, Offered, Origin, TemplateOrigin};
 use crate::folder::stock::{Stock, Touched};
 use crate::folder::tree::Root;
@@ -20,6 +21,7 @@ use crate::folder::{Problem, Report};
 pub(crate) struct View {
     pub(crate) offered: BTreeMap<Key, Arc<Offered>>,
     pub(crate) policy: Policy,
+    pub(crate) hidden: Hidden,
 }
 
 /// The stock and what of it is on the shelf. One task works at it.
@@ -97,6 +99,7 @@ impl Bench {
     fn show(&self, wanted: &[(Key, Option<Arc<Offered>>)]) {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         view.policy = self.stock.policy().clone();
+        view.hidden = self.stock.hidden().clone();
         for (key, offered) in wanted {
             if let Some(offered) = offered {
                 view.offered.insert(key.clone(), offered.clone());

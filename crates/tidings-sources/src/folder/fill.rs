@@ -30,7 +30,11 @@ pub(crate) fn fill(prompt: &PromptText, given: &Map<String, Value>) -> Result<St
     let arguments = prompt.prompt.arguments.as_deref().unwrap_or_default();
     let names = || {
         let names: Vec<_> = arguments.iter().map(|it| format!("`{}`", it.name)).collect();
-        if names.is_empty() { "it takes none".to_owned() } else { format!("it takes {}", names.join(", ")) }
+        if names.is_empty() {
+            "it takes none".to_owned()
+        } else {
+            format!("it takes {}", names.join(", "))
+        }
     };
     for (name, value) in given {
         let fault = |details: String| {
@@ -52,7 +56,11 @@ pub(crate) fn fill(prompt: &PromptText, given: &Map<String, Value>) -> Result<St
     for argument in arguments {
         if argument.required == Some(true) && !given.contains_key(&argument.name) {
             let details = format!("the argument `{}` is required; {}", argument.name, names());
-            return Err(FillError { argument: argument.name.clone(), value: String::new(), details });
+            return Err(FillError {
+                argument: argument.name.clone(),
+                value: String::new(),
+                details,
+            });
         }
     }
     let mut filled = String::with_capacity(prompt.body.len());
@@ -130,7 +138,10 @@ mod tests {
     #[test]
     fn what_is_no_placeholder_stays() {
         let text = "{{}} {{a b}} {x} {{who {{{who}}} $who";
-        assert_eq!(filled(text, &json!({ "who": "W" })).unwrap(), "{{}} {{a b}} {x} {{who {W} $who");
+        assert_eq!(
+            filled(text, &json!({ "who": "W" })).unwrap(),
+            "{{}} {{a b}} {x} {{who {W} $who"
+        );
     }
 
     #[test]

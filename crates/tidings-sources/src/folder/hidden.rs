@@ -9,8 +9,18 @@ use crate::folder::Problem;
 /// The file in which people say what is not served.
 pub(crate) const FILE: &str = ".tidingsignore";
 /// What editors, browsers and systems leave behind for a moment or for ever.
-const LEFTOVERS: [&str; 10] =
-    ["*~", "#*#", "*.swp", "*.swx", "*.tmp", "*.part", "*.crdownload", "4913", "Thumbs.db", "*.orig"];
+const LEFTOVERS: [&str; 10] = [
+    "*~",
+    "#*#",
+    "*.swp",
+    "*.swx",
+    "*.tmp",
+    "*.part",
+    "*.crdownload",
+    "4913",
+    "Thumbs.db",
+    "*.orig",
+];
 
 /// What is not served.
 #[derive(Clone, Debug)]
@@ -51,7 +61,8 @@ impl Hidden {
     /// Whether a path, relative to the folder, is not served. What is above it is asked before.
     pub(crate) fn hides(&self, path: &Path, is_directory: bool) -> bool {
         let name = path.file_name().unwrap_or_default();
-        name.as_encoded_bytes().starts_with(b".") || self.rules.matched(path, is_directory).is_ignore()
+        name.as_encoded_bytes().starts_with(b".")
+            || self.rules.matched(path, is_directory).is_ignore()
     }
 
     /// As [`Self::hides`], for a path nothing is known of: it or something above it.

@@ -4,6 +4,8 @@ use std::path::Path;
 
 /// How many of the first bytes are looked at.
 pub(crate) const HEAD: u64 = 2048;
+/// The same as a length in memory.
+pub(crate) const HEAD_LENGTH: usize = 2048;
 const BINARY: &str = "application/octet-stream";
 
 /// The MIME type of a file.

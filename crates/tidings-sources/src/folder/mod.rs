@@ -1,15 +1,69 @@
 //! A directory of scripts, prompts and files as a live source.
+//!
+//! The way of a save through the folder: `watch` (which paths?) → `stock` (what do the files
+//! describe, and which of it is offered?) → `bench` (what of it is not on the shelf yet?) → the
+//! hub. `rounds` is the one task that walks it; `describe` reads descriptions, `script` runs
+//! programs.
 
 #![expect(dead_code, reason = "used once the source is there")]
 
+mod bench;
 mod config;
+mod describe;
+mod fill;
+mod hidden;
+mod mime;
 mod offer;
 mod problem;
 mod queue;
+mod register;
+mod rounds;
 mod script;
+mod stock;
+mod time;
+mod tree;
+mod watch;
 
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use tidings_core::ResourceUri;
+use tidings_server::model::{
+    CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
+    GetPromptResult, PromptMessage, ResourceContents,
+};
+use tidings_server::{
+    AnswerError, Completion, CompletionOf, Contents, EditError, Exchange, Shelf, Source,
+};
+use tokio_util::sync::CancellationToken;
+
+use self::bench::{Bench, View};
 pub use self::config::{Config, Limits};
+pub use self::describe::Introduction;
+use self::offer::{Kind, Offered, Origin, Program, TemplateOrigin, completion_name};
 pub use self::problem::{Fix, Problem, Severity};
+use self::rounds::Rounds;
+use self::stock::{Stock, Touched};
+use self::tree::{ReadError, Root, join};
+use self::watch::Watch;
+
+/// Why a folder cannot be served at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// It is not there, or not a directory.
+    #[error("`{path}` cannot be served as a folder")]
+    Root {
+        /// What was given.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The work was given up.
+    #[error("the first look at the folder was given up")]
+    Interrupted,
+}
 
 /// What one look at the folder found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,4 +79,301 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// What was wrong before and is not any more.
     pub mended: Vec<Problem>,
+}
+
+impl Report {
+    /// Whether there is nothing to tell.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self == &Self::default()
+    }
+}
+
+/// A folder that is served.
+///
+/// Descriptions are read when they change, contents when they are asked for. What cannot be
+/// understood is told as a [`Problem`], and what it said before holds.
+pub struct Folder(Arc<Inner>);
+
+pub(crate) struct Inner {
+    root: Root,
+    config: Config,
+    watch: Watch,
+    view: Arc<RwLock<View>>,
+    /// Held while files are looked at, on threads that may wait.
+    bench: Mutex<Bench>,
+}
+
+impl Folder {
+    /// Looks at a folder for the first time. Programs that decide what is offered are run, if the
+    /// configuration allows it.
+    ///
+    /// # Errors
+    ///
+    /// There is no such directory.
+    pub async fn open(config: Config) -> Result<Self, OpenError> {
+        let path = config.root.clone();
+        let root = Root::new(&path).map_err(|error| OpenError::Root { path, error })?;
+        let view = Arc::new(RwLock::new(View::default()));
+        let stock = Stock::new(root.clone(), config.limits);
+        // Listened to before it is read, so that nothing falls in between.
+        let watch = Watch::new(&root, config.poll);
+        let bench = Mutex::new(Bench::new(root.clone(), stock, view.clone()));
+        let inner = Arc::new(Inner { root, config, watch, view, bench });
+        let first = inner.clone();
+        let look = move || first.look_at_everything();
+        tokio::task::spawn_blocking(look).await.map_err(|_| OpenError::Interrupted)?;
+        Rounds::new(inner.clone()).first().await;
+        Ok(Self(inner))
+    }
+
+    /// How the folder introduces itself.
+    #[must_use]
+    pub fn introduction(&self) -> Introduction {
+        self.0.bench().stock.introduction().clone()
+    }
+
+    /// Everything that is wrong now, in order.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        self.0.bench().stock.problems().into_iter().collect()
+    }
+}
+
+impl std::fmt::Debug for Folder {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Folder").field("root", &self.0.root).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn bench(&self) -> MutexGuard<'_, Bench> {
+        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look_at_everything(&self) -> Touched {
+        let mut bench = self.bench();
+        self.watch.enter("".as_ref());
+        bench.stock.rescan(&mut |directory| self.watch.enter(directory))
+    }
+
+    fn offered(&self, kind: Kind, name: &str) -> Option<Arc<Offered>> {
+        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
+        view.offered.get(&(kind, name.to_owned())).cloned()
+    }
+
+    /// Where the content of an address is, and what kind it is said to be.
+    fn origin(&self, uri: &ResourceUri) -> Result<(Origin, Option<String>), AnswerError> {
+        let missing = || AnswerError::not_found(uri.as_ref());
+        if let Some(offered) = self.offered(Kind::Resource, uri.as_ref())
+            && let Offered::Resource(offer) = &*offered
+        {
+            return Ok((offer.origin.clone(), offer.resource.mime_type.clone()));
+        }
+        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
+        let templates = view.offered.range((Kind::Template, String::new())..);
+        let matching = templates.filter_map(|(_, offered)| match &**offered {
+            Offered::Template(offer) => Some((offer, offer.parsed.matches(uri.as_ref())?)),
+            _ => None,
+        });
+        let (offer, variables) = matching
+            .max_by_key(|(offer, _)| offer.parsed.literal_prefix().len())
+            .ok_or_else(missing)?;
+        let mime_type = offer.template.mime_type.clone();
+        let origin = match &offer.origin {
+            TemplateOrigin::Provider { scheme, .. } => Origin::Provider(scheme.clone()),
+            TemplateOrigin::Files => {
+                let file = describe::file_of(&self.root, uri.as_ref()).ok_or_else(missing)?;
+                Origin::File(file)
+            }
+            TemplateOrigin::Paths { directory, path } => {
+                let below = describe::decoded(&path.expand(&variables));
+                let below = below.to_str().ok_or_else(missing)?;
+                let file = join(directory, below).ok_or_else(missing)?;
+                Origin::File(file)
+            }
+        };
+        // An address that somebody made up reaches what is served, and nothing beside it.
+        if let Origin::File(file) = &origin {
+            let served = file.starts_with("resources")
+                && view.policy.allows_path(file)
+                && !view.hidden.hides_any(file, false);
+            if !served {
+                return Err(missing());
+            }
+        }
+        Ok((origin, mime_type))
+    }
+
+    async fn read_file(
+        self: &Arc<Self>,
+        uri: &ResourceUri,
+        file: PathBuf,
+        mime_type: Option<String>,
+    ) -> Result<Contents, AnswerError> {
+        let inner = self.clone();
+        let read = move || {
+            let bytes = inner.root.read(&file, inner.config.limits.resource);
+            (file, bytes)
+        };
+        let (file, bytes) = tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|_| AnswerError::Failed("the read was given up".to_owned()))?;
+        let bytes = bytes.map_err(|error| match error {
+            ReadError::Missing => AnswerError::not_found(uri.as_ref()),
+            ReadError::TooLarge(_) | ReadError::Outside | ReadError::NotAFile => {
+                AnswerError::Failed(format!("the file cannot be served: {error}"))
+            }
+            ReadError::Io(_) => AnswerError::Unavailable(error.to_string()),
+        })?;
+        let kind = mime_type
+            .unwrap_or_else(|| mime::of(&file, &bytes[..bytes.len().min(mime::HEAD_LENGTH)]));
+        Ok(contents(uri, bytes, kind))
+    }
+
+    fn complete_from_values(
+        &self,
+        completion: &Completion,
+    ) -> Result<(Vec<String>, Option<Program>), AnswerError> {
+        let (name, values) = match &completion.of {
+            CompletionOf::Prompt(name) => {
+                let offered = self.offered(Kind::Prompt, name);
+                let values = match offered.as_deref() {
+                    Some(Offered::Prompt(text)) => text.values.get(&completion.argument).cloned(),
+                    _ => return Err(AnswerError::not_found(name.clone())),
+                };
+                (name.clone(), values.unwrap_or_default())
+            }
+            CompletionOf::Template(template) => {
+                match self.offered(Kind::Template, template).as_deref() {
+                    Some(Offered::Template(offer)) => {
+                        let values = self.values_of_paths(offer, completion);
+                        (offer.template.name.clone(), values)
+                    }
+                    _ => return Err(AnswerError::not_found(template.clone())),
+                }
+            }
+            _ => return Ok((Vec::new(), None)),
+        };
+        let argument = Some(completion.argument.as_str());
+        let program = [argument, None].into_iter().find_map(|argument| {
+            match self.offered(Kind::Completion, &completion_name(&name, argument)).as_deref() {
+                Some(Offered::Completion(offer)) => Some(offer.program.clone()),
+                _ => None,
+            }
+        });
+        let typed = completion.value.to_lowercase();
+        let fitting = values.into_iter().filter(|it| it.to_lowercase().starts_with(&typed));
+        Ok((fitting.collect(), program))
+    }
+
+    /// The values that a variable has in the files a template stands for.
+    fn values_of_paths(
+        &self,
+        offer: &offer::TemplateOffer,
+        completion: &Completion,
+    ) -> Vec<String> {
+        let TemplateOrigin::Paths { directory, path } = &offer.origin else { return Vec::new() };
+        let bench = self.bench();
+        let files = bench.stock.files().range(directory.clone()..);
+        let files = files.map(|(file, _)| file).take_while(|file| file.starts_with(directory));
+        let mut values: Vec<_> = files
+            .filter_map(|file| path.matches(&describe::encoded(file.strip_prefix(directory).ok()?)))
+            .filter(|variables| {
+                let known = |(name, value): (&String, &String)| {
+                    variables.get(name).is_none_or(|it| it == value)
+                };
+                completion.known.iter().all(known)
+            })
+            .filter_map(|mut variables| variables.remove(&completion.argument))
+            .collect();
+        values.sort();
+        values.dedup();
+        values
+    }
+}
+
+/// Bytes as a client gets them: text if they are one.
+fn contents(uri: &ResourceUri, bytes: Vec<u8>, mime_type: String) -> Contents {
+    use base64::Engine as _;
+    let part = match String::from_utf8(bytes) {
+        Ok(text) => ResourceContents::text(text, uri.as_ref()),
+        Err(error) => {
+            let encoded = base64::engine::general_purpose::STANDARD.encode(error.as_bytes());
+            ResourceContents::blob(encoded, uri.as_ref())
+        }
+    };
+    Contents::new(vec![part.with_mime_type(mime_type)])
+}
+
+impl Source for Folder {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        let (inner, shelf) = (self.0.clone(), shelf.clone());
+        let put = move || {
+            let mut bench = inner.bench();
+            let keys = bench.stock.keys().cloned().collect();
+            let touched = Touched { keys, ..Touched::default() };
+            bench.apply(&shelf, &touched, &mut Report::default());
+        };
+        drop(tokio::task::spawn_blocking(put).await);
+        Ok(())
+    }
+
+    async fn run(&self, shelf: Shelf, cancel: CancellationToken) {
+        Rounds::new(self.0.clone()).run(shelf, cancel).await;
+    }
+
+    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+        match self.0.origin(uri)? {
+            (Origin::File(file), mime_type) => self.0.read_file(uri, file, mime_type).await,
+            (Origin::Provider(scheme), mime_type) => {
+                let provider = self.0.offered(Kind::Provider, &scheme);
+                let Some(Offered::Provider(_, program)) = provider.as_deref() else {
+                    return Err(AnswerError::not_found(uri.as_ref()));
+                };
+                let _ = (program, mime_type);
+                Err(AnswerError::not_found(uri.as_ref()))
+            }
+        }
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        exchange: &Exchange,
+    ) -> Result<CallToolResponse, AnswerError> {
+        let offered = self.0.offered(Kind::Tool, &request.name);
+        let Some(Offered::Tool(offer)) = offered.as_deref() else {
+            return Err(AnswerError::not_found(request.name));
+        };
+        let _ = (offer, exchange);
+        Err(AnswerError::not_found(request.name))
+    }
+
+    async fn prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _exchange: &Exchange,
+    ) -> Result<GetPromptResponse, AnswerError> {
+        let offered = self.0.offered(Kind::Prompt, &request.name);
+        let Some(Offered::Prompt(text)) = offered.as_deref() else {
+            return Err(AnswerError::not_found(request.name));
+        };
+        let filled = fill::fill(text, &request.arguments.unwrap_or_default())
+            .map_err(|error| AnswerError::invalid(error.argument, error.value, error.details))?;
+        let message = PromptMessage::new_text(text.role.clone(), filled);
+        let mut result = GetPromptResult::new(vec![message]);
+        result.description.clone_from(&text.prompt.description);
+        Ok(result.into())
+    }
+
+    async fn complete(&self, completion: Completion) -> Result<Vec<String>, AnswerError> {
+        let (inner, asked) = (self.0.clone(), completion.clone());
+        // The names of files are looked through on a thread that may wait.
+        let known = tokio::task::spawn_blocking(move || inner.complete_from_values(&asked)).await;
+        let (values, program) =
+            known.map_err(|_| AnswerError::Failed("the completion was given up".to_owned()))??;
+        let _ = program;
+        Ok(values)
+    }
 }

@@ -137,9 +137,8 @@ impl Root {
     }
 
     fn follow(&self, relative: &Path, absolute: &Path) -> Place {
-        let refused = |reason: &str, advice: &str| {
-            Place::Refused(Problem::error(relative, reason, advice))
-        };
+        let refused =
+            |reason: &str, advice: &str| Place::Refused(Problem::error(relative, reason, advice));
         let Ok(target) = absolute.canonicalize() else {
             return refused("the link leads nowhere, or in a circle", "remove or correct the link");
         };
@@ -251,8 +250,7 @@ impl Root {
         }
         // Without waiting: a pipe that took the file's place would wait for its other end.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let file =
-            File::options().read(true).custom_flags(flags).open(&real).map_err(missing)?;
+        let file = File::options().read(true).custom_flags(flags).open(&real).map_err(missing)?;
         let metadata = file.metadata().map_err(ReadError::Io)?;
         if !metadata.is_file() {
             return Err(ReadError::NotAFile);

@@ -66,6 +66,8 @@ pub(crate) struct Watch {
     ear: Arc<Ear>,
     watcher: Mutex<State>,
     poll: Option<Duration>,
+    /// When the folder is looked at next by itself; kept here, for whoever waits may be interrupted.
+    next: Mutex<Option<Instant>>,
 }
 
 struct State {
@@ -85,7 +87,13 @@ impl Watch {
                 Err(error) => state.failed = Some(error.to_string()),
             }
         }
-        let watch = Self { root: root.clone(), ear, watcher: Mutex::new(state), poll };
+        let watch = Self {
+            root: root.clone(),
+            ear,
+            watcher: Mutex::new(state),
+            poll,
+            next: Mutex::default(),
+        };
         // The folder itself may go and come back, which only its parent is told.
         if let Some(parent) = root.path().parent() {
             watch.add(parent);
@@ -124,7 +132,10 @@ impl Watch {
             (None, true) => Some(POLL),
             (None, false) => None,
         };
-        let next = poll.map(|poll| Instant::now() + poll);
+        let next = poll.map(|poll| {
+            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            *next.get_or_insert_with(|| Instant::now() + poll)
+        });
         let first = async {
             while self.is_silent() {
                 self.ear.some.notified().await;
@@ -133,7 +144,10 @@ impl Watch {
         match next {
             Some(next) => tokio::select! {
                 () = first => {}
-                () = sleep_until(next) => self.ear.with(|heard| heard.everything = true),
+                () = sleep_until(next) => {
+                    *self.next.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    self.ear.with(|heard| heard.everything = true);
+                }
             },
             None => first.await,
         }

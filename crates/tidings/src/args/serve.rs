@@ -8,10 +8,11 @@ use clap::ArgGroup;
 /// Serve sources to MCP clients of both protocol eras.
 #[derive(Debug, clap::Args)]
 #[command(
-    group(ArgGroup::new("source").required(true)),
+    group(ArgGroup::new("source").required(true).multiple(true)),
     after_help = "\
 Examples:
   tidings serve --demo                          a space station, on http://127.0.0.1:8484/mcp
+  tidings serve --folder tools-of-mine          a directory of scripts, prompts and files
   tidings serve --demo --stdio                  the same for a client that starts its server
   tidings serve --demo --http 127.0.0.1:0       on any free port
 
@@ -26,6 +27,11 @@ pub(crate) struct Serve {
     /// Seconds between two events of the demo.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, requires = "demo", value_parser = seconds)]
     pub(crate) every: f64,
+    /// A directory of scripts, prompts and files; may be repeated. `tidings new folder DIR` makes one.
+    #[arg(long, value_name = "DIR", group = "source")]
+    pub(crate) folder: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) folders: Folders,
     /// Where to serve Streamable HTTP; `/mcp` is the endpoint, `/healthz` and `/metrics` are beside it.
     #[arg(
         long,
@@ -58,6 +64,30 @@ pub(crate) struct Serve {
     /// Print one JSON object a line instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How folders are served.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Folders")]
+pub(crate) struct Folders {
+    /// Run `server.d/register.*` of a folder to learn what it offers, if nobody else can write it.
+    #[arg(long, requires = "folder")]
+    pub(crate) allow_register: bool,
+    /// Seconds between two runs of `server.d/register.*`.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, requires = "allow_register", value_parser = seconds)]
+    pub(crate) register_every: f64,
+    /// Look at the whole folder every so many seconds, for file systems that tell of no changes.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", requires = "folder", value_parser = seconds)]
+    pub(crate) poll: Option<f64>,
+    /// Seconds between two looks at a watched resource of a provider.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, requires = "folder", value_parser = seconds)]
+    pub(crate) provider_every: f64,
+    /// A variable of the environment that programs of the folder get too; may be repeated.
+    #[arg(long, value_name = "NAME", requires = "folder")]
+    pub(crate) pass_env: Vec<String>,
+    /// Programs of a folder that run at once; more wait their turn.
+    #[arg(long, value_name = "NUMBER", default_value_t = 16, requires = "folder", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) runs: u16,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -68,13 +68,21 @@ impl Head {
             },
             "@param" => match parameter(rest) {
                 Ok(parameter) => self.parameters.push(parameter),
-                Err(reason) => self.fault(number, reason, "write `@param name:type TEXT`, with `!` after the type if it is required"),
+                Err(reason) => self.fault(
+                    number,
+                    reason,
+                    "write `@param name:type TEXT`, with `!` after the type if it is required",
+                ),
             },
             "@returns" if !rest.is_empty() => self.returns = Some((rest.to_owned(), number)),
             "@returns" => self.fault(number, "it names no file", "write `@returns schema.json`"),
             "@timeout" => match duration(rest) {
                 Some(timeout) => self.timeout = Some(timeout),
-                None => self.fault(number, format!("`{rest}` is not a time"), "write it as `30s`, `500ms` or `2m`"),
+                None => self.fault(
+                    number,
+                    format!("`{rest}` is not a time"),
+                    "write it as `30s`, `500ms` or `2m`",
+                ),
             },
             _ => {}
         }
@@ -116,8 +124,7 @@ fn parameter(text: &str) -> Result<Parameter, String> {
     let (signature, description) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let (name, kind) =
         signature.split_once(':').ok_or_else(|| format!("`{signature}` has no type"))?;
-    let (kind, required) =
-        kind.strip_suffix('!').map_or((kind, false), |kind| (kind, true));
+    let (kind, required) = kind.strip_suffix('!').map_or((kind, false), |kind| (kind, true));
     if name.is_empty() {
         return Err("the parameter has no name".to_owned());
     }
@@ -181,7 +188,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_understood_is_told_with_its_line() {
-        let head = Head::parse("#!/bin/sh\n# @param x\n# @param y:text\n# @timeout soon\n# @returns\n");
+        let head =
+            Head::parse("#!/bin/sh\n# @param x\n# @param y:text\n# @timeout soon\n# @returns\n");
         let lines: Vec<_> = head.faults.iter().map(|(line, ..)| *line).collect();
         assert_eq!(lines, [2, 3, 4, 5]);
         assert!(head.is_there());

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use self::policy::{POLICY, Policy, policy};
 pub(crate) use self::register::{Registration, registration};
-pub use self::server::Introduction;
 pub(crate) use self::resource::{decoded, encoded, file_of, file_uri};
+pub use self::server::Introduction;
 pub(crate) use self::server::{INSTRUCTIONS, SERVER, introduction};
 use crate::folder::offer::Offered;
 use crate::folder::tree::{PARTS, Root, Stat};
@@ -88,7 +88,9 @@ impl<'a> Desk<'a> {
         // Names that begin alike stand beside each other.
         let alike = files.range(from..).take_while(|(path, _)| {
             path.parent() == parent
-                && path.file_name().is_some_and(|it| it.as_encoded_bytes().starts_with(name.as_bytes()))
+                && path
+                    .file_name()
+                    .is_some_and(|it| it.as_encoded_bytes().starts_with(name.as_bytes()))
         });
         let all = files.get_key_value(unit).into_iter().chain(alike);
         all.filter(|(path, _)| unit_of(path).as_deref() == Some(unit))

@@ -104,7 +104,8 @@ impl Desk<'_> {
                 Ok(meta) => (meta.unwrap_or_default(), body),
                 Err(error) => {
                     let line = error.location().and_then(|it| usize::try_from(it.line()).ok());
-                    let reason = format!("the front matter is wrong: {}", first_line(&error.to_string()));
+                    let reason =
+                        format!("the front matter is wrong: {}", first_line(&error.to_string()));
                     let problem = Problem::error(file, reason, "correct it between the two `---`");
                     self.reject(Problem { line: Some(line.unwrap_or(0) + 1), ..problem });
                     return;
@@ -146,7 +147,10 @@ impl Desk<'_> {
         let used = placeholders(&body);
         for argument in &declared {
             if !used.contains(&argument.name) {
-                let reason = format!("the argument `{0}` is not used: the text has no `{{{{{0}}}}}`", argument.name);
+                let reason = format!(
+                    "the argument `{0}` is not used: the text has no `{{{{{0}}}}}`",
+                    argument.name
+                );
                 let advice = "put it into the text, or take it off the list";
                 let problem = Problem::warning(written.file, reason, advice);
                 self.complain(Problem { line: written.at(&argument.name), ..problem });
@@ -170,7 +174,8 @@ impl Desk<'_> {
                 listed.push(PromptArgument::new(name).with_required(true));
             }
         }
-        let mut prompt = Prompt::new(name, meta.description, (!listed.is_empty()).then_some(listed));
+        let mut prompt =
+            Prompt::new(name, meta.description, (!listed.is_empty()).then_some(listed));
         prompt.title = meta.title;
         prompt.icons = self.icons(written.file, meta.icons);
         prompt.meta = meta.meta;
@@ -230,7 +235,9 @@ fn arguments(value: &Value) -> Result<Vec<ArgumentMeta>, String> {
             required: Some(required.contains(&name.as_str())),
             values: property["enum"]
                 .as_array()
-                .map(|values| values.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect())
+                .map(|values| {
+                    values.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
+                })
                 .unwrap_or_default(),
         })
         .collect())

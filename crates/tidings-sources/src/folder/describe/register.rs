@@ -114,7 +114,8 @@ impl Desk<'_> {
             kinds.insert(Kind::Prompt);
             for prompt in prompts {
                 let written = written(prompt.name.as_ref());
-                let Some(path) = self.entry_path("prompts", prompt.path.as_deref(), &written) else {
+                let Some(path) = self.entry_path("prompts", prompt.path.as_deref(), &written)
+                else {
                     continue;
                 };
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -21,8 +21,21 @@ const KNOWN: &str = "name, title, description, uri, uriTemplate, path, mimeType,
                      annotations, _meta";
 /// What a path keeps as it is in a `file:` address.
 const PATH: &AsciiSet = &CONTROLS
-    .add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'?').add(b'`').add(b'{').add(b'}')
-    .add(b'%').add(b'[').add(b']').add(b'\\').add(b'^').add(b'|');
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'`')
+    .add(b'{')
+    .add(b'}')
+    .add(b'%')
+    .add(b'[')
+    .add(b']')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'|');
 
 /// A resource's description as it is written.
 #[derive(Debug, Default, Deserialize)]
@@ -143,7 +156,8 @@ impl Desk<'_> {
         beside: Option<&Path>,
     ) -> Option<PathBuf> {
         let directory = written.file.parent().unwrap_or(Path::new(""));
-        let directory = if directory == Path::new("server.d") { Path::new("resources") } else { directory };
+        let directory =
+            if directory == Path::new("server.d") { Path::new("resources") } else { directory };
         let file = match &meta.path {
             Some(path) => match join(directory, path) {
                 Some(path) => Some(path),
@@ -180,7 +194,9 @@ impl Desk<'_> {
             _ => Origin::Provider(provider),
         };
         let fallback = match &origin {
-            Origin::File(file) => file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            Origin::File(file) => {
+                file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+            }
             Origin::Provider(_) => uri.as_ref().to_owned(),
         };
         let name = meta.name.take().unwrap_or(fallback);
@@ -237,9 +253,11 @@ impl Desk<'_> {
                     self.reject(Problem { line: written.at("path"), ..problem });
                     return;
                 };
-                if let Some(name) = path.variables().find(|name| !parsed.variables().any(|it| it == *name))
+                if let Some(name) =
+                    path.variables().find(|name| !parsed.variables().any(|it| it == *name))
                 {
-                    let reason = format!("`path` has the variable `{name}`, and `uriTemplate` has not");
+                    let reason =
+                        format!("`path` has the variable `{name}`, and `uriTemplate` has not");
                     let advice = "use the same variables in both";
                     let problem = Problem::error(written.file, reason, advice);
                     self.reject(Problem { line: written.at("path"), ..problem });

@@ -44,9 +44,7 @@ struct Document {
 }
 
 /// Reads how the folder introduces itself; nothing if that cannot be understood.
-pub(crate) fn introduction(
-    surroundings: Surroundings<'_>,
-) -> (Option<Introduction>, Vec<Problem>) {
+pub(crate) fn introduction(surroundings: Surroundings<'_>) -> (Option<Introduction>, Vec<Problem>) {
     let mut desk = Desk::new(surroundings);
     let mut introduction = Introduction::default();
     let (server, instructions) = (Path::new(SERVER), Path::new(INSTRUCTIONS));

@@ -192,7 +192,13 @@ impl Desk<'_> {
     }
 
     /// A described tool becomes an offer.
-    pub(super) fn tool(&mut self, meta: ToolMeta, written: &Written<'_>, name: &str, program: &Path) {
+    pub(super) fn tool(
+        &mut self,
+        meta: ToolMeta,
+        written: &Written<'_>,
+        name: &str,
+        program: &Path,
+    ) {
         let file = written.file;
         self.unknown_keys(file, written.text, meta.unknown.keys(), KNOWN);
         let name = meta.name.clone().unwrap_or_else(|| name.to_owned());
@@ -289,11 +295,10 @@ impl Desk<'_> {
             Some(Value::Bool(false)) => return Ok(Enabled::Never),
             Some(Value::Object(check)) => {
                 let every = check.get("everySecs").map(Value::as_f64);
-                let files = check.get("files").map(texts);
+                let files = check.get("files").map_or(Some(Vec::new()), texts);
                 match (check.get("command").and_then(words), every, files) {
-                    (Some(command), None | Some(Some(0.1..=86_400.0)), None | Some(Some(_))) => {
-                        let every = every.flatten().map(Duration::from_secs_f64);
-                        (command, files.flatten().unwrap_or_default(), every)
+                    (Some(command), None | Some(Some(0.1..=86_400.0)), Some(files)) => {
+                        (command, files, every.flatten().map(Duration::from_secs_f64))
                     }
                     _ => return Err(self.bad_check(written)),
                 }
@@ -303,7 +308,9 @@ impl Desk<'_> {
                 None => return Err(self.bad_check(written)),
             },
         };
-        for named in files.iter().chain(command.iter().flat_map(|word| named_files(word))) {
+        for named in
+            files.iter().map(String::as_str).chain(command.iter().flat_map(|it| named_files(it)))
+        {
             if let Some(path) = join(&directory, named) {
                 self.result.reads.insert(path);
             }

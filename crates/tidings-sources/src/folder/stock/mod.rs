@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::folder::describe::{
-    INSTRUCTIONS, Introduction, POLICY, Policy, Registration, SERVER, Surroundings, Yield, describe,
-    introduction, policy, registration, unit_of,
+    INSTRUCTIONS, Introduction, POLICY, Policy, Registration, SERVER, Surroundings, Yield,
+    describe, introduction, policy, registration, unit_of,
 };
 use crate::folder::hidden::Hidden;
 use crate::folder::offer::{Check, Key, Kind, Offered};
@@ -89,6 +89,10 @@ impl Stock {
 
     pub(crate) fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    pub(crate) fn hidden(&self) -> &Hidden {
+        &self.hidden
     }
 
     pub(crate) fn files(&self) -> &BTreeMap<PathBuf, Stat> {
@@ -268,7 +272,8 @@ impl Stock {
         let wide = |offered: &Arc<Offered>| {
             matches!(&**offered, Offered::Provider(..) | Offered::Template(_))
         };
-        let was_wide = touched.keys.iter().any(|(kind, _)| matches!(kind, Kind::Provider | Kind::Template));
+        let was_wide =
+            touched.keys.iter().any(|(kind, _)| matches!(kind, Kind::Provider | Kind::Template));
         let is_wide = was_wide || items.iter().any(wide);
         unit.problems = says.problems;
         for offered in items {
@@ -293,7 +298,8 @@ impl Stock {
         if says.broken {
             reads.append(&mut unit.reads);
         }
-        unit.reads = reads.into_iter().filter(|read| unit_of(read).as_ref() != Some(&path)).collect();
+        unit.reads =
+            reads.into_iter().filter(|read| unit_of(read).as_ref() != Some(&path)).collect();
         for read in &unit.reads {
             self.readers.entry(read.clone()).or_default().insert(path.clone());
         }

@@ -129,11 +129,14 @@ impl Stock {
                 _ => None,
             };
             if let Some(scheme) = needed.filter(|scheme| !self.has_provider(scheme)) {
-                let reason = format!("nobody answers for `{name}`: there is no provider `{scheme}`");
+                let reason =
+                    format!("nobody answers for `{name}`: there is no provider `{scheme}`");
                 let advice = format!("add an executable `providers/{scheme}.sh`");
-                problems.extend(claims.keys().map(|unit| {
-                    Problem::error(unit.clone(), reason.clone(), advice.clone())
-                }));
+                problems.extend(
+                    claims
+                        .keys()
+                        .map(|unit| Problem::error(unit.clone(), reason.clone(), advice.clone())),
+                );
             }
         }
         problems

@@ -63,7 +63,11 @@ impl Stock {
     /// Looks at a path and everything below it; what differs is noted.
     fn walk(&mut self, from: &Path, enter: &mut dyn FnMut(&Path), changed: &mut BTreeSet<PathBuf>) {
         let limit = self.limits.files.saturating_sub(self.files.len()).max(1);
-        let limit = if self.files.is_empty() { self.limits.files } else { limit.max(self.below(from).count() + 1) };
+        let limit = if self.files.is_empty() {
+            self.limits.files
+        } else {
+            limit.max(self.below(from).count() + 1)
+        };
         let found = match self.root.look(from) {
             // The usual case, without the walk.
             Place::File(stat) => {

@@ -1,0 +1,34 @@
+//! The folders that are served, as the command line says.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tidings_sources::folder::{Config, Folder, Report};
+use tokio::sync::mpsc;
+
+use crate::args::Serve;
+use crate::report::Hint;
+
+/// Looks at every folder for the first time; each gets the name its source has in the hub.
+pub(super) async fn open(
+    args: &Serve,
+    reports: &mpsc::Sender<Report>,
+) -> Result<Vec<(String, Folder)>> {
+    let mut folders = Vec::new();
+    for path in &args.folder {
+        let options = &args.folders;
+        let mut config = Config::new(path.clone());
+        config.environment = Config::environment_from(std::env::vars_os(), &options.pass_env);
+        config.register =
+            options.allow_register.then(|| Duration::from_secs_f64(options.register_every));
+        config.poll = options.poll.map(Duration::from_secs_f64);
+        config.providers_every = Duration::from_secs_f64(options.provider_every);
+        config.reports = Some(reports.clone());
+        config.limits.runs = usize::from(options.runs);
+        let folder = Folder::open(config)
+            .await
+            .with_context(|| Hint(format!("`tidings new folder {}` makes one", path.display())))?;
+        folders.push((format!("folder {}", path.display()), folder));
+    }
+    Ok(folders)
+}

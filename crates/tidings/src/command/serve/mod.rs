@@ -1,0 +1,136 @@
+//! `tidings serve`: sources, a hub, a transport, and a line for everything that happens.
+
+mod folders;
+mod printer;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tidings_server::http::{self, HttpConfig, Token};
+use tidings_server::{Config, Greeting, Hub, Merging, stdio};
+use tidings_sources::folder::Introduction;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::printer::Printer;
+use crate::args::Serve;
+use crate::demo::Station;
+use crate::report::Hint;
+
+/// How many lines may wait to be printed; a terminal that stands still loses the rest.
+const LINES: usize = 256;
+
+/// Serves until a signal, or the end of the input.
+pub(crate) async fn run(args: Serve) -> Result<()> {
+    let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
+    config.merging =
+        Merging::new(Duration::from_millis(args.quiet), Duration::from_millis(args.max_wait));
+    config.greeting = if args.silent { Greeting::Silent } else { Greeting::Announce };
+    let (reports, reported) = mpsc::channel(LINES);
+    let folders = folders::open(&args, &reports).await?;
+    if args.demo {
+        config.title = Some("Tidings: a space station".to_owned());
+        config.instructions = Some(
+            "A small space station that changes by itself. Watch station://ports and \
+             station://log, or list the resources again when you are told that they changed."
+                .to_owned(),
+        );
+    } else if let [(_, folder)] = folders.as_slice() {
+        introduce(&mut config, folder.introduction());
+    }
+    let hub = Hub::new(config);
+    let (story, told) = mpsc::channel(LINES);
+    if args.demo {
+        let every = Duration::from_secs_f64(args.every);
+        hub.add("station", Station::new(every, story.clone()))
+            .await
+            .context("starting the demo")?;
+    }
+    for (name, folder) in folders {
+        hub.add(&name, folder).await.with_context(|| format!("starting {name}"))?;
+    }
+    let printer = Printer::new(args.json, args.stdio);
+    let cancel = CancellationToken::new();
+    tokio::select! {
+        result = transport(&args, &hub, &printer, cancel.clone()) => result?,
+        result = stop(&hub, cancel.clone()) => result?,
+        () = printer.run(told, reported, hub.events()) => {}
+    }
+    hub.shutdown().await;
+    Ok(())
+}
+
+/// One folder alone says who the server is.
+fn introduce(config: &mut Config, introduction: Introduction) {
+    if let Some(name) = introduction.name {
+        config.name = name;
+    }
+    if let Some(version) = introduction.version {
+        config.version = version;
+    }
+    config.title = introduction.title;
+    config.description = introduction.description;
+    config.icons = introduction.icons;
+    config.website_url = introduction.website_url;
+    config.instructions = introduction.instructions;
+}
+
+async fn transport(
+    args: &Serve,
+    hub: &Hub,
+    printer: &Printer,
+    cancel: CancellationToken,
+) -> Result<()> {
+    if args.stdio {
+        let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+        return stdio::serve(hub, input, output, cancel).await.context("serving stdio");
+    }
+    let listener = bind(args.http).await?;
+    let mut config = HttpConfig::default();
+    config.hosts.clone_from(&args.allow_host);
+    config.origins.clone_from(&args.allow_origin);
+    config.token = token(args)?;
+    printer.started(listener.local_addr()?);
+    http::serve(hub, listener, config, cancel).await.context("serving HTTP")
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("listening on {address}")).context(
+        Hint(format!(
+            "is something else serving there? `--http {}:0` takes any free port",
+            address.ip()
+        )),
+    )
+}
+
+fn token(args: &Serve) -> Result<Option<Token>> {
+    let text = match &args.token_file {
+        Some(file) => Some(
+            std::fs::read_to_string(file)
+                .with_context(|| format!("reading the token from {}", file.display()))?,
+        ),
+        None => std::env::var("TIDINGS_TOKEN").ok(),
+    };
+    text.map(|text| Token::new(&text).context("reading the token")).transpose()
+}
+
+/// Ends everything properly at the first signal, at once at the second.
+async fn stop(hub: &Hub, cancel: CancellationToken) -> Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("waiting for signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("waiting for signals")?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    hub.shutdown().await;
+    cancel.cancel();
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        () = std::future::pending() => {}
+    }
+    Ok(())
+}
