@@ -293,14 +293,15 @@ impl Rounds {
         report.problems = wrong.difference(&self.told).cloned().collect();
         report.mended = self.told.difference(&wrong).cloned().collect();
         self.told = wrong;
-        for problem in &report.problems {
-            tracing::warn!(%problem, "something is wrong in the folder");
-        }
-        if !report.is_empty()
-            && let Some(reports) = &self.inner.config.reports
-        {
+        match &self.inner.config.reports {
             // Whoever reads them slowly misses some, and delays nobody.
-            drop(reports.try_send(report));
+            Some(reports) if !report.is_empty() => drop(reports.try_send(report)),
+            Some(_) => {}
+            None => {
+                for problem in &report.problems {
+                    tracing::warn!(%problem, "something is wrong in the folder");
+                }
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod command;
 mod failing;
+mod folder;
 mod http;
 mod mirror;
 mod program;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -10,10 +11,13 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tidings_server::{Hub, stdio};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, WriteHalf};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
+
+/// Nothing here takes as long as this.
+const LONG: Duration = Duration::from_secs(20);
 
 /// How a client reaches the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +29,27 @@ pub(crate) enum Way {
 /// One client.
 pub(crate) struct Client {
     route: Route,
-    heard: Arc<Mutex<Vec<Value>>>,
+    heard: Arc<Heard>,
     /// Whether it reads what it is sent.
     reads: watch::Sender<bool>,
     next_id: i64,
     tasks: JoinSet<()>,
     /// The requests that are being answered over HTTP, by id.
     answers: BTreeMap<i64, tokio::task::AbortHandle>,
+}
+
+/// What a client heard, and who waits for more.
+#[derive(Default)]
+struct Heard {
+    messages: Mutex<Vec<Value>>,
+    more: Notify,
+}
+
+impl Heard {
+    fn push(&self, message: Value) {
+        self.messages.lock().unwrap().push(message);
+        self.more.notify_one();
+    }
 }
 
 enum Route {
@@ -42,7 +60,7 @@ enum Route {
 impl Client {
     pub(crate) fn new(way: Way, hub: &Hub, router: &Router) -> Self {
         let mut tasks = JoinSet::new();
-        let heard = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::new(Heard::default());
         let reads = watch::Sender::new(true);
         let route = match way {
             Way::Http => Route::Http { router: router.clone(), session: None, version: None },
@@ -63,7 +81,7 @@ impl Client {
                     loop {
                         reading.wait_for(|reads| *reads).await.unwrap();
                         let Ok(Some(line)) = lines.next_line().await else { break };
-                        heard.lock().unwrap().push(serde_json::from_str(&line).unwrap());
+                        heard.push(serde_json::from_str(&line).unwrap());
                     }
                 });
                 Route::Stdio { input, cancel }
@@ -121,7 +139,7 @@ impl Client {
                     let name = answer.headers().get("mcp-session-id");
                     *session = name.map(|name| name.to_str().unwrap().to_owned());
                     listen(answer.into_body(), heard.clone(), reading).await;
-                    let said = heard.lock().unwrap().last().cloned().unwrap();
+                    let said = heard.messages.lock().unwrap().last().cloned().unwrap();
                     *version = said["result"]["protocolVersion"].as_str().map(str::to_owned);
                 } else if method == "notifications/initialized" {
                     assert_eq!(answering.await.unwrap().status(), StatusCode::ACCEPTED);
@@ -171,14 +189,30 @@ impl Client {
 
     /// Takes the first message that was heard and holds all this.
     pub(crate) fn take(&self, wanted: &Value) -> Option<Value> {
-        let mut heard = self.heard.lock().unwrap();
+        let mut heard = self.heard.messages.lock().unwrap();
         let at = heard.iter().position(|message| holds(message, wanted))?;
         Some(heard.remove(at))
     }
 
+    /// As [`Self::take`], once it is heard.
+    pub(crate) async fn wait(&self, wanted: &Value) -> Value {
+        let hearing = async {
+            loop {
+                if let Some(message) = self.take(wanted) {
+                    return message;
+                }
+                self.heard.more.notified().await;
+            }
+        };
+        match tokio::time::timeout(LONG, hearing).await {
+            Ok(message) => message,
+            Err(_) => panic!("{wanted} was not heard, but {:?}", self.rest()),
+        }
+    }
+
     /// What was heard and not taken.
     pub(crate) fn rest(&self) -> Vec<Value> {
-        self.heard.lock().unwrap().clone()
+        self.heard.messages.lock().unwrap().clone()
     }
 
     /// Leaves without a word.
@@ -208,7 +242,7 @@ pub(crate) async fn whole(answer: Response<Body>) -> (StatusCode, HeaderMap, Val
 }
 
 /// Writes down the messages of an answer, one JSON or a stream of events, while the client reads.
-async fn listen(mut body: Body, heard: Arc<Mutex<Vec<Value>>>, mut reading: watch::Receiver<bool>) {
+async fn listen(mut body: Body, heard: Arc<Heard>, mut reading: watch::Receiver<bool>) {
     let mut text = String::new();
     loop {
         reading.wait_for(|reads| *reads).await.unwrap();
@@ -219,12 +253,12 @@ async fn listen(mut body: Body, heard: Arc<Mutex<Vec<Value>>>, mut reading: watc
             let event: String = text.drain(..end + 2).collect();
             let data = event.lines().find_map(|line| line.strip_prefix("data: "));
             if let Some(data) = data.filter(|data| !data.is_empty()) {
-                heard.lock().unwrap().push(serde_json::from_str(data).unwrap());
+                heard.push(serde_json::from_str(data).unwrap());
             }
         }
     }
     if !text.is_empty() {
-        heard.lock().unwrap().push(serde_json::from_str(&text).unwrap());
+        heard.push(serde_json::from_str(&text).unwrap());
     }
 }
 

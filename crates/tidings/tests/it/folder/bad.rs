@@ -1,0 +1,1 @@
+//! What may lie in a folder and must harm nobody.
