@@ -65,8 +65,7 @@ impl Handler {
     }
 
     fn exchange(&self, request: RequestContext<RoleServer>) -> Exchange {
-        let level = self.connection.as_ref().and_then(|connection| connection.level());
-        Exchange::new(self.core.clone(), request, level)
+        Exchange::new(self.core.clone(), request, self.connection.clone())
     }
 }
 

@@ -16,3 +16,4 @@ mod stream;
 mod writer;
 
 pub(crate) use call::Call;
+pub(crate) use line::Line;

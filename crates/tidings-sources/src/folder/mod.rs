@@ -5,9 +5,9 @@
 //! hub. `rounds` is the one task that walks it; `describe` reads descriptions, `script` runs
 //! programs.
 
-#![expect(dead_code, reason = "used once the source is there")]
-
 mod bench;
+mod call;
+mod completion;
 mod config;
 mod describe;
 mod fill;
@@ -15,16 +15,21 @@ mod hidden;
 mod mime;
 mod offer;
 mod problem;
+mod provider;
 mod queue;
 mod register;
 mod rounds;
 mod script;
 mod stock;
+#[cfg(test)]
+mod testing;
 mod time;
 mod tree;
 mod watch;
+mod workshop;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tidings_core::ResourceUri;
@@ -46,6 +51,7 @@ use self::rounds::Rounds;
 use self::stock::{Stock, Touched};
 use self::tree::{ReadError, Root, join};
 use self::watch::Watch;
+use self::workshop::{Hosts, Workshop};
 
 /// Why a folder cannot be served at all.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +106,8 @@ pub(crate) struct Inner {
     config: Config,
     watch: Watch,
     view: Arc<RwLock<View>>,
+    /// Where programs run; another one when the policy moves.
+    workshop: RwLock<Arc<Workshop>>,
     /// Held while files are looked at, on threads that may wait.
     bench: Mutex<Bench>,
 }
@@ -119,7 +127,8 @@ impl Folder {
         // Listened to before it is read, so that nothing falls in between.
         let watch = Watch::new(&root, config.poll);
         let bench = Mutex::new(Bench::new(root.clone(), stock, view.clone()));
-        let inner = Arc::new(Inner { root, config, watch, view, bench });
+        let workshop = RwLock::new(Arc::new(Workshop::new(&config, &Hosts::default())));
+        let inner = Arc::new(Inner { root, config, watch, view, workshop, bench });
         let first = inner.clone();
         let look = move || first.look_at_everything();
         tokio::task::spawn_blocking(look).await.map_err(|_| OpenError::Interrupted)?;
@@ -151,10 +160,32 @@ impl Inner {
         self.bench.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn workshop(&self) -> Arc<Workshop> {
+        self.workshop.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn look_at_everything(&self) -> Touched {
         let mut bench = self.bench();
         self.watch.enter("".as_ref());
-        bench.stock.rescan(&mut |directory| self.watch.enter(directory))
+        let touched = bench.stock.rescan(&mut |directory| self.watch.enter(directory));
+        self.refit(&bench);
+        touched
+    }
+
+    fn look_at(&self, paths: &BTreeSet<PathBuf>) -> Touched {
+        let mut bench = self.bench();
+        let touched = bench.stock.look(paths, &mut |directory| self.watch.enter(directory));
+        if paths.contains(Path::new(describe::POLICY)) {
+            self.refit(&bench);
+        }
+        touched
+    }
+
+    /// Tells programs of the hosts that the policy allows.
+    fn refit(&self, bench: &Bench) {
+        let (allow, deny) = bench.stock.policy().written_hosts.clone();
+        let mut workshop = self.workshop.write().unwrap_or_else(PoisonError::into_inner);
+        *workshop = Arc::new(workshop.with(&self.config, &Hosts { allow, deny }));
     }
 
     fn offered(&self, kind: Kind, name: &str) -> Option<Arc<Offered>> {
@@ -234,7 +265,7 @@ impl Inner {
     fn complete_from_values(
         &self,
         completion: &Completion,
-    ) -> Result<(Vec<String>, Option<Program>), AnswerError> {
+    ) -> Result<(String, Vec<String>, Option<Program>), AnswerError> {
         let (name, values) = match &completion.of {
             CompletionOf::Prompt(name) => {
                 let offered = self.offered(Kind::Prompt, name);
@@ -253,7 +284,7 @@ impl Inner {
                     _ => return Err(AnswerError::not_found(template.clone())),
                 }
             }
-            _ => return Ok((Vec::new(), None)),
+            _ => return Ok((String::new(), Vec::new(), None)),
         };
         let argument = Some(completion.argument.as_str());
         let program = [argument, None].into_iter().find_map(|argument| {
@@ -264,7 +295,7 @@ impl Inner {
         });
         let typed = completion.value.to_lowercase();
         let fitting = values.into_iter().filter(|it| it.to_lowercase().starts_with(&typed));
-        Ok((fitting.collect(), program))
+        Ok((name, fitting.collect(), program))
     }
 
     /// The values that a variable has in the files a template stands for.
@@ -331,8 +362,7 @@ impl Source for Folder {
                 let Some(Offered::Provider(_, program)) = provider.as_deref() else {
                     return Err(AnswerError::not_found(uri.as_ref()));
                 };
-                let _ = (program, mime_type);
-                Err(AnswerError::not_found(uri.as_ref()))
+                provider::read(&self.0.workshop(), program, uri, mime_type.as_deref()).await
             }
         }
     }
@@ -346,8 +376,7 @@ impl Source for Folder {
         let Some(Offered::Tool(offer)) = offered.as_deref() else {
             return Err(AnswerError::not_found(request.name));
         };
-        let _ = (offer, exchange);
-        Err(AnswerError::not_found(request.name))
+        call::call(&self.0.workshop(), &offer.script, request, exchange).await
     }
 
     async fn prompt(
@@ -371,9 +400,12 @@ impl Source for Folder {
         let (inner, asked) = (self.0.clone(), completion.clone());
         // The names of files are looked through on a thread that may wait.
         let known = tokio::task::spawn_blocking(move || inner.complete_from_values(&asked)).await;
-        let (values, program) =
+        let (name, mut values, program) =
             known.map_err(|_| AnswerError::Failed("the completion was given up".to_owned()))??;
-        let _ = program;
+        if let Some(program) = program {
+            let workshop = self.0.workshop();
+            values.extend(completion::complete(&workshop, &program, &name, &completion).await?);
+        }
         Ok(values)
     }
 }

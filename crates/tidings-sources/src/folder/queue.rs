@@ -16,7 +16,7 @@ pub(crate) struct Permit(Arc<Shared>);
 
 /// No place is left to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{waiting} calls wait for their turn already; try again later")]
+#[error("too many calls wait for their turn already ({waiting}); try again later")]
 pub(crate) struct Full {
     pub(crate) waiting: usize,
 }

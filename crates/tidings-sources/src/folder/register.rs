@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use crate::folder::Problem;
 use crate::folder::offer::{Patience, Program};
-use crate::folder::script::{self, Ending, Job};
+use crate::folder::script::{self, Ending};
 use crate::folder::stock::{REGISTER, Stock};
 use crate::folder::tree::Root;
+use crate::folder::workshop::Workshop;
 
 /// How long a registration may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -53,23 +54,12 @@ pub(crate) fn distrust(root: &Root, file: &Path) -> Option<Problem> {
 }
 
 /// Runs the registration; gives what it printed.
-pub(crate) async fn print(
-    root: &Root,
-    file: &Path,
-    environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
-    output_limit: usize,
-) -> Result<String, Problem> {
+pub(crate) async fn print(workshop: &Workshop, file: &Path) -> Result<String, Problem> {
     let advice = "correct it; what it said before holds";
-    let job = Job {
-        program: Program { path: root.absolute(file), interpreter: Vec::new() },
-        arguments: Vec::new(),
-        directory: root.path().to_owned(),
-        environment,
-        input: Vec::new(),
-        patience: Patience::fixed(LIMIT),
-        output_limit,
-        grace: script::GRACE,
-    };
+    let output_limit = usize::try_from(workshop.limits.description).unwrap_or(usize::MAX);
+    let program = Program { path: workshop.root.join(file), interpreter: Vec::new() };
+    let mut job = workshop.job(&program, &workshop.root, Patience::fixed(LIMIT));
+    job.output_limit = output_limit;
     let run = script::run(job, |_| std::future::ready(()))
         .await
         .map_err(|error| Problem::error(file, error.to_string(), advice))?;

@@ -11,9 +11,10 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::folder::offer::{Check, Kind, Patience, Program};
-use crate::folder::script::{self, Ending, Job};
+use crate::folder::script::{self, Ending};
 use crate::folder::stock::Touched;
 use crate::folder::watch::{Heard, POLL};
+use crate::folder::workshop::Workshop;
 use crate::folder::{Inner, Problem, Report, register};
 
 /// A save in several steps may be wrong in between: what is wrong is told when nothing moved for
@@ -144,8 +145,7 @@ impl Rounds {
             let touched = if heard.everything {
                 inner.look_at_everything()
             } else {
-                let mut bench = inner.bench();
-                bench.stock.look(&heard.paths, &mut |directory| inner.watch.enter(directory))
+                inner.look_at(&heard.paths)
             };
             let mut bench = inner.bench();
             for directory in bench.stock.consulted_directories() {
@@ -245,9 +245,9 @@ impl Rounds {
             return;
         }
         self.asking.insert(name.clone(), false);
-        let environment = self.inner.config.environment.clone();
+        let workshop = self.inner.workshop();
         self.running.spawn(async move {
-            let outcome = decide(check, environment).await;
+            let outcome = decide(check, &workshop).await;
             Said::Check(name, outcome)
         });
     }
@@ -270,10 +270,9 @@ impl Rounds {
         }
         drop(bench);
         self.registering = true;
-        let (inner, environment) = (self.inner.clone(), self.inner.config.environment.clone());
+        let workshop = self.inner.workshop();
         self.running.spawn(async move {
-            let limit = usize::try_from(inner.config.limits.description).unwrap_or(usize::MAX);
-            let printed = register::print(&inner.root, &file, environment, limit).await;
+            let printed = register::print(&workshop, &file).await;
             Said::Register(file, printed)
         });
     }
@@ -307,25 +306,16 @@ impl Rounds {
 }
 
 /// Whether a command says yes.
-async fn decide(
-    check: Check,
-    environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
-) -> Result<bool, String> {
+async fn decide(check: Check, workshop: &Workshop) -> Result<bool, String> {
     let mut words = check.command.into_iter();
     let Some(program) = words.next() else { return Ok(false) };
     // A name alone is looked for beside the tool first.
     let beside = check.directory.join(&program);
     let path = if beside.is_file() { beside } else { program.into() };
-    let job = Job {
-        program: Program { path, interpreter: Vec::new() },
-        arguments: words.collect(),
-        directory: check.directory,
-        environment,
-        input: Vec::new(),
-        patience: Patience::fixed(CHECK_LIMIT),
-        output_limit: CHECK_OUTPUT,
-        grace: script::GRACE,
-    };
+    let program = Program { path, interpreter: Vec::new() };
+    let mut job = workshop.job(&program, &check.directory, Patience::fixed(CHECK_LIMIT));
+    job.arguments = words.collect();
+    job.output_limit = CHECK_OUTPUT;
     match script::run(job, |_| std::future::ready(())).await {
         Ok(run) => match run.ending {
             Ending::Code(code) => Ok(code == 0),

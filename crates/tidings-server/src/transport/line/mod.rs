@@ -14,6 +14,7 @@ mod below;
 mod tests;
 
 use std::io;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -93,6 +94,12 @@ impl Line {
     /// connection open.
     pub(crate) fn note(self: &Arc<Self>, extensions: &mut Extensions) {
         extensions.insert(Arc::downgrade(self));
+    }
+
+    /// Where a request came from, if it came over a connection of ours that is still open.
+    pub(crate) fn peer(extensions: &Extensions) -> Option<IpAddr> {
+        let line = extensions.get::<Weak<Self>>()?.upgrade()?;
+        line.socket.peer_addr().ok().map(|address| address.ip())
     }
 
     /// The line on which a request came, if the stream that answers it can be written directly: it
