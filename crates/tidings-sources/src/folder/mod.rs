@@ -168,6 +168,7 @@ impl Inner {
         let mut bench = self.bench();
         self.watch.enter("".as_ref());
         let touched = bench.stock.rescan(&mut |directory| self.watch.enter(directory));
+        self.enter_consulted(&bench);
         self.refit(&bench);
         touched
     }
@@ -175,10 +176,18 @@ impl Inner {
     fn look_at(&self, paths: &BTreeSet<PathBuf>) -> Touched {
         let mut bench = self.bench();
         let touched = bench.stock.look(paths, &mut |directory| self.watch.enter(directory));
+        self.enter_consulted(&bench);
         if paths.contains(Path::new(describe::POLICY)) {
             self.refit(&bench);
         }
         touched
+    }
+
+    /// Follows directories beside the parts in which files lie that descriptions name.
+    fn enter_consulted(&self, bench: &Bench) {
+        for directory in bench.stock.consulted_directories() {
+            self.watch.enter(&directory);
+        }
     }
 
     /// Tells programs of the hosts that the policy allows.

@@ -148,9 +148,6 @@ impl Rounds {
                 inner.look_at(&heard.paths)
             };
             let mut bench = inner.bench();
-            for directory in bench.stock.consulted_directories() {
-                inner.watch.enter(&directory);
-            }
             let mut report = Report::default();
             bench.apply(&shelf, &touched, &mut report);
             let failed = inner.watch.failed().map(|reason| blind(&reason));

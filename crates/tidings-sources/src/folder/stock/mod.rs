@@ -2,6 +2,8 @@
 
 mod select;
 mod sight;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -99,11 +101,6 @@ impl Stock {
         &self.files
     }
 
-    /// Whether a file outside of the walked parts matters to somebody.
-    pub(crate) fn consults(&self, path: &Path) -> bool {
-        self.readers.contains_key(path)
-    }
-
     /// Directories, besides those of the parts, in which files lie that somebody consulted.
     pub(crate) fn consulted_directories(&self) -> BTreeSet<PathBuf> {
         let outside = self.readers.keys().filter(|path| unit_of(path).is_none());
@@ -153,12 +150,26 @@ impl Stock {
 
     /// Everything that is wrong, in order.
     pub(crate) fn problems(&self) -> BTreeSet<Problem> {
-        let units = self.units.values().flat_map(|unit| &unit.problems);
+        // What nobody looks for, since it is registered, has no faults.
+        let seen = self.units.iter().filter(|(path, _)| !self.is_masked(path));
+        let units = seen.flat_map(|(_, unit)| &unit.problems);
         let places = self.places.values().flatten();
         let settings = self.settings.values().flatten();
         let mut problems: BTreeSet<_> = units.chain(places).chain(settings).cloned().collect();
         problems.extend(self.conflicts());
         problems
+    }
+
+    /// Whether everything a part of the folder describes is registered instead.
+    fn is_masked(&self, unit: &Path) -> bool {
+        let has = |kind| self.registered.contains(&kind);
+        match unit.components().next().and_then(|part| part.as_os_str().to_str()) {
+            Some("tools") => has(Kind::Tool),
+            Some("prompts") => has(Kind::Prompt),
+            Some("completions") => has(Kind::Completion),
+            Some("resources") => has(Kind::Resource) && has(Kind::Template),
+            _ => false,
+        }
     }
 
     fn surroundings(&self) -> Surroundings<'_> {
@@ -183,7 +194,8 @@ impl Stock {
         if has(SERVER) || has(INSTRUCTIONS) || units.contains(Path::new(SERVER)) {
             self.reload_introduction();
         }
-        if has(REGISTER) || units.remove(Path::new(REGISTER)) {
+        // Not one that is found: it is never looked for like the others.
+        if units.remove(Path::new(REGISTER)) || has(REGISTER) {
             self.register(touched);
         }
         for unit in units {

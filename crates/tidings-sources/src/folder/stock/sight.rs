@@ -51,9 +51,10 @@ impl Stock {
                 // A look at one file costs no walk, whatever it is among.
                 self.walk(path, enter, &mut changed);
                 changed.insert(path.clone());
-            } else if self.consults(path) {
-                changed.insert(path.clone());
             }
+            // A directory that comes may bring what somebody consults.
+            let consulted = self.readers.range(path.clone()..).map(|(read, _)| read);
+            changed.extend(consulted.take_while(|read| read.starts_with(path)).cloned());
         }
         let mut touched = Touched::default();
         self.reread(&changed, &mut touched);

@@ -22,7 +22,7 @@ async fn a_tool_that_comes_while_clients_are_silent_is_told_once() {
         listener.until_listed("tools", "weigh").await;
     }
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
 }
 
 #[tokio::test]
@@ -35,15 +35,15 @@ async fn a_touch_equal_bytes_and_another_body_are_silence() {
     let file = std::fs::File::options().write(true).open(plot.at(meta)).unwrap();
     file.set_modified(std::time::SystemTime::now() + Duration::from_secs(5)).unwrap();
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
     plot.write(meta, &bytes);
     plot.save(meta, &bytes);
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
     plot.script("tools/count/tool.sh", "echo 1000");
     plot.write("prompts/greet.md", "---\ndescription: Greets\n---\nGood day {{who}}");
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
     // The new body is what is used, all the same.
     let params = json!({ "name": "greet", "arguments": { "who": "Ada" } });
     let answer = listeners.0[0].ask("prompts/get", params).await;
@@ -69,7 +69,7 @@ async fn a_description_that_keeps_size_and_time_is_told_and_listed() {
         assert_eq!(answer["tools"][0]["description"], "Sorted");
     }
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
 }
 
 #[tokio::test]
@@ -80,12 +80,12 @@ async fn what_comes_and_goes_within_a_window_is_silence_and_twenty_are_one() {
     plot.tool("brief", "Is gone at once", "echo 0");
     plot.remove("tools/brief");
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
     for number in 0..20 {
         plot.tool(&format!("many-{number:02}"), "One of many", "echo 0");
     }
     yard.fence(&mut listeners).await;
-    listeners.told(&[("tools", 1)]);
+    listeners.told(&[("tools", 1)]).await;
     assert_eq!(listeners.0[0].names("tools").await.len(), 21);
 }
 
@@ -103,7 +103,9 @@ async fn a_checkout_of_hundreds_of_files_is_told_in_few_notices() {
     let windows = usize::try_from(begun.elapsed().as_millis() / 250).unwrap();
     yard.fence(&mut listeners).await;
     for listener in &mut listeners.0 {
-        for (list, count) in listener.told() {
+        let mut told = std::collections::BTreeMap::new();
+        listener.told(&mut told);
+        for (list, count) in told {
             assert!(count <= 2 + windows, "{list} {count} times in {windows} windows");
         }
         assert_eq!(listener.names("tools").await.len(), 101);
@@ -127,7 +129,7 @@ async fn a_registration_is_told_and_a_broken_one_is_not() {
     let plot = yard.plot();
     plot.save("server.d/register.json", registered("Twice").to_string());
     yard.fence(&mut listeners).await;
-    listeners.told(&[("tools", 1)]);
+    listeners.told(&[("tools", 1)]).await;
     // Reports of what came before.
     while yard.reports.try_recv().is_ok() {}
     plot.save("server.d/register.json", "{\n  \"version\": 1,\n  \"tools\": [}\n");
@@ -141,15 +143,15 @@ async fn a_registration_is_told_and_a_broken_one_is_not() {
     let problem = report.problems[0].to_string();
     assert!(problem.starts_with("server.d/register.json:3: expected value"), "{problem}");
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
     let answer = listeners.0[0].ask("tools/list", json!({})).await;
     assert_eq!(answer["tools"][0]["description"], "Twice");
     plot.save("server.d/register.json", json!({ "tools": [] }).to_string());
     yard.fence(&mut listeners).await;
-    listeners.told(&[("tools", 1)]);
+    listeners.told(&[("tools", 1)]).await;
     plot.remove("server.d/register.json");
     yard.fence(&mut listeners).await;
-    listeners.told(&[("tools", 1)]);
+    listeners.told(&[("tools", 1)]).await;
     assert_eq!(listeners.0[0].names("tools").await, ["count"]);
 }
 
@@ -164,7 +166,7 @@ async fn a_broken_description_keeps_the_last_good_one_and_is_told_once() {
     let problem = report.problems[0].to_string();
     assert!(problem.starts_with("tools/count/tool.meta.json:3: "), "{problem}");
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
     assert_eq!(listeners.0[0].names("tools").await, ["count"]);
     let meta = json!({ "name": "count", "description": "Counts" }).to_string();
     plot.save("tools/count/tool.meta.json", meta);
@@ -176,7 +178,7 @@ async fn a_broken_description_keeps_the_last_good_one_and_is_told_once() {
     };
     assert!(report.problems.is_empty(), "{report:?}");
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
 }
 
 #[tokio::test]
@@ -212,7 +214,7 @@ async fn a_registration_program_that_prints_in_another_order_each_time_is_silenc
     };
     tokio::time::timeout(Duration::from_secs(20), enough).await.unwrap();
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
     yard.plot().script("server.d/register.sh", "echo '{\"tools\":[]}'");
     for listener in &mut listeners.0 {
         listener.client.wait(&json!({ "method": "notifications/tools/list_changed" })).await;
@@ -235,11 +237,11 @@ async fn a_watched_file_is_told_of_when_its_bytes_move_and_only_then() {
         assert_eq!(list["resources"][0]["size"], 6, "what is listed is measured anew");
     }
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
     plot.write("resources/note.md", "second");
     plot.save("resources/note.md", "second");
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
 }
 
 #[tokio::test]
@@ -251,14 +253,14 @@ async fn a_watched_file_that_goes_and_comes_back_is_told_twice() {
     listeners.subscribe(&uri).await;
     plot.remove("resources/note.md");
     yard.fence(&mut listeners).await;
-    listeners.told(&[("resources", 1), ("updated note.md", 1)]);
+    listeners.told(&[("resources", 1), ("updated note.md", 1)]).await;
     for listener in &mut listeners.0 {
         let answer = listener.ask("resources/read", json!({ "uri": uri })).await;
         assert_eq!(answer["error"]["code"], -32002, "{answer}");
     }
     plot.write("resources/note.md", "back");
     yard.fence(&mut listeners).await;
-    listeners.told(&[("resources", 1), ("updated note.md", 1)]);
+    listeners.told(&[("resources", 1), ("updated note.md", 1)]).await;
     assert_eq!(listeners.0[1].text(&uri).await, "back");
 }
 
@@ -279,7 +281,7 @@ async fn a_file_that_a_template_stands_for_is_told_under_its_own_address_only() 
     listeners.subscribe("diary://tuesday").await;
     yard.plot().save("resources/days/monday.md", "snow");
     yard.fence(&mut listeners).await;
-    listeners.told(&[("updated monday", 1)]);
+    listeners.told(&[("updated monday", 1)]).await;
     assert_eq!(listeners.0[0].text("diary://monday").await, "snow");
     let params = json!({
         "ref": { "type": "ref/resource", "uri": "diary://{day}" },
@@ -295,7 +297,7 @@ async fn a_new_file_is_one_notice_of_the_list() {
     let mut listeners = yard.listeners().await;
     yard.plot().write("resources/a folder/new note.txt", "hello");
     yard.fence(&mut listeners).await;
-    listeners.told(&[("resources", 1)]);
+    listeners.told(&[("resources", 1)]).await;
     let uri = yard.plot().uri("resources/a folder/new note.txt");
     assert_eq!(listeners.0[0].text(&uri).await, "hello");
 }
@@ -347,7 +349,7 @@ async fn a_file_system_that_tells_nothing_is_looked_at_by_itself() {
         listener.until_listed("tools", "weigh").await;
     }
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
 }
 
 #[tokio::test]
@@ -374,7 +376,7 @@ async fn a_tool_is_offered_while_its_command_says_so() {
         assert_eq!(listener.names("tools").await, ["count"]);
     }
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
 }
 
 #[tokio::test]
@@ -391,7 +393,7 @@ async fn a_policy_takes_off_the_list_what_it_denies() {
     let policy = "[tools]\ndeny = [\"burn*\"]\n[paths]\ndeny = [\"resources/private/**\"]\n";
     plot.write("server.d/policy.toml", policy);
     yard.fence(&mut listeners).await;
-    listeners.told(&[("resources", 1), ("tools", 1)]);
+    listeners.told(&[("resources", 1), ("tools", 1)]).await;
     assert_eq!(listeners.0[0].names("tools").await, ["count"]);
     assert_eq!(listeners.0[0].names("resources").await, ["note.md"]);
     let answer = listeners.0[1].ask("resources/read", json!({ "uri": private })).await;
@@ -401,5 +403,5 @@ async fn a_policy_takes_off_the_list_what_it_denies() {
     // A policy that cannot be understood opens nothing.
     plot.write("server.d/policy.toml", "[tools\n");
     yard.fence(&mut listeners).await;
-    listeners.told(&[]);
+    listeners.told(&[]).await;
 }

@@ -209,9 +209,8 @@ impl Listener {
         }
     }
 
-    /// How often each thing was told of since the last time, and not waited for.
-    fn told(&mut self) -> BTreeMap<String, usize> {
-        let mut told = BTreeMap::new();
+    /// How often each thing was told of, and not waited for.
+    fn told(&self, told: &mut BTreeMap<String, usize>) {
         while let Some(notice) = self.client.take(&json!({ "jsonrpc": "2.0" })) {
             let method = notice["method"].as_str().unwrap_or("an answer nobody waited for");
             let what = match notice["params"]["uri"].as_str() {
@@ -220,7 +219,6 @@ impl Listener {
             };
             *told.entry(what).or_default() += 1;
         }
-        told
     }
 }
 
@@ -234,13 +232,18 @@ impl Listeners {
         }
     }
 
-    /// Checks what each was told since the last time.
-    #[track_caller]
-    fn told(&mut self, expected: &[(&str, usize)]) {
+    /// Waits until each was told all this since the last time, and checks that it was no more.
+    async fn told(&mut self, expected: &[(&str, usize)]) {
         let expected: BTreeMap<_, _> =
             expected.iter().map(|(what, times)| ((*what).to_owned(), *times)).collect();
         for listener in &mut self.0 {
-            assert_eq!(listener.told(), expected);
+            let mut told = BTreeMap::new();
+            listener.told(&mut told);
+            while expected.iter().any(|(what, times)| told.get(what).is_none_or(|it| it < times)) {
+                listener.client.more().await;
+                listener.told(&mut told);
+            }
+            assert_eq!(told, expected);
         }
     }
 }

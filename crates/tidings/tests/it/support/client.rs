@@ -210,6 +210,12 @@ impl Client {
         }
     }
 
+    /// Waits until something more is heard.
+    pub(crate) async fn more(&self) {
+        let more = tokio::time::timeout(LONG, self.heard.more.notified()).await;
+        more.expect("nothing more was heard");
+    }
+
     /// What was heard and not taken.
     pub(crate) fn rest(&self) -> Vec<Value> {
         self.heard.messages.lock().unwrap().clone()
