@@ -85,26 +85,32 @@ enum Piece<'a> {
 fn split<'a>(text: &'a str, mut each: impl FnMut(Piece<'a>)) {
     let mut rest = text;
     while let Some(open) = rest.find("{{") {
-        let after = &rest[open + 2..];
-        let name = after.find("}}").map(|close| after[..close].trim());
-        match name.filter(|name| is_name(name)) {
-            Some(name) => {
+        match name_at(&rest[open + 2..]) {
+            Some((name, length)) => {
                 each(Piece::Text(&rest[..open]));
                 each(Piece::Name(name));
-                rest = &after[after.find("}}").map_or(after.len(), |close| close + 2)..];
+                rest = &rest[open + 2 + length..];
             }
-            // Not one of ours: it stays as it is.
+            // Not one of ours: it stays as it is, but for the next brace, which may open one.
             None => {
-                each(Piece::Text(&rest[..open + 2]));
-                rest = after;
+                each(Piece::Text(&rest[..=open]));
+                rest = &rest[open + 1..];
             }
         }
     }
     each(Piece::Text(rest));
 }
 
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || "_-.".contains(it))
+/// The name that a text begins with, up to the braces that close it, and how long that is.
+fn name_at(text: &str) -> Option<(&str, usize)> {
+    let end = text.find(|it: char| !(is_part(it) || it == ' '))?;
+    let name = text[..end].trim_matches(' ');
+    let closed = !name.is_empty() && !name.contains(' ') && text[end..].starts_with("}}");
+    closed.then_some((name, end + 2))
+}
+
+fn is_part(it: char) -> bool {
+    it.is_alphanumeric() || "_-.".contains(it)
 }
 
 #[cfg(test)]

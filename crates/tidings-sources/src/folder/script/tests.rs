@@ -181,6 +181,20 @@ async fn signs_come_in_order_and_before_the_end() {
 }
 
 #[tokio::test]
+async fn every_log_line_of_a_burst_arrives() {
+    let place = Place::new("seq 5000 | sed 's/^/::log info /' >&2; echo ok");
+    let mut told = 0;
+    let run = run(place.job(), |sign| {
+        told += 1;
+        let Sign::Log { data, .. } = sign else { panic!("{sign:?}") };
+        assert_eq!(data, told.to_string().as_str());
+        tokio::task::yield_now()
+    });
+    assert_eq!(run.await.unwrap().output, b"ok\n");
+    assert_eq!(told, 5000);
+}
+
+#[tokio::test]
 async fn a_client_that_does_not_listen_does_not_keep_a_program_alive() {
     let place = Place::new("echo '::log info x' >&2; exec sleep 60");
     let mut job = place.job();
@@ -216,7 +230,7 @@ async fn a_program_that_obeys_may_say_why_it_was_late() {
         "trap 'echo late >&2; exit 3' TERM; echo begun >&2; while :; do sleep 0.01; done",
     );
     let mut job = place.job();
-    (job.patience, job.grace) = (short(150), LIMIT);
+    (job.patience, job.grace) = (short(400), LIMIT);
     let run = silent(job).await;
     assert_eq!(run.ending, Ending::TimedOut(Reason::Fixed));
     let said = &run.errors;
@@ -230,7 +244,7 @@ async fn a_program_that_ignores_the_request_to_end_is_gone_with_its_children() {
     );
     let held = place.held("held");
     let mut job = place.job();
-    job.patience = short(150);
+    job.patience = short(400);
     assert_eq!(silent(job).await.ending, Ending::TimedOut(Reason::Fixed));
     let said = let_go(held).await;
     assert!(said.contains("parent") && said.contains("child"), "{said}");
