@@ -153,7 +153,7 @@ impl Desk<'_> {
                 );
                 let advice = "put it into the text, or take it off the list";
                 let problem = Problem::warning(written.file, reason, advice);
-                self.complain(Problem { line: written.at(&argument.name), ..problem });
+                self.complain(Problem { line: written.at("arguments"), ..problem });
             }
         }
         let mut values = BTreeMap::new();

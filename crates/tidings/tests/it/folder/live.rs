@@ -309,7 +309,7 @@ async fn the_folder_itself_may_go_and_come_back() {
     })
     .await;
     drop(yard.reports.try_recv());
-    let mut yard = Yard::with(garden, Merging::default(), |config| {
+    let yard = Yard::with(garden, Merging::default(), |config| {
         config.providers_every = Duration::from_secs(60)
     })
     .await;
