@@ -2,6 +2,7 @@
 
 mod client;
 mod connection;
+mod folder;
 mod serve;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -9,7 +10,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use self::client::{
     Call, Complete, Completions, Info, List, Man, Prompt, Read, Servers, Show, Watch,
 };
-pub(crate) use self::connection::{Connection, HeaderValue, Place, Places};
+pub(crate) use self::connection::{Connection, HeaderValue, Place, Places, quoted};
+pub(crate) use self::folder::{Language, New, NewItem, Shape};
 pub(crate) use self::serve::Serve;
 
 /// Keeps MCP clients and servers in step.
@@ -45,6 +47,7 @@ pub(crate) enum LogLevel {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(Serve),
+    New(New),
     /// List the tools of a server.
     #[command(
         override_usage = "tidings tools [OPTIONS] TARGET\n       tidings tools [OPTIONS] -- COMMAND [ARGUMENT]...",
@@ -111,6 +114,7 @@ mod tests {
         refused("tidings tools x --header nonsense", "NAME:VALUE");
         refused("tidings tools x --env nonsense", "NAME=VALUE");
         refused("tidings watch x --until 0", "0 is not in");
+        refused("tidings new tool x --language cobol", "sh, python");
     }
 
     #[test]

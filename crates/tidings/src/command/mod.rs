@@ -5,6 +5,7 @@ mod complete;
 mod info;
 mod list;
 mod manual;
+mod new;
 mod prompt;
 mod read;
 mod serve;
@@ -26,6 +27,7 @@ pub(crate) fn is_busy(command: &Command) -> bool {
 pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
         Command::Serve(args) => serve::run(args).await,
+        Command::New(args) => new::run(&args),
         Command::Tools(args) => list::run(&args, List::Tools).await,
         Command::Resources(args) => list::run(&args, List::Resources).await,
         Command::Templates(args) => list::run(&args, List::Templates).await,

@@ -251,6 +251,8 @@ async fn the_examples_of_every_help_work_as_printed() {
     assert!(commands.len() > 12, "{help}");
     let path = std::path::Path::new(PROGRAM).parent().unwrap().display().to_string();
     let path = format!("{path}:{}", std::env::var("PATH").unwrap());
+    // The first of them makes a folder that later ones use.
+    let home = tempfile::tempdir().unwrap();
     for command in commands.into_iter().filter(|name| !["serve", "help"].contains(name)) {
         let help = run(&[command, "--help"]).await.output;
         let examples = help.split("Example").nth(1).unwrap();
@@ -260,7 +262,8 @@ async fn the_examples_of_every_help_work_as_printed() {
         for example in examples {
             let mut shell = tokio::process::Command::new("sh");
             shell.args(["-c", example]).env("PATH", &path).kill_on_drop(true);
-            shell.current_dir(env!("CARGO_TARGET_TMPDIR")).env_remove("TIDINGS_TOKEN");
+            shell.current_dir(home.path()).env("HOME", home.path());
+            shell.env_remove("TIDINGS_TOKEN").env_remove("XDG_CONFIG_HOME");
             let ended = ended(shell).await;
             assert_eq!(ended.code, Some(0), "{example}: {ended:?}");
             assert!(command == "servers" || !ended.output.is_empty(), "{example}");

@@ -5,6 +5,7 @@
 mod command;
 mod failing;
 mod folder;
+mod folder_cli;
 mod http;
 mod mirror;
 mod program;

@@ -1,0 +1,72 @@
+//! What the commands about a folder have in common: which folder, and what it is called.
+
+pub(crate) mod scaffold;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use crate::report::Usage;
+
+/// What a folder is known by.
+const PARTS: [&str; 5] = ["tools", "resources", "prompts", "providers", "server.d"];
+
+/// The folder as an absolute path without links, if it is one.
+pub(crate) fn existing(folder: &Path) -> Result<PathBuf> {
+    let shown = folder.display();
+    if folder.is_dir() {
+        return folder.canonicalize().with_context(|| format!("looking for `{shown}`"));
+    }
+    let usage = if folder.exists() {
+        Usage::new(format!("`{shown}` is not a folder")).hint("give the folder it is in")
+    } else {
+        Usage::new(format!("there is no folder `{shown}`"))
+            .hint(format!("`tidings new folder {}` makes one", quoted(folder)))
+    };
+    Err(usage.into())
+}
+
+/// Whether it has a part that makes it a folder for us.
+pub(crate) fn has_parts(folder: &Path) -> bool {
+    PARTS.iter().any(|part| folder.join(part).is_dir())
+}
+
+/// What a server of this folder is called: the folder's name, in letters that every host takes.
+/// Nothing for a folder without a name, such as the root.
+pub(crate) fn server_name(folder: &Path) -> Option<String> {
+    let name = folder.file_name()?.to_string_lossy();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    let name: String =
+        name.chars().map(|letter| if plain(letter) { letter } else { '-' }).collect();
+    let name = name.trim_matches('-');
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// A path as a shell reads it back.
+pub(crate) fn quoted(path: &Path) -> String {
+    crate::args::quoted(&path.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_called_as_its_folder_in_plain_letters() {
+        let check = |path: &str, name: Option<&str>| {
+            assert_eq!(server_name(Path::new(path)).as_deref(), name, "{path}");
+        };
+        check("/a/hello", Some("hello"));
+        check("/a/My tools.d", Some("My-tools-d"));
+        check("/a/.hidden", Some("hidden"));
+        check("/", None);
+        check("/a/…", None);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_said_so() {
+        let error = existing(Path::new("/nonexistent/my tools")).unwrap_err();
+        assert_eq!(error.to_string(), "there is no folder `/nonexistent/my tools`");
+        assert!(error.downcast_ref::<Usage>().is_some());
+    }
+}
