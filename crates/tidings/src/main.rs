@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod demo;
+mod draft;
 mod folder;
 mod hosts;
 mod logging;

@@ -2,7 +2,13 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
+
+use crate::hosts::CLIENTS;
+
+/// The word that asks for the list of hosts instead of naming one.
+pub(crate) const LIST: &str = "list";
 
 /// Make a folder to serve, or add a tool, a prompt or a resource to one.
 #[derive(Debug, clap::Args)]
@@ -82,4 +88,42 @@ pub(crate) enum Language {
 pub(crate) enum Shape {
     Directory,
     Single,
+}
+
+/// Tell how a well-known host starts a server of a folder, or write that into its file.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --client the hosts are listed, with their files. With --write everything else in the file
+stays as it is, and the old file is kept beside it as FILE.bak.
+
+Examples:
+  tidings config --client list
+  tidings config hello --client claude-desktop")]
+#[expect(clippy::struct_excessive_bools, reason = "a flag of the command line is a bool")]
+pub(crate) struct Config {
+    /// The folder.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+    /// The host, or `list`.
+    #[arg(long, value_name = "NAME", value_parser = clients())]
+    pub(crate) client: Option<String>,
+    /// What the server is called there; without it, as the folder.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Write it into the host's file.
+    #[arg(long, requires = "client")]
+    pub(crate) write: bool,
+    /// The file of the project in the current folder, instead of the user's.
+    #[arg(long, requires = "client")]
+    pub(crate) project: bool,
+    /// Replace another server of that name.
+    #[arg(long, requires = "write")]
+    pub(crate) force: bool,
+    /// Print one JSON object a line instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn clients() -> PossibleValuesParser {
+    CLIENTS.iter().map(|client| client.name).chain([LIST]).collect::<Vec<_>>().into()
 }

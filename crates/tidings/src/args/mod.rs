@@ -11,7 +11,7 @@ pub(crate) use self::client::{
     Call, Complete, Completions, Info, List, Man, Prompt, Read, Servers, Show, Watch,
 };
 pub(crate) use self::connection::{Connection, HeaderValue, Place, Places, quoted};
-pub(crate) use self::folder::{Language, New, NewItem, Shape};
+pub(crate) use self::folder::{Config, LIST, Language, New, NewItem, Shape};
 pub(crate) use self::serve::Serve;
 
 /// Keeps MCP clients and servers in step.
@@ -48,6 +48,7 @@ pub(crate) enum LogLevel {
 pub(crate) enum Command {
     Serve(Serve),
     New(New),
+    Config(Config),
     /// List the tools of a server.
     #[command(
         override_usage = "tidings tools [OPTIONS] TARGET\n       tidings tools [OPTIONS] -- COMMAND [ARGUMENT]...",
@@ -115,6 +116,9 @@ mod tests {
         refused("tidings tools x --env nonsense", "NAME=VALUE");
         refused("tidings watch x --until 0", "0 is not in");
         refused("tidings new tool x --language cobol", "sh, python");
+        refused("tidings config x --client cursr", "cursor");
+        refused("tidings config x --write", "--client");
+        refused("tidings config x --client cursor --force", "--write");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod call;
 mod complete;
+mod config;
 mod info;
 mod list;
 mod manual;
@@ -28,6 +29,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
         Command::Serve(args) => serve::run(args).await,
         Command::New(args) => new::run(&args),
+        Command::Config(args) => config::run(&args),
         Command::Tools(args) => list::run(&args, List::Tools).await,
         Command::Resources(args) => list::run(&args, List::Resources).await,
         Command::Templates(args) => list::run(&args, List::Templates).await,

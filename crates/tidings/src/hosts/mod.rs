@@ -1,7 +1,11 @@
-//! The `mcp.json` files of well-known hosts: where they are, and which servers they name.
+//! The `mcp.json` files of well-known hosts: where they are, which servers they name, and how one
+//! more gets in.
 
+mod client;
 mod expand;
 mod lenient;
+mod merge;
+mod write;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +13,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
+pub(crate) use self::client::{CLIENTS, Client, Format, Server};
 pub(crate) use self::expand::Environment;
+pub(crate) use self::merge::{MergeError, Merged, Other, merge};
+pub(crate) use self::write::Original;
 
 /// A server that a file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +88,12 @@ impl Surroundings {
         }
     }
 
+    /// Where programs keep their settings.
+    fn configuration(&self) -> Option<PathBuf> {
+        let at_home = || self.home.as_ref().map(|home| home.join(".config"));
+        self.configuration.clone().or_else(at_home)
+    }
+
     /// Every file that may be there, the nearest first.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let here = [
@@ -91,10 +104,7 @@ impl Surroundings {
             ".gemini/settings.json",
         ];
         let mut files: Vec<_> = here.iter().map(|file| self.here.join(file)).collect();
-        let configuration = self
-            .configuration
-            .clone()
-            .or_else(|| self.home.as_ref().map(|home| home.join(".config")));
+        let configuration = self.configuration();
         if let Some(home) = &self.home {
             let at_home = [
                 ".cursor/mcp.json",

@@ -1,4 +1,4 @@
-//! The commands about a folder: made, and added to.
+//! The commands about a folder: made, described to hosts, judged, and run without a server.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -35,6 +35,10 @@ impl Home {
 
     fn read(&self, file: &str) -> String {
         std::fs::read_to_string(self.path().join(file)).unwrap()
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.path().join(file).exists()
     }
 
     /// Runs the program in it.
@@ -156,4 +160,191 @@ async fn nothing_is_overwritten_and_names_are_checked() {
         2,
         "error: there is no folder `none`\nhint: `tidings new folder none` makes one\n",
     );
+}
+
+#[tokio::test]
+async fn hosts_are_listed_with_their_files() {
+    let home = Home::new();
+    let listed = home.run(&["config"]).await;
+    // How wide a column is depends on where the home of the test is.
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let listed: Vec<_> = listed.output.lines().map(words).collect();
+    insta::assert_snapshot!(listed.join("\n"), @"
+    CLIENT FILE FILE OF THIS PROJECT
+    claude-code ~/.claude.json ~/.mcp.json
+    claude-desktop ~/.config/Claude/claude_desktop_config.json
+    codex ~/.codex/config.toml ~/.codex/config.toml
+    cursor ~/.cursor/mcp.json ~/.cursor/mcp.json
+    gemini ~/.gemini/settings.json ~/.gemini/settings.json
+    lmstudio ~/.lmstudio/mcp.json
+    vscode ~/.config/Code/User/mcp.json ~/.vscode/mcp.json
+    windsurf ~/.codeium/windsurf/mcp_config.json
+    zed ~/.config/zed/settings.json
+    ");
+    let listed = home.run(&["config", "--client", "list", "--json"]).await.lines();
+    let cursor = listed.iter().find(|line| line["client"] == "cursor").unwrap();
+    assert_eq!(
+        *cursor,
+        json!({ "client": "cursor", "file": "~/.cursor/mcp.json",
+            "project_file": "~/.cursor/mcp.json" })
+    );
+}
+
+#[tokio::test]
+async fn an_entry_is_printed_for_a_host() {
+    let home = Home::with_example().await;
+    let printed = home.run(&["config", "hello", "--client", "vscode"]).await;
+    insta::assert_snapshot!(printed.output, @r#"
+    {
+      "servers": {
+        "hello": {
+          "type": "stdio",
+          "command": "PROGRAM",
+          "args": [
+            "serve",
+            "--folder",
+            "~/hello",
+            "--stdio"
+          ]
+        }
+      }
+    }
+    "#);
+    insta::assert_snapshot!(printed.errors, @"
+    it belongs into `~/.config/Code/User/mcp.json`
+    the same command with `--write` puts it there
+    ");
+    let printed = home.run(&["config", "hello", "--client", "codex", "--name", "a b"]).await;
+    insta::assert_snapshot!(printed.output, @r#"
+    [mcp_servers."a b"]
+    command = "PROGRAM"
+    args = ["serve", "--folder", "~/hello", "--stdio"]
+    "#);
+    assert!(!home.has(".config"));
+    let missing = home.run(&["config", "--client", "cursor"]).await;
+    assert!(missing.errors.starts_with("error: DIR is missing\n"), "{missing:?}");
+    assert_eq!(missing.code, Some(2));
+}
+
+#[tokio::test]
+async fn an_entry_is_written_once_and_everything_else_stays() {
+    let home = Home::with_example().await;
+    let before = r#"{
+  "zeta": 1.50,
+  "mcpServers": {
+    "old": {"url": "http://h"}
+  },
+  "alpha": {}
+}
+"#;
+    home.write(".cursor/mcp.json", before);
+    let words = ["config", "hello", "--client", "cursor", "--write"];
+    let written = home.run(&words).await;
+    insta::assert_snapshot!(written.output, @"
+    added `hello` in `~/.cursor/mcp.json`
+    the old file is `~/.cursor/mcp.json.bak`
+    restart cursor to see it
+    ");
+    insta::assert_snapshot!(home.shown(&home.read(".cursor/mcp.json")), @r#"
+    {
+      "zeta": 1.50,
+      "mcpServers": {
+        "old": {"url": "http://h"},
+        "hello": {
+          "command": "PROGRAM",
+          "args": [
+            "serve",
+            "--folder",
+            "~/hello",
+            "--stdio"
+          ]
+        }
+      },
+      "alpha": {}
+    }
+    "#);
+    assert_eq!(home.read(".cursor/mcp.json.bak"), before);
+    let again = home.run(&words).await;
+    insta::assert_snapshot!(again.output, @"`hello` is already there, in `~/.cursor/mcp.json`");
+    assert!(!home.has(".cursor/mcp.json.bak.1"));
+    let found = home.run(&["servers", "--json"]).await.lines();
+    assert!(found.iter().any(|server| server["name"] == "hello"), "{found:?}");
+}
+
+#[tokio::test]
+async fn another_server_of_the_name_is_replaced_only_by_force() {
+    let home = Home::with_example().await;
+    home.write(".lmstudio/mcp.json", r#"{"mcpServers": {"hello": {"command": "other"}}}"#);
+    let words = ["config", "hello", "--client", "lmstudio", "--write"];
+    let taken = home.run(&words).await;
+    refused(
+        &taken,
+        1,
+        "error: `~/.lmstudio/mcp.json` was left as it is\n\
+         caused by: it has another server `hello`\n\
+         hint: `--force` replaces it, `--name NAME` keeps both\n",
+    );
+    let forced = home.run(&[&words[..], &["--force", "--json"]].concat()).await.object();
+    assert_eq!(forced["state"], "replaced");
+    assert_eq!(forced["backup"], "~/.lmstudio/mcp.json.bak");
+    assert!(home.read(".lmstudio/mcp.json").contains(PROGRAM));
+    let other = home.run(&[&words[..], &["--name", "second", "--json"]].concat()).await.object();
+    assert_eq!((&other["state"], &other["name"]), (&json!("added"), &json!("second")));
+    assert_eq!(other["backup"], "~/.lmstudio/mcp.json.bak.1");
+}
+
+#[tokio::test]
+async fn a_file_with_comments_is_left_to_its_owner() {
+    let home = Home::with_example().await;
+    let mine = "{\n  // mine\n  \"context_servers\": {},\n}\n";
+    home.write(".config/zed/settings.json", mine);
+    let left = home.run(&["config", "hello", "--client", "zed", "--write"]).await;
+    refused(
+        &left,
+        1,
+        "error: `~/.config/zed/settings.json` was left as it is: writing it would lose its \
+         comments\nhint: add what is printed above by hand\n",
+    );
+    assert!(left.output.contains("\"context_servers\""), "{left:?}");
+    assert_eq!(home.read(".config/zed/settings.json"), mine);
+    assert!(!home.has(".config/zed/settings.json.bak"));
+    home.write(".config/zed/settings.json", "{ nonsense");
+    let broken = home.run(&["config", "hello", "--client", "zed", "--write"]).await;
+    assert_eq!(broken.code, Some(1));
+    assert!(broken.errors.contains("it is not JSON: "), "{broken:?}");
+}
+
+#[tokio::test]
+async fn a_host_that_is_not_there_is_said_so() {
+    let home = Home::with_example().await;
+    let missing = home.run(&["config", "hello", "--client", "windsurf", "--write"]).await;
+    refused(
+        &missing,
+        1,
+        "error: windsurf is not set up\n\
+         caused by: there is no folder `~/.codeium/windsurf`\n\
+         hint: start windsurf once, or make the folder: `mkdir -p ~/.codeium/windsurf`\n",
+    );
+    let no_project =
+        home.run(&["config", "hello", "--client", "windsurf", "--write", "--project"]).await;
+    assert_eq!(no_project.code, Some(2));
+    assert!(no_project.errors.contains("windsurf has no file for a project"), "{no_project:?}");
+    let codex = home.run(&["config", "hello", "--client", "codex", "--write"]).await;
+    assert_eq!(codex.code, Some(1));
+    assert!(codex.errors.contains("codex mcp add hello -- PROGRAM serve --folder"), "{codex:?}");
+    let folder = home.run(&["config", "none", "--client", "cursor"]).await;
+    assert_eq!(folder.code, Some(2), "{folder:?}");
+}
+
+#[tokio::test]
+async fn the_file_of_a_project_is_made() {
+    let home = Home::with_example().await;
+    let words = ["config", "hello", "--client", "vscode", "--write", "--project", "--json"];
+    let written = home.run(&words).await.object();
+    assert_eq!(written["file"], "~/.vscode/mcp.json");
+    assert_eq!((&written["state"], &written["backup"]), (&json!("added"), &Value::Null));
+    let file: Value = serde_json::from_str(&home.read(".vscode/mcp.json")).unwrap();
+    assert_eq!(file["servers"]["hello"]["type"], "stdio");
+    let words = ["config", "hello", "--client", "claude-code", "--write", "--json"];
+    assert_eq!(home.run(&words).await.object()["file"], "~/.claude.json");
 }

@@ -1,0 +1,232 @@
+//! `tidings config`: how a host starts a server of a folder, printed or written into its file.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow};
+use serde_json::json;
+
+use crate::args;
+use crate::folder::{existing, has_parts, quoted, server_name};
+use crate::hosts::{
+    CLIENTS, Client, Format, MergeError, Merged, Original, Other, Server, Surroundings, merge,
+};
+use crate::present::Output;
+use crate::present::table::Table;
+use crate::report::{Hint, Usage};
+
+/// An entry on its way into a host's file.
+struct Plan<'a> {
+    client: Client,
+    name: String,
+    server: Server,
+    /// The file it belongs into; nothing if it is not known where the user is at home.
+    file: Option<PathBuf>,
+    args: &'a args::Config,
+    output: Output,
+}
+
+pub(crate) fn run(args: &args::Config) -> Result<()> {
+    let surroundings = Surroundings::new();
+    let output = Output::new(args.json);
+    let named = args.client.as_deref().filter(|name| *name != args::LIST);
+    let Some(client) = named.and_then(Client::named) else {
+        return list(&output, &surroundings);
+    };
+    let plan = plan(args, client, &surroundings, output)?;
+    if args.write { plan.write() } else { plan.print() }
+}
+
+fn list(output: &Output, surroundings: &Surroundings) -> Result<()> {
+    if output.json {
+        for client in &CLIENTS {
+            output.object(&json!({
+                "client": client.name, "file": client.user_file(surroundings),
+                "project_file": client.project_file(surroundings),
+            }))?;
+        }
+        return Ok(());
+    }
+    let shown =
+        |file: Option<PathBuf>| file.map_or_else(String::new, |it| it.display().to_string());
+    let mut table = Table::new(["CLIENT", "FILE", "FILE OF THIS PROJECT"]);
+    for client in &CLIENTS {
+        let (user, project) = (client.user_file(surroundings), client.project_file(surroundings));
+        table.row([client.name.to_owned(), shown(user), shown(project)]);
+    }
+    output.raw(&table.render(output.width, output.paint))
+}
+
+fn plan<'a>(
+    args: &'a args::Config,
+    client: Client,
+    surroundings: &Surroundings,
+    output: Output,
+) -> Result<Plan<'a>> {
+    let Some(given) = &args.folder else {
+        return Err(Usage::new("DIR is missing")
+            .hint(format!(
+                "give the folder to serve: `tidings config DIR --client {}`",
+                client.name
+            ))
+            .into());
+    };
+    let folder = existing(given)?;
+    if !has_parts(&folder) {
+        output.remark(&format!(
+            "warning: `{}` has no `tools`, `resources`, `prompts` or `server.d`: it offers nothing",
+            given.display()
+        ));
+    }
+    let name = args.name.clone().or_else(|| server_name(&folder));
+    let name = name.filter(|name| !name.trim().is_empty()).ok_or_else(|| {
+        Usage::new(format!("`{}` has no name to call the server by", given.display()))
+            .hint("give one with `--name NAME`")
+    })?;
+    let words = ["serve", "--folder", text(&folder)?, "--stdio"].map(str::to_owned);
+    // A host may not search where this shell does, so the program is named with its path.
+    let program = std::env::current_exe().ok();
+    let program = program.as_deref().map_or(Ok("tidings"), text)?.to_owned();
+    let file = if args.project {
+        let file = client.project_file(surroundings).ok_or_else(|| {
+            Usage::new(format!("{} has no file for a project", client.name))
+                .hint("leave `--project` out")
+        })?;
+        Some(file)
+    } else {
+        client.user_file(surroundings)
+    };
+    let server = client.server(program, words.to_vec());
+    Ok(Plan { client, name, server, file, args, output })
+}
+
+fn text(path: &Path) -> Result<&str, Usage> {
+    path.to_str().ok_or_else(|| {
+        Usage::new(format!("`{}` is not UTF-8, and a host's file is", path.display()))
+            .hint("give it another name")
+    })
+}
+
+impl Plan<'_> {
+    fn snippet(&self) -> String {
+        self.client.snippet(&self.name, &self.server)
+    }
+
+    fn print(&self) -> Result<()> {
+        if self.output.json {
+            return self.output.object(&json!({
+                "client": self.client.name, "name": self.name, "file": self.file,
+                "snippet": self.snippet(),
+            }));
+        }
+        self.output.raw(&self.snippet())?;
+        if let Some(file) = &self.file {
+            self.output.remark(&format!("it belongs into `{}`", file.display()));
+        }
+        if self.client.format == Format::Json {
+            self.output.remark("the same command with `--write` puts it there");
+        }
+        Ok(())
+    }
+
+    fn write(&self) -> Result<()> {
+        if self.client.format == Format::Toml {
+            let program = std::iter::once(&self.server.command).chain(&self.server.args);
+            let program: Vec<_> = program.map(|word| args::quoted(word)).collect();
+            return Err(self.by_hand(
+                format!("{} keeps its servers in TOML, which is not written", self.client.name),
+                format!(
+                    "`codex mcp add {} -- {}` does it",
+                    args::quoted(&self.name),
+                    program.join(" ")
+                ),
+            ));
+        }
+        let file = self.place()?;
+        let original = Original::read(&file)?;
+        let other = if self.args.force { Other::Replace } else { Other::Keep };
+        let text = original.text().unwrap_or_default();
+        let merged = merge(text, self.client.key, &self.name, &self.server, other);
+        let (state, new) = match merged {
+            Ok(Merged::Present) => return self.told(&file, "present", None),
+            Ok(Merged::Added(new)) => ("added", new),
+            Ok(Merged::Replaced(new)) => ("replaced", new),
+            Err(error) => return Err(self.refused(error, &file)),
+        };
+        self.told(&file, state, original.replace(&new)?)
+    }
+
+    /// The file to write, in a folder that is there.
+    fn place(&self) -> Result<PathBuf> {
+        let file = self.file.clone().ok_or_else(|| {
+            anyhow!("it is not known where {} keeps its file", self.client.name)
+                .context(Hint("set HOME to your home folder".to_owned()))
+        })?;
+        let folder = file.parent().context("a file is in a folder")?;
+        if self.args.project {
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("making `{}`", folder.display()))?;
+        } else if !folder.is_dir() {
+            let missing = format!("there is no folder `{}`", folder.display());
+            let error = anyhow!(missing).context(format!("{} is not set up", self.client.name));
+            let hint = format!(
+                "start {} once, or make the folder: `mkdir -p {}`",
+                self.client.name,
+                quoted(folder)
+            );
+            return Err(error.context(Hint(hint)));
+        }
+        Ok(file)
+    }
+
+    /// Says that the file was left as it is, and what to do instead.
+    fn refused(&self, error: MergeError, file: &Path) -> anyhow::Error {
+        let left = format!("`{}` was left as it is", file.display());
+        match error {
+            MergeError::Taken => anyhow!("it has another server `{}`", self.name)
+                .context(left)
+                .context(Hint("`--force` replaces it, `--name NAME` keeps both".to_owned())),
+            MergeError::Lenient => self.by_hand(
+                format!("{left}: writing it would lose its comments"),
+                "add what is printed above by hand".to_owned(),
+            ),
+            MergeError::NotJson(_) | MergeError::NotAnObject(_) => {
+                let hint = "mend the file, then run the command again".to_owned();
+                anyhow::Error::new(error).context(left).context(Hint(hint))
+            }
+        }
+    }
+
+    /// Prints what is not written, and says why.
+    fn by_hand(&self, reason: String, hint: String) -> anyhow::Error {
+        let printed = if self.output.json {
+            self.output.object(&json!({
+                "client": self.client.name, "name": self.name, "file": self.file,
+                "state": "refused", "snippet": self.snippet(),
+            }))
+        } else {
+            self.output.raw(&self.snippet())
+        };
+        match printed {
+            Ok(()) => anyhow!(reason).context(Hint(hint)),
+            Err(error) => error,
+        }
+    }
+
+    fn told(&self, file: &Path, state: &str, backup: Option<PathBuf>) -> Result<()> {
+        let (name, shown) = (&self.name, file.display());
+        if self.output.json {
+            return self.output.object(&json!({
+                "client": self.client.name, "name": name, "file": file, "state": state,
+                "backup": backup,
+            }));
+        }
+        if state == "present" {
+            return self.output.raw(&format!("`{name}` is already there, in `{shown}`"));
+        }
+        self.output.raw(&format!("{state} `{name}` in `{shown}`"))?;
+        if let Some(backup) = backup {
+            self.output.raw(&format!("the old file is `{}`", backup.display()))?;
+        }
+        self.output.raw(&format!("restart {} to see it", self.client.name))
+    }
+}
