@@ -69,15 +69,26 @@ pub(crate) async fn with<T>(
     config: Config,
     work: impl AsyncFnOnce(&Session, Events) -> Result<T>,
 ) -> Result<T> {
-    let mut stop = Stop::new()?;
     let target = target::resolve(&place, connection)?;
+    over(target, place, config, Output::new(connection.json), work).await
+}
+
+/// The same with a server that is found already.
+pub(crate) async fn over<T>(
+    target: Target,
+    place: Place,
+    config: Config,
+    output: Output,
+    work: impl AsyncFnOnce(&Session, Events) -> Result<T>,
+) -> Result<T> {
+    let mut stop = Stop::new()?;
     let (mirror, events) = tokio::select! {
         connected = Mirror::connect_with_events(target.clone(), config) => {
             connected.map_err(|error| explained(error, &place, &target))?
         }
         () = stop.wait() => return Err(Interrupted.into()),
     };
-    let session = Session { mirror, place, output: Output::new(connection.json) };
+    let session = Session { mirror, place, output };
     let result = tokio::select! {
         result = work(&session, events) => result,
         () = stop.wait() => Err(Interrupted.into()),
@@ -92,13 +103,18 @@ pub(crate) async fn with<T>(
 
 /// The defaults with what the options say.
 pub(crate) fn config(connection: &Connection) -> Config {
-    let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
+    let mut config = defaults();
     config.protocol = connection.protocol.clone();
     if let Some(timeout) = connection.timeout {
         config.connect_timeout = timeout;
         config.request_timeout = timeout;
     }
     config
+}
+
+/// The defaults.
+pub(crate) fn defaults() -> Config {
+    Config::new("tidings", env!("CARGO_PKG_VERSION"))
 }
 
 /// The signals that end a program.

@@ -127,3 +127,29 @@ pub(crate) struct Config {
 fn clients() -> PossibleValuesParser {
     CLIENTS.iter().map(|client| client.name).chain([LIST]).collect::<Vec<_>>().into()
 }
+
+/// Tell everything that is wrong in a folder.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+It ends with 0 if there are no errors, 1 if there are, and 2 if there is no such folder.
+
+Example:
+  tidings lint hello")]
+#[expect(clippy::struct_excessive_bools, reason = "a flag of the command line is a bool")]
+pub(crate) struct Lint {
+    /// The folder.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Mend what can be mended without changing what anything means, and look again.
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// End with 1 for warnings too.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Run `server.d/register.*` to learn what the folder offers, as `serve` does with this option.
+    #[arg(long)]
+    pub(crate) allow_register: bool,
+    /// Print one JSON object a line instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

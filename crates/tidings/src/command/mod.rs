@@ -4,6 +4,7 @@ mod call;
 mod complete;
 mod config;
 mod info;
+mod lint;
 mod list;
 mod manual;
 mod new;
@@ -29,6 +30,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
         Command::Serve(args) => serve::run(args).await,
         Command::New(args) => new::run(&args),
+        Command::Lint(args) => lint::run(&args).await,
         Command::Config(args) => config::run(&args),
         Command::Tools(args) => list::run(&args, List::Tools).await,
         Command::Resources(args) => list::run(&args, List::Resources).await,

@@ -348,3 +348,77 @@ async fn the_file_of_a_project_is_made() {
     let words = ["config", "hello", "--client", "claude-code", "--write", "--json"];
     assert_eq!(home.run(&words).await.object()["file"], "~/.claude.json");
 }
+
+#[tokio::test]
+async fn a_folder_with_nothing_wrong_says_what_it_offers() {
+    let home = Home::with_example().await;
+    let linted = home.run(&["lint", "hello"]).await;
+    assert_eq!((linted.code, linted.errors.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(linted.output, @"nothing wrong: 2 tools, 1 prompt, 3 resources");
+    let linted = home.run(&["lint", "hello", "--json"]).await;
+    assert_eq!((linted.code, linted.output.as_str()), (Some(0), ""));
+    for words in [
+        &["new", "tool", "one"][..],
+        &["new", "tool", "two", "--single"],
+        &["new", "tool", "three", "--language", "python"],
+        &["new", "tool", "four", "--language", "python", "--single"],
+        &["new", "prompt", "123"],
+        &["new", "resource", "a/b.txt"],
+        &["new", "resource", "table.json"],
+    ] {
+        let made = home.run(&[words, &["--folder", "hello"]].concat()).await;
+        assert_eq!(made.code, Some(0), "{made:?}");
+    }
+    let linted = home.run(&["lint", "hello", "--strict"]).await;
+    insta::assert_snapshot!(linted.output, @"nothing wrong: 6 tools, 2 prompts, 5 resources");
+    let nowhere = home.run(&["lint", "none"]).await;
+    assert_eq!(nowhere.code, Some(2), "{nowhere:?}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
+    let home = Home::with_example().await;
+    home.write("hello/tools/greet/tool.meta.json", "{\n  \"description\": }\n");
+    home.write("hello/tools/note.sh", "#!/bin/sh\n# @param text:strin! What\n");
+    let linted = home.run(&["lint", "hello"]).await;
+    assert_eq!(linted.code, Some(1), "{linted:?}");
+    let lines: Vec<_> = linted.output.lines().collect();
+    let begins = [
+        "tools/greet/tool.meta.json:2: error: ",
+        "  hint: ",
+        "tools/note.sh:2: error: `strin` is not a type",
+        "  hint: ",
+    ];
+    assert_eq!(lines.len(), begins.len(), "{linted:?}");
+    for (line, begins) in lines.into_iter().zip(begins) {
+        assert!(line.starts_with(begins), "{line}");
+    }
+    assert_eq!(linted.errors, "error: `hello` has 2 errors\n");
+    let lines = home.run(&["lint", "hello", "--json"]).await.lines();
+    let greet = lines.iter().find(|line| line["file"] == "tools/greet/tool.meta.json").unwrap();
+    assert_eq!((&greet["line"], &greet["severity"]), (&json!(2), &json!("error")));
+    assert_eq!((&greet["fixable"], &greet["mended"]), (&json!(false), &json!(false)));
+    assert!(greet["reason"].is_string() && greet["advice"].is_string());
+}
+
+#[tokio::test]
+async fn what_can_be_mended_is_mended() {
+    let home = Home::with_example().await;
+    let note = home.path().join("hello/tools/note.sh");
+    std::fs::set_permissions(&note, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let meta = "hello/tools/greet/tool.meta.json";
+    let text = home.read(meta);
+    home.write(meta, &format!("\u{feff}{text}"));
+    let linted = home.run(&["lint", "hello", "--strict"]).await;
+    assert_eq!(linted.code, Some(1), "{linted:?}");
+    assert!(linted.errors.ends_with("hint: `--fix` mends 2 of them\n"), "{linted:?}");
+    let mended = home.run(&["lint", "hello", "--fix", "--strict"]).await;
+    assert_eq!(mended.code, Some(0), "{mended:?}");
+    insta::assert_snapshot!(mended.output, @"
+    tools/greet/tool.meta.json: mended: took the byte order mark off
+    tools/note.sh: mended: made executable
+    nothing wrong: 2 tools, 1 prompt, 3 resources
+    ");
+    assert_eq!(std::fs::metadata(&note).unwrap().permissions().mode() & 0o777, 0o750);
+    assert_eq!(home.read(meta), text);
+}

@@ -1,0 +1,86 @@
+//! A folder served to ourselves, in memory: what a client would see of it, without a process.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tidings_mirror::{Config as MirrorConfig, Events, StreamsTarget, Target};
+use tidings_server::{Config as HubConfig, EditError, Hub, Shelf, Source, stdio};
+use tidings_sources::folder::{Config, Folder};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::Place;
+use crate::present::Output;
+use crate::session::{self, Session};
+
+/// Bytes on their way between the two ends; more wait until some are read.
+const PIPE: usize = 64 << 10;
+/// How often what a folder registers is asked for at most; a command that ends asks once.
+const REGISTER: Duration = Duration::from_mins(1);
+
+/// Whether a folder may run the program that registers more items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Register {
+    Refused,
+    Allowed,
+}
+
+impl Register {
+    /// As the flag of the command line says.
+    pub(crate) fn when(allowed: bool) -> Self {
+        if allowed { Self::Allowed } else { Self::Refused }
+    }
+}
+
+/// How a folder is served here: as `tidings serve` does it.
+pub(crate) fn config(root: &Path, variables: &[String], register: Register) -> Config {
+    let mut config = Config::new(root.to_owned());
+    config.environment = Config::environment_from(std::env::vars_os(), variables);
+    config.register = (register == Register::Allowed).then_some(REGISTER);
+    config
+}
+
+/// Serves the folder, does the work as its client, and ends both.
+pub(crate) async fn serve<T>(
+    folder: Folder,
+    place: Place,
+    config: MirrorConfig,
+    output: Output,
+    work: impl AsyncFnOnce(&Session, Events) -> Result<T>,
+) -> Result<T> {
+    let hub = Hub::new(HubConfig::new("tidings", env!("CARGO_PKG_VERSION")));
+    hub.add("folder", Still(folder)).await.context("serving the folder")?;
+    let (near, far) = tokio::io::duplex(PIPE);
+    let (input, requests) = tokio::io::split(near);
+    let (far_input, far_output) = tokio::io::split(far);
+    let target = Target::Streams(StreamsTarget::new(input, requests));
+    let cancel = CancellationToken::new();
+    let client = async {
+        let result = session::over(target, place, config, output, work).await;
+        cancel.cancel();
+        result
+    };
+    let server = stdio::serve(&hub, far_input, far_output, cancel.clone());
+    let (result, served) = tokio::join!(client, server);
+    hub.shutdown().await;
+    let value = result?;
+    served.context("serving the folder")?;
+    Ok(value)
+}
+
+/// A folder as it is now, to list: for a command that ends nobody watches it, nor logs
+/// what is wrong besides the command.
+struct Still(Folder);
+
+impl Source for Still {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        self.0.start(shelf).await
+    }
+}
+
+/// What a shell would be told to reach the same folder.
+pub(crate) fn place(folder: &Path) -> Place {
+    let folder = folder.to_string_lossy();
+    let words = ["tidings", "serve", "--folder", &folder, "--stdio"];
+    Place::Command(words.map(str::to_owned).to_vec())
+}
