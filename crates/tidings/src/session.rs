@@ -239,7 +239,7 @@ fn last_words(events: &mut Events) -> Vec<Arc<str>> {
 }
 
 /// A request that failed because the server went away is told with what the server said last.
-fn with_last_words(error: anyhow::Error, lines: &[Arc<str>]) -> anyhow::Error {
+pub(crate) fn with_last_words(error: anyhow::Error, lines: &[Arc<str>]) -> anyhow::Error {
     let request = error.chain().find_map(|cause| cause.downcast_ref::<RequestError>());
     let hint = match request {
         Some(RequestError::Lost(_) | RequestError::NotConnected(_)) if !lines.is_empty() => {

@@ -1,10 +1,12 @@
 //! What the commands about a folder are told.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
 
+use crate::args::connection::duration;
 use crate::hosts::CLIENTS;
 
 /// The word that asks for the list of hosts instead of naming one.
@@ -149,6 +151,44 @@ pub(crate) struct Lint {
     /// Run `server.d/register.*` to learn what the folder offers, as `serve` does with this option.
     #[arg(long)]
     pub(crate) allow_register: bool,
+    /// Print one JSON object a line instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Run a tool of a folder as a server would, and show what it would answer.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A value is read as the type that the tool's schema declares, as `tidings call` does. What the tool
+logs is on standard error.
+
+Example:
+  tidings run hello greet name=Ada")]
+pub(crate) struct Run {
+    /// The folder.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// The tool.
+    pub(crate) tool: String,
+    /// Its arguments.
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) words: Vec<String>,
+    /// Arguments as a JSON object: the text itself, `@FILE`, or `-` for standard input.
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    pub(crate) args: Option<String>,
+    /// Save images, audio and embedded resources in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) save: Option<PathBuf>,
+    /// Let the tool see this variable of our environment; may be repeated. Without it a tool sees
+    /// only harmless ones such as PATH and HOME.
+    #[arg(long, alias = "pass-env", value_name = "NAME")]
+    pub(crate) env: Vec<String>,
+    /// Run `server.d/register.*` to learn what the folder offers, as `serve` does with this option.
+    #[arg(long)]
+    pub(crate) allow_register: bool,
+    /// How long to wait for the answer, as `30s` or `5m`; without it as long as the tool may take.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
     /// Print one JSON object a line instead of text.
     #[arg(long)]
     pub(crate) json: bool,

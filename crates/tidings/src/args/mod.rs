@@ -11,7 +11,7 @@ pub(crate) use self::client::{
     Call, Complete, Completions, Info, List, Man, Prompt, Read, Servers, Show, Watch,
 };
 pub(crate) use self::connection::{Connection, HeaderValue, Place, Places, quoted};
-pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Shape};
+pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::serve::Serve;
 
 /// Keeps MCP clients and servers in step.
@@ -48,6 +48,7 @@ pub(crate) enum LogLevel {
 pub(crate) enum Command {
     Serve(Serve),
     New(New),
+    Run(Run),
     Lint(Lint),
     Config(Config),
     /// List the tools of a server.

@@ -1,6 +1,7 @@
 //! `tidings call`: calls a tool with typed arguments and shows what came of it.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -12,7 +13,7 @@ use tidings_mirror::{Event, Events, List};
 
 use crate::args;
 use crate::present::content;
-use crate::present::event::progress_words;
+use crate::present::event::{log_words, progress_words};
 use crate::present::text::{cut, harmless};
 use crate::report::{Hint, Usage};
 use crate::schema::Fields;
@@ -29,36 +30,56 @@ pub(crate) async fn run(args: &args::Call) -> Result<()> {
     };
     let pairs = values::pairs(words)?;
     let base = args.args.as_deref().map(values::object).transpose()?.unwrap_or_default();
-    session::once(&args.connection, place, &[List::Tools], async |session| {
-        call(session, args, name, base, &pairs).await
-    })
-    .await
+    let save = args.save.as_deref();
+    let call = Call { name, base, pairs: &pairs, save, logs: Logs::Hidden };
+    session::once(&args.connection, place, &[List::Tools], async |session| call.make(session).await)
+        .await
 }
 
-async fn call(
-    session: &Session,
-    args: &args::Call,
-    name: &str,
-    base: Map<String, serde_json::Value>,
-    pairs: &[Pair<'_>],
-) -> Result<()> {
-    let tool = find(session, name)?;
-    let fields = Fields::of(&tool.input_schema);
-    let arguments = values::arguments(&fields, base, pairs)?;
-    let outcome = follow(session, name, arguments).await?;
-    let result = match &outcome.result {
-        Ok(result) => result,
-        Err(reason) => return Err(anyhow!("{reason}").context(format!("calling `{name}`"))),
-    };
-    // Also in JSON what is to be saved is saved.
-    let words = content::result(name, result, args.save.as_deref(), &session.output)?;
-    if session.output.json {
-        let took = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
-        session.output.object(&json!({ "tool": name, "took_ms": took, "result": result }))?;
-    } else {
-        session.output.raw(&words)?;
+/// One call of a tool.
+pub(crate) struct Call<'a> {
+    pub(crate) name: &'a str,
+    /// The arguments that are given as JSON.
+    pub(crate) base: Map<String, serde_json::Value>,
+    /// Those that are given as words.
+    pub(crate) pairs: &'a [Pair<'a>],
+    /// Where images, audio and embedded resources are saved.
+    pub(crate) save: Option<&'a Path>,
+    pub(crate) logs: Logs,
+}
+
+/// Whether what the server logs meanwhile is told on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Logs {
+    Hidden,
+    Shown,
+}
+
+impl Call<'_> {
+    /// Calls the tool, shows what came of it, and fails if the tool did.
+    pub(crate) async fn make(self, session: &Session) -> Result<()> {
+        let name = self.name;
+        let tool = find(session, name)?;
+        let fields = Fields::of(&tool.input_schema);
+        let arguments = values::arguments(&fields, self.base, self.pairs)?;
+        if self.logs == Logs::Shown {
+            ask_for_logs(session).await?;
+        }
+        let outcome = follow(session, name, arguments, self.logs).await?;
+        let result = match &outcome.result {
+            Ok(result) => result,
+            Err(reason) => return Err(anyhow!("{reason}").context(format!("calling `{name}`"))),
+        };
+        // Also in JSON what is to be saved is saved.
+        let words = content::result(name, result, self.save, &session.output)?;
+        if session.output.json {
+            let took = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
+            session.output.object(&json!({ "tool": name, "took_ms": took, "result": result }))?;
+        } else {
+            session.output.raw(&words)?;
+        }
+        if outcome.is_success() { Ok(()) } else { Err(anyhow!("`{name}` says that it failed")) }
     }
-    if outcome.is_success() { Ok(()) } else { Err(anyhow!("`{name}` says that it failed")) }
 }
 
 fn find(session: &Session, name: &str) -> Result<Arc<Tool>> {
@@ -75,10 +96,21 @@ fn find(session: &Session, name: &str) -> Result<Arc<Tool>> {
     Err(anyhow!("the server offers no tool `{name}`").context(Hint(hint)))
 }
 
+#[expect(deprecated, reason = "tools log until the protocol no longer has it")]
+async fn ask_for_logs(session: &Session) -> Result<()> {
+    let level = tidings_mirror::model::LoggingLevel::Debug;
+    session.mirror.set_log_level(level).await.context("asking for the log")
+}
+
 /// Calls, and shows how far it is meanwhile.
-async fn follow(session: &Session, name: &str, arguments: JsonObject) -> Result<Arc<ToolOutcome>> {
+async fn follow(
+    session: &Session,
+    name: &str,
+    arguments: JsonObject,
+    logs: Logs,
+) -> Result<Arc<ToolOutcome>> {
     let mut events = session.mirror.events();
-    let mut bar = Bar::new(session.output.json);
+    let mut bar = Bar::new(session.output.json, logs);
     let outcome = {
         let call = session.mirror.call_tool(name, arguments);
         tokio::pin!(call);
@@ -108,11 +140,12 @@ async fn next(events: &mut Events) -> Event {
 struct Bar {
     shown: bool,
     drawn: bool,
+    logs: Logs,
 }
 
 impl Bar {
-    fn new(json: bool) -> Self {
-        Self { shown: !json && std::io::stderr().is_terminal(), drawn: false }
+    fn new(json: bool, logs: Logs) -> Self {
+        Self { shown: !json && std::io::stderr().is_terminal(), drawn: false, logs }
     }
 
     fn hear(&mut self, event: &Event) {
@@ -125,6 +158,11 @@ impl Bar {
             Event::Warning(warning) => {
                 self.clear();
                 self.write(&format!("warning: {}\n", harmless(&warning.to_string())));
+            }
+            Event::Log { level, logger, data } if self.logs == Logs::Shown => {
+                self.clear();
+                let words = log_words(level, logger.as_deref(), data);
+                self.write(&format!("log: {words}\n"));
             }
             _ => {}
         }

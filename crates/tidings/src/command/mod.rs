@@ -10,6 +10,7 @@ mod manual;
 mod new;
 mod prompt;
 mod read;
+mod run;
 mod serve;
 mod servers;
 mod show;
@@ -30,6 +31,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
         Command::Serve(args) => serve::run(args).await,
         Command::New(args) => new::run(&args),
+        Command::Run(args) => run::run(&args).await,
         Command::Lint(args) => lint::run(&args).await,
         Command::Config(args) => config::run(&args),
         Command::Tools(args) => list::run(&args, List::Tools).await,

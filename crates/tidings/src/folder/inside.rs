@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tidings_mirror::{Config as MirrorConfig, Events, StreamsTarget, Target};
-use tidings_server::{Config as HubConfig, EditError, Hub, Shelf, Source, stdio};
+use tidings_server::model::{CallToolRequestParams, CallToolResponse};
+use tidings_server::{
+    AnswerError, Config as HubConfig, EditError, Exchange, Hub, Shelf, Source, stdio,
+};
 use tidings_sources::folder::{Config, Folder};
 use tokio_util::sync::CancellationToken;
 
@@ -68,13 +71,21 @@ pub(crate) async fn serve<T>(
     Ok(value)
 }
 
-/// A folder as it is now, to list: for a command that ends nobody watches it, nor logs
+/// A folder as it is now, to list and call: for a command that ends nobody watches it, nor logs
 /// what is wrong besides the command.
 struct Still(Folder);
 
 impl Source for Still {
     async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
         self.0.start(shelf).await
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        exchange: &Exchange,
+    ) -> Result<CallToolResponse, AnswerError> {
+        self.0.call(request, exchange).await
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use tidings_core::Diff;
 use tidings_mirror::Event;
@@ -117,11 +118,7 @@ impl Story {
             Event::Connection(ConnectionState::Connecting) => return None,
             Event::Connection(state) => ("server", self.server(state)),
             Event::Log { level, logger, data } => {
-                let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
-                let logger = logger.as_ref().map(|logger| format!(" {logger}"));
-                let level = json!(level);
-                let level = level.as_str().unwrap_or("log");
-                ("log", harmless(&format!("{level}{}: {data}", logger.unwrap_or_default())))
+                ("log", log_words(level, logger.as_deref(), data))
             }
             Event::Stderr { line } => ("stderr", harmless(line)),
             Event::Progress(progress) => ("progress", progress_words(progress)),
@@ -202,6 +199,14 @@ impl Story {
         self.texts.insert(uri.clone(), text);
         if diff.is_empty() { diff } else { format!("\n{}", diff.trim_end_matches('\n')) }
     }
+}
+
+/// What a server logged, in words.
+pub(crate) fn log_words(level: &impl Serialize, logger: Option<&str>, data: &Value) -> String {
+    let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+    let logger = logger.map(|logger| format!(" {logger}")).unwrap_or_default();
+    let level = json!(level);
+    harmless(&format!("{}{logger}: {data}", level.as_str().unwrap_or("log")))
 }
 
 /// How far a request is, in words.

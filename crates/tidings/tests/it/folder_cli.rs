@@ -422,3 +422,96 @@ async fn what_can_be_mended_is_mended() {
     assert_eq!(std::fs::metadata(&note).unwrap().permissions().mode() & 0o777, 0o750);
     assert_eq!(home.read(meta), text);
 }
+
+#[tokio::test]
+async fn a_tool_is_run_as_a_server_would() {
+    let home = Home::with_example().await;
+    let run = home.run(&["run", "hello", "greet", "name=Ada Lovelace é"]).await;
+    assert_eq!((run.code, run.output.as_str()), (Some(0), "Hello, Ada Lovelace é.\n"), "{run:?}");
+    assert!(run.errors.starts_with("log: info"), "{run:?}");
+    assert!(run.errors.ends_with(": greeting Ada Lovelace é\n"), "{run:?}");
+    let object = home.run(&["run", "hello", "greet", "name=Ada", "--json"]).await.object();
+    assert_eq!(object["tool"], "greet");
+    assert_eq!(object["result"]["content"][0]["text"], "Hello, Ada.");
+    let quoted = home.run(&["run", "hello", "greet", "name=\"x"]).await;
+    assert_eq!(quoted.code, Some(1), "{quoted:?}");
+    let missing = home.run(&["run", "hello", "greet"]).await;
+    refused(
+        &missing,
+        2,
+        "error: parameter `name` is missing\nhint: give `name=VALUE`, string: Who to greet\n",
+    );
+    let unknown = home.run(&["run", "hello", "gret"]).await;
+    refused(&unknown, 1, "error: the server offers no tool `gret`\nhint: did you mean `greet`?\n");
+}
+
+#[tokio::test]
+async fn the_example_writes_down_whatever_it_is_given() {
+    let home = Home::with_example().await;
+    let text = "it's \"quoted\" \\ $(here)\nand `there` é";
+    let noted = home.run(&["run", "hello", "note", &format!("text={text}")]).await;
+    assert_eq!((noted.code, noted.output.as_str()), (Some(0), "noted\n"), "{noted:?}");
+    let notes = home.read("hello/resources/notes.jsonl");
+    let last: Value = serde_json::from_str(notes.lines().last().unwrap()).unwrap();
+    assert_eq!(last["text"], text);
+    assert_eq!(notes.lines().count(), 2);
+}
+
+#[tokio::test]
+async fn a_new_tool_runs_at_once() {
+    let home = Home::with_example().await;
+    for (name, single) in [("one", &[][..]), ("two", &["--single"])] {
+        let words = [&["new", "tool", name, "--folder", "hello"], single].concat();
+        assert_eq!(home.run(&words).await.code, Some(0));
+        let run = home.run(&["run", "hello", name, "text=it's"]).await;
+        assert_eq!(
+            run.output,
+            format!("{name} was called with {{\"text\":\"it's\"}}\n"),
+            "{run:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_tool_sees_only_what_it_is_shown() {
+    let home = Home::with_example().await;
+    home.write(
+        "hello/tools/peek.sh",
+        "#!/bin/sh\n# @describe Tells a secret.\necho \"[$SECRET_OF_TEST]\"\n",
+    );
+    for (shown, expected) in [(&[][..], "[]\n"), (&["--env", "SECRET_OF_TEST"], "[s3cret]\n")] {
+        let mut command = client(&[&["run", "hello", "peek"], shown].concat());
+        command.env("HOME", home.path()).env("SECRET_OF_TEST", "s3cret").current_dir(home.path());
+        let run = ended(command).await;
+        assert_eq!(run.output, expected, "{run:?}");
+        // What is wrong with this tool is told, and it is run all the same.
+        assert!(run.errors.starts_with("warning: tools/peek.sh: it is not executable"), "{run:?}");
+    }
+    let other = home.run(&["run", "hello", "greet", "name=Ada"]).await;
+    assert!(!other.errors.contains("peek"), "{other:?}");
+}
+
+#[tokio::test]
+async fn a_tool_that_fails_is_a_failure() {
+    let home = Home::with_example().await;
+    home.write("hello/tools/fail.sh", "#!/bin/sh\n# @describe Fails.\necho no >&2\nexit 3\n");
+    let failed = home.run(&["run", "hello", "fail"]).await;
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.errors.ends_with("error: `fail` says that it failed\n"), "{failed:?}");
+}
+
+#[tokio::test]
+async fn a_tool_that_takes_too_long_is_stopped() {
+    let home = Home::with_example().await;
+    home.write(
+        "hello/tools/slow.sh",
+        "#!/bin/sh\n# @describe Takes long.\n# @timeout 200ms\nexec sleep 60\n",
+    );
+    let stopped = home.run(&["run", "hello", "slow"]).await;
+    assert_eq!(stopped.code, Some(1), "{stopped:?}");
+    assert!(stopped.output.starts_with("`slow` took longer than "), "{stopped:?}");
+    home.write("hello/tools/slow.sh", "#!/bin/sh\n# @describe Takes long.\nexec sleep 60\n");
+    let given_up = home.run(&["run", "hello", "slow", "--timeout", "200ms"]).await;
+    assert_eq!(given_up.code, Some(1), "{given_up:?}");
+    assert!(given_up.errors.ends_with("hint: `--timeout 5m` waits longer\n"), "{given_up:?}");
+}
