@@ -221,7 +221,8 @@ impl<'a> Page<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
+    use serde_json::{Map, json};
 
     fn server() -> Value {
         json!({ "command": "t" })
@@ -300,5 +301,63 @@ mod tests {
         assert_eq!(add("[]"), Err(MergeError::NotAnObject(None)));
         let servers = Some("mcpServers".to_owned());
         assert_eq!(add(r#"{"mcpServers": []}"#), Err(MergeError::NotAnObject(servers)));
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                object(inner).prop_map(Value::from),
+            ]
+        })
+    }
+
+    fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Map<String, Value>> {
+        let name = prop_oneof![Just("new".to_owned()), any::<String>(), "[a-z]{1,3}"];
+        prop::collection::btree_map(name, inner, 0..4)
+            .prop_map(|members| members.into_iter().collect())
+    }
+
+    /// A document in one of the ways in which programs write it.
+    fn written(document: &Map<String, Value>, way: usize) -> String {
+        let units: [&[u8]; 4] = [b"", b"  ", b"    ", b"\t"];
+        let mut bytes = Vec::new();
+        let formatter = PrettyFormatter::with_indent(units[way % 4]);
+        document.serialize(&mut Serializer::with_formatter(&mut bytes, formatter)).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        match way / 4 {
+            0 => text,
+            1 => text.replace('\n', "\r\n"),
+            _ => serde_json::to_string(document).unwrap(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_else_is_there_stays(
+            mut document in object(value()),
+            servers in prop::option::of(object(value())),
+            way in 0..12_usize,
+        ) {
+            if let Some(servers) = servers {
+                document.insert("mcpServers".to_owned(), servers.into());
+            }
+            let text = written(&document, way);
+            let merged = merge(&text, "mcpServers", "new", &server(), Other::Replace).unwrap();
+            let new = match merged {
+                Merged::Present => text,
+                Merged::Added(new) | Merged::Replaced(new) => new,
+            };
+            let servers = document.entry("mcpServers").or_insert_with(|| json!({}));
+            servers["new"] = server();
+            prop_assert_eq!(serde_json::from_str::<Map<String, Value>>(&new).unwrap(), document);
+            prop_assert_eq!(add(&new).unwrap(), Merged::Present);
+        }
     }
 }
