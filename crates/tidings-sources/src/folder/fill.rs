@@ -85,17 +85,14 @@ enum Piece<'a> {
 fn split<'a>(text: &'a str, mut each: impl FnMut(Piece<'a>)) {
     let mut rest = text;
     while let Some(open) = rest.find("{{") {
-        match name_at(&rest[open + 2..]) {
-            Some((name, length)) => {
-                each(Piece::Text(&rest[..open]));
-                each(Piece::Name(name));
-                rest = &rest[open + 2 + length..];
-            }
-            // Not one of ours: it stays as it is, but for the next brace, which may open one.
-            None => {
-                each(Piece::Text(&rest[..=open]));
-                rest = &rest[open + 1..];
-            }
+        if let Some((name, length)) = name_at(&rest[open + 2..]) {
+            each(Piece::Text(&rest[..open]));
+            each(Piece::Name(name));
+            rest = &rest[open + 2 + length..];
+        } else {
+            // Not one of ours: it stays as it is, but the next brace may open one.
+            each(Piece::Text(&rest[..=open]));
+            rest = &rest[open + 1..];
         }
     }
     each(Piece::Text(rest));

@@ -24,7 +24,7 @@ const REPORT_AFTER: Duration = Duration::from_millis(150);
 const CHECK_LIMIT: Duration = Duration::from_secs(5);
 const CHECK_OUTPUT: usize = 64 * 1024;
 /// A time that does not come.
-const FAR: Duration = Duration::from_secs(365 * 86_400);
+const FAR: Duration = Duration::from_hours(365 * 24);
 
 /// What a program that was run said.
 enum Said {

@@ -12,7 +12,7 @@ use clap::ArgGroup;
     after_help = "\
 Examples:
   tidings serve --demo                          a space station, on http://127.0.0.1:8484/mcp
-  tidings serve --folder tools-of-mine          a directory of scripts, prompts and files
+  tidings serve --folder my-tools               a directory of scripts, prompts and files
   tidings serve --demo --stdio                  the same for a client that starts its server
   tidings serve --demo --http 127.0.0.1:0       on any free port
 

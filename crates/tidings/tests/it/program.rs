@@ -150,9 +150,12 @@ async fn every_example_of_the_help_works_as_printed() {
         .filter_map(|line| line.trim().strip_prefix("tidings "))
         .map(|line| line.split("  ").next().unwrap().to_owned())
         .collect();
-    assert_eq!(examples.len(), 3, "{help}");
+    assert_eq!(examples.len(), 4, "{help}");
+    let here = tempfile::tempdir().unwrap();
+    let made = within(program("new folder my-tools").current_dir(&here).status()).await.unwrap();
+    assert!(made.success());
     for example in examples {
-        let mut child = program(&example).spawn().unwrap();
+        let mut child = program(&example).current_dir(&here).spawn().unwrap();
         if example.contains("--stdio") {
             drop(child.stdin.take());
             assert!(within(child.wait()).await.unwrap().success(), "{example}");

@@ -25,9 +25,9 @@ impl Desk<'_> {
             Ok(text) => text,
             Err(error) => {
                 let valid = error.utf8_error().valid_up_to();
-                let line = 1 + error.as_bytes()[..valid].iter().filter(|it| **it == b'\n').count();
+                let line = String::from_utf8_lossy(&error.as_bytes()[..valid]).lines().count();
                 let problem = Problem::error(path, "it is not UTF-8 text", "save it as UTF-8");
-                self.reject(problem.at(line));
+                self.reject(problem.at(line.max(1)));
                 return None;
             }
         };

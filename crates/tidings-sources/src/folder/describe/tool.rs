@@ -139,7 +139,8 @@ impl Desk<'_> {
         };
         let head = Head::parse(text);
         // What is neither executable nor described is some file beside the tools.
-        if !executable && !(head.is_there() && text.starts_with("#!")) {
+        let described = head.is_there() && text.starts_with("#!");
+        if !executable && !described {
             return;
         }
         for (line, reason, advice) in &head.faults {
@@ -158,7 +159,7 @@ impl Desk<'_> {
                     return;
                 }
             },
-            None => self.from_head(&head, program).unwrap_or_default(),
+            None => self.read_head(&head, program).unwrap_or_default(),
         };
         if self.result.broken {
             return;
@@ -168,7 +169,7 @@ impl Desk<'_> {
         self.tool(document, &written, name, program);
     }
 
-    fn from_head(&mut self, head: &Head, program: &Path) -> Option<ToolMeta> {
+    fn read_head(&mut self, head: &Head, program: &Path) -> Option<ToolMeta> {
         let output_schema = match &head.returns {
             None => None,
             Some((file, line)) => {
@@ -223,7 +224,7 @@ impl Desk<'_> {
             .map(|schema| self.validator(file, written.text, "outputSchema", schema));
         let patience = self.patience(&meta, written);
         let check = self.check(meta.enabled.as_ref(), written, program);
-        let (Some(input), Some(patience), Ok(check)) = (input, patience, check) else { return };
+        let (Some(input), Some(patience), Some(check)) = (input, patience, check) else { return };
         if matches!(output, Some(None)) {
             return;
         }
@@ -288,11 +289,11 @@ impl Desk<'_> {
         enabled: Option<&Value>,
         written: &Written<'_>,
         program: &Path,
-    ) -> Result<Enabled, ()> {
+    ) -> Option<Enabled> {
         let directory = program.parent().unwrap_or(Path::new("")).to_owned();
         let (command, files, every) = match enabled {
-            None | Some(Value::Null | Value::Bool(true)) => return Ok(Enabled::Always),
-            Some(Value::Bool(false)) => return Ok(Enabled::Never),
+            None | Some(Value::Null | Value::Bool(true)) => return Some(Enabled::Always),
+            Some(Value::Bool(false)) => return Some(Enabled::Never),
             Some(Value::Object(check)) => {
                 let every = check.get("everySecs").map(Value::as_f64);
                 let files = check.get("files").map_or(Some(Vec::new()), texts);
@@ -300,12 +301,12 @@ impl Desk<'_> {
                     (Some(command), None | Some(Some(0.1..=86_400.0)), Some(files)) => {
                         (command, files, every.flatten().map(Duration::from_secs_f64))
                     }
-                    _ => return Err(self.bad_check(written)),
+                    _ => return self.bad_check(written),
                 }
             }
             Some(other) => match words(other) {
                 Some(command) => (command, Vec::new(), None),
-                None => return Err(self.bad_check(written)),
+                None => return self.bad_check(written),
             },
         };
         for named in
@@ -318,10 +319,10 @@ impl Desk<'_> {
         let directory = self.root().absolute(&directory);
         let command = command.iter().map(OsString::from).collect();
         let every = every.unwrap_or(CHECK_EVERY);
-        Ok(Enabled::When(Check { command, directory, every }))
+        Some(Enabled::When(Check { command, directory, every }))
     }
 
-    fn bad_check(&mut self, written: &Written<'_>) {
+    fn bad_check<T>(&mut self, written: &Written<'_>) -> Option<T> {
         let problem = Problem::error(
             written.file,
             "`enabled` is neither true, false nor a command",
@@ -329,6 +330,7 @@ impl Desk<'_> {
              \"everySecs\": 30}`",
         );
         self.reject(Problem { line: written.at("enabled"), ..problem });
+        None
     }
 }
 

@@ -304,15 +304,7 @@ async fn a_new_file_is_one_notice_of_the_list() {
 
 #[tokio::test]
 async fn the_folder_itself_may_go_and_come_back() {
-    let mut yard = Yard::new(|plot| {
-        std::fs::create_dir(plot.at("inner")).unwrap();
-    })
-    .await;
-    drop(yard.reports.try_recv());
-    let yard = Yard::with(garden, Merging::default(), |config| {
-        config.providers_every = Duration::from_secs(60)
-    })
-    .await;
+    let yard = Yard::new(garden).await;
     let mut listeners = yard.listeners().await;
     let away = yard.directory.path().with_extension("away");
     std::fs::rename(yard.directory.path(), &away).unwrap();

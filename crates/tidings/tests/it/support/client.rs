@@ -204,10 +204,8 @@ impl Client {
                 self.heard.more.notified().await;
             }
         };
-        match tokio::time::timeout(LONG, hearing).await {
-            Ok(message) => message,
-            Err(_) => panic!("{wanted} was not heard, but {:?}", self.rest()),
-        }
+        let heard = tokio::time::timeout(LONG, hearing).await;
+        heard.unwrap_or_else(|_| panic!("{wanted} was not heard, but {:?}", self.rest()))
     }
 
     /// Waits until something more is heard.

@@ -1,0 +1,275 @@
+//! What serving a folder costs: starting, listing, calling, and a change among ten thousand files.
+//!
+//! `cargo bench -p tidings --bench folder -- [--quick]`. The program is measured from outside, over
+//! stdio. The floor of a call is spawning the same script directly; the two take turns. The figures
+//! of `mcp-bash`, the shell framework whose folders are served too, were measured once on one
+//! machine and are printed beside ours.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+use std::error::Error;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tidings");
+const TOOLS: usize = 100;
+const FILES: usize = 10_000;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
+    // `cargo test` runs this too, without the flag; then there is nothing to do.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return Ok(());
+    }
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let rounds = if quick { 11 } else { 101 };
+    println!("| | ours | floor | allowed | mcp-bash |\n|---|---|---|---|---|");
+    tools(rounds)?;
+    files(rounds)
+}
+
+/// A hundred tools: the start, the list, a call.
+fn tools(rounds: usize) -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    for number in 0..TOOLS {
+        tool(folder.path(), &format!("tool-{number:03}"))?;
+    }
+    let mut starts = Vec::new();
+    let mut floors = Vec::new();
+    for _ in 0..rounds.min(31) {
+        let begun = Instant::now();
+        let mut server = Server::start(folder.path(), 25)?;
+        let listed = server.ask("tools/list", &json!({}))?;
+        starts.push(begun.elapsed());
+        assert_eq!(listed["tools"].as_array().map(Vec::len), Some(TOOLS));
+        server.end()?;
+        // The floor of a start is the same program that only says its version.
+        let begun = Instant::now();
+        Command::new(PROGRAM).arg("--version").stdout(Stdio::null()).status()?;
+        floors.push(begun.elapsed());
+    }
+    row(
+        "start, 100 tools, to the first list",
+        median(&starts),
+        Some(median(&floors)),
+        "≤ 50 ms",
+        "870 ms",
+    );
+
+    let mut server = Server::start(folder.path(), 25)?;
+    server.ask("tools/list", &json!({}))?;
+    let before = server.faults_of_children()?;
+    let mut lists = Vec::new();
+    for _ in 0..rounds * 10 {
+        let begun = Instant::now();
+        server.ask("tools/list", &json!({}))?;
+        lists.push(begun.elapsed());
+    }
+    let processes = server.faults_of_children()? != before;
+    lists.sort();
+    let p99 = lists[lists.len() * 99 / 100];
+    row("`tools/list`, p99", p99, None, "≤ 5 ms", "570 ms");
+    let started = if processes { "some" } else { "none" };
+    println!("| processes started by lists | {started} | | none | 54 a list |");
+
+    let script = folder.path().join("tools/tool-000/tool.sh");
+    let (mut calls, mut spawns) = (Vec::new(), Vec::new());
+    for _ in 0..rounds * 3 {
+        let begun = Instant::now();
+        let answer = server.ask("tools/call", &json!({ "name": "tool-000", "arguments": {} }))?;
+        calls.push(begun.elapsed());
+        assert_eq!(answer["content"][0]["text"], "hello");
+        let begun = Instant::now();
+        let output = Command::new(&script).env_clear().stdin(Stdio::null()).output()?;
+        spawns.push(begun.elapsed());
+        assert_eq!(output.stdout, b"hello\n");
+    }
+    row(
+        "call of a trivial script",
+        median(&calls),
+        Some(median(&spawns)),
+        "floor + 2 ms",
+        "1,040 ms",
+    );
+    let beyond = median(&calls).saturating_sub(median(&spawns));
+    row("of it beyond the floor", beyond, None, "≤ 2 ms", "");
+    server.end()
+}
+
+/// Ten thousand files: the first look, a change, memory.
+fn files(rounds: usize) -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    for number in 0..FILES {
+        let directory = folder.path().join(format!("resources/d{:02}", number % 100));
+        std::fs::create_dir_all(&directory)?;
+        std::fs::write(directory.join(format!("file-{number}.md")), format!("file {number}\n"))?;
+    }
+    tool(folder.path(), "one")?;
+    let mut starts = Vec::new();
+    let mut floors = Vec::new();
+    for _ in 0..rounds.min(11) {
+        let begun = Instant::now();
+        let mut server = Server::start(folder.path(), 25)?;
+        server.ask("resources/list", &json!({}))?;
+        starts.push(begun.elapsed());
+        server.end()?;
+        let begun = Instant::now();
+        assert_eq!(look(&folder.path().join("resources"))?, FILES);
+        floors.push(begun.elapsed());
+    }
+    row("first look at 10,000 files", median(&starts), Some(median(&floors)), "≤ 1 s", "");
+    for quiet in [5, 25] {
+        let mut server = Server::start(folder.path(), quiet)?;
+        let path = folder.path().canonicalize()?.join("resources/d07/file-7.md");
+        let uri = format!("file://{}", path.display());
+        server.ask("resources/subscribe", &json!({ "uri": uri }))?;
+        let mut waits = Vec::new();
+        for round in 0..rounds {
+            let begun = Instant::now();
+            std::fs::write(&path, format!("round {round} of {quiet}\n"))?;
+            server.hear("notifications/resources/updated")?;
+            waits.push(begun.elapsed());
+        }
+        let what = format!("a change among them, from write to notice, quiet time {quiet} ms");
+        row(&what, median(&waits), None, if quiet == 5 { "≤ 20 ms" } else { "" }, "polls");
+        if quiet == 25 {
+            let resident = server.resident()?;
+            println!("| resident memory | {:.1} MB | | ≤ 60 MB | |", resident as f64 / 1000.0);
+        }
+        server.end()?;
+    }
+    Ok(())
+}
+
+/// What a look costs at best: every directory read, every file's head too.
+fn look(directory: &Path) -> Result<usize, Failure> {
+    use std::io::Read as _;
+    let mut count = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            count += look(&entry.path())?;
+        } else {
+            entry.metadata()?;
+            let mut head = [0; 2048];
+            let _ = std::fs::File::open(entry.path())?.read(&mut head)?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+fn tool(folder: &Path, name: &str) -> Result<(), Failure> {
+    let directory = folder.join("tools").join(name);
+    std::fs::create_dir_all(&directory)?;
+    let script = directory.join("tool.sh");
+    std::fs::write(&script, "#!/bin/sh\necho hello\n")?;
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))?;
+    let meta = json!({
+        "name": name,
+        "description": "Says hello, whatever it is asked, and nothing else",
+        "inputSchema": { "type": "object", "properties": {
+            "who": { "type": "string", "description": "Whom to greet" },
+            "times": { "type": "integer", "minimum": 1 },
+        } },
+    });
+    std::fs::write(directory.join("tool.meta.json"), meta.to_string())?;
+    Ok(())
+}
+
+fn row(what: &str, ours: Duration, floor: Option<Duration>, allowed: &str, shell: &str) {
+    let shown = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1000.0);
+    let floor = floor.map(shown).unwrap_or_default();
+    println!("| {what} | {} | {floor} | {allowed} | {shell} |", shown(ours));
+}
+
+fn median(times: &[Duration]) -> Duration {
+    let mut times = times.to_vec();
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// The program, serving a folder over stdio.
+struct Server {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    next_id: u64,
+}
+
+impl Server {
+    fn start(folder: &Path, quiet: u64) -> Result<Self, Failure> {
+        let mut child = Command::new(PROGRAM)
+            .args(["serve", "--stdio", "--silent", "--quiet", &quiet.to_string(), "--folder"])
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let input = child.stdin.take().ok_or("no input")?;
+        let output = BufReader::new(child.stdout.take().ok_or("no output")?);
+        let mut server = Self { child, input, output, next_id: 0 };
+        let client = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "bench", "version": "1" },
+        });
+        server.ask("initialize", &client)?;
+        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
+        Ok(server)
+    }
+
+    fn send(&mut self, message: &Value) -> Result<(), Failure> {
+        writeln!(self.input, "{message}")?;
+        Ok(self.input.flush()?)
+    }
+
+    fn next(&mut self) -> Result<Value, Failure> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
+        loop {
+            let message = self.next()?;
+            if message["id"] == id {
+                return Ok(message["result"].clone());
+            }
+        }
+    }
+
+    fn hear(&mut self, method: &str) -> Result<(), Failure> {
+        while self.next()?["method"] != method {}
+        Ok(())
+    }
+
+    /// Page faults of all processes it ever started and waited for: every process has some.
+    fn faults_of_children(&self) -> Result<u64, Failure> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields = stat.rsplit(')').next().ok_or("no fields")?;
+        Ok(fields.split_whitespace().nth(8).ok_or("no faults")?.parse()?)
+    }
+
+    /// Resident memory in kB.
+    fn resident(&self) -> Result<u64, Failure> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        Ok(line.ok_or("no memory")?.trim().trim_end_matches(" kB").parse()?)
+    }
+
+    fn end(mut self) -> Result<(), Failure> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
