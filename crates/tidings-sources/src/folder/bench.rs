@@ -30,7 +30,7 @@ pub(crate) struct Bench {
     pub(crate) stock: Stock,
     shown: BTreeMap<Key, Shown>,
     /// The addresses under which a file is read.
-    addresses: BTreeMap<PathBuf, BTreeSet<String>>,
+    addresses: BTreeMap<PathBuf, Vec<Arc<str>>>,
     /// Names that another source has.
     refused: BTreeMap<Key, String>,
     view: Arc<RwLock<View>>,
@@ -136,7 +136,7 @@ impl Bench {
             let Err(error) = transaction.commit() else { return handles };
             let found = match &error {
                 EditError::Claimed { key, .. } => {
-                    wanted.iter().map(|(wanted, _)| wanted).find(|(_, name)| name == key)
+                    wanted.iter().map(|(wanted, _)| wanted).find(|(_, name)| **name == **key)
                 }
                 _ => None,
             };
@@ -162,9 +162,7 @@ impl Bench {
         }
         let before = self.shown.remove(key);
         if let Some(before) = &before {
-            self.address(&before.offered, |addresses, uri| {
-                addresses.remove(uri);
-            });
+            self.address(&before.offered, |addresses| addresses.retain(|it| *it != key.1));
         }
         let listed = !matches!(key.0, Kind::Provider | Kind::Completion);
         match (&before, &offered) {
@@ -176,9 +174,7 @@ impl Bench {
             _ => {}
         }
         if let Some(offered) = offered {
-            self.address(&offered, |addresses, uri| {
-                addresses.insert(uri.to_owned());
-            });
+            self.address(&offered, |addresses| addresses.push(key.1.clone()));
             let handle = match handle {
                 Some(handle) => handle.clone(),
                 None => before.map_or(AnyHandle::None, |before| before.handle),
@@ -187,11 +183,11 @@ impl Bench {
         }
     }
 
-    fn address(&mut self, offered: &Offered, edit: impl FnOnce(&mut BTreeSet<String>, &str)) {
+    fn address(&mut self, offered: &Offered, edit: impl FnOnce(&mut Vec<Arc<str>>)) {
         let Offered::Resource(offer) = offered else { return };
         let Origin::File(file) = &offer.origin else { return };
-        let addresses = self.addresses.entry(file.clone()).or_default();
-        edit(addresses, &offer.resource.uri);
+        let addresses = self.addresses.entry(file.clone()).or_insert_with(|| Vec::with_capacity(1));
+        edit(addresses);
         if addresses.is_empty() {
             self.addresses.remove(file);
         }
@@ -202,7 +198,7 @@ impl Bench {
         for uri in self.addresses.get(file).into_iter().flatten() {
             shelf.notify_updated(uri);
         }
-        let templates = self.shown.range((Kind::Template, String::new())..);
+        let templates = self.shown.range((Kind::Template, "".into())..);
         for (_, shown) in templates {
             let Offered::Template(offer) = &*shown.offered else { continue };
             match &offer.origin {
@@ -226,9 +222,9 @@ impl Bench {
 
     /// The schemes whose contents nobody tells of.
     pub(crate) fn schemes(&self) -> Vec<String> {
-        let providers = self.shown.range((Kind::Provider, String::new())..);
+        let providers = self.shown.range((Kind::Provider, "".into())..);
         let providers = providers.take_while(|((kind, _), _)| *kind == Kind::Provider);
-        providers.map(|((_, scheme), _)| scheme.clone()).collect()
+        providers.map(|((_, scheme), _)| scheme.to_string()).collect()
     }
 
     fn complain(&mut self) {

@@ -199,7 +199,7 @@ impl Inner {
 
     fn offered(&self, kind: Kind, name: &str) -> Option<Arc<Offered>> {
         let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
-        view.offered.get(&(kind, name.to_owned())).cloned()
+        view.offered.get(&(kind, name.into())).cloned()
     }
 
     /// Where the content of an address is, and what kind it is said to be.
@@ -211,7 +211,7 @@ impl Inner {
             return Ok((offer.origin.clone(), offer.resource.mime_type.clone()));
         }
         let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
-        let templates = view.offered.range((Kind::Template, String::new())..);
+        let templates = view.offered.range((Kind::Template, "".into())..);
         let matching = templates.filter_map(|(_, offered)| match &**offered {
             Offered::Template(offer) => Some((offer, offer.parsed.matches(uri.as_ref())?)),
             _ => None,

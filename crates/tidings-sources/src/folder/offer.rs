@@ -35,8 +35,8 @@ impl Kind {
     }
 }
 
-/// The name or URI of something, unique within its kind.
-pub(crate) type Key = (Kind, String);
+/// The name or URI of something, unique within its kind. The text is shared by all who keep it.
+pub(crate) type Key = (Kind, Arc<str>);
 
 /// One thing that a folder offers.
 #[derive(Clone, Debug)]
@@ -54,13 +54,13 @@ pub(crate) enum Offered {
 impl Offered {
     pub(crate) fn key(&self) -> Key {
         match self {
-            Self::Tool(offer) => (Kind::Tool, offer.script.tool.name.to_string()),
-            Self::Prompt(text) => (Kind::Prompt, text.prompt.name.clone()),
-            Self::Resource(offer) => (Kind::Resource, offer.resource.uri.clone()),
-            Self::Template(offer) => (Kind::Template, offer.template.uri_template.clone()),
-            Self::Provider(scheme, _) => (Kind::Provider, scheme.clone()),
+            Self::Tool(offer) => (Kind::Tool, offer.script.tool.name.as_ref().into()),
+            Self::Prompt(text) => (Kind::Prompt, text.prompt.name.as_str().into()),
+            Self::Resource(offer) => (Kind::Resource, offer.resource.uri.as_str().into()),
+            Self::Template(offer) => (Kind::Template, offer.template.uri_template.as_str().into()),
+            Self::Provider(scheme, _) => (Kind::Provider, scheme.as_str().into()),
             Self::Completion(offer) => {
-                (Kind::Completion, completion_name(&offer.name, offer.argument.as_deref()))
+                (Kind::Completion, completion_name(&offer.name, offer.argument.as_deref()).into())
             }
         }
     }
@@ -69,7 +69,7 @@ impl Offered {
     pub(crate) fn label(&self) -> String {
         let (kind, name) = self.key();
         let name = match self {
-            Self::Resource(offer) => offer.resource.name.clone(),
+            Self::Resource(offer) => offer.resource.name.as_str().into(),
             _ => name,
         };
         format!("{} {name}", kind.word())

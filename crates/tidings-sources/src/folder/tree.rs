@@ -243,19 +243,51 @@ impl Root {
         Ok(bytes)
     }
 
+    /// Opens a file without leaving the folder, and without waiting: a pipe that took the file's
+    /// place would wait for its other end.
     fn open(&self, relative: &Path) -> Result<(File, Metadata), ReadError> {
-        let real = self.absolute(relative).canonicalize().map_err(missing)?;
-        if self.relative(&real).is_none() {
-            return Err(ReadError::Outside);
-        }
-        // Without waiting: a pipe that took the file's place would wait for its other end.
-        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let file = File::options().read(true).custom_flags(flags).open(&real).map_err(missing)?;
+        let file = match self.open_beneath(relative) {
+            Ok(file) => file,
+            // The system cannot promise it, or a link inside spells the whole path.
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::XDEV | rustix::io::Errno::PERM) => {
+                self.open_checked(relative)?
+            }
+            Err(rustix::io::Errno::LOOP) => return Err(ReadError::Missing),
+            Err(error) => return Err(missing(error.into())),
+        };
         let metadata = file.metadata().map_err(ReadError::Io)?;
         if !metadata.is_file() {
             return Err(ReadError::NotAFile);
         }
         Ok((file, metadata))
+    }
+
+    /// In one step, so that nobody can put a link in the way in between.
+    #[cfg(target_os = "linux")]
+    fn open_beneath(&self, relative: &Path) -> rustix::io::Result<File> {
+        use rustix::fs::{Mode, OFlags, ResolveFlags};
+        let root = rustix::fs::open(
+            &self.path,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        rustix::fs::openat2(root, relative, flags, Mode::empty(), resolve).map(File::from)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn open_beneath(&self, _relative: &Path) -> rustix::io::Result<File> {
+        Err(rustix::io::Errno::NOSYS)
+    }
+
+    fn open_checked(&self, relative: &Path) -> Result<File, ReadError> {
+        let real = self.absolute(relative).canonicalize().map_err(missing)?;
+        if self.relative(&real).is_none() {
+            return Err(ReadError::Outside);
+        }
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        File::options().read(true).custom_flags(flags).open(&real).map_err(missing)
     }
 }
 

@@ -32,7 +32,8 @@ pub(crate) struct Stock {
     units: BTreeMap<PathBuf, Unit>,
     /// Which units consulted a file that is not of their own.
     readers: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    claims: BTreeMap<Key, BTreeMap<PathBuf, Arc<Offered>>>,
+    /// Who wants each name, in the order of their paths; hardly ever more than one.
+    claims: BTreeMap<Key, Vec<(PathBuf, Arc<Offered>)>>,
     /// The kinds that a registration speaks of.
     registered: BTreeSet<Kind>,
     /// What a registration that is a program printed last, and its file.
@@ -109,12 +110,12 @@ impl Stock {
 
     /// The commands that decide over tools, by the tool's name.
     pub(crate) fn checks(&self) -> BTreeMap<String, Check> {
-        let tools = self.claims.range((Kind::Tool, String::new())..);
+        let tools = self.claims.range((Kind::Tool, "".into())..);
         let tools = tools.take_while(|((kind, _), _)| *kind == Kind::Tool);
         tools
-            .flat_map(|((_, name), claims)| claims.values().map(move |offered| (name, offered)))
+            .flat_map(|((_, name), claims)| claims.iter().map(move |(_, offered)| (name, offered)))
             .filter_map(|(name, offered)| match &**offered {
-                Offered::Tool(offer) => Some((name.clone(), offer.check.clone()?)),
+                Offered::Tool(offer) => Some((name.to_string(), offer.check.clone()?)),
                 _ => None,
             })
             .collect()
@@ -125,7 +126,7 @@ impl Stock {
         let before = self.verdicts.insert(name.to_owned(), verdict);
         let mut touched = Touched::default();
         if before != Some(verdict) {
-            touched.keys.insert((Kind::Tool, name.to_owned()));
+            touched.keys.insert((Kind::Tool, name.into()));
         }
         touched
     }
@@ -261,17 +262,22 @@ impl Stock {
                 }
             }
         }
+        // A provider decides over everything of its scheme, and so does a template.
+        let is_wide = |kind: Kind| matches!(kind, Kind::Provider | Kind::Template);
+        let mut wide = false;
         let before: Vec<Arc<Offered>> = unit
             .keys
             .drain(..)
             .filter_map(|key| {
+                wide |= is_wide(key.0);
                 let claims = self.claims.get_mut(&key)?;
-                let offered = claims.remove(&path);
+                let at = claims.iter().position(|(unit, _)| *unit == path)?;
+                let (_, offered) = claims.remove(at);
                 if claims.is_empty() {
                     self.claims.remove(&key);
                 }
                 touched.keys.insert(key);
-                offered
+                Some(offered)
             })
             .collect();
         let items: Vec<Arc<Offered>> = if says.broken {
@@ -280,13 +286,6 @@ impl Stock {
         } else {
             says.items.into_iter().map(Arc::new).collect()
         };
-        // A provider decides over everything of its scheme.
-        let wide = |offered: &Arc<Offered>| {
-            matches!(&**offered, Offered::Provider(..) | Offered::Template(_))
-        };
-        let was_wide =
-            touched.keys.iter().any(|(kind, _)| matches!(kind, Kind::Provider | Kind::Template));
-        let is_wide = was_wide || items.iter().any(wide);
         unit.problems = says.problems;
         for offered in items {
             let key = offered.key();
@@ -297,11 +296,14 @@ impl Stock {
                 unit.problems.push(problem);
                 continue;
             }
+            wide |= is_wide(key.0);
             touched.keys.insert(key.clone());
-            self.claims.entry(key.clone()).or_default().insert(path.clone(), offered);
+            let claims = self.claims.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1));
+            let at = claims.partition_point(|(unit, _)| *unit < path);
+            claims.insert(at, (path.clone(), offered));
             unit.keys.push(key);
         }
-        if is_wide {
+        if wide {
             let wide = |kind: Kind| matches!(kind, Kind::Resource | Kind::Template);
             let keys = self.claims.keys().filter(|(kind, _)| wide(*kind)).cloned();
             touched.keys.extend(keys);

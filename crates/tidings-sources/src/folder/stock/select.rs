@@ -20,7 +20,7 @@ impl Stock {
     }
 
     /// Who wants a name, the one that has it first. A kind that is registered is not looked for.
-    fn claimants(&self, key: &Key) -> impl Iterator<Item = (&PathBuf, &Arc<Offered>)> {
+    fn claimants(&self, key: &Key) -> impl Iterator<Item = &(PathBuf, Arc<Offered>)> {
         let registered = self.registered.contains(&key.0);
         let claims = self.claims.get(key).into_iter().flatten();
         claims.filter(move |(unit, offered)| {
@@ -67,13 +67,13 @@ impl Stock {
     }
 
     fn has_provider(&self, scheme: &str) -> bool {
-        self.selected(&(Kind::Provider, scheme.to_owned())).is_some()
+        self.selected(&(Kind::Provider, scheme.into())).is_some()
     }
 
     /// Whether somebody described a template of a scheme.
     fn has_template(&self, scheme: &str) -> bool {
-        let templates = self.claims.range((Kind::Template, String::new())..);
-        templates.flat_map(|(_, claims)| claims.values()).any(|offered| {
+        let templates = self.claims.range((Kind::Template, "".into())..);
+        templates.flat_map(|(_, claims)| claims).any(|(_, offered)| {
             matches!(&**offered, Offered::Template(offer) if matches!(
                 &offer.origin,
                 TemplateOrigin::Provider { scheme: other, implied: false } if other == scheme
@@ -133,9 +133,9 @@ impl Stock {
                     format!("nobody answers for `{name}`: there is no provider `{scheme}`");
                 let advice = format!("add an executable `providers/{scheme}.sh`");
                 problems.extend(
-                    claims
-                        .keys()
-                        .map(|unit| Problem::error(unit.clone(), reason.clone(), advice.clone())),
+                    claims.iter().map(|(unit, _)| {
+                        Problem::error(unit.clone(), reason.clone(), advice.clone())
+                    }),
                 );
             }
         }

@@ -57,7 +57,7 @@ impl Place {
     }
 
     fn description(&self, tool: &str) -> String {
-        match self.stock.selected(&(Kind::Tool, tool.to_owned())).as_deref() {
+        match self.stock.selected(&(Kind::Tool, tool.into())).as_deref() {
             Some(Offered::Tool(offer)) => {
                 offer.script.tool.description.clone().unwrap_or_default().into_owned()
             }
@@ -140,7 +140,7 @@ fn a_script_without_permission_is_run_with_what_its_first_line_names() {
     std::fs::write(&at, "#!/usr/bin/env -S sh -e\n").unwrap();
     place.stock.rescan(&mut |_| {});
     let Some(Offered::Tool(offer)) =
-        place.stock.selected(&(Kind::Tool, "a".to_owned())).as_deref().cloned()
+        place.stock.selected(&(Kind::Tool, "a".into())).as_deref().cloned()
     else {
         panic!("{:?}", place.problems())
     };
@@ -295,10 +295,10 @@ fn a_provider_answers_for_its_scheme_by_a_template_of_its_own_or_a_described_one
     let mut place = Place::new(&[("providers/weather.sh", SCRIPT)]);
     assert_eq!(place.offers(Kind::Template), ["weather:{+rest}"]);
     let touched = place.change(described.0, described.1);
-    assert!(touched.keys.contains(&(Kind::Template, "weather:{+rest}".to_owned())));
+    assert!(touched.keys.contains(&(Kind::Template, "weather:{+rest}".into())));
     assert_eq!(place.offers(Kind::Template), ["weather://{city}"]);
     let touched = place.remove("providers/weather.sh");
-    assert!(touched.keys.contains(&(Kind::Template, "weather://{city}".to_owned())));
+    assert!(touched.keys.contains(&(Kind::Template, "weather://{city}".into())));
     assert_eq!(place.offers(Kind::Template), [""; 0]);
 }
 
