@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
+use rmcp::model::{Annotations, Prompt, Resource, ResourceTemplate, Tool};
 use tidings_core::{ListKind, ResourceUri};
 
-use super::{CursorError, EditError, Kind, Missing, Shelf};
+use super::{CursorError, EditError, Kind, Missing, Shelf, Stored};
 use crate::config::Config;
 use crate::hub::{AddError, Hub};
 use crate::path::Core;
@@ -211,4 +211,28 @@ async fn pages_join_to_the_list_and_a_changed_list_refuses_its_cursors() {
             "{invented}"
         );
     }
+}
+
+#[tokio::test]
+async fn the_measures_of_a_resource_are_listed_as_they_are_and_move_no_list() {
+    let (_hub, core, shelf) = world().await;
+    let measured = |size: u64, moment: &str| {
+        let mut resource = Resource::new("x://a", "a");
+        resource.size = Some(size);
+        let mut annotations = Annotations::default();
+        annotations.last_modified = Some(moment.to_owned());
+        resource.annotations = Some(annotations);
+        resource
+    };
+    let handle = shelf.add(measured(1, "2026-01-01T00:00:00Z")).unwrap();
+    let before = core.catalog.list_fingerprint(ListKind::Resources);
+    handle.update(measured(2, "2026-01-02T00:00:00Z")).unwrap();
+    assert_eq!(core.catalog.list_fingerprint(ListKind::Resources), before);
+    let listing = core.catalog.listing(Kind::Resource);
+    let Stored::Resource(listed) = &listing.items[0] else { panic!("no resource") };
+    assert_eq!(listed.size, Some(2));
+    let mut titled = measured(2, "2026-01-02T00:00:00Z");
+    titled.title = Some("A".to_owned());
+    handle.update(titled).unwrap();
+    assert_ne!(core.catalog.list_fingerprint(ListKind::Resources), before);
 }

@@ -115,6 +115,23 @@ fn the_server_and_the_mirror_do_not_know_each_other() {
     }
 }
 
+/// A source knows no session, no revision and no transport.
+#[test]
+fn sources_meet_neither_the_protocol_nor_a_transport() {
+    let manifest = root().join("crates/tidings-sources/Cargo.toml");
+    let manifest = std::fs::read_to_string(manifest).unwrap();
+    assert!(!manifest.contains("rmcp"), "sources get the protocol's words from the server");
+    for (name, text) in sources() {
+        let is_test = ["tests.rs", "live.rs", "testing.rs"].iter().any(|it| name.ends_with(it));
+        if name.starts_with("crates/tidings-sources/src/") && !is_test {
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            for word in ["stdio::", "http::serve", "http::router", "ProtocolVersion", "Hub::"] {
+                assert!(!code.contains(word), "{name} names {word}");
+            }
+        }
+    }
+}
+
 /// Libraries do not read the environment, print, or install a log subscriber.
 #[test]
 fn libraries_are_silent() {
