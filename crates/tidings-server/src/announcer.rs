@@ -6,6 +6,9 @@ use std::time::Duration;
 use tidings_core::{ListKind, ResourceUri};
 use tokio::time::Instant;
 
+/// How many looks are remembered before old ones are swept out.
+const SWEEP: usize = 1024;
+
 /// A thing that can be dirty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Topic {
@@ -52,38 +55,69 @@ impl Default for Merging {
 pub(crate) struct Windows {
     merging: Merging,
     dirty: HashMap<Topic, Window>,
-    /// Invariant: one entry for each dirty thing.
+    /// Invariant: one entry for each dirty thing, and one more for each that is hurried.
     schedule: BTreeMap<(Instant, u64), Topic>,
     next: u64,
+    /// When things whose changes come complete were last looked at; old ones are swept out.
+    looked: HashMap<Topic, Instant>,
 }
 
 #[derive(Debug)]
 struct Window {
     first: Instant,
     last: Instant,
+    /// The last change was complete, and the thing had rested before it.
+    settled: bool,
+    /// There is an entry for looking at it at once.
+    hurried: bool,
 }
 
 impl Window {
     fn due(&self, merging: Merging) -> Instant {
+        if self.settled {
+            return self.last;
+        }
         (self.last + merging.quiet).min(self.first + merging.max_wait)
     }
 }
 
 impl Windows {
     pub(crate) fn new(merging: Merging) -> Self {
-        Self { merging, dirty: HashMap::new(), schedule: BTreeMap::new(), next: 0 }
+        Self {
+            merging,
+            dirty: HashMap::new(),
+            schedule: BTreeMap::new(),
+            next: 0,
+            looked: HashMap::new(),
+        }
     }
 
     /// Makes a thing dirty. True if it was clean, so that the schedule has a new entry.
     pub(crate) fn mark(&mut self, topic: Topic, now: Instant) -> bool {
         if let Some(window) = self.dirty.get_mut(&topic) {
             window.last = now;
+            window.settled = false;
             return false;
         }
-        let window = Window { first: now, last: now };
+        let window = Window { first: now, last: now, settled: false, hurried: false };
         let due = window.due(self.merging);
         self.dirty.insert(topic.clone(), window);
         self.put(due, topic);
+        true
+    }
+
+    /// Makes a thing dirty by a change that is complete: it is due at once, unless it was looked at
+    /// within the quiet time. True if the schedule has a new entry.
+    pub(crate) fn mark_settled(&mut self, topic: Topic, now: Instant) -> bool {
+        let rested = |at: &Instant| *at + self.merging.quiet <= now;
+        let rested = self.looked.get(&topic).is_none_or(rested);
+        let fresh = self.mark(topic.clone(), now);
+        let Some(window) = self.dirty.get_mut(&topic) else { return fresh };
+        window.settled = rested;
+        if !rested || std::mem::replace(&mut window.hurried, true) {
+            return fresh;
+        }
+        self.put(now, topic);
         true
     }
 
@@ -100,14 +134,27 @@ impl Windows {
                 return None;
             }
             let topic = entry.remove();
-            let due = self.dirty.get(&topic)?.due(self.merging);
+            // What came up sooner has been looked at by its other entry.
+            let Some(window) = self.dirty.get(&topic) else { continue };
+            let due = window.due(self.merging);
             if due > now {
                 self.put(due, topic);
                 continue;
             }
             let window = self.dirty.remove(&topic)?;
+            if window.hurried {
+                self.remember(topic.clone(), now);
+            }
             return Some((topic, window.first));
         }
+    }
+
+    fn remember(&mut self, topic: Topic, now: Instant) {
+        if self.looked.len() >= SWEEP {
+            let quiet = self.merging.quiet;
+            self.looked.retain(|_, at| *at + quiet > now);
+        }
+        self.looked.insert(topic, now);
     }
 
     fn put(&mut self, due: Instant, topic: Topic) {
@@ -167,6 +214,44 @@ mod tests {
         let mut windows = Windows::new(Merging::off());
         windows.mark(TOOLS, start);
         assert!(windows.take_due(start).is_some());
+    }
+
+    #[test]
+    fn a_complete_change_is_due_at_once_and_the_next_after_the_quiet_time() {
+        let start = Instant::now();
+        let mut windows = Windows::new(Merging::default());
+        assert!(windows.mark_settled(TOOLS, start));
+        assert_eq!(windows.take_due(start), Some((TOOLS, start)));
+        assert_eq!(windows.take_due(at(start, 300)), None, "the other entry is of no use any more");
+        windows.mark_settled(TOOLS, at(start, 310));
+        assert!(windows.take_due(at(start, 310)).is_some());
+        windows.mark_settled(TOOLS, at(start, 320));
+        assert_eq!(windows.take_due(at(start, 330)), None, "it was looked at just now");
+        assert_eq!(windows.take_due(at(start, 345)), Some((TOOLS, at(start, 320))));
+    }
+
+    #[test]
+    fn a_change_that_goes_on_after_a_complete_one_waits() {
+        let start = Instant::now();
+        let mut windows = Windows::new(Merging::default());
+        windows.mark(TOOLS, start);
+        windows.mark_settled(TOOLS, at(start, 1));
+        windows.mark(TOOLS, at(start, 2));
+        assert_eq!(windows.take_due(at(start, 3)), None);
+        assert_eq!(windows.take_due(at(start, 27)), Some((TOOLS, start)));
+        assert_eq!(windows.take_due(at(start, 300)), None);
+        assert_eq!(windows.next_due(), None);
+    }
+
+    #[test]
+    fn however_many_complete_changes_come_the_schedule_has_two_entries() {
+        let start = Instant::now();
+        let mut windows = Windows::new(Merging::default());
+        for _ in 0..1000 {
+            windows.mark(TOOLS, start);
+            windows.mark_settled(TOOLS, start);
+        }
+        assert_eq!(windows.schedule.len(), 2);
     }
 
     #[test]

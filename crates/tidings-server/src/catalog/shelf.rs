@@ -55,6 +55,13 @@ impl Shelf {
         self.core.notify_updated(uri);
     }
 
+    /// As [`Self::notify_updated`], for a change that is known to be complete, such as a file that
+    /// was written and closed: it is looked at without waiting for more, unless the last look at it
+    /// was within the quiet time.
+    pub fn notify_settled(&self, uri: &str) {
+        self.core.notify_settled(uri);
+    }
+
     /// As [`Self::notify_updated`], for every *watched* URI that begins with the text before the `*` at
     /// the end of the pattern; a pattern without one is a URI.
     pub fn notify_matching(&self, pattern: &str) {

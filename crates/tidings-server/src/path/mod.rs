@@ -117,6 +117,16 @@ impl Core {
         }
     }
 
+    pub(crate) fn notify_settled(&self, uri: &str) {
+        self.metrics.changes.inc();
+        let Some(watched) = self.index.get(uri) else { return };
+        watched.pulse().beat();
+        let topic = Topic::Uri(watched.uri().clone());
+        if self.windows().mark_settled(topic, Instant::now()) {
+            self.wake.notify_one();
+        }
+    }
+
     pub(crate) fn notify_matching(&self, pattern: &str) {
         match pattern.strip_suffix('*') {
             Some(prefix) => {

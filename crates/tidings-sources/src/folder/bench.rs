@@ -8,11 +8,10 @@ use tidings_core::ResourceUri;
 use tidings_server::model::{Prompt, Resource, ResourceTemplate, Tool};
 use tidings_server::{EditError, Handle, Shelf, Transaction};
 
-use crate::folder::describe::{Policy, encoded, file_uri};
+use crate::folder::describe::{Policy, encoded};
 use crate::folder::hidden::Hidden;
 use crate::folder::offer::{Key, Kind, Offered, Origin, TemplateOrigin};
 use crate::folder::stock::{Stock, Touched};
-use crate::folder::tree::Root;
 use crate::folder::{Problem, Report};
 
 /// What reads and calls see. It is written before the shelf where something comes, and after it
@@ -26,7 +25,6 @@ pub(crate) struct View {
 
 /// The stock and what of it is on the shelf. One task works at it.
 pub(crate) struct Bench {
-    root: Root,
     pub(crate) stock: Stock,
     shown: BTreeMap<Key, Shown>,
     /// The addresses under which a file is read.
@@ -51,9 +49,8 @@ enum AnyHandle {
 }
 
 impl Bench {
-    pub(crate) fn new(root: Root, stock: Stock, view: Arc<RwLock<View>>) -> Self {
+    pub(crate) fn new(stock: Stock, view: Arc<RwLock<View>>) -> Self {
         Self {
-            root,
             stock,
             shown: BTreeMap::new(),
             addresses: BTreeMap::new(),
@@ -82,7 +79,7 @@ impl Bench {
         }
         self.hide();
         for file in &touched.files {
-            self.announce(shelf, file);
+            self.announce(shelf, file, touched.complete.contains(file));
         }
         self.complain();
     }
@@ -193,13 +190,13 @@ impl Bench {
         }
     }
 
-    /// Says that the content of a file may have moved, under every address it is read at.
-    fn announce(&self, shelf: &Shelf, file: &Path) {
-        for uri in self.addresses.get(file).into_iter().flatten() {
-            shelf.notify_updated(uri);
-        }
-        let templates = self.shown.range((Kind::Template, "".into())..);
-        for (_, shown) in templates {
+    /// Says that the content of a file may have moved, under every address it is read at. What was
+    /// closed after writing need not be waited for.
+    fn announce(&self, shelf: &Shelf, file: &Path, complete: bool) {
+        let tell = |uri: &str| {
+            if complete { shelf.notify_settled(uri) } else { shelf.notify_updated(uri) }
+        };
+        for (_, shown) in self.shown.range((Kind::Template, "".into())..) {
             let Offered::Template(offer) = &*shown.offered else { continue };
             match &offer.origin {
                 TemplateOrigin::Paths { directory, path } => {
@@ -207,16 +204,18 @@ impl Bench {
                     if let Some(variables) = below.and_then(|below| path.matches(&below))
                         && let Ok(uri) = ResourceUri::parse(&offer.parsed.expand(&variables))
                     {
-                        shelf.notify_updated(uri.as_ref());
+                        tell(uri.as_ref());
                     }
                 }
                 // One file has several addresses: with and without its slashes encoded.
                 TemplateOrigin::Files if file.starts_with("resources") => {
-                    shelf.notify_updated(&file_uri(&self.root, file));
                     shelf.notify_matching("file:*");
                 }
                 TemplateOrigin::Files | TemplateOrigin::Provider { .. } => {}
             }
+        }
+        for uri in self.addresses.get(file).into_iter().flatten() {
+            tell(uri);
         }
     }
 

@@ -126,7 +126,7 @@ impl Folder {
         let stock = Stock::new(root.clone(), config.limits);
         // Listened to before it is read, so that nothing falls in between.
         let watch = Watch::new(&root, config.poll);
-        let bench = Mutex::new(Bench::new(root.clone(), stock, view.clone()));
+        let bench = Mutex::new(Bench::new(stock, view.clone()));
         let workshop = RwLock::new(Arc::new(Workshop::new(&config, &Hosts::default())));
         let inner = Arc::new(Inner { root, config, watch, view, workshop, bench });
         let first = inner.clone();

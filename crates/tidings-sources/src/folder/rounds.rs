@@ -142,11 +142,12 @@ impl Rounds {
         let registers = heard.paths.iter().any(|path| path.starts_with("server.d"));
         let (inner, shelf) = (self.inner.clone(), shelf.clone());
         let look = move || {
-            let touched = if heard.everything {
+            let mut touched = if heard.everything {
                 inner.look_at_everything()
             } else {
                 inner.look_at(&heard.paths)
             };
+            touched.complete = heard.complete;
             let mut bench = inner.bench();
             let mut report = Report::default();
             bench.apply(&shelf, &touched, &mut report);

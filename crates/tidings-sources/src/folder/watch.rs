@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode, EventKind};
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -26,6 +26,8 @@ pub(crate) const POLL: Duration = Duration::from_secs(2);
 pub(crate) struct Heard {
     /// Relative to the folder.
     pub(crate) paths: BTreeSet<PathBuf>,
+    /// Those of them that were written and closed, or put into their place whole.
+    pub(crate) complete: BTreeSet<PathBuf>,
     /// Something was missed, or too much happened.
     pub(crate) everything: bool,
 }
@@ -35,14 +37,21 @@ impl Heard {
         self.paths.is_empty() && !self.everything
     }
 
-    fn note(&mut self, path: PathBuf) {
+    fn note(&mut self, path: PathBuf, complete: bool) {
         if self.paths.len() >= PATHS {
             self.everything = true;
             self.paths.clear();
+            self.complete.clear();
         }
-        if !self.everything {
-            self.paths.insert(path);
+        if self.everything {
+            return;
         }
+        if complete {
+            self.complete.insert(path.clone());
+        } else {
+            self.complete.remove(&path);
+        }
+        self.paths.insert(path);
     }
 }
 
@@ -177,7 +186,8 @@ fn watcher(root: Root, ear: Arc<Ear>) -> notify::Result<RecommendedWatcher> {
             let relative = event.paths.iter().filter_map(|path| root.relative(path));
             let paths: Vec<_> = relative.collect();
             if !paths.is_empty() {
-                ear.with(|heard| paths.into_iter().for_each(|path| heard.note(path)));
+                let complete = is_complete(event.kind);
+                ear.with(|heard| paths.into_iter().for_each(|path| heard.note(path, complete)));
             }
         }
         Ok(_) => {}
@@ -194,6 +204,15 @@ fn is_change(kind: EventKind) -> bool {
     }
 }
 
+/// Whether an event says that a file is whole: closed after writing, or renamed into its place.
+fn is_complete(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Access(AccessKind::Close(AccessMode::Write))
+            | EventKind::Modify(ModifyKind::Name(RenameMode::To))
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,11 +221,11 @@ mod tests {
     fn too_many_paths_are_the_whole_folder() {
         let mut heard = Heard::default();
         for number in 0..=PATHS {
-            heard.note(PathBuf::from(number.to_string()));
+            heard.note(PathBuf::from(number.to_string()), true);
         }
-        assert_eq!(heard, Heard { paths: BTreeSet::new(), everything: true });
-        heard.note(PathBuf::from("one more"));
-        assert!(heard.paths.is_empty());
+        assert_eq!(heard, Heard { everything: true, ..Heard::default() });
+        heard.note(PathBuf::from("one more"), true);
+        assert!(heard.paths.is_empty() && heard.complete.is_empty());
     }
 
     #[tokio::test]

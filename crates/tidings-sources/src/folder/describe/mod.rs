@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use self::policy::{POLICY, Policy, policy};
 pub(crate) use self::register::{Registration, registration};
-pub(crate) use self::resource::{decoded, encoded, file_of, file_uri};
+pub(crate) use self::resource::{decoded, encoded, file_of};
 pub use self::server::Introduction;
 pub(crate) use self::server::{INSTRUCTIONS, SERVER, introduction};
 use crate::folder::offer::Offered;

@@ -307,7 +307,7 @@ fn printable(name: &str) -> String {
 }
 
 /// The address of a file of the folder.
-pub(crate) fn file_uri(root: &Root, relative: &Path) -> String {
+fn file_uri(root: &Root, relative: &Path) -> String {
     let absolute = root.absolute(relative);
     format!("file://{}", encoded(&absolute))
 }

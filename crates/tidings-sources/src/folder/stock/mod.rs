@@ -62,6 +62,8 @@ pub(crate) struct Touched {
     pub(crate) keys: BTreeSet<Key>,
     /// Files whose content may be another.
     pub(crate) files: BTreeSet<PathBuf>,
+    /// Those of them that are known to be whole.
+    pub(crate) complete: BTreeSet<PathBuf>,
 }
 
 impl Stock {
