@@ -26,6 +26,8 @@ pub struct Config {
     pub environment: Vec<(OsString, OsString)>,
     /// Whether `server.d/register.*` may be run, and how often at most.
     pub register: Option<Duration>,
+    /// Whether commands that decide over tools are run; otherwise those tools are offered. True.
+    pub checks: bool,
     /// Look at the whole folder this often instead of being told by the system, for file systems
     /// that tell nothing.
     pub poll: Option<Duration>,
@@ -45,6 +47,7 @@ impl Config {
             root,
             environment: Vec::new(),
             register: None,
+            checks: true,
             poll: None,
             providers_every: Duration::from_secs(5),
             reports: None,

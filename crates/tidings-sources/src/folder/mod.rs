@@ -5,6 +5,7 @@
 //! hub. `rounds` is the one task that walks it; `describe` reads descriptions, `script` runs
 //! programs.
 
+mod answer;
 mod bench;
 mod call;
 mod completion;
@@ -30,26 +31,24 @@ mod workshop;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use tidings_core::ResourceUri;
 use tidings_server::model::{
     CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
-    GetPromptResult, PromptMessage, ResourceContents,
+    GetPromptResult, PromptMessage,
 };
-use tidings_server::{
-    AnswerError, Completion, CompletionOf, Contents, EditError, Exchange, Shelf, Source,
-};
+use tidings_server::{AnswerError, Completion, Contents, EditError, Exchange, Shelf, Source};
 use tokio_util::sync::CancellationToken;
 
 use self::bench::{Bench, View};
 pub use self::config::{Config, Limits};
 pub use self::describe::Introduction;
-use self::offer::{Kind, Offered, Origin, Program, TemplateOrigin, completion_name};
+use self::offer::{Kind, Offered, Origin};
 pub use self::problem::{Fix, Problem, Severity};
 use self::rounds::Rounds;
 use self::stock::{Stock, Touched};
-use self::tree::{ReadError, Root, join};
+use self::tree::Root;
 use self::watch::Watch;
 use self::workshop::{Hosts, Workshop};
 
@@ -123,7 +122,7 @@ impl Folder {
         let path = config.root.clone();
         let root = Root::new(&path).map_err(|error| OpenError::Root { path, error })?;
         let view = Arc::new(RwLock::new(View::default()));
-        let stock = Stock::new(root.clone(), config.limits);
+        let stock = Stock::new(root.clone(), config.limits, config.checks);
         // Listened to before it is read, so that nothing falls in between.
         let watch = Watch::new(&root, config.poll);
         let bench = Mutex::new(Bench::new(stock, view.clone()));
@@ -197,153 +196,13 @@ impl Inner {
         *workshop = Arc::new(workshop.with(&self.config, &Hosts { allow, deny }));
     }
 
+    fn view(&self) -> RwLockReadGuard<'_, View> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn offered(&self, kind: Kind, name: &str) -> Option<Arc<Offered>> {
-        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
-        view.offered.get(&(kind, name.into())).cloned()
+        self.view().offered.get(&(kind, name.into())).cloned()
     }
-
-    /// Where the content of an address is, and what kind it is said to be.
-    fn origin(&self, uri: &ResourceUri) -> Result<(Origin, Option<String>), AnswerError> {
-        let missing = || AnswerError::not_found(uri.as_ref());
-        if let Some(offered) = self.offered(Kind::Resource, uri.as_ref())
-            && let Offered::Resource(offer) = &*offered
-        {
-            return Ok((offer.origin.clone(), offer.resource.mime_type.clone()));
-        }
-        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
-        let templates = view.offered.range((Kind::Template, "".into())..);
-        let matching = templates.filter_map(|(_, offered)| match &**offered {
-            Offered::Template(offer) => Some((offer, offer.parsed.matches(uri.as_ref())?)),
-            _ => None,
-        });
-        let (offer, variables) = matching
-            .max_by_key(|(offer, _)| offer.parsed.literal_prefix().len())
-            .ok_or_else(missing)?;
-        let mime_type = offer.template.mime_type.clone();
-        let origin = match &offer.origin {
-            TemplateOrigin::Provider { scheme, .. } => Origin::Provider(scheme.clone()),
-            TemplateOrigin::Files => {
-                let file = describe::file_of(&self.root, uri.as_ref()).ok_or_else(missing)?;
-                Origin::File(file)
-            }
-            TemplateOrigin::Paths { directory, path } => {
-                let below = describe::decoded(&path.expand(&variables));
-                let below = below.to_str().ok_or_else(missing)?;
-                let file = join(directory, below).ok_or_else(missing)?;
-                Origin::File(file)
-            }
-        };
-        // An address that somebody made up reaches what is served, and nothing beside it.
-        if let Origin::File(file) = &origin {
-            let served = file.starts_with("resources")
-                && view.policy.allows_path(file)
-                && !view.hidden.hides_any(file, false);
-            if !served {
-                return Err(missing());
-            }
-        }
-        Ok((origin, mime_type))
-    }
-
-    async fn read_file(
-        self: &Arc<Self>,
-        uri: &ResourceUri,
-        file: PathBuf,
-        mime_type: Option<String>,
-    ) -> Result<Contents, AnswerError> {
-        let inner = self.clone();
-        let read = move || {
-            let bytes = inner.root.read(&file, inner.config.limits.resource);
-            (file, bytes)
-        };
-        let (file, bytes) = tokio::task::spawn_blocking(read)
-            .await
-            .map_err(|_| AnswerError::Failed("the read was given up".to_owned()))?;
-        let bytes = bytes.map_err(|error| match error {
-            ReadError::Missing => AnswerError::not_found(uri.as_ref()),
-            ReadError::TooLarge(_) | ReadError::Outside | ReadError::NotAFile => {
-                AnswerError::Failed(format!("the file cannot be served: {error}"))
-            }
-            ReadError::Io(_) => AnswerError::Unavailable(error.to_string()),
-        })?;
-        let kind = mime_type
-            .unwrap_or_else(|| mime::of(&file, &bytes[..bytes.len().min(mime::HEAD_LENGTH)]));
-        Ok(contents(uri, bytes, kind))
-    }
-
-    fn complete_from_values(
-        &self,
-        completion: &Completion,
-    ) -> Result<(String, Vec<String>, Option<Program>), AnswerError> {
-        let (name, values) = match &completion.of {
-            CompletionOf::Prompt(name) => {
-                let offered = self.offered(Kind::Prompt, name);
-                let values = match offered.as_deref() {
-                    Some(Offered::Prompt(text)) => text.values.get(&completion.argument).cloned(),
-                    _ => return Err(AnswerError::not_found(name.clone())),
-                };
-                (name.clone(), values.unwrap_or_default())
-            }
-            CompletionOf::Template(template) => {
-                match self.offered(Kind::Template, template).as_deref() {
-                    Some(Offered::Template(offer)) => {
-                        let values = self.values_of_paths(offer, completion);
-                        (offer.template.name.clone(), values)
-                    }
-                    _ => return Err(AnswerError::not_found(template.clone())),
-                }
-            }
-            _ => return Ok((String::new(), Vec::new(), None)),
-        };
-        let argument = Some(completion.argument.as_str());
-        let program = [argument, None].into_iter().find_map(|argument| {
-            match self.offered(Kind::Completion, &completion_name(&name, argument)).as_deref() {
-                Some(Offered::Completion(offer)) => Some(offer.program.clone()),
-                _ => None,
-            }
-        });
-        let typed = completion.value.to_lowercase();
-        let fitting = values.into_iter().filter(|it| it.to_lowercase().starts_with(&typed));
-        Ok((name, fitting.collect(), program))
-    }
-
-    /// The values that a variable has in the files a template stands for.
-    fn values_of_paths(
-        &self,
-        offer: &offer::TemplateOffer,
-        completion: &Completion,
-    ) -> Vec<String> {
-        let TemplateOrigin::Paths { directory, path } = &offer.origin else { return Vec::new() };
-        let bench = self.bench();
-        let files = bench.stock.files().range(directory.clone()..);
-        let files = files.map(|(file, _)| file).take_while(|file| file.starts_with(directory));
-        let mut values: Vec<_> = files
-            .filter_map(|file| path.matches(&describe::encoded(file.strip_prefix(directory).ok()?)))
-            .filter(|variables| {
-                let known = |(name, value): (&String, &String)| {
-                    variables.get(name).is_none_or(|it| it == value)
-                };
-                completion.known.iter().all(known)
-            })
-            .filter_map(|mut variables| variables.remove(&completion.argument))
-            .collect();
-        values.sort();
-        values.dedup();
-        values
-    }
-}
-
-/// Bytes as a client gets them: text if they are one.
-fn contents(uri: &ResourceUri, bytes: Vec<u8>, mime_type: String) -> Contents {
-    use base64::Engine as _;
-    let part = match String::from_utf8(bytes) {
-        Ok(text) => ResourceContents::text(text, uri.as_ref()),
-        Err(error) => {
-            let encoded = base64::engine::general_purpose::STANDARD.encode(error.as_bytes());
-            ResourceContents::blob(encoded, uri.as_ref())
-        }
-    };
-    Contents::new(vec![part.with_mime_type(mime_type)])
 }
 
 impl Source for Folder {

@@ -44,7 +44,7 @@ pub(crate) async fn read(
     }
 }
 
-fn contents(uri: &ResourceUri, output: Vec<u8>, mime_type: Option<&str>) -> Contents {
+pub(crate) fn contents(uri: &ResourceUri, output: Vec<u8>, mime_type: Option<&str>) -> Contents {
     let part = match String::from_utf8(output) {
         Ok(text) => ResourceContents::text(text, uri.as_ref())
             .with_mime_type(mime_type.unwrap_or("text/plain")),

@@ -220,6 +220,12 @@ impl Root {
         }
     }
 
+    /// Where a path really leads, relative to the folder, if that is elsewhere in it.
+    pub(crate) fn target(&self, relative: &Path) -> Option<PathBuf> {
+        let real = self.absolute(relative).canonicalize().ok()?;
+        self.relative(&real).filter(|real| real != relative)
+    }
+
     /// The content of a file in the folder.
     pub(crate) fn read(&self, relative: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
         let (file, metadata) = self.open(relative)?;

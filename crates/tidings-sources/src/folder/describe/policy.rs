@@ -58,8 +58,20 @@ impl Policy {
         !self.closed && self.tools.allows(name)
     }
 
-    pub(crate) fn allows_host(&self, host: &str) -> bool {
+    fn allows_host(&self, host: &str) -> bool {
         !self.closed && self.hosts.allows(host)
+    }
+
+    /// Whether it lets the host of an address be asked, if it names one.
+    pub(crate) fn allows_uri(&self, uri: &str) -> bool {
+        let Some((_, rest)) = uri.split_once("://") else { return true };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let host = match host.strip_prefix('[') {
+            Some(literal) => literal.split(']').next().unwrap_or_default(),
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        host.is_empty() || self.allows_host(&host.to_ascii_lowercase())
     }
 
     pub(crate) fn allows_path(&self, path: &Path) -> bool {

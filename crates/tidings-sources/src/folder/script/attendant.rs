@@ -5,8 +5,10 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::task::unconstrained;
 use tokio::time::Instant;
 
 use super::clock::Clock;
@@ -17,9 +19,12 @@ use super::{Ending, Job, Run};
 
 /// How much is read at once.
 const CHUNK: usize = 16 << 10;
-/// How long output is read on after the program itself has ended, if something it started holds
+/// How long output is waited for after the program itself has ended, if something it started holds
 /// its output open.
 const LINGER: Duration = Duration::from_millis(100);
+/// How much is read after that, whoever prints on. A pipe holds no more, so that everything the
+/// program itself printed is among it.
+const LEFT: usize = 1 << 20;
 /// How long the system may take to end a program that is killed.
 const DEATH: Duration = Duration::from_secs(1);
 
@@ -63,6 +68,8 @@ pub(super) struct Attendant<'a> {
     grace: Duration,
     stage: Stage,
     status: Option<ExitStatus>,
+    /// How much was read since it ended.
+    left: usize,
     /// Why we ended it, if we did.
     verdict: Option<Ending>,
 }
@@ -85,6 +92,7 @@ impl<'a> Attendant<'a> {
             grace: job.grace,
             stage: Stage::Running,
             status: None,
+            left: 0,
             verdict: None,
         }
     }
@@ -106,11 +114,34 @@ impl<'a> Attendant<'a> {
                 status = self.group.wait(), if self.status.is_none() => Event::Exited(status),
                 () = &mut alarm => Event::TimeUp,
             };
+            let event = match (event, self.stage) {
+                // On a busy machine time may be up before what is there was read.
+                (Event::TimeUp, Stage::Ended(_)) => self.left_over().unwrap_or(Event::TimeUp),
+                (event, _) => event,
+            };
             if !self.step(event) {
                 break;
             }
         }
         self.finish()
+    }
+
+    /// What can be read without waiting.
+    fn left_over(&mut self) -> Option<Event> {
+        let printed = unconstrained(read(&mut self.stdout, &mut self.output)).now_or_never();
+        if let Some(read) = printed {
+            return Some(Event::Printed(read));
+        }
+        let said = unconstrained(read(&mut self.stderr, &mut self.said)).now_or_never();
+        said.map(Event::Said)
+    }
+
+    /// After the end, whatever is read may be followed by more.
+    fn linger(&mut self, read: Option<usize>) {
+        if matches!(self.stage, Stage::Ended(_)) {
+            self.left += read.unwrap_or(0);
+            self.stage = Stage::Ended(Instant::now() + LINGER);
+        }
     }
 
     /// False if there is nothing left to wait for.
@@ -128,7 +159,7 @@ impl<'a> Attendant<'a> {
 
     fn is_over(&self) -> bool {
         let ended = matches!(self.stage, Stage::Ended(_));
-        ended && self.stdout.is_none() && self.stderr.is_none()
+        ended && (self.left > LEFT || (self.stdout.is_none() && self.stderr.is_none()))
     }
 
     fn deadline(&self) -> Instant {
@@ -147,6 +178,7 @@ impl<'a> Attendant<'a> {
     }
 
     fn printed(&mut self, read: Option<usize>) {
+        self.linger(read);
         if read.is_none() {
             self.stdout = None;
         }
@@ -158,6 +190,7 @@ impl<'a> Attendant<'a> {
     }
 
     fn heard(&mut self, read: Option<usize>) {
+        self.linger(read);
         if read.is_none() {
             self.stderr = None;
         }

@@ -42,6 +42,8 @@ pub(crate) struct Stock {
     introduction: Introduction,
     /// What the commands that decide over tools said.
     verdicts: BTreeMap<String, bool>,
+    /// Whether those commands are asked at all.
+    asks: bool,
     /// What is wrong with places: links, pipes, directories.
     places: BTreeMap<PathBuf, Vec<Problem>>,
     /// What is wrong with the folder's own settings.
@@ -68,7 +70,7 @@ pub(crate) struct Touched {
 
 impl Stock {
     /// An empty one; [`Stock::rescan`] fills it.
-    pub(crate) fn new(root: Root, limits: Limits) -> Self {
+    pub(crate) fn new(root: Root, limits: Limits, asks: bool) -> Self {
         Self {
             root,
             limits,
@@ -83,6 +85,7 @@ impl Stock {
             policy: Policy::closed(),
             introduction: Introduction::default(),
             verdicts: BTreeMap::new(),
+            asks,
             places: BTreeMap::new(),
             settings: BTreeMap::new(),
         }
@@ -112,6 +115,9 @@ impl Stock {
 
     /// The commands that decide over tools, by the tool's name.
     pub(crate) fn checks(&self) -> BTreeMap<String, Check> {
+        if !self.asks {
+            return BTreeMap::new();
+        }
         let tools = self.claims.range((Kind::Tool, "".into())..);
         let tools = tools.take_while(|((kind, _), _)| *kind == Kind::Tool);
         tools

@@ -29,41 +29,39 @@ impl Stock {
     }
 
     fn allows(&self, offered: &Offered) -> bool {
-        let path = self.file_of(offered).is_none_or(|path| self.policy.allows_path(&path));
-        path && match offered {
-            Offered::Tool(offer) => {
-                let name = &offer.script.tool.name;
-                self.policy.allows_tool(name)
-                    && (offer.check.is_none() || self.verdicts.get(&**name) == Some(&true))
-            }
-            Offered::Resource(offer) => match &offer.origin {
-                Origin::File(_) => true,
-                Origin::Provider(scheme) => {
-                    self.allows_uri(&offer.resource.uri) && self.has_provider(scheme)
-                }
-            },
-            Offered::Template(offer) => match &offer.origin {
-                TemplateOrigin::Provider { scheme, implied } => {
-                    self.allows_uri(offer.parsed.literal_prefix())
-                        && self.has_provider(scheme)
-                        && !(*implied && self.has_template(scheme))
-                }
-                TemplateOrigin::Files | TemplateOrigin::Paths { .. } => true,
-            },
-            Offered::Prompt(_) | Offered::Provider(..) | Offered::Completion(_) => true,
-        }
-    }
-
-    /// Whether the policy lets the host of an address be asked, if it names one.
-    pub(crate) fn allows_uri(&self, uri: &str) -> bool {
-        let Some((_, rest)) = uri.split_once("://") else { return true };
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        let host = match host.strip_prefix('[') {
-            Some(literal) => literal.split(']').next().unwrap_or_default(),
-            None => host.split(':').next().unwrap_or_default(),
+        let allows = |path: PathBuf| {
+            // Behind a link the same holds as before it.
+            let target = self.files.get(&path).and_then(|stat| stat.target.as_deref());
+            self.policy.allows_path(&path)
+                && target.is_none_or(|target| {
+                    self.policy.allows_path(target) && !self.hidden.hides_any(target, false)
+                })
         };
-        host.is_empty() || self.policy.allows_host(&host.to_ascii_lowercase())
+        self.file_of(offered).is_none_or(allows)
+            && match offered {
+                Offered::Tool(offer) => {
+                    let name = &offer.script.tool.name;
+                    self.policy.allows_tool(name)
+                        && (!self.asks
+                            || offer.check.is_none()
+                            || self.verdicts.get(&**name) == Some(&true))
+                }
+                Offered::Resource(offer) => match &offer.origin {
+                    Origin::File(_) => true,
+                    Origin::Provider(scheme) => {
+                        self.policy.allows_uri(&offer.resource.uri) && self.has_provider(scheme)
+                    }
+                },
+                Offered::Template(offer) => match &offer.origin {
+                    TemplateOrigin::Provider { scheme, implied } => {
+                        self.policy.allows_uri(offer.parsed.literal_prefix())
+                            && self.has_provider(scheme)
+                            && !(*implied && self.has_template(scheme))
+                    }
+                    TemplateOrigin::Files | TemplateOrigin::Paths { .. } => true,
+                },
+                Offered::Prompt(_) | Offered::Provider(..) | Offered::Completion(_) => true,
+            }
     }
 
     fn has_provider(&self, scheme: &str) -> bool {

@@ -20,7 +20,7 @@ impl Place {
     fn new(files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::new(directory.path()).unwrap();
-        let mut place = Self { directory, stock: Stock::new(root, Limits::default()) };
+        let mut place = Self { directory, stock: Stock::new(root, Limits::default(), true) };
         for (path, text) in files {
             place.put(path, text);
         }
@@ -324,6 +324,19 @@ fn a_policy_decides_by_name_path_and_host() {
     assert_eq!(place.offers(Kind::Tool), ["a", "b"]);
     let closed = Place::new(&[("tools/a.sh", SCRIPT), ("server.d/policy.toml", "[tools")]);
     assert_eq!(closed.offers(Kind::Tool), [""; 0], "one that was never understood allows nothing");
+}
+
+#[test]
+fn a_policy_sees_through_links() {
+    let mut place = Place::new(&[
+        ("resources/private/key.md", "x"),
+        ("resources/open.md", "x"),
+        ("server.d/policy.toml", "[paths]\ndeny = [\"resources/private/**\"]\n"),
+    ]);
+    let at = place.directory.path().join("resources/link.md");
+    std::os::unix::fs::symlink("private/key.md", at).unwrap();
+    place.stock.rescan(&mut |_| {});
+    assert_eq!(place.offers(Kind::Resource), ["file:///resources/open.md"]);
 }
 
 #[test]
