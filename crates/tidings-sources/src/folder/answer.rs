@@ -71,9 +71,10 @@ impl Inner {
         let inner = self.clone();
         let read = move || {
             // Behind a link the same holds as before it.
-            let bytes = match inner.root.target(&file) {
-                Some(target) if !inner.serves(&target) => Err(ReadError::Missing),
-                _ => inner.root.read(&file, inner.config.limits.resource),
+            let bytes = match inner.root.resolve(&file) {
+                Ok(real) if real != file && !inner.serves(&real) => Err(ReadError::Missing),
+                Ok(real) => inner.root.read(&real, inner.config.limits.resource),
+                Err(error) => Err(error),
             };
             (file, bytes)
         };

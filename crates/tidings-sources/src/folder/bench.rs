@@ -132,17 +132,18 @@ impl Bench {
             }
             let Err(error) = transaction.commit() else { return handles };
             let found = match &error {
-                EditError::Claimed { key, .. } => {
-                    wanted.iter().map(|(wanted, _)| wanted).find(|(_, name)| **name == **key)
+                EditError::Claimed { kind, key, .. } => {
+                    let named = |(it, name): &&Key| it.catalog_word() == *kind && **name == **key;
+                    wanted.iter().map(|(wanted, _)| wanted).find(named)
                 }
                 _ => None,
             };
-            let Some(key) = found else {
-                // The source is being removed.
+            // Each round refuses one more, or the source is being removed.
+            let refused = found.map(|key| self.refused.insert(key.clone(), error.to_string()));
+            if !matches!(refused, Some(None)) {
                 tracing::debug!(%error, "the shelf was not edited");
                 return BTreeMap::new();
-            };
-            self.refused.insert(key.clone(), error.to_string());
+            }
         }
     }
 

@@ -61,8 +61,10 @@ impl Hidden {
     /// Whether a path, relative to the folder, is not served. What is above it is asked before.
     pub(crate) fn hides(&self, path: &Path, is_directory: bool) -> bool {
         let name = path.file_name().unwrap_or_default();
+        // The folder's own settings cannot be hidden: what hides a policy would undo it.
+        let settings = path.starts_with("server.d");
         name.as_encoded_bytes().starts_with(b".")
-            || self.rules.matched(path, is_directory).is_ignore()
+            || !settings && self.rules.matched(path, is_directory).is_ignore()
     }
 
     /// As [`Self::hides`], for a path nothing is known of: it or something above it.

@@ -165,7 +165,7 @@ impl Inner {
 
     fn look_at_everything(&self) -> Touched {
         let mut bench = self.bench();
-        self.watch.enter("".as_ref());
+        self.watch.enter_root();
         let touched = bench.stock.rescan(&mut |directory| self.watch.enter(directory));
         self.enter_consulted(&bench);
         self.refit(&bench);
@@ -173,27 +173,37 @@ impl Inner {
     }
 
     fn look_at(&self, paths: &BTreeSet<PathBuf>) -> Touched {
+        let everything = ["", hidden::FILE].iter().any(|path| paths.contains(Path::new(path)));
+        if everything {
+            return self.look_at_everything();
+        }
         let mut bench = self.bench();
+        // Before the look, so that what comes into a directory that just came is not missed; and
+        // after it, for what it found to be consulted.
+        self.enter_consulted(&bench);
         let touched = bench.stock.look(paths, &mut |directory| self.watch.enter(directory));
         self.enter_consulted(&bench);
-        if paths.contains(Path::new(describe::POLICY)) {
-            self.refit(&bench);
-        }
+        self.refit(&bench);
         touched
     }
 
     /// Follows directories beside the parts in which files lie that descriptions name.
     fn enter_consulted(&self, bench: &Bench) {
         for directory in bench.stock.consulted_directories() {
-            self.watch.enter(&directory);
+            // One that is not there is waited for.
+            let there = directory.ancestors().find(|it| self.root.absolute(it).is_dir());
+            self.watch.enter(there.unwrap_or(Path::new("")));
         }
     }
 
-    /// Tells programs of the hosts that the policy allows.
+    /// Tells programs of the hosts that the policy allows, if those are others.
     fn refit(&self, bench: &Bench) {
         let (allow, deny) = bench.stock.policy().written_hosts.clone();
+        let hosts = Hosts { allow, deny };
         let mut workshop = self.workshop.write().unwrap_or_else(PoisonError::into_inner);
-        *workshop = Arc::new(workshop.with(&self.config, &Hosts { allow, deny }));
+        if workshop.hosts != hosts {
+            *workshop = Arc::new(workshop.with(&self.config, &hosts));
+        }
     }
 
     fn view(&self) -> RwLockReadGuard<'_, View> {

@@ -1,6 +1,6 @@
 //! What a folder offers, ready to be listed and used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +22,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The word the catalog uses for it.
+    pub(crate) fn catalog_word(self) -> &'static str {
+        match self {
+            Self::Template => "resource template",
+            other => other.word(),
+        }
+    }
+
     /// The word a person uses for it.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -97,6 +105,8 @@ pub(crate) struct ToolOffer {
 pub(crate) struct Check {
     pub(crate) command: Vec<OsString>,
     pub(crate) directory: PathBuf,
+    /// The files it names, relative to the folder: when one changes, it is asked again.
+    pub(crate) files: BTreeSet<PathBuf>,
     /// How often it is asked again by itself.
     pub(crate) every: Duration,
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::folder::offer::{Check, Kind, Patience, Program};
+use crate::folder::offer::{Check, Patience, Program};
 use crate::folder::script::{self, Ending};
 use crate::folder::stock::Touched;
 use crate::folder::watch::{Heard, POLL};
@@ -20,6 +20,15 @@ use crate::folder::{Inner, Problem, Report, register};
 /// A save in several steps may be wrong in between: what is wrong is told when nothing moved for
 /// this long.
 const REPORT_AFTER: Duration = Duration::from_millis(150);
+/// But what never rests is told of after this long all the same.
+const REPORT_AT_MOST: Duration = Duration::from_secs(1);
+/// How many names a report holds; a checkout of more is told of by its beginning.
+const REPORT_NAMES: usize = 1000;
+/// A command that decides over a tool is not asked again sooner, whatever changes: it may itself be
+/// what changes the files it names.
+const CHECK_APART: Duration = Duration::from_secs(1);
+/// How often a name that another source has is tried again.
+const RETRY_EVERY: Duration = Duration::from_secs(2);
 /// How long a command that decides over a tool may take.
 const CHECK_LIMIT: Duration = Duration::from_secs(5);
 const CHECK_OUTPUT: usize = 64 * 1024;
@@ -36,14 +45,21 @@ enum Said {
 pub(crate) struct Rounds {
     inner: Arc<Inner>,
     running: JoinSet<Said>,
-    /// Tools whose command is being asked, and whether it is to be asked once more.
-    asking: BTreeMap<String, bool>,
+    /// Tools whose command is being asked.
+    asking: BTreeSet<String>,
+    /// What each tool's command was when it was last asked, and when.
+    asked: BTreeMap<String, (Check, Instant)>,
     registering: bool,
+    /// The registration that was run, or not trusted, last.
+    register_file: Option<PathBuf>,
     /// When each tool's command is asked again.
     checks_at: BTreeMap<String, Instant>,
     register_at: Option<Instant>,
     providers_at: Instant,
-    report_at: Option<Instant>,
+    /// When something is told, and when it is told at the latest.
+    report_at: Option<(Instant, Instant)>,
+    /// When names that another source has are tried again.
+    retry_at: Option<Instant>,
     report: Report,
     /// What was told to be wrong.
     told: BTreeSet<Problem>,
@@ -57,10 +73,13 @@ impl Rounds {
             register_at: inner.config.register.map(|_| now),
             inner,
             running: JoinSet::new(),
-            asking: BTreeMap::new(),
+            asking: BTreeSet::new(),
+            asked: BTreeMap::new(),
             registering: false,
+            register_file: None,
             checks_at: BTreeMap::new(),
             report_at: None,
+            retry_at: None,
             report: Report::default(),
             told: BTreeSet::new(),
         }
@@ -69,34 +88,31 @@ impl Rounds {
     /// Before anything is offered: asks every program that decides what is.
     pub(crate) async fn first(mut self) {
         self.begin_register();
-        while let Some(said) = self.running.join_next().await {
-            self.hear_first(said);
-        }
-        let checks = self.inner.bench().stock.checks();
-        for (name, check) in checks {
-            self.ask(name, check);
-        }
-        while let Some(said) = self.running.join_next().await {
-            self.hear_first(said);
-        }
+        self.hear_all().await;
+        self.check(&BTreeSet::new());
+        self.hear_all().await;
     }
 
-    fn hear_first(&mut self, said: Result<Said, tokio::task::JoinError>) {
-        if let Ok(said) = said {
-            let inner = self.inner.clone();
-            drop(self.take(&inner, said));
+    async fn hear_all(&mut self) {
+        while let Some(said) = self.running.join_next().await {
+            if let Ok(said) = said {
+                self.take(said);
+            }
         }
     }
 
     /// Until the token is cancelled.
     pub(crate) async fn run(mut self, shelf: Shelf, cancel: CancellationToken) {
         let begun = Instant::now();
-        let checks = self.inner.bench().stock.checks();
-        self.checks_at = checks.into_iter().map(|(name, it)| (name, begun + it.every)).collect();
+        for (name, check) in self.inner.bench().stock.checks() {
+            self.checks_at.insert(name.clone(), begun + check.every);
+            self.asked.insert(name, (check, begun));
+        }
         if let Some(every) = self.inner.config.register {
             self.register_at = Some(begun + every);
         }
-        self.report_at = Some(begun);
+        self.report_at = Some((begun, begun));
+        self.retry_at = Some(begun + RETRY_EVERY);
         let inner = self.inner.clone();
         loop {
             let next = self.next_time();
@@ -104,7 +120,7 @@ impl Rounds {
                 () = cancel.cancelled() => break,
                 heard = inner.watch.heard() => self.look(&shelf, heard).await,
                 Some(said) = self.running.join_next() => self.hear(&shelf, said).await,
-                () = sleep_until(next) => self.on_time(&shelf),
+                () = sleep_until(next) => self.on_time(&shelf).await,
             }
         }
         self.running.shutdown().await;
@@ -112,11 +128,12 @@ impl Rounds {
 
     fn next_time(&self) -> Instant {
         let times = self.checks_at.values().copied();
-        let times = times.chain(self.register_at).chain(self.report_at).chain([self.providers_at]);
+        let times = times.chain(self.register_at).chain(self.retry_at);
+        let times = times.chain(self.report_at.map(|(at, _)| at)).chain([self.providers_at]);
         times.min().unwrap_or_else(|| Instant::now() + FAR)
     }
 
-    fn on_time(&mut self, shelf: &Shelf) {
+    async fn on_time(&mut self, shelf: &Shelf) {
         let now = Instant::now();
         if self.providers_at <= now {
             self.providers_at = now + self.inner.config.providers_every;
@@ -124,22 +141,27 @@ impl Rounds {
                 shelf.notify_matching(&format!("{scheme}:*"));
             }
         }
-        if self.register_at.is_some_and(|at| at <= now) {
-            self.begin_register();
-        }
-        if self.report_at.is_some_and(|at| at <= now) {
+        if self.report_at.is_some_and(|(at, _)| at <= now) {
             self.tell();
         }
-        let due: BTreeSet<_> =
-            self.checks_at.iter().filter(|(_, at)| **at <= now).map(|(it, _)| it.clone()).collect();
-        if !due.is_empty() {
-            self.check(|name| due.contains(name));
+        let due: Vec<_> = self.checks_at.iter().filter(|(_, at)| **at <= now).collect();
+        for name in due.into_iter().map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.ask(name);
         }
+        let mut touched = Touched::default();
+        if self.register_at.is_some_and(|at| at <= now) {
+            touched = self.begin_register();
+        }
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = Some(now + RETRY_EVERY);
+        } else if touched.keys.is_empty() {
+            return;
+        }
+        self.apply(shelf, touched).await;
     }
 
     /// Looks at what was heard of.
     async fn look(&mut self, shelf: &Shelf, heard: Heard) {
-        let registers = heard.paths.iter().any(|path| path.starts_with("server.d"));
         let (inner, shelf) = (self.inner.clone(), shelf.clone());
         let look = move || {
             let mut touched = if heard.everything {
@@ -148,64 +170,71 @@ impl Rounds {
                 inner.look_at(&heard.paths)
             };
             touched.complete = heard.complete;
-            let mut bench = inner.bench();
             let mut report = Report::default();
+            let mut bench = inner.bench();
             bench.apply(&shelf, &touched, &mut report);
             let failed = inner.watch.failed().map(|reason| blind(&reason));
             bench.stock.complain("watch".as_ref(), failed);
-            (touched, report)
+            drop(bench);
+            (touched, report, shelf)
         };
-        let Ok((touched, report)) = tokio::task::spawn_blocking(look).await else { return };
+        let looked = tokio::task::spawn_blocking(look).await;
+        let Ok((touched, report, shelf)) = looked else { return };
         self.merge(report);
-        let tools: BTreeSet<_> = touched
-            .keys
-            .into_iter()
-            .filter(|(kind, _)| *kind == Kind::Tool)
-            .map(|(_, name)| name)
-            .collect();
-        self.check(|name| tools.contains(name));
-        if registers {
-            self.begin_register();
+        self.check(&touched.files);
+        let is_register = |path: &PathBuf| {
+            path.parent() == Some("server.d".as_ref())
+                && path.file_stem().is_some_and(|stem| stem == "register")
+        };
+        if touched.files.iter().any(is_register) {
+            let touched = self.begin_register();
+            self.apply(&shelf, touched).await;
         }
     }
 
     /// Takes what a program said.
     async fn hear(&mut self, shelf: &Shelf, said: Result<Said, tokio::task::JoinError>) {
         let Ok(said) = said else { return };
-        let inner = self.inner.clone();
-        let touched = self.take(&inner, said);
-        let shelf = shelf.clone();
+        let touched = self.take(said);
+        self.apply(shelf, touched).await;
+    }
+
+    /// Brings the shelf up to date on a thread that may wait.
+    async fn apply(&mut self, shelf: &Shelf, touched: Touched) {
+        let (inner, shelf) = (self.inner.clone(), shelf.clone());
         let apply = move || {
             let mut report = Report::default();
             inner.bench().apply(&shelf, &touched, &mut report);
             report
         };
-        if let Ok(report) = tokio::task::spawn_blocking(apply).await {
+        if let Ok(report) = tokio::task::spawn_blocking(apply).await
+            && !report.is_empty()
+        {
             self.merge(report);
         }
     }
 
-    fn take(&mut self, inner: &Inner, said: Said) -> Touched {
+    fn take(&mut self, said: Said) -> Touched {
+        let inner = self.inner.clone();
         let mut bench = inner.bench();
         match said {
             Said::Check(name, outcome) => {
-                let again = self.asking.remove(&name) == Some(true);
+                self.asking.remove(&name);
                 let Some(check) = bench.stock.checks().remove(&name) else {
                     return Touched::default();
                 };
                 self.checks_at.insert(name.clone(), Instant::now() + check.every);
-                let about = PathBuf::from(format!("tools/{name}#enabled"));
                 let problem = outcome.as_ref().err().map(|reason| {
                     let reason = format!("the command that decides over `{name}` failed: {reason}");
                     let advice = "correct `enabled` of the tool; it is not offered";
                     Problem::error("tools", reason, advice)
                 });
-                bench.stock.complain(&about, problem);
+                bench.stock.complain(&complaint(&name), problem);
                 let touched = bench.stock.judge(&name, outcome.unwrap_or(false));
                 drop(bench);
-                if again {
-                    self.ask(name, check);
-                }
+                // It may have become another while it was asked.
+                self.check(&BTreeSet::new());
+                self.report_soon();
                 touched
             }
             Said::Register(file, outcome) => {
@@ -216,8 +245,10 @@ impl Rounds {
                     Err(problem) => (None, Some(problem)),
                 };
                 bench.stock.complain(&file, problem);
+                drop(bench);
+                self.report_soon();
                 match printed {
-                    Some(text) => bench.stock.print(Some((file, text))),
+                    Some(text) => inner.bench().stock.print(Some((file, text))),
                     // What it said before holds.
                     None => Touched::default(),
                 }
@@ -225,24 +256,52 @@ impl Rounds {
         }
     }
 
-    /// Asks the commands of some tools.
-    fn check(&mut self, which: impl Fn(&str) -> bool) {
+    /// Asks the commands that are new, others, or name a file that changed; forgets those that are
+    /// gone.
+    fn check(&mut self, changed: &BTreeSet<PathBuf>) {
         let checks = self.inner.bench().stock.checks();
-        self.checks_at.retain(|name, _| checks.contains_key(name));
+        let gone: Vec<_> =
+            self.asked.keys().filter(|name| !checks.contains_key(*name)).cloned().collect();
+        for name in gone {
+            self.asked.remove(&name);
+            self.checks_at.remove(&name);
+            let mut bench = self.inner.bench();
+            bench.stock.forget(&name);
+            bench.stock.complain(&complaint(&name), None);
+        }
+        let now = Instant::now();
         for (name, check) in checks {
-            if which(&name) {
-                self.checks_at.insert(name.clone(), Instant::now() + FAR);
-                self.ask(name, check);
+            let due = match self.asked.get(&name) {
+                Some((asked, at)) if *asked == check => {
+                    if check.files.is_disjoint(changed) {
+                        continue;
+                    }
+                    *at + CHECK_APART
+                }
+                _ => now,
+            };
+            if due <= now {
+                self.ask(name);
+            } else {
+                let at = self.checks_at.entry(name).or_insert(due);
+                *at = due.min(*at);
             }
         }
     }
 
-    fn ask(&mut self, name: String, check: Check) {
-        if let Some(again) = self.asking.get_mut(&name) {
-            *again = true;
+    /// Asks the command of a tool, unless it is being asked.
+    fn ask(&mut self, name: String) {
+        let now = Instant::now();
+        let Some(check) = self.inner.bench().stock.checks().remove(&name) else {
+            self.checks_at.remove(&name);
+            return;
+        };
+        if !self.asking.insert(name.clone()) {
+            self.checks_at.insert(name, now + CHECK_APART);
             return;
         }
-        self.asking.insert(name.clone(), false);
+        self.checks_at.insert(name.clone(), now + FAR);
+        self.asked.insert(name.clone(), (check.clone(), now));
         let workshop = self.inner.workshop();
         self.running.spawn(async move {
             let outcome = decide(check, &workshop).await;
@@ -251,20 +310,23 @@ impl Rounds {
     }
 
     /// Runs the registration that is a program, unless it is running or must not be.
-    fn begin_register(&mut self) {
-        let Some(every) = self.inner.config.register else { return };
-        if self.registering {
-            return;
-        }
+    fn begin_register(&mut self) -> Touched {
+        let Some(every) = self.inner.config.register else { return Touched::default() };
         self.register_at = Some(Instant::now() + every);
+        if self.registering {
+            return Touched::default();
+        }
         let mut bench = self.inner.bench();
-        let Some(file) = register::executable(&bench.stock) else {
-            bench.stock.print(None);
-            return;
-        };
+        let file = register::executable(&bench.stock);
+        if let Some(before) = std::mem::replace(&mut self.register_file, file.clone())
+            && Some(&before) != file.as_ref()
+        {
+            bench.stock.complain(&before, None);
+        }
+        let Some(file) = file else { return bench.stock.print(None) };
         if let Some(problem) = register::distrust(&self.inner.root, &file) {
             bench.stock.complain(&file, Some(problem));
-            return;
+            return bench.stock.print(None);
         }
         drop(bench);
         self.registering = true;
@@ -273,13 +335,27 @@ impl Rounds {
             let printed = register::print(&workshop, &file).await;
             Said::Register(file, printed)
         });
+        Touched::default()
     }
 
     fn merge(&mut self, report: Report) {
-        self.report.added.extend(report.added);
-        self.report.changed.extend(report.changed);
-        self.report.removed.extend(report.removed);
-        self.report_at = Some(Instant::now() + REPORT_AFTER);
+        let lists = [
+            (&mut self.report.added, report.added),
+            (&mut self.report.changed, report.changed),
+            (&mut self.report.removed, report.removed),
+        ];
+        for (kept, more) in lists {
+            let room = REPORT_NAMES.saturating_sub(kept.len());
+            kept.extend(more.into_iter().take(room));
+        }
+        self.report_soon();
+    }
+
+    /// Something is told when it has settled, or at the latest some time after it began.
+    fn report_soon(&mut self) {
+        let now = Instant::now();
+        let latest = self.report_at.map_or(now + REPORT_AT_MOST, |(_, latest)| latest);
+        self.report_at = Some(((now + REPORT_AFTER).min(latest), latest));
     }
 
     /// Tells what happened since the last time, now that it has settled.
@@ -305,11 +381,18 @@ impl Rounds {
 
 /// Whether a command says yes.
 async fn decide(check: Check, workshop: &Workshop) -> Result<bool, String> {
+    // A folder of many tools does not start them all at once.
+    let turn = workshop.queue.enter("checks").await;
+    let _permit = turn.map_err(|full| full.to_string())?;
     let mut words = check.command.into_iter();
     let Some(program) = words.next() else { return Ok(false) };
-    // A name alone is looked for beside the tool first.
+    // A name alone is looked for beside the tool first, then along the path.
     let beside = check.directory.join(&program);
-    let path = if beside.is_file() { beside } else { program.into() };
+    let path = if beside.is_file() {
+        beside
+    } else {
+        workshop.along_path(&program).unwrap_or_else(|| program.into())
+    };
     let program = Program { path, interpreter: Vec::new() };
     let mut job = workshop.job(&program, &check.directory, Patience::fixed(CHECK_LIMIT));
     job.arguments = words.collect();
@@ -323,6 +406,11 @@ async fn decide(check: Check, workshop: &Workshop) -> Result<bool, String> {
         },
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Under which name it is kept what is wrong with the command of a tool.
+fn complaint(tool: &str) -> PathBuf {
+    PathBuf::from(format!("tools/{tool}#enabled"))
 }
 
 fn blind(reason: &str) -> Problem {

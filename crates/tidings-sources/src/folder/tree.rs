@@ -25,6 +25,8 @@ pub(crate) struct Stat {
     /// When content or attributes changed, which nobody can set back.
     changed: (i64, i64),
     inode: u64,
+    /// How many names the file has.
+    names: u64,
     pub(crate) executable: bool,
     /// Where a link leads, relative to the folder.
     pub(crate) target: Option<PathBuf>,
@@ -37,9 +39,15 @@ impl Stat {
             modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
             inode: metadata.ino(),
+            names: metadata.nlink(),
             executable: metadata.permissions().mode() & 0o111 != 0,
             target,
         }
+    }
+
+    /// Whether another is the same file under another name.
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        self.names > 1 && self.inode == other.inode
     }
 
     /// Whether it may have changed again without looking different: clocks of file systems tick
@@ -60,6 +68,8 @@ pub(crate) enum Place {
     Nothing,
     /// Something that is not served, and that somebody should know of.
     Refused(Problem),
+    /// A link that is not followed; it may lead elsewhere later.
+    BadLink(Problem),
 }
 
 /// What a walk found below a directory.
@@ -68,6 +78,8 @@ pub(crate) struct Found {
     pub(crate) files: BTreeMap<PathBuf, Stat>,
     /// Every directory that was read, the upper before the lower.
     pub(crate) directories: Vec<PathBuf>,
+    /// Every link, followed or not.
+    pub(crate) links: Vec<PathBuf>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -138,7 +150,7 @@ impl Root {
 
     fn follow(&self, relative: &Path, absolute: &Path) -> Place {
         let refused =
-            |reason: &str, advice: &str| Place::Refused(Problem::error(relative, reason, advice));
+            |reason: &str, advice: &str| Place::BadLink(Problem::error(relative, reason, advice));
         let Ok(target) = absolute.canonicalize() else {
             return refused("the link leads nowhere, or in a circle", "remove or correct the link");
         };
@@ -177,7 +189,16 @@ impl Root {
                 break;
             }
             match self.look(&path) {
-                Place::File(stat) => drop(found.files.insert(path, stat)),
+                Place::File(stat) => {
+                    if stat.target.is_some() {
+                        found.links.push(path.clone());
+                    }
+                    found.files.insert(path, stat);
+                }
+                Place::BadLink(problem) => {
+                    found.links.push(path);
+                    found.problems.push(problem);
+                }
                 Place::Directory => {
                     enter(&path);
                     self.list(&path, hidden, &mut waiting, &mut found.problems);
@@ -220,10 +241,10 @@ impl Root {
         }
     }
 
-    /// Where a path really leads, relative to the folder, if that is elsewhere in it.
-    pub(crate) fn target(&self, relative: &Path) -> Option<PathBuf> {
-        let real = self.absolute(relative).canonicalize().ok()?;
-        self.relative(&real).filter(|real| real != relative)
+    /// Where a path really leads, relative to the folder.
+    pub(crate) fn resolve(&self, relative: &Path) -> Result<PathBuf, ReadError> {
+        let real = self.absolute(relative).canonicalize().map_err(missing)?;
+        self.relative(&real).ok_or(ReadError::Outside)
     }
 
     /// The content of a file in the folder.
@@ -288,18 +309,23 @@ impl Root {
     }
 
     fn open_checked(&self, relative: &Path) -> Result<File, ReadError> {
-        let real = self.absolute(relative).canonicalize().map_err(missing)?;
-        if self.relative(&real).is_none() {
-            return Err(ReadError::Outside);
+        let inside = self.resolve(relative)?;
+        match self.open_beneath(&inside) {
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {}
+            opened => return opened.map_err(|error| missing(error.into())),
         }
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        File::options().read(true).custom_flags(flags).open(&real).map_err(missing)
+        let real = self.absolute(&inside);
+        File::options().read(true).custom_flags(flags).open(real).map_err(missing)
     }
 }
 
 fn missing(error: std::io::Error) -> ReadError {
     match error.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => ReadError::Missing,
+        std::io::ErrorKind::NotFound
+        | std::io::ErrorKind::NotADirectory
+        | std::io::ErrorKind::InvalidFilename
+        | std::io::ErrorKind::InvalidInput => ReadError::Missing,
         _ => ReadError::Io(error),
     }
 }

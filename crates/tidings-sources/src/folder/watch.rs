@@ -1,6 +1,6 @@
 //! What the system says of changes: paths to look at again, as a set, never as a queue.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -81,33 +81,30 @@ pub(crate) struct Watch {
 
 struct State {
     watcher: Option<RecommendedWatcher>,
-    /// Why the system does not tell of everything.
-    failed: Option<String>,
+    /// Why the system does not tell of everything, by directory; nothing of what it can tell again.
+    failed: BTreeMap<PathBuf, String>,
 }
 
 impl Watch {
     /// Begins to listen; with `poll` it looks at everything that often instead.
     pub(crate) fn new(root: &Root, poll: Option<Duration>) -> Self {
         let ear = Arc::new(Ear::default());
-        let mut state = State { watcher: None, failed: None };
+        let mut state = State { watcher: None, failed: BTreeMap::new() };
         if poll.is_none() {
             match watcher(root.clone(), ear.clone()) {
                 Ok(watcher) => state.watcher = Some(watcher),
-                Err(error) => state.failed = Some(error.to_string()),
+                Err(error) => drop(state.failed.insert(PathBuf::new(), error.to_string())),
             }
         }
-        let watch = Self {
-            root: root.clone(),
-            ear,
-            watcher: Mutex::new(state),
-            poll,
-            next: Mutex::default(),
-        };
-        // The folder itself may go and come back, which only its parent is told.
-        if let Some(parent) = root.path().parent() {
-            watch.add(parent);
+        Self { root: root.clone(), ear, watcher: Mutex::new(state), poll, next: Mutex::default() }
+    }
+
+    /// Follows the folder itself, which may go and come back: only its parent is told of that.
+    pub(crate) fn enter_root(&self) {
+        if let Some(parent) = self.root.path().parent() {
+            self.add(parent);
         }
-        watch
+        self.enter(Path::new(""));
     }
 
     /// Follows a directory, before it is read: what changes after that is heard.
@@ -118,20 +115,24 @@ impl Watch {
     fn add(&self, directory: &Path) {
         let mut state = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(watcher) = &mut state.watcher else { return };
-        let outcome = watcher.watch(directory, RecursiveMode::NonRecursive);
-        if let Err(error) = outcome {
-            // A directory that has gone meanwhile is looked at when that is heard.
-            let gone = matches!(error.kind, notify::ErrorKind::PathNotFound)
-                || directory.symlink_metadata().is_err();
-            if !gone {
-                state.failed = Some(error.to_string());
-            }
+        let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive) else {
+            state.failed.remove(directory);
+            return;
+        };
+        // A directory that has gone meanwhile is looked at when that is heard, and one that may not
+        // be read is told of by whoever reads it.
+        let denied = matches!(&error.kind, notify::ErrorKind::Io(error)
+            if error.kind() == std::io::ErrorKind::PermissionDenied);
+        let gone = matches!(error.kind, notify::ErrorKind::PathNotFound);
+        if !denied && !gone && directory.symlink_metadata().is_ok() {
+            state.failed.insert(directory.to_owned(), error.to_string());
         }
     }
 
     /// Why the system does not tell of everything, if so.
     pub(crate) fn failed(&self) -> Option<String> {
-        self.watcher.lock().unwrap_or_else(PoisonError::into_inner).failed.clone()
+        let state = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        state.failed.values().next().cloned()
     }
 
     /// Waits until something happened and has settled.
@@ -200,6 +201,8 @@ fn watcher(root: Root, ear: Arc<Ear>) -> notify::Result<RecommendedWatcher> {
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+        // Each side of a rename is told by itself too.
+        EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => false,
         _ => true,
     }
 }

@@ -29,6 +29,7 @@ pub(crate) struct Workshop {
     pub(crate) scratch: PathBuf,
     /// How long a program may take to end once it is asked to.
     pub(crate) grace: Duration,
+    pub(crate) hosts: Hosts,
     /// What the operator passes on, and what is the same for every program of the folder.
     environment: Environment,
 }
@@ -52,6 +53,7 @@ impl Workshop {
                 .filter(|place| Path::new(place).is_dir())
                 .map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
             grace: GRACE,
+            hosts: hosts.clone(),
             environment,
             root,
         }
@@ -60,6 +62,14 @@ impl Workshop {
     /// The same workshop after its policy changed: those who wait keep their places.
     pub(crate) fn with(&self, config: &Config, hosts: &Hosts) -> Self {
         Self { queue: self.queue.clone(), ..Self::new(config, hosts) }
+    }
+
+    /// A program by its name alone, as a shell would find it.
+    pub(crate) fn along_path(&self, name: &OsStr) -> Option<PathBuf> {
+        if Path::new(name).components().count() != 1 {
+            return None;
+        }
+        along(value(&self.environment, "PATH").as_deref(), name)
     }
 
     /// A run of a program in this directory, with what every program gets.
@@ -116,14 +126,17 @@ fn value(environment: &[(OsString, OsString)], name: &str) -> Option<OsString> {
 }
 
 fn json_tool(path: Option<&OsStr>) -> Option<(&'static str, PathBuf)> {
-    let folders = || path.unwrap_or_default().as_bytes().split(|byte| *byte == b':');
-    JSON_TOOLS.into_iter().find_map(|name| {
-        folders()
-            .filter(|folder| folder.starts_with(b"/"))
-            .map(|folder| Path::new(OsStr::from_bytes(folder)).join(name))
-            .find(|file| is_executable(file))
-            .map(|file| (name, file))
-    })
+    JSON_TOOLS.into_iter().find_map(|name| along(path, OsStr::new(name)).map(|file| (name, file)))
+}
+
+/// The first executable of that name in the directories of a path. What is relative to nobody knows
+/// where is left out.
+fn along(path: Option<&OsStr>, name: &OsStr) -> Option<PathBuf> {
+    let folders = path.unwrap_or_default().as_bytes().split(|byte| *byte == b':');
+    folders
+        .filter(|folder| folder.starts_with(b"/"))
+        .map(|folder| Path::new(OsStr::from_bytes(folder)).join(name))
+        .find(|file| is_executable(file))
 }
 
 fn is_executable(file: &Path) -> bool {

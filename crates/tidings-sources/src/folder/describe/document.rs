@@ -8,12 +8,19 @@ use super::Desk;
 use crate::folder::tree::ReadError;
 use crate::folder::{Fix, Problem};
 
+/// How many keys that mean nothing are told; a file of them is one mistake.
+const UNKNOWN: usize = 20;
 const MARK: &str = "\u{feff}";
 
 impl Desk<'_> {
     /// The text of a file that belongs to a description; `None` after a complaint.
     pub(super) fn text(&mut self, path: &Path) -> Option<String> {
         self.result.reads.insert(path.to_owned());
+        if !self.may_read(path) {
+            let reason = "it is hidden, or the policy denies it";
+            self.reject(Problem::error(path, reason, "name a file that is served"));
+            return None;
+        }
         let bytes = match self.root().read(path, self.limits().description) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -73,7 +80,7 @@ impl Desk<'_> {
         keys: impl Iterator<Item = &'k String>,
         known: &str,
     ) {
-        for key in keys {
+        for key in keys.take(UNKNOWN) {
             let reason = format!("`{key}` means nothing here");
             let problem = Problem::warning(path, reason, format!("known are {known}"));
             self.complain(Problem { line: line_of(text, key), ..problem });

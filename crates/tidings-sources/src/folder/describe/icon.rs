@@ -31,6 +31,11 @@ impl Desk<'_> {
             return None;
         };
         self.result.reads.insert(path.clone());
+        if !self.may_read(&path) {
+            let reason = format!("the icon `{}` is hidden, or the policy denies it", icon.src);
+            self.complain(Problem::error(file, reason, "name a file that is served"));
+            return None;
+        }
         match self.root().read(&path, self.limits().icon) {
             Ok(bytes) => {
                 let guess = mime::of(&path, &bytes[..bytes.len().min(512)]);

@@ -21,6 +21,7 @@ pub(crate) use self::register::{Registration, registration};
 pub(crate) use self::resource::{decoded, encoded, file_of};
 pub use self::server::Introduction;
 pub(crate) use self::server::{INSTRUCTIONS, SERVER, introduction};
+use crate::folder::hidden::Hidden;
 use crate::folder::offer::Offered;
 use crate::folder::tree::{PARTS, Root, Stat};
 use crate::folder::{Limits, Problem};
@@ -43,6 +44,8 @@ pub(crate) struct Surroundings<'a> {
     /// All files of the parts of the folder.
     pub(crate) files: &'a BTreeMap<PathBuf, Stat>,
     pub(crate) limits: &'a Limits,
+    pub(crate) hidden: &'a Hidden,
+    pub(crate) policy: &'a Policy,
 }
 
 /// One description while it is read.
@@ -64,6 +67,12 @@ impl<'a> Desk<'a> {
         self.surroundings.limits
     }
 
+    /// Whether a file may become part of what is served. The folder's own settings always may.
+    fn may_read(&self, path: &Path) -> bool {
+        let Surroundings { hidden, policy, .. } = self.surroundings;
+        path.starts_with("server.d") || (!hidden.hides_any(path, false) && policy.allows_path(path))
+    }
+
     fn complain(&mut self, problem: Problem) {
         self.result.problems.push(problem);
     }
@@ -82,16 +91,25 @@ impl<'a> Desk<'a> {
     /// The files that are described together with this one: see [`unit_of`].
     fn siblings(&self, unit: &Path) -> Vec<(&'a Path, &'a Stat)> {
         let files = self.surroundings.files;
-        let name = unit.file_name().unwrap_or_default().to_string_lossy();
-        let from = unit.with_file_name(format!("{name}."));
-        let parent = unit.parent();
-        // Names that begin alike stand beside each other.
-        let alike = files.range(from..).take_while(|(path, _)| {
-            path.parent() == parent
-                && path
-                    .file_name()
-                    .is_some_and(|it| it.as_encoded_bytes().starts_with(name.as_bytes()))
+        let Some(name) = unit.file_name().and_then(|name| name.to_str()) else {
+            // A name that is no text is alone.
+            return files
+                .get_key_value(unit)
+                .map(|(path, stat)| (path.as_path(), stat))
+                .into_iter()
+                .collect();
+        };
+        let begins = format!("{name}.");
+        let depth = unit.components().count() - 1;
+        // Names that begin alike stand beside each other, directories of such names among them.
+        let alike = files.range(unit.with_file_name(&begins)..).take_while(|(path, _)| {
+            let at = path.components().nth(depth);
+            path.parent().is_some_and(|it| it.starts_with(unit.parent().unwrap_or(Path::new(""))))
+                && at.is_some_and(|it| {
+                    it.as_os_str().as_encoded_bytes().starts_with(begins.as_bytes())
+                })
         });
+        let alike = alike.filter(|(path, _)| path.parent() == unit.parent());
         let all = files.get_key_value(unit).into_iter().chain(alike);
         all.filter(|(path, _)| unit_of(path).as_deref() == Some(unit))
             .map(|(path, stat)| (path.as_path(), stat))

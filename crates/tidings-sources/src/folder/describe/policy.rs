@@ -7,12 +7,15 @@ use serde::Deserialize;
 
 use super::{Desk, Surroundings};
 use crate::folder::Problem;
+use crate::folder::tree::Place;
 
 pub(crate) const POLICY: &str = "server.d/policy.toml";
 
 /// What may be offered. What is denied is not listed, and cannot be used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
+    /// As it is written, to see whether it moved.
+    text: String,
     tools: Rules,
     hosts: Rules,
     paths: Rules,
@@ -64,14 +67,31 @@ impl Policy {
 
     /// Whether it lets the host of an address be asked, if it names one.
     pub(crate) fn allows_uri(&self, uri: &str) -> bool {
-        let Some((_, rest)) = uri.split_once("://") else { return true };
+        let Some((_, rest)) = uri.split_once("://") else { return self.allows_no_host() };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let host = match host.strip_prefix('[') {
             Some(literal) => literal.split(']').next().unwrap_or_default(),
             None => host.split(':').next().unwrap_or_default(),
         };
-        host.is_empty() || self.allows_host(&host.to_ascii_lowercase())
+        if host.is_empty() {
+            return self.allows_no_host();
+        }
+        self.allows_host(&host.to_ascii_lowercase())
+    }
+
+    /// Where only some hosts are allowed, an address must say which it means.
+    fn allows_no_host(&self) -> bool {
+        !self.closed && self.hosts.allow.is_none()
+    }
+
+    /// Whether another says the same.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        self.closed == other.closed && self.text == other.text
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     pub(crate) fn allows_path(&self, path: &Path) -> bool {
@@ -102,11 +122,12 @@ fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
 /// Reads the policy; nothing if it cannot be understood.
 pub(crate) fn policy(surroundings: Surroundings<'_>) -> (Option<Policy>, Vec<Problem>) {
     let path = Path::new(POLICY);
-    if !surroundings.files.contains_key(path) {
+    // Whatever stands there is meant as one; only nothing is none.
+    if matches!(surroundings.root.look(path), Place::Nothing) {
         return (Some(Policy::default()), Vec::new());
     }
     let mut desk = Desk::new(surroundings);
-    let Some((document, _)) = desk.document::<Document>(path) else {
+    let Some((document, text)) = desk.document::<Document>(path) else {
         return (None, desk.result.problems);
     };
     let rules = |lists: &Lists| Rules::new(lists);
@@ -114,7 +135,8 @@ pub(crate) fn policy(surroundings: Surroundings<'_>) -> (Option<Policy>, Vec<Pro
     match all {
         (Ok(tools), Ok(hosts), Ok(paths)) => {
             let written = (document.hosts.allow.unwrap_or_default(), document.hosts.deny);
-            let policy = Policy { tools, hosts, paths, written_hosts: written, closed: false };
+            let policy =
+                Policy { text, tools, hosts, paths, written_hosts: written, closed: false };
             (Some(policy), desk.result.problems)
         }
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {

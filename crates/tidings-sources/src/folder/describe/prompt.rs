@@ -1,6 +1,6 @@
 //! Prompts: Markdown with front matter, or a text and its description.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -158,6 +158,7 @@ impl Desk<'_> {
         }
         let mut values = BTreeMap::new();
         let mut listed = Vec::new();
+        let names: BTreeSet<_> = declared.iter().map(|argument| argument.name.clone()).collect();
         for argument in declared {
             let mut shown = PromptArgument::new(argument.name.clone());
             shown.title = argument.title;
@@ -169,11 +170,8 @@ impl Desk<'_> {
             listed.push(shown);
         }
         // A placeholder that nobody declared cannot be left out either.
-        for name in used {
-            if !listed.iter().any(|argument| argument.name == name) {
-                listed.push(PromptArgument::new(name).with_required(true));
-            }
-        }
+        let more = used.into_iter().filter(|name| !names.contains(name));
+        listed.extend(more.map(|name| PromptArgument::new(name).with_required(true)));
         let mut prompt =
             Prompt::new(name, meta.description, (!listed.is_empty()).then_some(listed));
         prompt.title = meta.title;

@@ -62,6 +62,14 @@ pub(crate) fn registration(
             let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(it, _)| it);
             let problem = Problem::error(file, reason, "correct it; what it said before holds");
             desk.reject(problem.at(error.line()));
+            // Nobody knows of which kinds it speaks.
+            kinds.extend([
+                Kind::Tool,
+                Kind::Prompt,
+                Kind::Resource,
+                Kind::Template,
+                Kind::Completion,
+            ]);
         }
     }
     Registration { says: desk.result, kinds }
@@ -86,9 +94,10 @@ impl Desk<'_> {
             self.reject(Problem { line: line_of(text, "version"), ..problem });
             return;
         }
+        let lines = lines_of_texts(text);
         let written = |name: Option<&String>| {
-            let line = name.and_then(|name| line_of(text, name));
-            Written { file, text, line }
+            let line = name.and_then(|name| lines.get(name.as_str()).copied());
+            Written { file, text, line: line.or(Some(1)) }
         };
         if let Some(tools) = document.tools {
             kinds.insert(Kind::Tool);
@@ -157,4 +166,15 @@ impl Desk<'_> {
         }
         found
     }
+}
+
+/// The line on which each quoted text is first written.
+fn lines_of_texts(text: &str) -> BTreeMap<&str, usize> {
+    let mut lines = BTreeMap::new();
+    for (index, line) in text.lines().enumerate() {
+        for quoted in line.split('"').skip(1).step_by(2) {
+            lines.entry(quoted).or_insert(index + 1);
+        }
+    }
+    lines
 }

@@ -1,28 +1,28 @@
 //! JSON Schemas of tools: usable or not, before anybody calls.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::Desk;
-use super::document::line_of;
+use super::tool::Written;
 use crate::folder::Problem;
 
 impl Desk<'_> {
     /// A schema that can judge; `None` after a complaint.
     pub(super) fn validator(
         &mut self,
-        path: &Path,
-        text: &str,
+        written: &Written<'_>,
         key: &str,
         schema: &Map<String, Value>,
     ) -> Option<Arc<jsonschema::Validator>> {
-        let line = line_of(text, key);
         if schema.get("type").is_some_and(|kind| kind != "object") {
             let reason = format!("`{key}` must describe an object");
             let advice = "give it `\"type\": \"object\"`";
-            self.reject(Problem { line, ..Problem::error(path, reason, advice) });
+            self.reject(Problem {
+                line: written.at(key),
+                ..Problem::error(written.file, reason, advice)
+            });
             return None;
         }
         // What a schema names by an address would have to be fetched, which is never done.
@@ -31,8 +31,8 @@ impl Desk<'_> {
             Ok(validator) => Some(Arc::new(validator)),
             Err(error) => {
                 let reason = format!("`{key}` is not a JSON Schema: {error}");
-                let problem = Problem::error(path, reason, "correct the schema");
-                self.reject(Problem { line, ..problem });
+                let problem = Problem::error(written.file, reason, "correct the schema");
+                self.reject(Problem { line: written.at(key), ..problem });
                 None
             }
         }

@@ -1,6 +1,6 @@
 //! Tools: a directory with a program and its description, or one file that describes itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -217,11 +217,10 @@ impl Desk<'_> {
         }
         let metadata = metadata(&meta, &name);
         let input_schema = meta.input_schema.clone().map_or_else(anything, with_type);
-        let input = self.validator(file, written.text, "inputSchema", &input_schema);
+        let input = self.validator(written, "inputSchema", &input_schema);
         let output_schema = meta.output_schema.clone().map(with_type);
-        let output = output_schema
-            .as_ref()
-            .map(|schema| self.validator(file, written.text, "outputSchema", schema));
+        let output =
+            output_schema.as_ref().map(|schema| self.validator(written, "outputSchema", schema));
         let patience = self.patience(&meta, written);
         let check = self.check(meta.enabled.as_ref(), written, program);
         let (Some(input), Some(patience), Some(check)) = (input, patience, check) else { return };
@@ -309,17 +308,18 @@ impl Desk<'_> {
                 None => return self.bad_check(written),
             },
         };
-        for named in
-            files.iter().map(String::as_str).chain(command.iter().flat_map(|it| named_files(it)))
-        {
-            if let Some(path) = join(&directory, named) {
-                self.result.reads.insert(path);
-            }
-        }
+        let named = command.iter().flat_map(|word| named_files(word));
+        let files: BTreeSet<_> = files
+            .iter()
+            .map(String::as_str)
+            .chain(named)
+            .filter_map(|named| join(&directory, named))
+            .collect();
+        self.result.reads.extend(files.iter().cloned());
         let directory = self.root().absolute(&directory);
         let command = command.iter().map(OsString::from).collect();
         let every = every.unwrap_or(CHECK_EVERY);
-        Some(Enabled::When(Check { command, directory, every }))
+        Some(Enabled::When(Check { command, directory, files, every }))
     }
 
     fn bad_check<T>(&mut self, written: &Written<'_>) -> Option<T> {

@@ -29,6 +29,10 @@ pub(crate) struct Stock {
     files: BTreeMap<PathBuf, Stat>,
     /// Links of the folder, by the file they lead to.
     links: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    /// Every link that was seen, also those that lead nowhere.
+    link_paths: BTreeSet<PathBuf>,
+    /// Files beside the parts that somebody consulted, as they were last seen.
+    consulted: BTreeMap<PathBuf, Stat>,
     units: BTreeMap<PathBuf, Unit>,
     /// Which units consulted a file that is not of their own.
     readers: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
@@ -77,6 +81,8 @@ impl Stock {
             hidden: Hidden::default(),
             files: BTreeMap::new(),
             links: BTreeMap::new(),
+            link_paths: BTreeSet::new(),
+            consulted: BTreeMap::new(),
             units: BTreeMap::new(),
             readers: BTreeMap::new(),
             claims: BTreeMap::new(),
@@ -109,7 +115,8 @@ impl Stock {
 
     /// Directories, besides those of the parts, in which files lie that somebody consulted.
     pub(crate) fn consulted_directories(&self) -> BTreeSet<PathBuf> {
-        let outside = self.readers.keys().filter(|path| unit_of(path).is_none());
+        let files = self.readers.keys().chain(self.links.keys());
+        let outside = files.filter(|path| unit_of(path).is_none());
         outside.filter_map(|path| path.parent().map(Path::to_owned)).collect()
     }
 
@@ -137,6 +144,11 @@ impl Stock {
             touched.keys.insert((Kind::Tool, name.into()));
         }
         touched
+    }
+
+    /// Forgets what a command said of a tool that is gone.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.verdicts.remove(name);
     }
 
     /// Takes what a registration that is a program printed, or that there is none any more.
@@ -182,7 +194,13 @@ impl Stock {
     }
 
     fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings { root: &self.root, files: &self.files, limits: &self.limits }
+        Surroundings {
+            root: &self.root,
+            files: &self.files,
+            limits: &self.limits,
+            hidden: &self.hidden,
+            policy: &self.policy,
+        }
     }
 
     /// Reads again whatever depends on files that changed.
@@ -197,8 +215,9 @@ impl Stock {
             }
         }
         let has = |name: &str| changed.contains(Path::new(name));
-        if has(POLICY) {
-            self.reload_policy(touched);
+        if has(POLICY) && self.reload_policy(touched) {
+            // What a description may look at is for the policy to say.
+            units.extend(self.units.keys().cloned());
         }
         if has(SERVER) || has(INSTRUCTIONS) || units.contains(Path::new(SERVER)) {
             self.reload_introduction();
@@ -211,16 +230,18 @@ impl Stock {
             let says = describe(self.surroundings(), &unit);
             self.take(unit, says, touched);
         }
-        touched.files.extend(changed.iter().cloned());
     }
 
-    fn reload_policy(&mut self, touched: &mut Touched) {
+    /// True if it is another.
+    fn reload_policy(&mut self, touched: &mut Touched) -> bool {
         let (policy, problems) = policy(self.surroundings());
-        if let Some(policy) = policy {
+        self.settings.insert(POLICY.into(), problems);
+        let moved = policy.as_ref().is_some_and(|policy| !policy.is_alike(&self.policy));
+        if let Some(policy) = policy.filter(|_| moved) {
             self.policy = policy;
             touched.keys.extend(self.claims.keys().cloned());
         }
-        self.settings.insert(POLICY.into(), problems);
+        moved
     }
 
     fn reload_introduction(&mut self) {
@@ -247,11 +268,16 @@ impl Stock {
         } else {
             self.printed.clone()
         };
-        let Registration { says, kinds } = match &said {
+        let Registration { mut says, kinds } = match &said {
             Some((file, text)) => registration(self.surroundings(), file, text),
             None => Registration::default(),
         };
         self.settings.remove(file);
+        if says.broken && !self.units.contains_key(file) {
+            // There is nothing it said before: what is good of it holds, and nothing is looked for
+            // in its stead.
+            says.broken = false;
+        }
         if !says.broken && kinds != self.registered {
             self.registered = kinds;
             touched.keys.extend(self.claims.keys().cloned());
@@ -262,6 +288,7 @@ impl Stock {
     /// Puts what a unit says now in the place of what it said before.
     fn take(&mut self, path: PathBuf, says: Yield, touched: &mut Touched) {
         let mut unit = self.units.remove(&path).unwrap_or_default();
+        let mut names = BTreeSet::new();
         for read in &unit.reads {
             if let Some(readers) = self.readers.get_mut(read) {
                 readers.remove(&path);
@@ -297,7 +324,7 @@ impl Stock {
         unit.problems = says.problems;
         for offered in items {
             let key = offered.key();
-            if unit.keys.contains(&key) {
+            if !names.insert(key.clone()) {
                 let file = self.file_of(&offered).unwrap_or_else(|| path.clone());
                 let reason = format!("another {} `{}` is described beside it", key.0.word(), key.1);
                 let problem = Problem::error(file, reason, "give one of them another name");

@@ -37,7 +37,8 @@ impl Stock {
                     self.policy.allows_path(target) && !self.hidden.hides_any(target, false)
                 })
         };
-        self.file_of(offered).is_none_or(allows)
+        !self.policy.is_closed()
+            && self.file_of(offered).is_none_or(allows)
             && match offered {
                 Offered::Tool(offer) => {
                     let name = &offer.script.tool.name;
@@ -54,7 +55,11 @@ impl Stock {
                 },
                 Offered::Template(offer) => match &offer.origin {
                     TemplateOrigin::Provider { scheme, implied } => {
-                        self.policy.allows_uri(offer.parsed.literal_prefix())
+                        // Hosts that are variables are judged when they are known.
+                        let prefix = offer.parsed.literal_prefix();
+                        let named =
+                            prefix.split_once("://").is_some_and(|(_, it)| it.contains('/'));
+                        (!named || self.policy.allows_uri(prefix))
                             && self.has_provider(scheme)
                             && !(*implied && self.has_template(scheme))
                     }

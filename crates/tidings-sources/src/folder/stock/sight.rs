@@ -1,35 +1,39 @@
 //! Looking at the files of the folder: all of them, or those that are said to have changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::folder::Problem;
 use crate::folder::describe::{INSTRUCTIONS, POLICY, SERVER};
 use crate::folder::hidden::{self, Hidden};
 use crate::folder::stock::{REGISTER, Stock, Touched};
-use crate::folder::tree::{Found, PARTS, Place};
+use crate::folder::tree::{Found, PARTS, Place, ReadError};
+
+/// More links than this are looked at one by one only when they are heard of themselves.
+const LINKS: usize = 1000;
 
 impl Stock {
     /// Looks at everything. `enter` is called with each directory before it is read.
     pub(crate) fn rescan(&mut self, enter: &mut dyn FnMut(&Path)) -> Touched {
-        let text = self.root.read(Path::new(hidden::FILE), self.limits.description);
-        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
-        let (hidden, problems) = Hidden::new(&text);
-        self.hidden = hidden;
-        self.settings.insert(hidden::FILE.into(), problems);
+        self.read_hidden();
         self.places.clear();
-        let mut changed = BTreeSet::new();
+        self.link_paths.clear();
+        let mut moved = BTreeSet::new();
         for part in PARTS {
-            self.walk(Path::new(part), enter, &mut changed);
+            self.walk(Path::new(part), enter, &mut moved);
         }
+        self.look_beside(&mut moved);
         // What is not a plain file of content is small, and read again: whether a description
         // moved is for its content to say, not for a clock.
+        let mut stale = moved.clone();
         let described = self.files.keys().filter(|path| !path.starts_with("resources"));
-        changed.extend(described.cloned());
-        changed.extend(self.readers.keys().cloned());
-        changed.extend([POLICY, SERVER, INSTRUCTIONS, REGISTER].map(PathBuf::from));
+        stale.extend(described.cloned());
+        stale.extend(self.readers.keys().cloned());
+        stale.extend([POLICY, SERVER, INSTRUCTIONS, REGISTER].map(PathBuf::from));
         let mut touched = Touched::default();
-        self.reread(&changed, &mut touched);
+        self.reread(&stale, &mut touched);
+        touched.files.extend(moved);
         touched
     }
 
@@ -39,11 +43,8 @@ impl Stock {
         paths: &BTreeSet<PathBuf>,
         enter: &mut dyn FnMut(&Path),
     ) -> Touched {
-        if paths.iter().any(|path| path == Path::new(hidden::FILE) || path == Path::new("")) {
-            return self.rescan(enter);
-        }
         let mut changed = BTreeSet::new();
-        for path in paths {
+        for path in &self.with_links(paths) {
             let first = path.components().next().and_then(|it| it.as_os_str().to_str());
             let walked = first.is_some_and(|first| PARTS.contains(&first));
             let directory = self.root.absolute(path).is_dir();
@@ -56,9 +57,76 @@ impl Stock {
             let consulted = self.readers.range(path.clone()..).map(|(read, _)| read);
             changed.extend(consulted.take_while(|read| read.starts_with(path)).cloned());
         }
+        for name in self.other_names(&changed) {
+            self.walk(&name, enter, &mut changed);
+            changed.insert(name);
+        }
         let mut touched = Touched::default();
         self.reread(&changed, &mut touched);
+        touched.files.extend(changed);
         touched
+    }
+
+    /// What is not served. A list that cannot be read leaves the last one in force.
+    fn read_hidden(&mut self) {
+        let file = Path::new(hidden::FILE);
+        let text = match self.root.read(file, self.limits.description) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(ReadError::Missing) => String::new(),
+            Err(error) => {
+                let advice = "correct it; what it said before holds";
+                let problem = Problem::error(file, error.to_string(), advice);
+                self.settings.insert(file.to_owned(), vec![problem]);
+                return;
+            }
+        };
+        let (hidden, problems) = Hidden::new(&text);
+        self.hidden = hidden;
+        self.settings.insert(file.to_owned(), problems);
+    }
+
+    /// Adds the links that may lead elsewhere, or to something else, when these paths changed.
+    fn with_links(&self, paths: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+        let mut all = paths.clone();
+        for path in paths {
+            all.extend(self.links.get(path).into_iter().flatten().cloned());
+        }
+        // What comes may be what a link waits for, and a link what another leads to.
+        let news =
+            |path: &PathBuf| self.link_paths.contains(path) || !self.files.contains_key(path);
+        if self.link_paths.len() <= LINKS && paths.iter().any(news) {
+            all.extend(self.link_paths.iter().cloned());
+        }
+        all
+    }
+
+    /// The other names of files that have several.
+    fn other_names(&self, changed: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+        let shared = changed.iter().filter_map(|path| self.files.get(path));
+        let shared: Vec<_> = shared.filter(|stat| stat.is_same_file(stat)).collect();
+        if shared.is_empty() {
+            return Vec::new();
+        }
+        let others = self.files.iter().filter(|(path, stat)| {
+            !changed.contains(*path) && shared.iter().any(|it| it.is_same_file(stat))
+        });
+        others.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Looks at files beside the parts that somebody consulted.
+    fn look_beside(&mut self, moved: &mut BTreeSet<PathBuf>) {
+        let beside: Vec<_> =
+            self.readers.keys().filter(|path| !self.files.contains_key(*path)).cloned().collect();
+        let mut consulted = BTreeMap::new();
+        for path in beside {
+            if let Place::File(stat) = self.root.look(&path) {
+                consulted.insert(path, stat);
+            }
+        }
+        let before = std::mem::take(&mut self.consulted);
+        let all = before.keys().chain(consulted.keys());
+        moved.extend(all.filter(|path| before.get(*path) != consulted.get(*path)).cloned());
+        self.consulted = consulted;
     }
 
     /// Looks at a path and everything below it; what differs is noted.
@@ -71,7 +139,7 @@ impl Stock {
         };
         let found = match self.root.look(from) {
             // The usual case, without the walk.
-            Place::File(stat) => {
+            Place::File(stat) if stat.target.is_none() => {
                 let mut found = Found::default();
                 found.files.insert(from.to_owned(), stat);
                 found
@@ -107,6 +175,8 @@ impl Stock {
         for path in stale {
             self.places.remove(&path);
         }
+        self.link_paths.remove(from);
+        self.link_paths.extend(found.links);
         for problem in found.problems {
             self.places.entry(problem.file.clone()).or_default().push(problem);
         }

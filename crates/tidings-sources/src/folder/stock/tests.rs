@@ -369,7 +369,8 @@ fn hidden_and_ignored_files_are_not_served_until_the_rules_say_otherwise() {
         (".tidingsignore", "*.log\n"),
     ]);
     assert_eq!(place.offers(Kind::Resource), [""; 0]);
-    place.change(".tidingsignore", "");
+    place.put(".tidingsignore", "");
+    place.stock.rescan(&mut |_| {});
     assert_eq!(place.offers(Kind::Resource), ["file:///resources/a.log"]);
 }
 
@@ -415,6 +416,140 @@ fn an_icon_that_changes_is_a_description_that_changes() {
     assert_eq!(place.stock.consulted_directories(), [PathBuf::new()].into());
     place.change("icon.svg", "<svg></svg>");
     assert_eq!(icon(&place), "data:image/svg+xml;base64,PHN2Zz48L3N2Zz4=");
+}
+
+#[test]
+fn directories_whose_names_begin_alike_hide_nobody() {
+    let place = Place::new(&[
+        ("resources/notes.d/x.md", "x"),
+        ("resources/notes.md", "x"),
+        ("resources/notes/y.md", "x"),
+        ("tools/foo.lib/h.txt", "x"),
+        ("tools/foo.sh", SCRIPT),
+    ]);
+    assert_eq!(place.offers(Kind::Resource).len(), 3);
+    assert_eq!(place.offers(Kind::Tool), ["foo"]);
+}
+
+#[test]
+fn a_policy_that_is_hidden_or_no_file_closes_instead_of_opening() {
+    let tool = ("tools/a.sh", SCRIPT);
+    let hidden = Place::new(&[
+        tool,
+        (".tidingsignore", "*.toml\n"),
+        ("server.d/policy.toml", "[tools]\ndeny = [\"a\"]\n"),
+    ]);
+    assert_eq!(hidden.offers(Kind::Tool), [""; 0]);
+    let directory = Place::new(&[tool, ("server.d/policy.toml/x", "")]);
+    assert_eq!(directory.offers(Kind::Tool), [""; 0]);
+    let mut link = Place::new(&[tool]);
+    let at = link.directory.path().join("server.d");
+    std::fs::create_dir(&at).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", at.join("policy.toml")).unwrap();
+    link.stock.rescan(&mut |_| {});
+    assert_eq!(link.offers(Kind::Tool), ["a"], "the last good policy, which was none, holds");
+}
+
+#[test]
+fn an_ignore_file_that_cannot_be_read_leaves_the_last_one_in_force() {
+    let mut place = Place::new(&[("resources/a.log", "x"), (".tidingsignore", "*.log\n")]);
+    place.put(".tidingsignore", &"#".repeat(2 << 20));
+    place.stock.rescan(&mut |_| {});
+    assert_eq!(place.offers(Kind::Resource), [""; 0]);
+    assert_eq!(place.problems().len(), 1);
+}
+
+#[test]
+fn hidden_and_denied_files_do_not_become_part_of_a_description() {
+    let place = Place::new(&[
+        (".env", "SECRET=1"),
+        ("private/logo.svg", "<svg/>"),
+        ("server.d/policy.toml", "[paths]\ndeny = [\"private/**\"]\n"),
+        ("tools/a/tool.sh", "#!/bin/sh\n"),
+        (
+            "tools/a/tool.meta.json",
+            r#"{"description": "A", "icons": [{"src": "../../.env"}, {"src": "../../private/logo.svg"}]}"#,
+        ),
+        ("prompts/p.meta.json", r#"{"path": "../.env"}"#),
+    ]);
+    let Some(Offered::Tool(offer)) =
+        place.stock.selected(&(Kind::Tool, "a".into())).as_deref().cloned()
+    else {
+        panic!("{:?}", place.problems())
+    };
+    assert_eq!(offer.script.tool.icons, None);
+    assert_eq!(place.offers(Kind::Prompt), [""; 0]);
+    assert_eq!(place.problems().len(), 3, "{:?}", place.problems());
+}
+
+#[test]
+fn a_registration_that_was_never_understood_opens_nothing() {
+    let place = Place::new(&[
+        ("tools/danger.sh", SCRIPT),
+        ("resources/r.md", "x"),
+        ("server.d/register.json", "{\"tools\": [],}"),
+    ]);
+    assert_eq!(place.offers(Kind::Tool), [""; 0]);
+    assert_eq!(place.offers(Kind::Resource), [""; 0]);
+    let one_bad = Place::new(&[
+        ("tools/x.sh", SCRIPT),
+        ("resources/r.md", "x"),
+        (
+            "server.d/register.json",
+            r#"{"tools": [{"name": "good", "description": "G", "path": "x.sh"}, {"name": "b d", "path": "x.sh"}]}"#,
+        ),
+    ]);
+    assert_eq!(one_bad.offers(Kind::Tool), ["good"]);
+    assert_eq!(one_bad.offers(Kind::Resource).len(), 1);
+}
+
+#[test]
+fn links_follow_what_they_lead_to() {
+    let mut place =
+        Place::new(&[("data/v.md", "1"), ("resources/one.md", "1"), ("resources/two.md", "22")]);
+    let at = |name: &str| place.directory.path().join("resources").join(name);
+    std::os::unix::fs::symlink("../data/v.md", at("beside.md")).unwrap();
+    std::os::unix::fs::symlink("one.md", at("inner.md")).unwrap();
+    std::os::unix::fs::symlink("inner.md", at("outer.md")).unwrap();
+    std::os::unix::fs::symlink("late.md", at("waits.md")).unwrap();
+    let (inner, late) = (at("inner.md"), PathBuf::from("resources/late.md"));
+    place.stock.rescan(&mut |_| {});
+    assert!(place.stock.consulted_directories().contains(&PathBuf::from("data")));
+    let touched = place.change("data/v.md", "four");
+    assert!(touched.files.contains(&PathBuf::from("resources/beside.md")), "{touched:?}");
+    std::fs::remove_file(&inner).unwrap();
+    std::os::unix::fs::symlink("two.md", &inner).unwrap();
+    let touched = place.stock.look(&[PathBuf::from("resources/inner.md")].into(), &mut |_| {});
+    assert!(touched.files.contains(&PathBuf::from("resources/outer.md")), "{touched:?}");
+    let sizes: Vec<_> = ["beside", "inner", "outer"]
+        .map(|name| place.stock.files()[&PathBuf::from(format!("resources/{name}.md"))].size)
+        .into();
+    assert_eq!(sizes, [4, 2, 2]);
+    place.put("resources/late.md", "x");
+    place.stock.look(&[late].into(), &mut |_| {});
+    assert!(place.offers(Kind::Resource).contains(&"file:///resources/waits.md".to_owned()));
+}
+
+#[test]
+fn a_file_with_two_names_moves_under_both() {
+    let mut place = Place::new(&[("resources/a.md", "x")]);
+    let at = place.directory.path().join("resources");
+    std::fs::hard_link(at.join("a.md"), at.join("b.md")).unwrap();
+    place.stock.rescan(&mut |_| {});
+    let touched = place.change("resources/b.md", "another");
+    assert!(touched.files.contains(&PathBuf::from("resources/a.md")), "{touched:?}");
+}
+
+#[test]
+fn thousands_of_slips_in_one_file_cost_no_more_than_they_should() {
+    let keys: Vec<_> = (0..60_000).map(|number| format!("\"k{number}\": 1")).collect();
+    let many = format!("{{\"description\": \"A\",\n{}}}", keys.join(",\n"));
+    let place =
+        Place::new(&[("tools/a/tool.sh", "#!/bin/sh\n"), ("tools/a/tool.meta.json", &many)]);
+    assert_eq!(place.offers(Kind::Tool), ["a"]);
+    assert_eq!(place.problems().len(), 20);
+    let names: Vec<_> = (0..90_000).map(|number| format!("{{{{p{number}}}}}")).collect();
+    assert_eq!(Place::new(&[("prompts/p.md", &names.concat())]).offers(Kind::Prompt), ["p"]);
 }
 
 #[test]

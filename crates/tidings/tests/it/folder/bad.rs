@@ -31,7 +31,7 @@ async fn tools_that_misbehave_are_errors_that_say_why_and_leave_nothing_behind()
             described(plot, "half", &json!({}), "printf '{\"content\": [{\"type\": \"te'");
             described(plot, "fails", &json!({}), "echo the reason >&2; exit 7");
             described(plot, "dies", &json!({}), "kill -9 $$");
-            let brief = json!({ "timeoutSecs": 0.3 });
+            let brief = json!({ "timeoutSecs": 2 });
             described(
                 plot,
                 "deaf",

@@ -41,7 +41,7 @@ async fn a_touch_equal_bytes_and_another_body_are_silence() {
     yard.fence(&mut listeners).await;
     listeners.told(&[]).await;
     plot.script("tools/count/tool.sh", "echo 1000");
-    plot.write("prompts/greet.md", "---\ndescription: Greets\n---\nGood day {{who}}");
+    plot.save("prompts/greet.md", "---\ndescription: Greets\n---\nGood day {{who}}");
     yard.fence(&mut listeners).await;
     listeners.told(&[]).await;
     // The new body is what is used, all the same.
@@ -321,6 +321,101 @@ async fn the_folder_itself_may_go_and_come_back() {
     yard.plot().tool("weigh", "Weighs", "echo 2");
     for listener in &mut listeners.0 {
         listener.until_listed("tools", "weigh").await;
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_replaced_by_an_empty_one_is_followed_on() {
+    let yard = Yard::new(garden).await;
+    let mut listeners = yard.listeners().await;
+    std::fs::remove_dir_all(yard.directory.path()).unwrap();
+    std::fs::create_dir(yard.directory.path()).unwrap();
+    for listener in &mut listeners.0 {
+        while !listener.names("tools").await.is_empty() {
+            listener.client.wait(&json!({ "method": "notifications/tools/list_changed" })).await;
+        }
+    }
+    yard.plot().script("tools/weigh.sh", "# @describe Weighs");
+    for listener in &mut listeners.0 {
+        listener.until_listed("tools", "weigh").await;
+    }
+}
+
+#[tokio::test]
+async fn a_registration_program_that_goes_leaves_nothing_of_it() {
+    let yard = Yard::with(
+        |plot| {
+            garden(plot);
+            let entry = r#"{"tools":[{"name":"only","description":"O","path":"count/tool.sh"}]}"#;
+            plot.script("server.d/register.sh", &format!("echo '{entry}'"));
+        },
+        Merging::default(),
+        |config| config.register = Some(Duration::from_mins(1)),
+    )
+    .await;
+    let mut listeners = yard.listeners().await;
+    assert_eq!(listeners.0[0].names("tools").await, ["only"]);
+    yard.plot().remove("server.d/register.sh");
+    for listener in &mut listeners.0 {
+        listener.until_listed("tools", "count").await;
+        assert_eq!(listener.names("tools").await, ["count"]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_while_something_else_never_rests() {
+    let mut yard = Yard::new(garden).await;
+    let plot = yard.plot();
+    plot.save("tools/count/tool.meta.json", "{");
+    let mut pace = tokio::time::interval(Duration::from_millis(20));
+    let writing = async {
+        for number in 0_u64.. {
+            plot.write("resources/log.txt", number.to_string());
+            pace.tick().await;
+        }
+    };
+    let told = async {
+        loop {
+            let report = yard.report().await;
+            if !report.problems.is_empty() {
+                break;
+            }
+        }
+    };
+    tokio::select! {
+        () = writing => {}
+        () = told => {}
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_another_source_has_is_taken_over_when_it_is_free() {
+    let mut config = tidings_server::Config::new("two", "1");
+    config.greeting = tidings_server::Greeting::Silent;
+    let hub = tidings_server::Hub::new(config);
+    let folders: Vec<_> = ["one", "two"]
+        .map(|name| {
+            let directory = tempfile::tempdir().unwrap();
+            let plot = Plot(directory.path().to_owned());
+            plot.write("prompts/x.md", format!("---\ndescription: of {name}\n---\n"));
+            plot.script("tools/x.sh", &format!("# @describe Of {name}"));
+            (directory, plot, name)
+        })
+        .into();
+    for (directory, _, name) in &folders {
+        let config = tidings_sources::folder::Config::new(directory.path().to_owned());
+        hub.add(name, tidings_sources::folder::Folder::open(config).await.unwrap()).await.unwrap();
+    }
+    let router = tidings_server::http::router(&hub, tidings_server::http::HttpConfig::default());
+    let mut listener = super::listener(crate::support::client::Way::Stdio, &hub, &router).await;
+    let described = async |listener: &mut super::Listener| {
+        let answer = listener.ask("tools/list", json!({})).await;
+        answer["tools"][0]["description"].as_str().map(str::to_owned)
+    };
+    assert_eq!(described(&mut listener).await.as_deref(), Some("Of one"));
+    folders[0].1.remove("tools/x.sh");
+    while described(&mut listener).await.as_deref() != Some("Of two") {
+        listener.client.wait(&json!({ "method": "notifications/tools/list_changed" })).await;
     }
 }
 

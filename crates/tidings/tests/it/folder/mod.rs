@@ -17,6 +17,9 @@ use tokio::sync::mpsc;
 
 use crate::support::client::{Client, Way};
 
+/// A file that is there to be changed when everything before it must have been told.
+const FENCE: &str = "resources/zz-fence.txt";
+
 /// A folder that is served, and who listens to it.
 struct Yard {
     directory: tempfile::TempDir,
@@ -44,7 +47,9 @@ impl Yard {
         change: impl FnOnce(&mut Config),
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        prepare(&Plot(directory.path().to_owned()));
+        let plot = Plot(directory.path().to_owned());
+        plot.write(FENCE, "");
+        prepare(&plot);
         let (sender, reports) = mpsc::channel(64);
         let mut config = Config::new(directory.path().to_owned());
         config.environment = Config::environment_from(std::env::vars_os(), &[]);
@@ -74,21 +79,7 @@ impl Yard {
     }
 
     async fn listener(&self, way: Way) -> Listener {
-        let mut client = Client::new(way, &self.hub, &self.router);
-        let params = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": { "name": "neighbour", "version": "1" },
-        });
-        let id = client.request("initialize", params, false).await;
-        client.wait(&json!({ "id": id })).await;
-        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        client.send(ready).await;
-        let mut listener = Listener { client };
-        for method in ["tools/list", "prompts/list", "resources/list"] {
-            listener.ask(method, json!({})).await;
-        }
-        listener
+        listener(way, &self.hub, &self.router).await
     }
 
     /// Changes something else and waits until everyone heard of it: whatever was to be told of
@@ -100,6 +91,16 @@ impl Yard {
         for listener in &mut listeners.0 {
             listener.until_listed("prompts", &name).await;
         }
+        // What is read to be compared may come after a list; a file that is watched comes last.
+        let uri = self.plot().uri(FENCE);
+        for listener in &mut listeners.0 {
+            listener.subscribe(&uri).await;
+        }
+        self.plot().write(FENCE, &name);
+        for listener in &mut listeners.0 {
+            listener.client.wait(&json!({ "params": { "uri": uri } })).await;
+            listener.ask("resources/unsubscribe", json!({ "uri": uri })).await;
+        }
     }
 
     /// What the next reload found.
@@ -107,6 +108,25 @@ impl Yard {
         let waiting = tokio::time::timeout(Duration::from_secs(20), self.reports.recv());
         waiting.await.expect("a report").unwrap()
     }
+}
+
+/// A client that knows a hub as it is.
+async fn listener(way: Way, hub: &Hub, router: &Router) -> Listener {
+    let mut client = Client::new(way, hub, router);
+    let params = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": { "name": "neighbour", "version": "1" },
+    });
+    let id = client.request("initialize", params, false).await;
+    client.wait(&json!({ "id": id })).await;
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    client.send(ready).await;
+    let mut listener = Listener { client };
+    for method in ["tools/list", "prompts/list", "resources/list"] {
+        listener.ask(method, json!({})).await;
+    }
+    listener
 }
 
 /// A place to work in.
@@ -182,7 +202,8 @@ impl Listener {
     async fn names(&mut self, list: &str) -> Vec<String> {
         let answer = self.ask(&format!("{list}/list"), json!({})).await;
         let items = answer[list].as_array().unwrap();
-        items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+        let names = items.iter().map(|item| item["name"].as_str().unwrap().to_owned());
+        names.filter(|name| !FENCE.ends_with(name.as_str())).collect()
     }
 
     async fn text(&mut self, uri: &str) -> String {
