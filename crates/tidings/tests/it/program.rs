@@ -1,7 +1,7 @@
 //! The program as a person runs it: the real binary, real sockets, real signals.
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::support::demo::{Demo, program, within};
 
@@ -110,6 +110,56 @@ async fn a_signal_ends_a_stdio_server_whose_input_is_open() {
     let id = child.id().unwrap().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert!(within(child.wait()).await.unwrap().success());
+}
+
+/// A stdio server that has begun to say far more on standard error than a pipe holds, and nobody
+/// reads on; it answers all the same.
+async fn unread() -> (tempfile::TempDir, tokio::process::Child) {
+    let folder = tempfile::tempdir().unwrap();
+    let unknown = "x".repeat(3000);
+    for number in 0..100 {
+        let tool = folder.path().join(format!("tools/t{number}"));
+        std::fs::create_dir_all(&tool).unwrap();
+        std::fs::write(tool.join("tool.sh"), "").unwrap();
+        let meta = json!({ "description": "A test", unknown.as_str(): 1 });
+        std::fs::write(tool.join("tool.meta.json"), meta.to_string()).unwrap();
+    }
+    let mut command = program("serve --stdio --folder");
+    let mut child = command.arg(folder.path()).spawn().unwrap();
+    let mut begun = [0; 10];
+    within(child.stderr.as_mut().unwrap().read_exact(&mut begun)).await.unwrap();
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "it", "version": "1" } } });
+    let input = child.stdin.as_mut().unwrap();
+    input.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
+    let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    assert!(within(lines.next_line()).await.unwrap().unwrap().contains("serverInfo"));
+    (folder, child)
+}
+
+/// It ended with success, and with lines that found no reader.
+async fn ended_unread(mut child: tokio::process::Child) {
+    assert!(within(child.wait()).await.unwrap().success());
+    let mut said = String::new();
+    within(child.stderr.unwrap().read_to_string(&mut said)).await.unwrap();
+    assert!(said.lines().count() < 100, "{said}");
+}
+
+#[tokio::test]
+async fn a_closed_input_ends_a_server_whose_errors_nobody_reads() {
+    let (_folder, mut child) = unread().await;
+    drop(child.stdin.take());
+    ended_unread(child).await;
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_server_whose_errors_nobody_reads() {
+    let (_folder, mut child) = unread().await;
+    let _open = child.stdin.take();
+    let id = child.id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    ended_unread(child).await;
 }
 
 #[tokio::test]

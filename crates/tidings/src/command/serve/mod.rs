@@ -20,7 +20,7 @@ use crate::args::Serve;
 use crate::demo::Station;
 use crate::report::Hint;
 
-/// How many lines may wait to be printed; a terminal that stands still loses the rest.
+/// How many changes and reports may wait to become lines, which takes no time to speak of.
 const LINES: usize = 256;
 
 /// Serves until a signal, or the end of the input.
@@ -52,15 +52,18 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     for (name, folder) in folders {
         hub.add(&name, folder).await.with_context(|| format!("starting {name}"))?;
     }
-    let printer = Printer::new(args.json, args.stdio);
+    let printer = Printer::new(args.json, args.stdio)?;
     let cancel = CancellationToken::new();
-    tokio::select! {
-        result = transport(&args, &hub, &printer, cancel.clone()) => result?,
-        result = stop(&hub, cancel.clone()) => result?,
-        () = printer.run(told, reported, hub.events()) => {}
+    let result = tokio::select! {
+        result = transport(&args, &hub, &printer, cancel.clone()) => result,
+        result = stop(&hub, cancel.clone()) => result,
+        () = printer.run(told, reported, hub.events()) => Ok(()),
+    };
+    if result.is_ok() {
+        hub.shutdown().await;
     }
-    hub.shutdown().await;
-    Ok(())
+    printer.finish().await;
+    result
 }
 
 /// One folder alone says who the server is.

@@ -1,27 +1,81 @@
 //! What `tidings serve` prints while it serves: one line for each change and each notice.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::time::{Duration, SystemTime};
 
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use tidings_server::{Event, http};
 use tidings_sources::folder::{Problem, Report, Severity};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, oneshot};
 
 /// How many names one line has; a checkout moves hundreds.
 const NAMES: usize = 8;
+/// How many lines may wait for a reader: more than a folder full of problems has at once, and few
+/// enough to forget them when nobody reads. What finds no room is lost, and counted.
+const WAITING: usize = 4096;
+/// How long the end waits for lines that are not out yet; a reader that stands still gets no more.
+const LAST_LINES: Duration = Duration::from_millis(100);
 
 /// Prints one line for each change and each notice.
+///
+/// The lines are written by a thread of their own, which nobody joins: a reader that stands still
+/// blocks the write for as long as it likes, and must hold up neither a client nor a signal.
 pub(super) struct Printer {
+    look: Look,
+    lines: SyncSender<Line>,
+    /// How many lines found no room and have not been told of. The printer adds, and whoever
+    /// tells takes all.
+    lost: Arc<AtomicUsize>,
+    /// Ends when the thread has written everything.
+    written: oneshot::Receiver<()>,
+}
+
+/// How a line looks and where it goes.
+#[derive(Clone, Copy)]
+struct Look {
     json: bool,
     /// Standard output is the protocol's when it serves stdio.
     to_stderr: bool,
 }
 
+struct Line {
+    /// How many were lost just before this one.
+    lost: usize,
+    text: String,
+}
+
 impl Printer {
-    pub(super) fn new(json: bool, to_stderr: bool) -> Self {
-        Self { json, to_stderr }
+    /// # Errors
+    ///
+    /// The system has no thread left.
+    pub(super) fn new(json: bool, to_stderr: bool) -> Result<Self> {
+        let look = Look { json, to_stderr };
+        let (lines, waiting) = sync_channel(WAITING);
+        let lost = Arc::new(AtomicUsize::new(0));
+        let (done, written) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("printer".to_owned());
+        let untold = lost.clone();
+        let write = move || {
+            if to_stderr {
+                look.write_all(&waiting, &untold, &mut std::io::stderr());
+            } else {
+                look.write_all(&waiting, &untold, &mut std::io::stdout());
+            }
+            drop(done);
+        };
+        thread.spawn(write).context("starting to print")?;
+        Ok(Self { look, lines, lost, written })
+    }
+
+    /// Gives the last lines a moment to get out.
+    pub(super) async fn finish(self) {
+        drop(self.lines);
+        drop(tokio::time::timeout(LAST_LINES, self.written).await);
     }
 
     pub(super) async fn run(
@@ -47,12 +101,12 @@ impl Printer {
 
     pub(super) fn started(&self, address: SocketAddr) {
         let endpoint = http::endpoint(address);
-        if self.json {
-            self.print(&json!({ "event": "listening", "endpoint": endpoint }).to_string());
+        if self.look.json {
+            self.print(json!({ "event": "listening", "endpoint": endpoint }).to_string());
             return;
         }
-        self.print(&format!("listening on {endpoint}"));
-        self.print("connect any MCP client there; Ctrl-C ends it");
+        self.print(format!("listening on {endpoint}"));
+        self.print("connect any MCP client there; Ctrl-C ends it".to_owned());
     }
 
     /// What a reload of a folder found.
@@ -60,14 +114,14 @@ impl Printer {
         let parts =
             [("added", &report.added), ("changed", &report.changed), ("removed", &report.removed)];
         let parts = parts.iter().filter(|(_, names)| !names.is_empty());
-        if self.json {
+        if self.look.json {
             let lists: serde_json::Map<_, _> =
                 parts.map(|(word, names)| ((*word).to_owned(), json!(names))).collect();
             if !lists.is_empty() {
                 let mut line = Value::Object(lists);
                 line["event"] = "reload".into();
                 line["unix_ms"] = json!(now().as_millis());
-                self.print(&line.to_string());
+                self.print(line.to_string());
             }
         } else {
             let said: Vec<_> =
@@ -85,7 +139,7 @@ impl Printer {
     }
 
     fn problem(&self, kind: &str, problem: &Problem) {
-        if self.json {
+        if self.look.json {
             let severity = match problem.severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
@@ -99,21 +153,34 @@ impl Printer {
                 "advice": problem.advice,
                 "unix_ms": now().as_millis(),
             });
-            self.print(&line.to_string());
+            self.print(line.to_string());
             return;
         }
         self.line(kind, &problem.to_string(), None);
     }
 
     fn line(&self, kind: &str, what: &str, listeners: Option<usize>) {
+        self.print(self.look.line(kind, what, listeners));
+    }
+
+    /// Never waits.
+    fn print(&self, text: String) {
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        if self.lines.try_send(Line { lost, text }).is_err() {
+            self.lost.fetch_add(lost + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Look {
+    fn line(self, kind: &str, what: &str, listeners: Option<usize>) -> String {
         let now = now();
         if self.json {
             let mut line = json!({ "event": kind, "what": what, "unix_ms": now.as_millis() });
             if let Some(listeners) = listeners {
                 line["listeners"] = listeners.into();
             }
-            self.print(&line.to_string());
-            return;
+            return line.to_string();
         }
         let what = printable(what);
         let seconds = now.as_secs() % 86_400;
@@ -124,10 +191,10 @@ impl Printer {
             None => String::new(),
         };
         let kind = self.coloured(kind);
-        self.print(&format!("{hour:02}:{minute:02}:{second:02}Z  {kind}  {what}{told}"));
+        format!("{hour:02}:{minute:02}:{second:02}Z  {kind}  {what}{told}")
     }
 
-    fn coloured(&self, kind: &str) -> String {
+    fn coloured(self, kind: &str) -> String {
         let terminal = if self.to_stderr {
             std::io::stderr().is_terminal()
         } else {
@@ -138,25 +205,48 @@ impl Printer {
         }
         let colour = match kind {
             "notice" => 36,
-            "problem" => 31,
+            "problem" | "lost" => 31,
             "mended" => 32,
             _ => 33,
         };
         format!("\u{1b}[{colour}m{kind}\u{1b}[0m")
     }
 
-    /// A reader that has gone away is not told; the clients are still served.
-    fn print(&self, line: &str) {
-        let line = format!("{line}\n");
-        drop(if self.to_stderr {
-            std::io::stderr().write_all(line.as_bytes())
-        } else {
-            std::io::stdout().write_all(line.as_bytes())
-        });
+    /// Writes what comes until nothing can come any more.
+    fn write_all(self, waiting: &Receiver<Line>, lost: &AtomicUsize, output: &mut impl Write) {
+        loop {
+            let line = match waiting.try_recv() {
+                Ok(line) => line,
+                // There is room again, and maybe no line to come that could tell of the lost.
+                Err(TryRecvError::Empty) => {
+                    self.tell(lost.swap(0, Ordering::Relaxed), output);
+                    let Ok(line) = waiting.recv() else { break };
+                    line
+                }
+                Err(TryRecvError::Disconnected) => break,
+            };
+            self.tell(line.lost, output);
+            write(line.text, output);
+        }
+        self.tell(lost.swap(0, Ordering::Relaxed), output);
+    }
+
+    fn tell(self, lost: usize, output: &mut impl Write) {
+        let lines = if lost == 1 { "line" } else { "lines" };
+        if lost > 0 {
+            let what = format!("{lost} {lines}: they came faster than they were read");
+            write(self.line("lost", &what, None), output);
+        }
     }
 }
 
-fn now() -> std::time::Duration {
+/// A reader that has gone away is not told; the clients are still served.
+fn write(mut line: String, output: &mut impl Write) {
+    line.push('\n');
+    drop(output.write_all(line.as_bytes()));
+}
+
+fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
@@ -171,4 +261,33 @@ fn few(names: &[String]) -> String {
 /// What a file is called cannot steer the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_find_no_room_are_counted_where_they_are_missing() {
+        let look = Look { json: true, to_stderr: true };
+        let (lines, waiting) = sync_channel(2);
+        let lost = Arc::new(AtomicUsize::new(0));
+        let printer = Printer { look, lines, lost: lost.clone(), written: oneshot::channel().1 };
+        let mut output = Vec::new();
+        let print = |texts: &[&str]| texts.iter().for_each(|text| printer.print((*text).into()));
+        print(&["a", "b", "lost", "lost"]);
+        write(waiting.recv().unwrap().text, &mut output);
+        print(&["c", "lost"]);
+        drop(printer);
+        look.write_all(&waiting, &lost, &mut output);
+        let output = String::from_utf8(output).unwrap();
+        let what = |line: &str| match serde_json::from_str::<Value>(line) {
+            Ok(line) => format!("{} {}", line["event"], line["what"]),
+            Err(_) => line.to_owned(),
+        };
+        let said: Vec<_> = output.lines().map(what).collect();
+        let two = r#""lost" "2 lines: they came faster than they were read""#;
+        let one = r#""lost" "1 line: they came faster than they were read""#;
+        assert_eq!(said, ["a", "b", two, "c", one]);
+    }
 }
