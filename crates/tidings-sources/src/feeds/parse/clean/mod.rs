@@ -1,0 +1,296 @@
+//! Text to text that is nearly XML: after this, every tag is a tag and every section ends.
+//!
+//! A document without faults is looked at once and not copied. What is mended: characters that
+//! XML forbids, `<` that begins nothing, tags whose attributes or ends are not written as they
+//! should be, comments and sections without an end. The document type is taken out, and the
+//! entities it declares are kept. Order of elements and references are left to the reader.
+
+mod doctype;
+mod tag;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::Problem;
+use super::problem::Problems;
+use tag::Tag;
+
+/// A document ready to be read.
+#[derive(Debug)]
+pub(super) struct Cleaned<'a> {
+    pub(super) text: Cow<'a, str>,
+    /// What the document type declares.
+    pub(super) entities: HashMap<String, String>,
+    /// What the document type is called by, in lower case: its name and its public name.
+    pub(super) doctype: String,
+    /// Whether it ends within a tag, a comment or a section.
+    pub(super) cut: bool,
+}
+
+/// Makes a text readable.
+pub(super) fn clean<'a>(text: &'a str, problems: &mut Problems) -> Cleaned<'a> {
+    // In pieces without a way out, which the compiler makes fast.
+    let has_forbidden =
+        |piece: &[u8]| piece.iter().fold(false, |found, byte| found | is_forbidden(*byte));
+    if text.as_bytes().chunks(1024).any(has_forbidden) {
+        problems.add(Problem::ControlCharacters);
+        let text: String =
+            text.chars().filter(|letter| !u8::try_from(*letter).is_ok_and(is_forbidden)).collect();
+        let cleaned = Cleaner::new(&text, problems).run();
+        return Cleaned { text: Cow::Owned(cleaned.text.into_owned()), ..cleaned };
+    }
+    Cleaner::new(text, problems).run()
+}
+
+fn is_forbidden(byte: u8) -> bool {
+    byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r') || byte == 0x7f
+}
+
+struct Cleaner<'a, 'p> {
+    text: &'a str,
+    /// What was mended so far; nothing until something is.
+    out: Option<String>,
+    /// Up to here the text is in `out`, or would be.
+    taken: usize,
+    problems: &'p mut Problems,
+    entities: HashMap<String, String>,
+    doctype: String,
+    cut: bool,
+    /// Whether the rest is known to have no end of a comment, or of a processing instruction; so
+    /// that it is looked for once, however many begin.
+    endless: [bool; 2],
+}
+
+impl<'a, 'p> Cleaner<'a, 'p> {
+    fn new(text: &'a str, problems: &'p mut Problems) -> Self {
+        Self {
+            text,
+            out: None,
+            taken: 0,
+            problems,
+            entities: HashMap::new(),
+            doctype: String::new(),
+            cut: false,
+            endless: [false; 2],
+        }
+    }
+
+    fn run(mut self) -> Cleaned<'a> {
+        let mut position = 0;
+        while let Some(found) = self.text[position..].find('<') {
+            position = self.markup(position + found);
+        }
+        let text = match self.out {
+            Some(mut out) => {
+                out.push_str(&self.text[self.taken..]);
+                Cow::Owned(out)
+            }
+            None => Cow::Borrowed(&self.text[self.taken..]),
+        };
+        Cleaned { text, entities: self.entities, doctype: self.doctype, cut: self.cut }
+    }
+
+    /// Puts something in the place of a part of the text.
+    fn replace(&mut self, start: usize, end: usize, with: &str) {
+        let taken = self.taken;
+        let out = self.out.get_or_insert_default();
+        out.push_str(&self.text[taken..start]);
+        out.push_str(with);
+        self.taken = end;
+    }
+
+    fn mend(&mut self, start: usize, end: usize, with: &str) {
+        self.problems.add(Problem::Markup);
+        self.replace(start, end, with);
+    }
+
+    /// Nothing from here on can be read.
+    fn give_up(&mut self, start: usize) -> usize {
+        self.cut = true;
+        self.replace(start, self.text.len(), "");
+        self.text.len()
+    }
+
+    /// Looks at the markup that begins at `start`; gives where to go on.
+    fn markup(&mut self, start: usize) -> usize {
+        let rest = &self.text[start..];
+        let bytes = rest.as_bytes();
+        match bytes.get(1) {
+            Some(b'!') => self.bang(start, rest),
+            Some(b'?') => self.section(start, rest, 2, "?>", 1),
+            Some(b'/') => self.closing(start, rest),
+            Some(byte) if is_name_start(*byte) => self.opening(start, rest),
+            // The document ends with it; more may have followed.
+            None => self.give_up(start),
+            Some(_) => {
+                self.mend(start, start + 1, "&lt;");
+                start + 1
+            }
+        }
+    }
+
+    fn bang(&mut self, start: usize, rest: &str) -> usize {
+        if rest.starts_with("<!--") {
+            return self.section(start, rest, 4, "-->", 0);
+        }
+        if let Some(inner) = rest.strip_prefix("<![CDATA[") {
+            if let Some(end) = inner.find("]]>") {
+                return start + 9 + end + 3;
+            }
+            // What was received of it is text.
+            self.cut = true;
+            let text = escape(inner);
+            self.mend(start, self.text.len(), &text);
+            return self.text.len();
+        }
+        if rest.get(..9).is_some_and(|word| word.eq_ignore_ascii_case("<!doctype")) {
+            let (end, found) = doctype::read(rest);
+            self.cut |= !rest[..end].ends_with('>');
+            self.replace(start, start + end, "");
+            self.doctype = found.name;
+            if found.too_many {
+                self.problems.add(Problem::Entities);
+            }
+            self.entities.extend(found.entities);
+            return start + end;
+        }
+        match rest.find('>') {
+            Some(end) => {
+                self.mend(start, start + end + 1, "");
+                start + end + 1
+            }
+            None => self.give_up(start),
+        }
+    }
+
+    /// A comment or an instruction: up to its end, or without one to the next `>`.
+    fn section(&mut self, start: usize, rest: &str, skip: usize, end: &str, which: usize) -> usize {
+        if !self.endless[which] {
+            if let Some(found) = rest[skip..].find(end) {
+                return start + skip + found + end.len();
+            }
+            self.endless[which] = true;
+        }
+        match rest.find('>') {
+            Some(end) => {
+                self.mend(start, start + end + 1, "");
+                start + end + 1
+            }
+            None => self.give_up(start),
+        }
+    }
+
+    fn closing(&mut self, start: usize, rest: &str) -> usize {
+        let name = rest[2..].bytes().take_while(|byte| is_name(*byte)).count();
+        let spaces = rest[2 + name..].bytes().take_while(u8::is_ascii_whitespace).count();
+        let end = 2 + name + spaces;
+        match rest.as_bytes().get(end) {
+            Some(b'>') if name > 0 => start + end + 1,
+            None => self.give_up(start),
+            // Text that begins like a tag.
+            _ if name == 0 => {
+                self.mend(start, start + 1, "&lt;");
+                start + 1
+            }
+            Some(_) => {
+                let stop = rest[end..].find(['>', '<']).map(|found| end + found);
+                let Some(stop) = stop else { return self.give_up(start) };
+                let end = if rest.as_bytes()[stop] == b'>' { stop + 1 } else { stop };
+                let tag = format!("</{}>", &rest[2..2 + name]);
+                self.mend(start, start + end, &tag);
+                start + end
+            }
+        }
+    }
+
+    fn opening(&mut self, start: usize, rest: &str) -> usize {
+        match tag::read(rest) {
+            Tag::Fine(end) => start + end,
+            Tag::Mended { end, text } => {
+                self.mend(start, start + end, &text);
+                start + end
+            }
+            Tag::Endless => self.give_up(start),
+        }
+    }
+}
+
+fn is_name_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte == b':' || byte >= 0x80
+}
+
+fn is_name(byte: u8) -> bool {
+    is_name_start(byte) || byte.is_ascii_digit() || byte == b'-' || byte == b'.'
+}
+
+/// A text as it must be written between tags.
+pub(super) fn escape(text: &str) -> Cow<'_, str> {
+    if !text.contains(['&', '<', '>']) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            _ => out.push(letter),
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(clean(text, &mut Problems::default()).text, expected);
+    }
+
+    #[test]
+    fn what_is_fine_is_not_copied() {
+        let text =
+            "<?xml version='1.0'?><!-- x --><a b=\"c > d\" e='f'><g/>1 &lt; 2<![CDATA[<]]></a>";
+        let cleaned = clean(text, &mut Problems::default());
+        assert!(matches!(cleaned.text, Cow::Borrowed(same) if same == text));
+        assert!(!cleaned.cut);
+    }
+
+    #[test]
+    fn tags_are_mended() {
+        check("<a>1 < 2 <3</a>", "<a>1 &lt; 2 &lt;3</a>");
+        check("<a b=c d='e' f>", "<a b=\"c\" d=\"e\" f=\"\">");
+        check("<a b=\"c\"d=\"e\">", "<a b=\"c\" d=\"e\">");
+        check("<a href=\"x>y</a>", "<a href=\"x\">y</a>");
+        check("<a b='c<d>e' f='g'/>", "<a b=\"c&lt;d>e\" f=\"g\"/>");
+        check("<a <b>x</b", "<a><b>x");
+        check("</a b='c'><d></e<f>", "</a><d></e><f>");
+        check("<br/ ><!x><!-- y >z", "<br/>z");
+    }
+
+    #[test]
+    fn control_characters_are_left_out() {
+        check("<a>x\u{0}\u{b}\u{1f}y\tz</a>", "<a>xy\tz</a>");
+    }
+
+    #[test]
+    fn the_document_type_is_taken_out() {
+        let text =
+            "<!DOCTYPE rss PUBLIC \"-//Netscape//x\" [<!ENTITY a \"<b>&c;\">\n<!-- ]> -->]><a/>";
+        let cleaned = clean(text, &mut Problems::default());
+        assert_eq!(cleaned.text, "<a/>");
+        assert_eq!(cleaned.entities["a"], "<b>&c;");
+        assert!(cleaned.doctype.contains("netscape"));
+    }
+
+    #[test]
+    fn a_cut_is_noticed() {
+        for text in
+            ["<a>x<", "<a>x<b", "<a b='", "<a>x</a", "<a>x<!--", "<a><![CDATA[x", "<!DOCTYPE a ["]
+        {
+            assert!(clean(text, &mut Problems::default()).cut, "{text}");
+        }
+    }
+}

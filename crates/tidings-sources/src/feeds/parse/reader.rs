@@ -1,0 +1,373 @@
+//! Events to a tree that is never built: which element the reader is in, and what text it has.
+
+use quick_xml::Reader as Events;
+use quick_xml::events::Event;
+
+use super::attributes::Attributes;
+use super::build::{Builder, Place};
+use super::clean::{Cleaned, escape};
+use super::element::Element;
+use super::entity::Entities;
+use super::problem::Problems;
+use super::rich::{Rich, write_end, write_start};
+use super::space::{Bindings, Space};
+use super::{Document, Hints, ParseError, Problem, address, page};
+
+/// How deep elements are nested at most.
+const DEPTH: usize = 200;
+/// How long one text may be.
+const LONGEST: usize = 4 << 20;
+
+/// Reads a cleaned document.
+pub(super) fn read(
+    cleaned: Cleaned<'_>,
+    hints: &Hints,
+    mut problems: Problems,
+) -> Result<Document, ParseError> {
+    let Cleaned { text, entities, doctype, cut } = cleaned;
+    let mut reader = Reader::new(
+        Entities::new(entities),
+        Builder::new(&doctype, hints.base.as_deref()),
+        &mut problems,
+    );
+    let mut events = Events::from_str(&text);
+    let config = events.config_mut();
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
+    config.allow_dangling_amp = true;
+    let mut position = 0;
+    loop {
+        let event = events.read_event();
+        let end = usize::try_from(events.buffer_position()).unwrap_or(usize::MAX);
+        // The text itself outlives the event.
+        let raw = text.get(position..end).unwrap_or_default();
+        position = end;
+        match event {
+            Ok(Event::Eof) => break,
+            Ok(event) => reader.event(&event, raw),
+            // The cleaner leaves nothing that could fail; if it did, the rest would be lost.
+            Err(_) => {
+                reader.problems.add(Problem::Markup);
+                break;
+            }
+        }
+        if std::mem::take(&mut reader.is_page) && !page::may_hold_feed(&text) {
+            return Err(page::error(&text, hints));
+        }
+    }
+    let is_open = !reader.stack.is_empty();
+    let (is_exhausted, first, builder) = (reader.entities.exhausted, reader.first, reader.builder);
+    if is_exhausted {
+        problems.add(Problem::Entities);
+    }
+    if builder.is_feed() {
+        return Ok(builder.finish(cut || is_open, problems));
+    }
+    if page::looks_like_one(&text, &doctype) {
+        return Err(page::error(&text, hints));
+    }
+    Err(ParseError::without_feed(first))
+}
+
+/// An element that is open.
+#[derive(Debug)]
+struct Frame<'a> {
+    name: &'a str,
+    element: Element,
+    /// Where the element is, and where its children are.
+    outer: Place,
+    inner: Place,
+    /// Where its text begins.
+    start: usize,
+    /// How many prefixes were declared before it.
+    bindings: usize,
+    /// Whether it has a base of its own.
+    has_base: bool,
+    /// Whether its text is of interest.
+    wanted: bool,
+}
+
+struct Reader<'a, 'p> {
+    stack: Vec<Frame<'a>>,
+    /// Open elements that are not on the stack because it is full.
+    too_deep: usize,
+    bindings: Bindings<'a>,
+    /// The addresses that others are relative to, innermost last.
+    bases: Vec<String>,
+    /// The texts of all open elements, one after another.
+    text: String,
+    /// The element whose markup is its text, with its place on the stack.
+    rich: Option<(usize, Rich)>,
+    entities: Entities,
+    builder: Builder,
+    problems: &'p mut Problems,
+    /// The name of the first element.
+    first: Option<&'a str>,
+    is_page: bool,
+}
+
+impl<'a, 'p> Reader<'a, 'p> {
+    fn new(entities: Entities, builder: Builder, problems: &'p mut Problems) -> Self {
+        Self {
+            stack: Vec::new(),
+            too_deep: 0,
+            bindings: Bindings::default(),
+            bases: Vec::new(),
+            text: String::new(),
+            rich: None,
+            entities,
+            builder,
+            problems,
+            first: None,
+            is_page: false,
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>, raw: &'a str) {
+        match event {
+            Event::Start(tag) => self.start(trim(raw, ">"), tag.name().as_ref().len(), false),
+            Event::Empty(tag) => self.start(trim(raw, "/>"), tag.name().as_ref().len(), true),
+            Event::End(tag) => self.end(tag.name().as_ref()),
+            Event::Text(text) => self.push(text),
+            Event::CData(text) => self.push(text),
+            Event::GeneralRef(name) => self.reference(name),
+            _ => {}
+        }
+    }
+
+    /// An element begins: what is between its angles, and how long its name is.
+    fn start(&mut self, tag: &'a str, length: usize, is_empty: bool) {
+        if self.stack.len() >= DEPTH || self.too_deep > 0 {
+            self.problems.add(Problem::TooDeep);
+            self.too_deep += usize::from(!is_empty);
+            return;
+        }
+        let name = &tag[..length];
+        let attributes = Attributes::new(tag, length, &mut self.entities, self.problems);
+        let bindings = self.bindings.len();
+        for (key, value) in attributes.iter() {
+            match key.strip_prefix("xmlns") {
+                Some("") => self.bindings.declare("", value),
+                Some(prefix) if prefix.starts_with(':') => {
+                    self.bindings.declare(&prefix[1..], value);
+                }
+                _ => {}
+            }
+        }
+        let (space, local) = self.bindings.resolve(name);
+        let lower;
+        let lowered = if local.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            lower = local.to_ascii_lowercase();
+            lower.as_str()
+        } else {
+            local
+        };
+        let element = Element::new(space, lowered);
+        self.first.get_or_insert(name);
+        self.close_title(element);
+        if self.rich.is_some() && element != Element::Item {
+            self.markup(name, space, local, &attributes, bindings);
+        } else {
+            if element == Element::Item {
+                self.close_to_container();
+            }
+            self.open(name, element, &attributes, bindings);
+        }
+        if is_empty {
+            self.pop(true);
+        }
+    }
+
+    fn place(&self) -> Place {
+        self.stack.last().map_or(Place::Outside, |frame| frame.inner)
+    }
+
+    fn open(
+        &mut self,
+        name: &'a str,
+        element: Element,
+        attributes: &Attributes<'_>,
+        bindings: usize,
+    ) {
+        let base = attributes.get("xml:base").or_else(|| attributes.get("base"));
+        let has_base = base.is_some_and(|base| !base.trim().is_empty());
+        if let Some(base) = base.filter(|_| has_base) {
+            let outer = self.bases.last().map(String::as_str).or_else(|| self.builder.base());
+            self.bases.push(address::join(outer, base));
+        }
+        let outer = self.place();
+        let depth = self.stack.len();
+        let base = self.bases.last().map(String::as_str);
+        if element == Element::Page && !self.builder.is_feed() {
+            self.is_page = true;
+        }
+        let inner = self.builder.start(element, attributes, outer, base, depth);
+        if element.is_rich() {
+            let rich = Rich::new(element, attributes, self.builder.format());
+            self.rich = Some((depth, rich));
+        }
+        let wanted =
+            element != Element::Other && !element.holds_items() && element != Element::Item;
+        let start = self.text.len();
+        self.stack.push(Frame { name, element, outer, inner, start, bindings, has_base, wanted });
+    }
+
+    /// An element within a text that has markup.
+    fn markup(
+        &mut self,
+        name: &'a str,
+        space: Space,
+        local: &str,
+        attributes: &Attributes<'_>,
+        bindings: usize,
+    ) {
+        let is_written = self.rich.as_mut().is_some_and(|(_, rich)| rich.opens(local));
+        if is_written && self.has_room() {
+            let local = if space == Space::Xhtml { local } else { name };
+            write_start(&mut self.text, local, attributes);
+        }
+        let inner = self.place();
+        self.stack.push(Frame {
+            name,
+            element: Element::Other,
+            outer: inner,
+            inner,
+            start: self.text.len(),
+            bindings,
+            has_base: false,
+            wanted: is_written,
+        });
+    }
+
+    fn end(&mut self, name: &str) {
+        if self.too_deep > 0 {
+            self.too_deep -= 1;
+            return;
+        }
+        let found =
+            self.stack.iter().rposition(|frame| frame.name == name).or_else(|| {
+                self.stack.iter().rposition(|frame| frame.name.eq_ignore_ascii_case(name))
+            });
+        let Some(found) = found else {
+            self.problems.add(Problem::Nesting);
+            return;
+        };
+        if found + 1 < self.stack.len() {
+            self.problems.add(Problem::Nesting);
+        }
+        while self.stack.len() > found + 1 {
+            self.pop(false);
+        }
+        self.pop(true);
+    }
+
+    /// A title within which something begins that is never part of one has lost its end.
+    fn close_title(&mut self, element: Element) {
+        let Some((at, _)) = self.rich else { return };
+        let is_title = self.stack.get(at).is_some_and(|frame| frame.element == Element::Title);
+        if is_title && element.follows_title() {
+            self.problems.add(Problem::Nesting);
+            while self.stack.len() > at {
+                self.pop(false);
+            }
+        }
+    }
+
+    /// Before an item begins, whatever is open in the feed is closed: its end is missing.
+    fn close_to_container(&mut self) {
+        let keep = self.stack.iter().rposition(|frame| frame.element.holds_items());
+        let keep = keep.map_or(0, |index| index + 1);
+        if self.stack[keep..].iter().any(|frame| frame.element != Element::Other) {
+            self.problems.add(Problem::Nesting);
+            while self.stack.len() > keep {
+                self.pop(false);
+            }
+        }
+    }
+
+    /// Closes the innermost element; `is_said` if the document says so.
+    fn pop(&mut self, is_said: bool) {
+        let Some(frame) = self.stack.pop() else { return };
+        let depth = self.stack.len();
+        match self.rich {
+            Some((at, _)) if at < depth => {
+                if frame.wanted && is_said && self.has_room() {
+                    let (space, local) = self.bindings.resolve(frame.name);
+                    let local = if space == Space::Xhtml { local } else { frame.name };
+                    write_end(&mut self.text, local);
+                }
+            }
+            rich => {
+                let text = self.text.get(frame.start..).unwrap_or_default();
+                let base = self.bases.last().map(String::as_str);
+                if let Some((_, rich)) = rich {
+                    self.builder.end_rich(frame.element, rich.finish(text), frame.outer, depth);
+                    self.rich = None;
+                } else {
+                    let text = text.trim();
+                    let problems = &mut *self.problems;
+                    self.builder.end(frame.element, text, frame.outer, base, depth, problems);
+                }
+                self.text.truncate(frame.start);
+            }
+        }
+        self.bindings.truncate(frame.bindings);
+        if frame.has_base {
+            self.bases.pop();
+        }
+    }
+
+    /// Whether the text of the innermost element may still grow.
+    fn has_room(&mut self) -> bool {
+        let start = match self.rich {
+            Some((at, _)) => self.stack.get(at).map_or(0, |frame| frame.start),
+            None => self.stack.last().map_or(0, |frame| frame.start),
+        };
+        let has_room = self.text.len() - start < LONGEST;
+        if !has_room {
+            self.problems.add(Problem::LongText);
+        }
+        has_room
+    }
+
+    fn wants_text(&mut self) -> bool {
+        let is_wanted = self.rich.is_some() || self.stack.last().is_some_and(|frame| frame.wanted);
+        is_wanted && self.too_deep == 0 && self.has_room()
+    }
+
+    fn push(&mut self, text: &str) {
+        if !self.wants_text() {
+            return;
+        }
+        let text = if text.len() > LONGEST {
+            self.problems.add(Problem::LongText);
+            &text[..text.floor_char_boundary(LONGEST)]
+        } else {
+            text
+        };
+        if self.rich.is_some_and(|(_, rich)| rich.escapes) {
+            self.text.push_str(&escape(text));
+        } else {
+            self.text.push_str(text);
+        }
+    }
+
+    fn reference(&mut self, name: &str) {
+        if !self.wants_text() {
+            return;
+        }
+        if self.rich.is_some_and(|(_, rich)| rich.escapes) {
+            let mut text = String::new();
+            self.entities.resolve(name, &mut text);
+            self.text.push_str(&escape(&text));
+        } else {
+            self.entities.resolve(name, &mut self.text);
+        }
+    }
+}
+
+/// What is between the angles of a tag.
+fn trim<'a>(raw: &'a str, end: &str) -> &'a str {
+    let inner = raw.strip_prefix('<').unwrap_or(raw);
+    inner.strip_suffix(end).unwrap_or(inner)
+}

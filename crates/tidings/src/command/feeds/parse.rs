@@ -1,0 +1,133 @@
+//! `tidings feeds parse`: what is made of a document, without serving it.
+
+use std::io::Read as _;
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use tidings_sources::feeds::date::Moment;
+use tidings_sources::feeds::parse::{Document, Hints, Item, ParseError, Text, parse};
+
+use crate::args::FeedsParse;
+use crate::present::Output;
+use crate::present::table::Table;
+use crate::present::text::{count, one_line};
+use crate::report::Usage;
+
+pub(crate) fn run(args: &FeedsParse) -> Result<()> {
+    for file in &args.files {
+        let start = file.get(..8).unwrap_or(file).to_ascii_lowercase();
+        if start.starts_with("http://") || start.starts_with("https://") {
+            let usage = Usage::new(format!("`{file}` is a URL, not a file"));
+            bail!(usage.hint("download it, and give the file; `-` reads standard input"));
+        }
+    }
+    let output = Output::new(args.json);
+    let mut unreadable = 0;
+    for file in &args.files {
+        let bytes = match read(file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                unreadable += 1;
+                if args.json {
+                    output.object(&json!({
+                        "path": file, "ok": false, "error": format!("could not be read: {error}"),
+                    }))?;
+                } else {
+                    output.remark(&format!("error: reading `{file}`: {error}"));
+                }
+                continue;
+            }
+        };
+        let parsed = parse(&bytes, &Hints::default());
+        if args.json {
+            output.object(&object(file, &parsed))?;
+        } else {
+            output.raw(&text(file, &parsed, &output))?;
+        }
+    }
+    if unreadable > 0 {
+        bail!("{} could not be read", count(unreadable, "file", "files"));
+    }
+    Ok(())
+}
+
+fn read(file: &str) -> std::io::Result<Vec<u8>> {
+    if file == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes)?;
+        return Ok(bytes);
+    }
+    std::fs::read(file)
+}
+
+fn object(path: &str, parsed: &Result<Document, ParseError>) -> Value {
+    let document = match parsed {
+        Ok(document) => document,
+        Err(error) => {
+            let feeds: Vec<_> = match error {
+                ParseError::Page { feeds } => feeds.iter().map(|feed| &feed.url).collect(),
+                _ => Vec::new(),
+            };
+            return json!({ "path": path, "ok": false, "error": error.to_string(), "feeds": feeds });
+        }
+    };
+    let first = document.items.first();
+    let of_first = |part: fn(&Item) -> Option<String>| first.and_then(part);
+    json!({
+        "path": path,
+        "ok": true,
+        "format": document.format.to_string(),
+        "title": document.feed.title.as_ref().map(|title| &title.value),
+        "link": document.feed.link,
+        "items": document.items.len(),
+        "first_title": of_first(|item| item.title.as_ref().map(|title| title.value.clone())),
+        "first_link": of_first(|item| item.link.clone()),
+        "first_id": of_first(|item| item.id.clone()),
+        "first_published": of_first(|item| moment(item.published)),
+        "first_updated": of_first(|item| moment(item.updated)),
+        "truncated": document.truncated,
+        "problems": document.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn moment(moment: Option<Moment>) -> Option<String> {
+    moment.map(|moment| moment.to_string())
+}
+
+fn text(path: &str, parsed: &Result<Document, ParseError>, output: &Output) -> String {
+    let paint = output.paint;
+    let document = match parsed {
+        Ok(document) => document,
+        Err(error) => {
+            let error = paint.red(&one_line(&error.to_string()));
+            return format!("{}: {error}\n", paint.bold(&one_line(path)));
+        }
+    };
+    let items = count(document.items.len(), "item", "items");
+    let path = paint.bold(&one_line(path));
+    let mut text = format!("{path}: {}, {items}\n", document.format);
+    let said = |text: &Option<Text>| text.as_ref().map(|text| one_line(&text.value));
+    for (name, value) in [
+        ("title", said(&document.feed.title)),
+        ("link", document.feed.link.as_deref().map(one_line)),
+        ("updated", moment(document.feed.updated.or(document.feed.published))),
+    ] {
+        if let Some(value) = value {
+            text += &["  ", &paint.faint(&format!("{name:8}")), " ", &value, "\n"].concat();
+        }
+    }
+    if !document.items.is_empty() {
+        let mut table = Table::new(["DATE", "TITLE", "LINK"]);
+        for item in &document.items {
+            let date = moment(item.published.or(item.updated)).unwrap_or_default();
+            let title = said(&item.title).unwrap_or_default();
+            let link = item.link.clone().or_else(|| item.id.clone()).unwrap_or_default();
+            table.row([date, title, link]);
+        }
+        text += &table.render(output.width, paint);
+    }
+    for problem in &document.problems {
+        text += &[&paint.yellow("problem:"), " ", &one_line(&problem.to_string()), "\n"].concat();
+    }
+    text
+}
