@@ -207,8 +207,15 @@ impl State {
     }
 }
 
+/// Whether whoever offers a template answers for a URI: one that the template expands to, or one
+/// that differs from such a URI in its query only, if the template has one. Then it is for the
+/// source to say which parameter is wrong, and to take values that a template would write in
+/// another way, such as `a+b`.
 fn answers(template: &Template, uri: &ResourceUri) -> bool {
-    uri.as_ref().starts_with(template.literal_prefix()) && template.matches(uri.as_ref()).is_some()
+    let fits = |uri: &str| template.matches(uri).is_some();
+    let has_query = || uri.query().is_some() && template.as_str().contains("{?");
+    uri.as_ref().starts_with(template.literal_prefix())
+        && (fits(uri.as_ref()) || has_query() && fits(uri.without_query()))
 }
 
 pub(super) fn title_of(item: &Stored) -> Option<String> {

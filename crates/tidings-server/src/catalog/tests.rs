@@ -170,6 +170,19 @@ async fn expansions_are_listed_among_the_resources_and_stay_while_nothing_moves(
 }
 
 #[tokio::test]
+async fn a_template_with_a_query_answers_for_any_query() {
+    let (_hub, core, shelf) = world().await;
+    shelf.add(ResourceTemplate::new("x://{name}/items{?limit,search}", "x")).unwrap();
+    shelf.add(ResourceTemplate::new("y://{name}", "y")).unwrap();
+    let answers = |text: &str| core.catalog.route(&uri(text)).is_ok();
+    for answered in ["?limit=1", "?search=a+b", "?limit=1:2", "?colour=red", "?limit=1&limit=2"] {
+        assert!(answers(&format!("x://a/items{answered}")), "{answered}");
+    }
+    assert!(!answers("x://a/meta?limit=1"));
+    assert!(!answers("y://a?limit=1"));
+}
+
+#[tokio::test]
 async fn the_template_that_says_most_literally_answers() {
     let (hub, core, shelf) = world().await;
     let near = hub.add("near", Empty).await.unwrap();
