@@ -1,7 +1,7 @@
 //! Ready-made sources for a hub; one folder each.
 //!
 //! - [`folder`]: a directory of scripts, prompts and files.
-//! - [`feeds`]: what is read of news feeds, whatever their format and their faults.
+//! - [`feeds`]: RSS, Atom and JSON feeds, read when they are due and kept.
 
 pub mod feeds;
 pub mod folder;

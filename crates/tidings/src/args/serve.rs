@@ -13,6 +13,7 @@ use clap::ArgGroup;
 Examples:
   tidings serve --demo                          a space station, on http://127.0.0.1:8484/mcp
   tidings serve --folder my-tools               a directory of scripts, prompts and files
+  tidings serve --feed news.xml --in-memory     a news feed, here a file
   tidings serve --demo --stdio                  the same for a client that starts its server
   tidings serve --demo --http 127.0.0.1:0       on any free port
 
@@ -32,6 +33,14 @@ pub(crate) struct Serve {
     pub(crate) folder: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) folders: Folders,
+    /// A news feed, by its URL, or by the path of a file; may be repeated.
+    #[arg(long, value_name = "URL", group = "source", group = "feeds")]
+    pub(crate) feed: Vec<String>,
+    /// A list of feeds in OPML; its folders are categories; may be repeated.
+    #[arg(long, value_name = "FILE", group = "source", group = "feeds")]
+    pub(crate) opml: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keeping: Keeping,
     /// Where to serve Streamable HTTP; `/mcp` is the endpoint, `/healthz` and `/metrics` are beside it.
     #[arg(
         long,
@@ -88,6 +97,24 @@ pub(crate) struct Folders {
     /// Programs of a folder that run at once; more wait their turn.
     #[arg(long, value_name = "NUMBER", default_value_t = 16, requires = "folder", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) runs: u16,
+}
+
+/// How feeds are kept and fetched.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Feeds")]
+pub(crate) struct Keeping {
+    /// Where feeds are kept; by default `tidings/feeds` below `XDG_DATA_HOME` or `~/.local/share`.
+    #[arg(long, value_name = "DIR", requires = "feeds")]
+    pub(crate) data: Option<PathBuf>,
+    /// Keep feeds in memory only: after a restart every item is new.
+    #[arg(long, requires = "feeds", conflicts_with = "data")]
+    pub(crate) in_memory: bool,
+    /// Let feeds be on private addresses, such as those of this machine and its network.
+    #[arg(long, requires = "feeds")]
+    pub(crate) allow_private: bool,
+    /// Serve what is kept, and fetch nothing.
+    #[arg(long, requires = "feeds", conflicts_with = "in_memory")]
+    pub(crate) offline: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -200,10 +200,15 @@ async fn every_example_of_the_help_works_as_printed() {
         .filter_map(|line| line.trim().strip_prefix("tidings "))
         .map(|line| line.split("  ").next().unwrap().to_owned())
         .collect();
-    assert_eq!(examples.len(), 4, "{help}");
+    assert_eq!(examples.len(), 5, "{help}");
     let here = tempfile::tempdir().unwrap();
     let made = within(program("new folder my-tools").current_dir(&here).status()).await.unwrap();
     assert!(made.success());
+    std::fs::write(
+        here.path().join("news.xml"),
+        "<rss><channel><title>News</title></channel></rss>",
+    )
+    .unwrap();
     for example in examples {
         let mut child = program(&example).current_dir(&here).spawn().unwrap();
         if example.contains("--stdio") {

@@ -1,5 +1,6 @@
 //! `tidings serve`: sources, a hub, a transport, and a line for everything that happens.
 
+mod feeds;
 mod folders;
 mod printer;
 
@@ -48,6 +49,9 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
         hub.add("station", Station::new(every, story.clone()))
             .await
             .context("starting the demo")?;
+    }
+    if let Some(feeds) = feeds::open(&args).await? {
+        hub.add("feeds", feeds).await.context("starting the feeds")?;
     }
     for (name, folder) in folders {
         hub.add(&name, folder).await.with_context(|| format!("starting {name}"))?;

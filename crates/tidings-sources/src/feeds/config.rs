@@ -1,0 +1,99 @@
+//! What an operator can set of the feeds, with the defaults and their reasons.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::feeds::opml::Outline;
+use crate::feeds::store::{Registration, Retention, Settings};
+
+/// Which feeds, and how they are kept.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Where they are kept.
+    pub data: Data,
+    /// The feeds of the configuration. Those that were added while it ran are there besides.
+    pub feeds: Vec<FeedConfig>,
+    /// Serve what is kept in a directory when this begins, and fetch nothing. Another process may
+    /// write there; its news are seen after a restart.
+    pub read_only: bool,
+    /// Fetch nothing, but let feeds be added and removed.
+    pub offline: bool,
+    /// How much is kept of each feed.
+    pub retention: Retention,
+    /// Whether feeds may be on private addresses; no, since whoever can add a feed could look
+    /// around in the network of this machine otherwise.
+    pub allow_private: bool,
+}
+
+impl Config {
+    /// The defaults, kept there.
+    #[must_use]
+    pub fn new(data: Data) -> Self {
+        Self {
+            data,
+            feeds: Vec::new(),
+            read_only: false,
+            offline: false,
+            retention: Retention::default(),
+            allow_private: false,
+        }
+    }
+}
+
+/// Where feeds are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// In memory; every item is new after a restart.
+    Memory,
+    /// In this directory, which is made if it is not there.
+    Directory(PathBuf),
+}
+
+/// One feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FeedConfig {
+    /// Where it is.
+    pub url: String,
+    /// A title to be used in place of its own.
+    pub title: Option<String>,
+    /// The folder it is in, when feeds are exported.
+    pub category: Option<String>,
+    /// How often it is fetched. By default that depends on how often it changes.
+    pub interval: Option<Duration>,
+    /// Sent with each request, as for a feed that wants a token. They are kept with the feed.
+    pub headers: Vec<(String, String)>,
+}
+
+impl FeedConfig {
+    /// The feed at this URL.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        let (title, category, interval, headers) = (None, None, None, Vec::new());
+        Self { url: url.into(), title, category, interval, headers }
+    }
+
+    pub(crate) fn registration(&self) -> Registration {
+        let filled = |text: &Option<String>| {
+            text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Registration {
+            url: self.url.trim().to_owned(),
+            title: filled(&self.title),
+            category: filled(&self.category),
+            settings: Settings {
+                interval: self.interval.map(|interval| interval.as_secs()),
+                headers: self.headers.clone(),
+            },
+        }
+    }
+}
+
+impl From<Outline> for FeedConfig {
+    /// A feed of a list, under the title it has there.
+    fn from(outline: Outline) -> Self {
+        let Outline { url, title, category, .. } = outline;
+        Self { title, category, ..Self::new(url) }
+    }
+}

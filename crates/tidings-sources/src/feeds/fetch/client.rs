@@ -1,0 +1,51 @@
+//! The HTTP client below the fetcher: whom it trusts and what it leaves to us.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+use super::Config;
+use super::resolve::{Directory, Resolver};
+
+/// Feeds are asked for too seldom for a connection to be worth keeping; their links are not.
+const IDLE: Duration = Duration::from_secs(15);
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    /// The operating system does not say whom to trust.
+    #[error("could not set up TLS")]
+    Trust(#[from] rustls::Error),
+    /// The client does not like its settings.
+    #[error("could not set up the HTTP client")]
+    Settings(#[from] reqwest::Error),
+}
+
+/// A client that connects only to what the resolver lets through.
+pub(super) fn build(config: &Config, directory: Directory) -> Result<reqwest::Client, ClientError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let trust = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_platform_verifier()?
+        .with_no_client_auth();
+    let resolver = Resolver { directory, allow_private: config.allow_private };
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(trust)
+        .user_agent(config.user_agent.as_str())
+        .dns_resolver(resolver)
+        // A proxy would look names up by itself, and is found in the environment.
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(config.connect_timeout)
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(1)
+        // Bodies are unpacked by us, even if somebody else in the program wants a client that can.
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
+        .build()?;
+    Ok(client)
+}

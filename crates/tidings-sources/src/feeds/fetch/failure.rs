@@ -1,0 +1,139 @@
+//! Why nothing was fetched, and what that means for the next attempt.
+
+use std::error::Error;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::resolve::PrivateName;
+use crate::feeds::schedule::Failure;
+
+/// Why a document could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FetchError {
+    /// 410: it is not coming back.
+    #[error("the server says that this is gone for good (410)")]
+    Gone,
+    /// 404.
+    #[error("the server has nothing at this address (404)")]
+    Missing,
+    /// 429 or 503: not now.
+    #[error("the server wants to be left alone for now ({status})")]
+    Refused {
+        /// Which of the two.
+        status: u16,
+        /// For how long, if it said so.
+        retry_after: Option<Duration>,
+    },
+    /// The host said earlier that it wants to be left alone; it was not asked again.
+    #[error("`{host}` wants to be left alone for another {} s", .remaining.as_secs())]
+    Paused {
+        /// Who said so.
+        host: String,
+        /// How much of the time is left.
+        remaining: Duration,
+    },
+    /// Any other answer that is no document.
+    #[error("the server answered {0}")]
+    Status(u16),
+    /// More bytes than the limit allows, unpacked.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(u64),
+    /// A longer chain of redirects than is followed.
+    #[error("the server redirects more than {0} times")]
+    Redirects(usize),
+    /// A redirect that does not say where to.
+    #[error("the server redirects to nowhere")]
+    Location,
+    /// A redirect from `https` to this address.
+    #[error("the server redirects from https to the unprotected {0}")]
+    Downgrade(String),
+    /// An address that is not on the public internet.
+    #[error("`{host}` is at the private address {address}")]
+    Private {
+        /// The host as it was named.
+        host: String,
+        /// Where it is.
+        address: IpAddr,
+    },
+    /// Not a URL.
+    #[error("this is no URL")]
+    Url,
+    /// Neither `http` nor `https`.
+    #[error("`{0}` addresses are not fetched")]
+    Scheme(String),
+    /// A port where something else than the web is expected.
+    #[error("port {0} is not one of the web")]
+    Port(u16),
+    /// A URL with a name or password in it.
+    #[error("a URL with a name or password in it is not used: give a header instead")]
+    Credentials,
+    /// A header that is none.
+    #[error("`{0}` is not a header that can be sent")]
+    Header(String),
+    /// It took too long.
+    #[error("the server took longer than {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+    /// No connection, or none that could be trusted.
+    #[error("could not reach the server")]
+    Connect(#[source] reqwest::Error),
+    /// The answer broke off.
+    #[error("the answer broke off")]
+    Broken(#[source] reqwest::Error),
+    /// The answer is not packed the way it says.
+    #[error("the answer could not be unpacked")]
+    Decode(#[source] std::io::Error),
+}
+
+impl FetchError {
+    /// Whether the same request may well succeed later.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::Refused { .. }
+            | Self::Paused { .. }
+            | Self::Timeout(_)
+            | Self::Connect(_)
+            | Self::Broken(_) => true,
+            Self::Status(status) => matches!(status, 408 | 425 | 500..),
+            _ => false,
+        }
+    }
+
+    /// How long the server wants to be left alone, if it said so.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            Self::Paused { remaining, .. } => Some(*remaining),
+            _ => None,
+        }
+    }
+
+    /// What this means for the schedule.
+    pub(crate) fn kind(&self) -> Failure {
+        match self {
+            Self::Gone => Failure::Gone,
+            Self::Missing => Failure::Missing,
+            Self::Refused { retry_after, .. } => Failure::Refused { retry_after: *retry_after },
+            Self::Paused { remaining, .. } => Failure::Postponed { by: *remaining },
+            other if other.is_transient() => Failure::Transient,
+            Self::Decode(_) | Self::TooLarge(_) => Failure::Unparsable,
+            _ => Failure::Rejected,
+        }
+    }
+
+    /// What the client says about a request that got no answer. The URL is taken out of it: it may
+    /// be secret, and whoever reads the error knows it.
+    pub(super) fn of_request(error: reqwest::Error, connect_timeout: Duration) -> Self {
+        if let Some(private) = chain(&error).find_map(|cause| cause.downcast_ref::<PrivateName>()) {
+            return Self::Private { host: private.host.clone(), address: private.address };
+        }
+        // The only time the client itself watches is that of connecting.
+        if error.is_timeout() {
+            return Self::Timeout(connect_timeout);
+        }
+        Self::Connect(error.without_url())
+    }
+}
+
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&cause| cause.source())
+}

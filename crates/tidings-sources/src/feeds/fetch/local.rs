@@ -1,0 +1,76 @@
+//! Documents on this machine, which only the operator can name.
+
+use std::path::{Path, PathBuf};
+
+use reqwest::Url;
+use tokio::io::AsyncReadExt as _;
+
+/// Why a local document could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadLocalError {
+    /// A folder, a pipe, a device.
+    #[error("this is not a file")]
+    NotAFile,
+    /// More bytes than the limit allows.
+    #[error("the file is larger than {0} bytes")]
+    TooLarge(u64),
+    /// The operating system says no.
+    #[error("could not read the file")]
+    Read(#[from] std::io::Error),
+}
+
+/// The path that an operator gave in place of a URL, plain or as `file:`; none if it is a URL.
+///
+/// Never called with what a document says: a feed does not name files.
+pub(crate) fn local_path(text: &str) -> Option<PathBuf> {
+    match Url::parse(text) {
+        Ok(url) if url.scheme() == "file" => url.to_file_path().ok(),
+        // A letter alone is a drive, not a scheme.
+        Ok(url) if url.scheme().len() > 1 => None,
+        _ => Some(PathBuf::from(text)),
+    }
+}
+
+/// Reads a file of at most `limit` bytes.
+pub(crate) async fn read_local(path: &Path, limit: u64) -> Result<Vec<u8>, ReadLocalError> {
+    // Opening a pipe would wait for somebody to write to it.
+    if !tokio::fs::metadata(path).await?.is_file() {
+        return Err(ReadLocalError::NotAFile);
+    }
+    let file = tokio::fs::File::open(path).await?;
+    let mut bytes = Vec::new();
+    // The file may grow while it is read, so its size says nothing.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).await?;
+    if bytes.len() as u64 > limit {
+        return Err(ReadLocalError::TooLarge(limit));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_urls_are_told_apart() {
+        let path = |text| local_path(text).map(|path| path.to_string_lossy().into_owned());
+        assert_eq!(path("feed.xml").as_deref(), Some("feed.xml"));
+        assert_eq!(path("/srv/feed.xml").as_deref(), Some("/srv/feed.xml"));
+        assert_eq!(path("file:///srv/my%20feed.xml").as_deref(), Some("/srv/my feed.xml"));
+        assert_eq!(path("C:\\feed.xml").as_deref(), Some("C:\\feed.xml"));
+        assert_eq!(path("https://example.com/feed.xml"), None);
+        assert_eq!(path("gopher://example.com/"), None);
+    }
+
+    #[tokio::test]
+    async fn a_file_is_read_up_to_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("feed.xml");
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(read_local(&path, 5).await.unwrap(), b"12345");
+        assert!(matches!(read_local(&path, 4).await, Err(ReadLocalError::TooLarge(4))));
+        assert!(matches!(read_local(folder.path(), 4).await, Err(ReadLocalError::NotAFile)));
+        let missing = read_local(&folder.path().join("none"), 4).await;
+        assert!(matches!(missing, Err(ReadLocalError::Read(_))));
+    }
+}

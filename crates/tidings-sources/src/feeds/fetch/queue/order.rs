@@ -1,0 +1,236 @@
+//! Whose turn it is: the decisions of the queue, pure. Moments are counted from any one beginning.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+/// A moment, counted from the beginning of the queue.
+pub(crate) type Moment = Duration;
+
+/// How many at once, and how far apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// Requests under way altogether.
+    pub(crate) at_once: usize,
+    /// Requests under way at one host.
+    pub(crate) host_at_once: usize,
+    /// The least time between two requests to one host: from the beginning of one, and from the
+    /// end of one, to the beginning of the next. Up to a quarter is added at random.
+    pub(crate) apart: Duration,
+}
+
+/// A place in the queue. Lower ones came earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Ticket(u64);
+
+/// Where a ticket stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Its request may be made, or is being made.
+    Started,
+    /// Its host wants to be left alone until then.
+    Paused(Moment),
+    /// It is the first at its host, whose turn comes then.
+    At(Moment),
+    /// It waits for somebody else.
+    Behind,
+}
+
+/// All that wait and all that are under way.
+#[derive(Debug)]
+pub(crate) struct Order {
+    rules: Rules,
+    hosts: HashMap<String, Host>,
+    /// The host of each ticket. Invariant: a ticket is in here, and either waits at its host or is
+    /// counted in `under_way` and in its host's `busy`.
+    tickets: HashMap<Ticket, String>,
+    under_way: usize,
+    next: u64,
+}
+
+#[derive(Debug, Default)]
+struct Host {
+    waiting: VecDeque<Ticket>,
+    busy: usize,
+    /// The next request begins no earlier.
+    free_at: Moment,
+    /// The host itself said so.
+    paused_until: Moment,
+    /// The time between two requests, with its random part, as of the last one.
+    gap: Duration,
+}
+
+impl Host {
+    fn opens_at(&self) -> Moment {
+        self.free_at.max(self.paused_until)
+    }
+
+    fn is_forgettable(&self, now: Moment) -> bool {
+        self.waiting.is_empty() && self.busy == 0 && self.opens_at() <= now
+    }
+}
+
+impl Order {
+    pub(crate) fn new(rules: Rules) -> Self {
+        let (hosts, tickets) = (HashMap::new(), HashMap::new());
+        Self { rules, hosts, tickets, under_way: 0, next: 0 }
+    }
+
+    /// Comes last at a host.
+    pub(crate) fn enter(&mut self, host: &str, now: Moment) -> Ticket {
+        self.hosts.retain(|_, host| !host.is_forgettable(now));
+        let ticket = Ticket(self.next);
+        self.next += 1;
+        self.hosts.entry(host.to_owned()).or_default().waiting.push_back(ticket);
+        self.tickets.insert(ticket, host.to_owned());
+        ticket
+    }
+
+    /// Lets begin who may: of the hosts that are ready, the one that has waited longest comes
+    /// first.
+    pub(crate) fn admit(&mut self, now: Moment, random: u64) -> Vec<Ticket> {
+        let mut started = Vec::new();
+        while self.under_way < self.rules.at_once {
+            let ready = self
+                .hosts
+                .values_mut()
+                .filter(|host| host.busy < self.rules.host_at_once && host.opens_at() <= now);
+            let first = ready
+                .filter_map(|host| host.waiting.front().copied().map(|ticket| (ticket, host)))
+                .min_by_key(|(ticket, _)| *ticket);
+            let Some((ticket, host)) = first else { break };
+            host.waiting.pop_front();
+            host.busy += 1;
+            host.gap = widened(self.rules.apart, random);
+            host.free_at = now + host.gap;
+            self.under_way += 1;
+            started.push(ticket);
+        }
+        started
+    }
+
+    /// Gives a place back, whether its request was made or not.
+    pub(crate) fn leave(&mut self, ticket: Ticket, now: Moment) {
+        let Some(name) = self.tickets.remove(&ticket) else { return };
+        let Some(host) = self.hosts.get_mut(&name) else { return };
+        if let Some(position) = host.waiting.iter().position(|waiting| *waiting == ticket) {
+            host.waiting.remove(position);
+            return;
+        }
+        host.busy -= 1;
+        host.free_at = host.free_at.max(now + host.gap);
+        self.under_way -= 1;
+    }
+
+    /// Leaves the host of a ticket alone until then.
+    pub(crate) fn pause(&mut self, ticket: Ticket, until: Moment) {
+        if let Some(host) = self.tickets.get(&ticket).and_then(|name| self.hosts.get_mut(name)) {
+            host.paused_until = host.paused_until.max(until);
+        }
+    }
+
+    pub(crate) fn standing(&self, ticket: Ticket, now: Moment) -> Standing {
+        let Some(host) = self.tickets.get(&ticket).and_then(|name| self.hosts.get(name)) else {
+            return Standing::Behind;
+        };
+        let Ok(position) = host.waiting.binary_search(&ticket) else { return Standing::Started };
+        if host.paused_until > now {
+            Standing::Paused(host.paused_until)
+        } else if position == 0 && host.busy < self.rules.host_at_once && host.free_at > now {
+            Standing::At(host.free_at)
+        } else {
+            Standing::Behind
+        }
+    }
+
+    /// Those who wait at the host of a ticket, in order.
+    pub(crate) fn waiting_with(&self, ticket: Ticket) -> impl Iterator<Item = Ticket> {
+        let host = self.tickets.get(&ticket).and_then(|name| self.hosts.get(name));
+        host.into_iter().flat_map(|host| host.waiting.iter().copied())
+    }
+
+    /// The next moment at which somebody who waits for time alone could begin.
+    pub(crate) fn wakes_at(&self, now: Moment) -> Option<Moment> {
+        let hosts = self
+            .hosts
+            .values()
+            .filter(|host| !host.waiting.is_empty() && host.busy < self.rules.host_at_once);
+        hosts.map(Host::opens_at).filter(|moment| *moment > now).min()
+    }
+}
+
+fn widened(apart: Duration, random: u64) -> Duration {
+    apart + apart.mul_f64(random as f64 / u64::MAX as f64 / 4.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules = Rules { at_once: 2, host_at_once: 1, apart: Duration::from_secs(1) };
+
+    fn at(seconds: u64) -> Moment {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn one_host_is_asked_in_order_and_with_time_between() {
+        let mut order = Order::new(RULES);
+        let [first, second] = [order.enter("a", at(0)), order.enter("a", at(0))];
+        assert_eq!(order.admit(at(0), 0), [first]);
+        assert_eq!(order.standing(second, at(0)), Standing::Behind);
+        order.leave(first, at(5));
+        assert_eq!(order.standing(second, at(5)), Standing::At(at(6)), "counted from the end");
+        assert_eq!(order.wakes_at(at(5)), Some(at(6)));
+        assert_eq!(order.admit(at(5), 0), []);
+        assert_eq!(order.admit(at(6), 0), [second]);
+    }
+
+    #[test]
+    fn the_random_part_adds_up_to_a_quarter() {
+        assert_eq!(widened(at(4), 0), at(4));
+        assert_eq!(widened(at(4), u64::MAX), at(5));
+    }
+
+    #[test]
+    fn places_are_given_to_who_waited_longest() {
+        let mut order = Order::new(RULES);
+        let tickets = ["a", "b", "c", "d"].map(|host| order.enter(host, at(0)));
+        assert_eq!(order.admit(at(0), 0), tickets[..2]);
+        order.leave(tickets[1], at(1));
+        assert_eq!(order.admit(at(1), 0), [tickets[2]]);
+    }
+
+    #[test]
+    fn a_busy_host_delays_nobody_else() {
+        let mut order = Order::new(RULES);
+        let tickets = ["slow", "slow", "slow", "other"].map(|host| order.enter(host, at(0)));
+        assert_eq!(order.admit(at(0), 0), [tickets[0], tickets[3]]);
+    }
+
+    #[test]
+    fn a_pause_holds_for_everybody_at_the_host_and_is_never_shortened() {
+        let mut order = Order::new(RULES);
+        let [first, second] = [order.enter("a", at(0)), order.enter("a", at(0))];
+        order.admit(at(0), 0);
+        order.pause(first, at(100));
+        order.pause(first, at(50));
+        order.leave(first, at(1));
+        let later = order.enter("a", at(2));
+        assert_eq!(order.standing(second, at(3)), Standing::Paused(at(100)));
+        assert_eq!(order.standing(later, at(3)), Standing::Paused(at(100)));
+        assert_eq!(order.admit(at(99), 0), []);
+        assert_eq!(order.admit(at(100), 0), [second]);
+    }
+
+    #[test]
+    fn who_leaves_before_its_turn_costs_nothing() {
+        let mut order = Order::new(RULES);
+        let [first, second] = [order.enter("a", at(0)), order.enter("a", at(0))];
+        order.leave(first, at(0));
+        order.leave(first, at(0));
+        assert_eq!(order.admit(at(0), 0), [second]);
+        order.leave(second, at(0));
+        order.enter("b", at(10));
+        assert_eq!(order.hosts.len(), 1, "a host with nothing to remember is forgotten");
+    }
+}

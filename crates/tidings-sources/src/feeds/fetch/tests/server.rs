@@ -1,0 +1,105 @@
+//! A feed server for tests: each test says what it answers, and sees what it was asked.
+
+use std::future::pending;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use reqwest::header::HeaderMap;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::feeds::fetch::resolve::Found;
+
+/// One request that came.
+#[derive(Clone, Debug)]
+pub(super) struct Hit {
+    pub(super) path: String,
+    pub(super) headers: HeaderMap,
+    /// How many came before it.
+    pub(super) number: usize,
+}
+
+impl Hit {
+    pub(super) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+/// Put into an answer's extensions: it never comes.
+#[derive(Clone)]
+pub(super) struct Never;
+
+/// The server; it ends when this is dropped.
+pub(super) struct Server {
+    address: SocketAddr,
+    hits: Arc<Mutex<Vec<Hit>>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Server {
+    pub(super) async fn start(
+        play: impl Fn(&Hit) -> Response + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let hits = Arc::new(Mutex::new(Vec::new()));
+        let seen = hits.clone();
+        let answer = move |request: Request| {
+            let mut seen = seen.lock().unwrap();
+            let hit = Hit {
+                path: request.uri().path().to_owned(),
+                headers: request.headers().clone(),
+                number: seen.len(),
+            };
+            seen.push(hit.clone());
+            let response = play(&hit);
+            async move {
+                if response.extensions().get::<Never>().is_some() {
+                    pending::<()>().await;
+                }
+                response
+            }
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            axum::serve(listener, Router::new().fallback(answer)).await.unwrap();
+        });
+        Self { address, hits, _tasks: tasks }
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(super) fn hits(&self) -> Vec<Hit> {
+        self.hits.lock().unwrap().clone()
+    }
+
+    pub(super) fn paths(&self) -> Vec<String> {
+        self.hits().into_iter().map(|hit| hit.path).collect()
+    }
+
+    /// This server as the answer of a name server that gives it another address.
+    pub(super) fn found_at(&self, address: &str) -> Vec<Found> {
+        let address: IpAddr = address.parse().unwrap();
+        vec![Found { address, socket: self.address }]
+    }
+}
+
+/// An answer with headers.
+pub(super) fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    response.body(body.into()).unwrap()
+}
+
+/// A redirect.
+pub(super) fn redirect(status: u16, location: &str) -> Response {
+    answer(status, &[("location", location)], "elsewhere")
+}

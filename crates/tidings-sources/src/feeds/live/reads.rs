@@ -1,0 +1,155 @@
+//! What clients read, and what they are told is wrong.
+
+use super::*;
+
+async fn world() -> World {
+    let mut document = document("News", &[("c", 3), ("b", 2), ("a", 1)]);
+    document.feed.updated = Some(day(3));
+    document.items[0].content = Some(text("<p>All of it.</p>"));
+    document.items[0].authors.clear();
+    let world = World::new(Era::Legacy).await;
+    world.apply(ID, &document, 4).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_resource_has_its_shape() {
+    let mut world = world().await;
+    let item = json!({
+        "title": "a", "description": "About a.", "link": "https://example.com/a",
+        "published": "2024-01-01T00:00:00Z",
+        "authors": [{ "name": "Jane Smith", "email": "jane@example.com" }],
+        "categories": ["Category a"], "guid": "https://example.com/a",
+    });
+    let feed = json!({ "title": "News", "language": "en", "updated": "2024-01-03T00:00:00Z" });
+    let all = json!([
+        { "id": OTHER_ID, "title": "example.com/feed22.xml", "publicUrl": OTHER_URL, "itemCount": 0 },
+        { "id": ID, "title": "News", "publicUrl": URL, "language": "en",
+          "lastUpdated": "2024-01-03T00:00:00Z", "itemCount": 3 },
+    ]);
+    assert_eq!(world.read("feeds://all").await, all);
+    let meta = json!({ "id": ID, "title": "News", "publicUrl": URL, "feed": feed });
+    assert_eq!(world.read(&format!("feeds://feed/{ID}/meta")).await, meta);
+    let items = world.read(&format!("feeds://feed/{ID}/items")).await;
+    assert_eq!(items[2], item);
+    assert_eq!(items[0]["content"], "<p>All of it.</p>");
+    assert!(items[0].get("authors").is_none());
+    let mut whole = meta.clone();
+    whole["items"] = items;
+    assert_eq!(world.read(&format!("feeds://feed/{ID}")).await, whole);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parameters_choose() {
+    let mut world = world().await;
+    for (query, titles) in [
+        ("since=2024-01-02", "c b"),
+        ("since=2024-01-01T00:00:00Z&until=2024-01-02", "b a"),
+        ("limit=1&offset=1", "b"),
+        ("author=JANE++smith", "b a"),
+        ("author=Jane%40example.com", "b a"),
+        ("category=category+B", "b"),
+        ("search=about+C", "c"),
+        ("search=%22all+of%22", "c"),
+        ("search=p", ""),
+        ("offset=9", ""),
+    ] {
+        let found = world.read(&format!("feeds://feed/{ID}/items?{query}")).await;
+        let found: Vec<_> =
+            found.as_array().unwrap().iter().map(|it| it["title"].as_str().unwrap()).collect();
+        assert_eq!(found.join(" "), titles, "{query}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_is_told_with_its_name() {
+    let mut world = world().await;
+    for (query, parameter, value) in
+        [("limit=0", "limit", "0"), ("colour=red", "colour", "red"), ("since=x:y", "since", "x:y")]
+    {
+        let uri = format!("feeds://feed/{ID}/items?{query}");
+        let error = world.read(&uri).await["error"].clone();
+        assert_eq!(error["code"], -32602);
+        assert_eq!(
+            (&error["data"]["parameter"], &error["data"]["value"]),
+            (&json!(parameter), &json!(value))
+        );
+        assert!(!error["data"]["details"].as_str().unwrap().is_empty());
+    }
+    let missing = world.read("feeds://feed/nope/items?limit=1").await;
+    assert_eq!(missing["error"]["message"], "Resource not found");
+    assert_eq!(missing["error"]["data"]["details"], "the feed `nope` does not exist");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feed_that_was_never_fetched_says_why() {
+    let mut world = world().await;
+    let uri = format!("feeds://feed/{OTHER_ID}/items");
+    let details = |answer: Value| {
+        assert_eq!(answer["error"]["code"], -32603);
+        assert_eq!(answer["error"]["message"], "Resource temporarily unavailable");
+        answer["error"]["data"]["details"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(details(world.read(&uri).await), "the feed has not been fetched yet");
+    world.feeds.0.store.keep_plan(OTHER_ID, "{}", Some(day(5))).unwrap();
+    world.fail(OTHER_ID, "the server answered 503", 4).await;
+    assert_eq!(
+        details(world.read(&uri).await),
+        "the feed could not be fetched: the server answered 503; it is tried again at \
+         2024-01-05T00:00:00Z"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_list_names_every_resource_and_when_it_changed() {
+    let mut world = world().await;
+    let answer = world.ask("resources/list", json!({})).await;
+    let resources = answer["result"]["resources"].as_array().unwrap().clone();
+    assert_eq!(resources.len(), 7);
+    let items = resources.iter().find(|it| it["uri"] == format!("feeds://feed/{ID}/items"));
+    assert_eq!(
+        *items.unwrap(),
+        json!({
+            "uri": format!("feeds://feed/{ID}/items"), "name": "News Items",
+            "description": "Items from News (supports filtering)",
+            "mimeType": "application/json",
+            "annotations": { "lastModified": "2024-01-03T00:00:00Z" },
+        })
+    );
+    let answer = world.ask("resources/templates/list", json!({})).await;
+    let templates = answer["result"]["resourceTemplates"].as_array().unwrap();
+    assert_eq!(templates.len(), 1);
+    assert_eq!(templates[0]["uriTemplate"], crate::feeds::view::TEMPLATE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_feeds_comes_in_and_goes_out() {
+    let list = br#"<opml><body><outline text="Tech"><outline text="Rust">
+        <outline text="Mine" xmlUrl="https://example.org/f"/></outline></outline></body></opml>"#;
+    let mut config = Config::new(Data::Memory);
+    config.offline = true;
+    let outlines = crate::feeds::opml::read(list).unwrap();
+    config.feeds = outlines.iter().cloned().map(FeedConfig::from).collect();
+    let feeds = Feeds::open(config).await.unwrap();
+    assert_eq!(crate::feeds::opml::read(feeds.export().as_bytes()).unwrap(), outlines);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_categories_and_authors_are_proposed() {
+    let mut world = world().await;
+    for (argument, typed, expected) in [
+        ("feedId", "b7", json!([ID])),
+        ("feedId", "new", json!([ID])),
+        ("category", "category B", json!(["Category b"])),
+        ("category", "", json!(["Category a", "Category b", "Category c"])),
+        ("author", "j", json!(["Jane Smith"])),
+        ("search", "", json!([])),
+    ] {
+        let reference = json!({ "type": "ref/resource", "uri": crate::feeds::view::TEMPLATE });
+        let argument = json!({ "name": argument, "value": typed });
+        let context = json!({ "arguments": { "feedId": ID } });
+        let asked = json!({ "ref": reference, "argument": argument, "context": context });
+        let answer = world.ask("completion/complete", asked).await;
+        assert_eq!(answer["result"]["completion"]["values"], expected, "{typed}");
+    }
+}

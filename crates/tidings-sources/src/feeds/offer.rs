@@ -1,0 +1,113 @@
+//! Which resources are on the shelf for which feeds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidings_server::model::{Annotations, Resource, ResourceTemplate};
+use tidings_server::{EditError, Handle, Shelf};
+
+use crate::feeds::date::Moment;
+use crate::feeds::store::FeedRow;
+use crate::feeds::view::{ALL, TEMPLATE, feed_uri, items_uri, meta_uri};
+
+const JSON: &str = "application/json";
+
+/// What is on the shelf.
+pub(crate) struct Offer {
+    shelf: Shelf,
+    all: Handle<Resource>,
+    feeds: BTreeMap<String, [Handle<Resource>; 3]>,
+}
+
+impl Offer {
+    /// Puts on the shelf what every server of feeds has.
+    pub(crate) fn new(shelf: &Shelf) -> Result<Self, EditError> {
+        let all = shelf.add(all_feeds(None))?;
+        let template = ResourceTemplate::new(TEMPLATE, "Feed Items")
+            .with_description(
+                "Items of one feed, newest first: from `since` to `until` (dates or moments, both \
+                 included), of one `category` or `author`, with all words or \"phrases\" of \
+                 `search`; at most `limit` (1 to 1000) after the first `offset`",
+            )
+            .with_mime_type(JSON);
+        shelf.add(template)?;
+        Ok(Self { shelf: shelf.clone(), all, feeds: BTreeMap::new() })
+    }
+
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// Brings the shelf up to date with the feeds there are, in one step.
+    pub(crate) fn refresh<'a>(
+        &mut self,
+        rows: impl Iterator<Item = &'a Arc<FeedRow>>,
+    ) -> Result<(), EditError> {
+        let mut transaction = self.shelf.transaction();
+        let mut before = self.feeds.clone();
+        let mut feeds = BTreeMap::new();
+        let mut newest = None;
+        for row in rows {
+            newest = newest.max(row.last_updated());
+            let resources = resources(row);
+            let handles = if let Some(handles) = before.remove(&row.id) {
+                for (handle, resource) in handles.iter().zip(resources) {
+                    transaction.update(handle, resource)?;
+                }
+                handles
+            } else {
+                let [feed, items, meta] = resources;
+                [transaction.add(feed)?, transaction.add(items)?, transaction.add(meta)?]
+            };
+            feeds.insert(row.id.clone(), handles);
+        }
+        before.values().flatten().for_each(|handle| transaction.remove(handle));
+        transaction.update(&self.all, all_feeds(newest))?;
+        transaction.commit()?;
+        self.feeds = feeds;
+        Ok(())
+    }
+
+    /// Brings the shelf up to date with one feed that was there before.
+    pub(crate) fn refresh_one(
+        &self,
+        row: &FeedRow,
+        newest: Option<Moment>,
+    ) -> Result<(), EditError> {
+        let Some(handles) = self.feeds.get(&row.id) else { return Ok(()) };
+        let mut transaction = self.shelf.transaction();
+        transaction.update(&self.all, all_feeds(newest))?;
+        for (handle, resource) in handles.iter().zip(resources(row)) {
+            transaction.update(handle, resource)?;
+        }
+        transaction.commit()
+    }
+}
+
+fn all_feeds(newest: Option<Moment>) -> Resource {
+    let resource = Resource::new(ALL, "All Feeds")
+        .with_description("List of all configured syndication feeds")
+        .with_mime_type(JSON);
+    modified(resource, newest)
+}
+
+fn resources(row: &FeedRow) -> [Resource; 3] {
+    let title = row.shown_title();
+    let feed = Resource::new(feed_uri(&row.id), title)
+        .with_description("Complete feed data with metadata and items");
+    let items = Resource::new(items_uri(&row.id), format!("{title} Items"))
+        .with_description(format!("Items from {title} (supports filtering)"));
+    let meta = Resource::new(meta_uri(&row.id), format!("{title} Metadata"))
+        .with_description(format!("Metadata for {title}"));
+    [feed, items, meta].map(|resource| modified(resource.with_mime_type(JSON), row.last_updated()))
+}
+
+/// Says when a resource last changed. That is left out of account where lists are compared.
+fn modified(mut resource: Resource, moment: Option<Moment>) -> Resource {
+    if let Some(moment) = moment {
+        let mut annotations = Annotations::default();
+        annotations.last_modified = Some(moment.to_string());
+        resource.annotations = Some(annotations);
+    }
+    resource
+}

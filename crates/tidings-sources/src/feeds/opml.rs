@@ -1,0 +1,302 @@
+//! Lists of feeds as programs exchange them: OPML, with folders as categories.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+
+use quick_xml::escape::{escape, unescape};
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::reader::Reader;
+
+/// The most feeds of one list; nobody reads as many.
+const MOST: usize = 10_000;
+/// The deepest folder.
+const DEEPEST: usize = 32;
+
+/// One feed of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// Where the feed is.
+    pub url: String,
+    /// Its title.
+    pub title: Option<String>,
+    /// The page it belongs to.
+    pub page: Option<String>,
+    /// The folders it is in, from the outermost, with `/` between them.
+    pub category: Option<String>,
+}
+
+/// Why there is no list of feeds in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the file is not a list of feeds: it has no outlines")]
+pub struct ReadOpmlError;
+
+/// Reads a list of feeds. What cannot be understood is left out; of a feed that is there more than
+/// once the first stays.
+///
+/// ```
+/// use tidings_sources::feeds::opml;
+///
+/// let list = br#"<opml><body><outline text="News"><outline xmlUrl="https://a.org/f"/>"#;
+/// let outlines = opml::read(list)?;
+/// assert_eq!(outlines[0].category.as_deref(), Some("News"));
+/// # Ok::<(), opml::ReadOpmlError>(())
+/// ```
+///
+/// # Errors
+///
+/// There is not one outline in it.
+pub fn read(bytes: &[u8]) -> Result<Vec<Outline>, ReadOpmlError> {
+    let text = decoded(bytes);
+    let mut reader = Reader::from_str(&text);
+    let config = reader.config_mut();
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
+    config.allow_dangling_amp = true;
+    let mut list = List::default();
+    while let Ok(event) = reader.read_event() {
+        match event {
+            Event::Start(tag) if is_outline(tag.name().as_ref()) => list.open(&tag),
+            Event::Empty(tag) if is_outline(tag.name().as_ref()) => {
+                list.open(&tag);
+                list.folders.pop();
+            }
+            Event::End(tag) if is_outline(tag.name().as_ref()) => drop(list.folders.pop()),
+            Event::Eof => break,
+            _ => {}
+        }
+        if list.outlines.len() >= MOST {
+            break;
+        }
+    }
+    if list.is_one { Ok(list.outlines) } else { Err(ReadOpmlError) }
+}
+
+/// Writes a list of feeds, in the order of their folders and then as they are given.
+#[must_use]
+pub fn write(outlines: &[Outline]) -> String {
+    let mut root = Folder::default();
+    for outline in outlines {
+        let path = outline.category.as_deref().unwrap_or_default();
+        let names = path.split('/').map(str::trim).filter(|name| !name.is_empty());
+        let folder = names
+            .fold(&mut root, |folder, name| folder.folders.entry(name.to_owned()).or_default());
+        folder.outlines.push(outline);
+    }
+    let mut text = String::from(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\">\n  \
+         <head>\n    <title>Feeds</title>\n  </head>\n  <body>\n",
+    );
+    root.write(&mut text, 2);
+    text.push_str("  </body>\n</opml>\n");
+    text
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct List {
+    outlines: Vec<Outline>,
+    seen: HashSet<String>,
+    /// The outlines that are open; those of feeds have no name.
+    folders: Vec<Option<String>>,
+    /// Whether there was an outline at all.
+    is_one: bool,
+}
+
+impl List {
+    fn open(&mut self, tag: &BytesStart<'_>) {
+        self.is_one = true;
+        let attributes = attributes(tag);
+        let value = |name: &str| attributes.get(name).filter(|value| !value.is_empty()).cloned();
+        let title = value("title").or_else(|| value("text"));
+        let Some(url) = value("xmlurl") else {
+            self.folders.push(title);
+            return;
+        };
+        let url = address(&url);
+        let within: Vec<_> = self.folders.iter().flatten().take(DEEPEST).cloned().collect();
+        self.folders.push(None);
+        let category = if within.is_empty() {
+            // The first of those that are given beside the folders.
+            let given = value("category");
+            given.and_then(|it| it.split(',').next().map(|it| it.trim_matches(['/', ' ']).into()))
+        } else {
+            Some(within.join("/"))
+        };
+        let category = category.filter(|category: &String| !category.is_empty());
+        if self.seen.insert(url.clone()) {
+            self.outlines.push(Outline { url, title, page: value("htmlurl"), category });
+        }
+    }
+}
+
+/// The attributes of a tag by their names in lower case; the first of each counts.
+fn attributes(tag: &BytesStart<'_>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for attribute in tag.html_attributes().with_checks(false).flatten() {
+        let name = String::from_utf8_lossy(attribute.key.as_ref().as_ref()).to_ascii_lowercase();
+        let raw = String::from_utf8_lossy(attribute.value.as_ref().as_ref()).into_owned();
+        // With a reference that nobody knows it stays as it is written.
+        let value = unescape(&raw).map_or_else(|_| raw.clone(), std::borrow::Cow::into_owned);
+        found.entry(name).or_insert_with(|| value.trim().to_owned());
+    }
+    found
+}
+
+/// An address without the scheme that some programs put before it.
+fn address(url: &str) -> String {
+    match url.strip_prefix("feed:") {
+        Some(rest) if rest.starts_with("//") => format!("http:{rest}"),
+        Some(rest) => rest.to_owned(),
+        None => url.to_owned(),
+    }
+}
+
+fn is_outline(name: &(impl AsRef<[u8]> + ?Sized)) -> bool {
+    name.as_ref().eq_ignore_ascii_case(b"outline")
+}
+
+/// The text of a file: UTF-8, UTF-16 with a mark, or what was usual before.
+fn decoded(bytes: &[u8]) -> String {
+    let wide = |pair: fn([u8; 2]) -> u16| {
+        let units: Vec<_> = bytes[2..].as_chunks::<2>().0.iter().map(|it| pair(*it)).collect();
+        String::from_utf16_lossy(&units)
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
+        _ => match std::str::from_utf8(bytes) {
+            Ok(text) => text.trim_start_matches('\u{feff}').to_owned(),
+            Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),
+        },
+    }
+}
+
+/// A folder while a list is written.
+#[derive(Default)]
+struct Folder<'a> {
+    folders: BTreeMap<String, Folder<'a>>,
+    outlines: Vec<&'a Outline>,
+}
+
+impl Folder<'_> {
+    fn write(&self, text: &mut String, depth: usize) {
+        let indent = "  ".repeat(depth);
+        for (name, folder) in &self.folders {
+            let name = escape(name.as_str());
+            line(text, &format!("{indent}<outline text=\"{name}\" title=\"{name}\">"));
+            folder.write(text, depth + 1);
+            line(text, &format!("{indent}</outline>"));
+        }
+        for outline in &self.outlines {
+            let title = escape(outline.title.as_deref().unwrap_or(&outline.url));
+            let url = escape(outline.url.as_str());
+            let mut tag = format!(
+                "{indent}<outline type=\"rss\" text=\"{title}\" title=\"{title}\" xmlUrl=\"{url}\""
+            );
+            if let Some(page) = &outline.page {
+                let _ = write!(tag, " htmlUrl=\"{}\"", escape(page.as_str()));
+            }
+            line(text, &(tag + "/>"));
+        }
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn outline(url: &str, title: &str, category: Option<&str>) -> Outline {
+        Outline {
+            url: url.to_owned(),
+            title: Some(title.to_owned()).filter(|title| !title.is_empty()),
+            page: None,
+            category: category.map(str::to_owned),
+        }
+    }
+
+    #[track_caller]
+    fn check(list: &str, expected: &[Outline]) {
+        assert_eq!(read(list.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn folders_are_categories() {
+        check(
+            r#"<opml version="1.0"><body>
+              <outline text="Tech"><outline text="Rust">
+                <outline text="A" type="rss" xmlUrl="https://a.org/f?x=1&amp;y=2"/></outline>
+                <outline title="B" text="no" xmlUrl="https://b.org/"></outline>
+              </outline>
+              <outline text="C" xmlUrl="feed://c.org/" category="/Other/Things,x"/>
+            </body></opml>"#,
+            &[
+                outline("https://a.org/f?x=1&y=2", "A", Some("Tech/Rust")),
+                outline("https://b.org/", "B", Some("Tech")),
+                outline("http://c.org/", "C", Some("Other/Things")),
+            ],
+        );
+    }
+
+    #[test]
+    fn lists_are_read_as_they_are_found() {
+        check(
+            r#"<OPML><BODY><Outline TEXT="R&D &nbsp;" XMLURL='https://a.org/?a=1&b=2' x>
+               <outline xmlUrl="https://b.org/"/></p><outline xmlUrl="https://b.org/" text="B"/>
+               <outline xmlUrl="" text="none"/><outline xmlUrl="https://c.org/" <"#,
+            &[
+                outline("https://a.org/?a=1&b=2", "R&D &nbsp;", None),
+                outline("https://b.org/", "", None),
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_no_list_is_told_so() {
+        for none in ["", "hello", "<rss><channel/></rss>", "{}"] {
+            assert_eq!(read(none.as_bytes()), Err(ReadOpmlError));
+        }
+        assert_eq!(read(b"<opml><body><outline text='x'/></body></opml>"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn encodings_are_read() {
+        let list = "<opml><outline text=\"é\" xmlUrl=\"https://a.org/\"/></opml>";
+        let latin: Vec<_> = list.chars().map(|it| u8::try_from(u32::from(it)).unwrap()).collect();
+        let wide = std::iter::once(0xfeff).chain(list.encode_utf16());
+        let wide: Vec<_> = wide.flat_map(u16::to_le_bytes).collect();
+        for bytes in [list.as_bytes().to_vec(), latin, wide] {
+            assert_eq!(read(&bytes).unwrap(), [outline("https://a.org/", "é", None)]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            titles in prop::collection::vec("[ -~é]{0,8}", 0..6),
+            folders in prop::collection::vec("[a-c<&\"]{1,2}(/[a-c]{1})?", 6),
+        ) {
+            let outlines: Vec<_> = titles.iter().zip(&folders).enumerate().map(|(number, it)| {
+                let title = match it.0.trim() {
+                    "" => format!("https://a.org/{number}"),
+                    title => title.to_owned(),
+                };
+                outline(&format!("https://a.org/{number}"), &title, Some(it.1))
+            }).collect();
+            let mut back = read(write(&outlines).as_bytes()).unwrap_or_default();
+            back.sort_by(|one, other| one.url.cmp(&other.url));
+            prop_assert_eq!(back, outlines);
+        }
+
+        #[test]
+        fn any_bytes_are_a_list_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&bytes);
+        }
+    }
+}

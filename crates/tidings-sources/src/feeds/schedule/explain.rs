@@ -1,0 +1,40 @@
+//! A plan in words, for people.
+
+use std::time::Duration;
+
+use super::{Health, Plan, Time};
+
+impl Plan {
+    /// How the feed does and when it is asked next, as one short line.
+    pub(crate) fn explain(&self, now: Time) -> String {
+        let next = if self.next > now {
+            format!("in {}", length(self.next.since(now)))
+        } else {
+            "now".to_owned()
+        };
+        let failures = match self.failures {
+            1 => "the last attempt failed".to_owned(),
+            many => format!("the last {many} attempts failed"),
+        };
+        let trial = self.moved.as_ref().map(|moved| format!("; moving to {}", moved.to));
+        match self.health {
+            Health::Fine if self.not_before > now => {
+                format!("the server wants to be left alone; next {next}")
+            }
+            Health::Fine => format!("next {next}{}", trial.unwrap_or_default()),
+            Health::Failing => format!("{failures}; next try {next}"),
+            Health::Open => format!("{failures}; tried once a day, next {next}"),
+            Health::Paused => "paused".to_owned(),
+            Health::Gone => "gone for good, says the server; not asked again".to_owned(),
+        }
+    }
+}
+
+fn length(length: Duration) -> String {
+    match length.as_secs() {
+        seconds @ 0..120 => format!("{} s", seconds.max(1)),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}

@@ -1,0 +1,61 @@
+//! How often a feed is worth asking, from when it posted.
+
+use std::time::Duration;
+
+use super::time::Time;
+
+/// How many of the last posts say how often a feed posts now.
+const POSTS: usize = 11;
+
+/// Half of what usually lies between two of the last posts, so that a post waits half its
+/// successor's time at most; nothing if there are too few. The median, since a long silence or
+/// a dozen posts within a minute are not what is usual.
+pub(super) fn of_posts(posted: &[Time], now: Time) -> Option<Duration> {
+    // Dates in the future announce something, or are wrong.
+    let mut posted: Vec<_> = posted.iter().copied().filter(|moment| *moment <= now).collect();
+    posted.sort_unstable();
+    posted.dedup();
+    let recent = &posted[posted.len().saturating_sub(POSTS)..];
+    let mut gaps: Vec<_> = recent.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+    gaps.sort_unstable();
+    gaps.get(gaps.len() / 2).map(|median| *median / 2)
+}
+
+/// A little longer than before: nothing new came.
+pub(super) fn lengthened(interval: Duration) -> Duration {
+    interval.saturating_add(interval / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(minutes: &[u64], expected: Option<u64>) {
+        let posted: Vec<_> = minutes.iter().map(|minute| Time(minute * 60_000)).collect();
+        let found = of_posts(&posted, Time(100_000 * 60_000));
+        assert_eq!(found, expected.map(|minutes| Duration::from_secs(minutes * 60)));
+    }
+
+    #[test]
+    fn the_interval_is_half_the_usual_gap() {
+        check(&[0, 60, 120, 180], Some(30));
+        check(&[180, 0, 120, 60], Some(30));
+        check(&[0, 10_000, 10_060, 10_120, 10_121, 10_181], Some(30));
+    }
+
+    #[test]
+    fn too_few_posts_say_nothing() {
+        check(&[], None);
+        check(&[5], None);
+        check(&[5, 5, 5], None);
+        check(&[5, 200_000], None);
+    }
+
+    #[test]
+    fn only_the_last_posts_count() {
+        let old = (0..50).map(|number| number * 1000);
+        let new = (0..11).map(|number| 60_000 + number * 10);
+        check(&old.chain(new).collect::<Vec<_>>(), Some(5));
+    }
+}

@@ -1,0 +1,93 @@
+//! The hours and days at which a publisher does not want to be asked.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::time::{Time, share};
+
+const HOUR: u64 = 3_600_000;
+const DAYS: [&str; 7] =
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+/// Feeds that may be asked again from one hour on are not all asked at its first second.
+const SPREAD: Duration = Duration::from_mins(15);
+
+/// Hours of the day and days of the week, in UTC. All of them together mean nothing: nobody
+/// publishes a feed in order not to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Skip {
+    /// One bit for each hour.
+    hours: u32,
+    /// One bit for each day, from Monday on.
+    days: u8,
+}
+
+impl Skip {
+    /// From what a feed says: hours from 0 to 23 (24 is midnight too), and English names of days.
+    /// What is neither is passed over.
+    pub(crate) fn new<'a>(
+        hours: impl IntoIterator<Item = u8>,
+        days: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let hours = hours.into_iter().filter(|hour| *hour <= 24);
+        let days = days
+            .into_iter()
+            .filter_map(|name| DAYS.iter().position(|day| day.eq_ignore_ascii_case(name.trim())));
+        Self {
+            hours: hours.fold(0, |bits, hour| bits | 1 << (hour % 24)),
+            days: days.fold(0, |bits, day| bits | 1 << day),
+        }
+    }
+
+    /// Whether a moment lies in an hour or on a day to be skipped.
+    pub(crate) fn covers(self, moment: Time) -> bool {
+        let hour = moment.0 / HOUR;
+        // The first of January 1970 was a Thursday.
+        let day = (hour / 24 + 3) % 7;
+        self.hours >> (hour % 24) & 1 == 1 || self.days >> day & 1 == 1
+    }
+
+    /// The moment itself if it is allowed, or one early in the next hour that is.
+    pub(super) fn next_allowed(self, moment: Time, random: u64) -> Time {
+        if !self.covers(moment) {
+            return moment;
+        }
+        let hour = moment.0 / HOUR;
+        (hour + 1..=hour + 7 * 24)
+            .map(|hour| Time(hour * HOUR))
+            .find(|hour| !self.covers(*hour))
+            .map_or(moment, |hour| hour.after(share(SPREAD, random)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A Monday, at midnight.
+    const MONDAY: u64 = 1_794_787_200_000;
+
+    #[track_caller]
+    fn check(skip: Skip, from_hour: u64, expected_hour: u64) {
+        let found = skip.next_allowed(Time(MONDAY + from_hour * HOUR + 1), 0);
+        let expected = u64::from(from_hour == expected_hour);
+        assert_eq!(found, Time(MONDAY + expected_hour * HOUR + expected));
+    }
+
+    #[test]
+    fn skipped_hours_and_days_lead_to_the_next_that_is_allowed() {
+        let none: [&str; 0] = [];
+        check(Skip::default(), 3, 3);
+        check(Skip::new([0, 1, 2, 3], none), 1, 4);
+        check(Skip::new([22, 23, 24, 1], none), 22, 26);
+        check(Skip::new([], ["Monday", " tuesday "]), 5, 48);
+        check(Skip::new([0], ["Monday"]), 5, 25);
+        check(Skip::new([], ["Sunday"]), 23, 23);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_passed_over() {
+        assert_eq!(Skip::new([25, 255], ["Someday", ""]), Skip::default());
+        check(Skip::new(0..24, DAYS), 7, 7);
+    }
+}

@@ -1,0 +1,131 @@
+//! The feeds as a source: reads are answered from what is kept, and who listens hears of news.
+
+use std::sync::Arc;
+
+use tidings_core::{Fingerprint, ResourceUri};
+use tidings_server::model::ResourceContents;
+use tidings_server::{AnswerError, Completion, CompletionOf, Contents, EditError, Shelf, Source};
+use tokio_util::sync::CancellationToken;
+
+use crate::feeds::offer::Offer;
+use crate::feeds::rounds::Rounds;
+use crate::feeds::store::{FeedRow, Found, Label, StoreError};
+use crate::feeds::view::{self, Filter, TEMPLATE, View};
+use crate::feeds::{Feeds, Inner};
+
+impl Source for Feeds {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        // Held from the first look on: a feed that is added meanwhile waits for its turn.
+        let mut place = self.0.offer();
+        let mut offer = Offer::new(shelf)?;
+        offer.refresh(self.0.board().rows())?;
+        *place = Some(offer);
+        Ok(())
+    }
+
+    async fn run(&self, shelf: Shelf, cancel: CancellationToken) {
+        drop(shelf);
+        if let Some(fetcher) = &self.0.fetcher {
+            Rounds::new(self.0.clone(), fetcher.clone()).run(cancel).await;
+        }
+    }
+
+    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+        let body = match View::parse(uri)? {
+            View::All => self.0.board().all().to_string(),
+            View::Meta(id) => view::meta(&*self.0.known(&id)?),
+            View::Feed(id) => {
+                let found = self.0.find(id, Filter::default()).await?;
+                view::feed(&found.feed, &found.entries)
+            }
+            View::Items(id, filter) => view::items(&self.0.find(id, filter).await?.entries),
+        };
+        let part = ResourceContents::text(body, uri.as_ref()).with_mime_type("application/json");
+        Ok(Contents::new(vec![part]))
+    }
+
+    fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
+        let view = View::parse(uri).ok()?;
+        self.0.board().version(&view)
+    }
+
+    async fn complete(&self, completion: Completion) -> Result<Vec<String>, AnswerError> {
+        match &completion.of {
+            CompletionOf::Template(template) if template == TEMPLATE => {}
+            _ => return Ok(Vec::new()),
+        }
+        let label = match completion.argument.as_str() {
+            "feedId" => return Ok(self.0.fitting_ids(&completion.value)),
+            "category" => Label::Category,
+            "author" => Label::Author,
+            _ => return Ok(Vec::new()),
+        };
+        let id = completion.known.get("feedId").cloned();
+        let mut labels =
+            self.0.blocking(move |inner| inner.store.labels(id.as_deref(), label)).await?;
+        let typed = completion.value.to_lowercase();
+        labels.retain(|label| label.to_lowercase().starts_with(&typed));
+        Ok(labels)
+    }
+}
+
+impl Inner {
+    /// A feed that was fetched at least once.
+    fn known(&self, id: &str) -> Result<Arc<FeedRow>, AnswerError> {
+        let row = self.board().get(id).cloned().ok_or_else(|| no_feed(id))?;
+        if row.is_known() { Ok(row) } else { Err(unavailable(&row)) }
+    }
+
+    async fn find(self: &Arc<Self>, id: String, filter: Filter) -> Result<Found, AnswerError> {
+        self.known(&id)?;
+        let name = id.clone();
+        let found = self.blocking(move |inner| inner.store.find(&id, &filter)).await?;
+        found.ok_or_else(|| no_feed(&name))
+    }
+
+    /// Asks the store on a thread that may wait.
+    async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, AnswerError> {
+        let inner = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&inner)).await;
+        match done {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(error)) => Err(AnswerError::Failed(error.to_string())),
+            Err(_) => Err(AnswerError::Failed("the read was given up".to_owned())),
+        }
+    }
+
+    /// The ids that begin with what was typed, and those of feeds with a word that does.
+    fn fitting_ids(&self, typed: &str) -> Vec<String> {
+        let typed = typed.to_lowercase();
+        let has_word = |row: &FeedRow| {
+            let title = row.shown_title().to_lowercase();
+            title.starts_with(&typed) || title.split(' ').any(|word| word.starts_with(&typed))
+        };
+        let board = self.board();
+        let (by_id, rest): (Vec<_>, Vec<_>) =
+            board.rows().partition(|row| row.id.starts_with(&typed));
+        let by_title = rest.into_iter().filter(|row| has_word(row));
+        by_id.into_iter().chain(by_title).map(|row| row.id.clone()).collect()
+    }
+}
+
+fn no_feed(id: &str) -> AnswerError {
+    AnswerError::not_found(format!("the feed `{id}`"))
+}
+
+/// Why there is nothing yet, and when there may be.
+fn unavailable(row: &FeedRow) -> AnswerError {
+    let reason = match &row.last_error {
+        Some(error) => format!("the feed could not be fetched: {error}"),
+        None => "the feed has not been fetched yet".to_owned(),
+    };
+    let next = match (row.next_fetch, &row.last_error) {
+        (Some(next), _) => format!("; it is tried again at {next}"),
+        (None, Some(_)) => "; it is not tried again by itself".to_owned(),
+        (None, None) => String::new(),
+    };
+    AnswerError::Unavailable(format!("{reason}{next}"))
+}

@@ -1,0 +1,221 @@
+//! A document becomes what can be read: all of it or nothing, and what was news in it.
+
+use std::collections::{HashMap, HashSet};
+
+use rusqlite::{Connection, Transaction, params};
+
+use crate::feeds::date::Moment;
+use crate::feeds::parse::{Document, Problem};
+use crate::feeds::store::identity::{content_hash, identified};
+use crate::feeds::store::record::{apply_metadata, insert, succeed, update};
+use crate::feeds::store::register::feed_of;
+use crate::feeds::store::retention::is_buried;
+use crate::feeds::store::row::{Entry, FeedRow, State};
+use crate::feeds::store::{Store, StoreError};
+
+/// What was news.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Items that were not there before.
+    pub(crate) new: Vec<i64>,
+    /// Items that say something else.
+    pub(crate) changed: Vec<i64>,
+    /// Items that the feed took back.
+    pub(crate) withdrawn: Vec<i64>,
+    /// Items that were let go because there are newer ones; nobody is told for their sake.
+    pub(crate) purged: usize,
+    /// Whether the feed says something else of itself.
+    pub(crate) metadata: bool,
+    /// Whether it can be fetched and could not be before, or the other way round.
+    pub(crate) availability: bool,
+}
+
+impl Changes {
+    /// Whether any item is news.
+    pub(crate) fn has_items(&self) -> bool {
+        !(self.new.is_empty() && self.changed.is_empty() && self.withdrawn.is_empty())
+    }
+
+    /// Whether there is nothing to tell.
+    pub(crate) fn is_empty(&self) -> bool {
+        !(self.has_items() || self.metadata || self.availability)
+    }
+}
+
+/// What is known of an item that is kept.
+pub(super) struct Known {
+    pub(super) key: i64,
+    hash: String,
+    published: Option<i64>,
+    updated: Option<i64>,
+    pub(super) rank: Rank,
+}
+
+/// Where an item stands in the order: the greater, the newer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    pub(super) moment: i64,
+    pub(super) first_seen: i64,
+    /// Counted from below, because the first of a document is the newest.
+    pub(super) position: i64,
+}
+
+impl Store {
+    /// Keeps what a document says.
+    pub(crate) fn apply(
+        &self,
+        id: &str,
+        document: &Document,
+        now: Moment,
+    ) -> Result<Changes, StoreError> {
+        self.write(|transaction| {
+            let feed = served(transaction, id)?;
+            let entries = identified(document.items.iter().map(Entry::from).collect());
+            let mut changes = apply_entries(transaction, &feed, &entries, document, now)?;
+            let gone: HashSet<_> =
+                self.retention.purge(transaction, feed.key, now)?.into_iter().collect();
+            changes.new.retain(|key| !gone.contains(key));
+            changes.changed.retain(|key| !gone.contains(key));
+            changes.purged = gone.len();
+            apply_metadata(transaction, &feed, document, &mut changes)?;
+            succeed(transaction, &feed, now, &mut changes)?;
+            Ok(changes)
+        })
+    }
+
+    /// The server said that nothing changed.
+    pub(crate) fn unmodified(&self, id: &str, now: Moment) -> Result<Changes, StoreError> {
+        self.write(|transaction| {
+            let feed = served(transaction, id)?;
+            let gone = self.retention.purge(transaction, feed.key, now)?;
+            let mut changes = Changes { purged: gone.len(), ..Changes::default() };
+            succeed(transaction, &feed, now, &mut changes)?;
+            Ok(changes)
+        })
+    }
+
+    /// The feed could not be fetched, or what came was none.
+    pub(crate) fn failed(&self, id: &str, error: &str, now: Moment) -> Result<Changes, StoreError> {
+        self.write(|transaction| {
+            let feed = served(transaction, id)?;
+            let news = feed.state != State::Failing || feed.last_error.as_deref() != Some(error);
+            let query = "UPDATE feeds SET state = 2, last_error = ?2, last_fetch = ?3,
+                status_revision = status_revision + ?4 WHERE key = ?1";
+            transaction.execute(query, params![feed.key, error, now.unix(), news])?;
+            let availability = feed.state == State::Good;
+            Ok(Changes { availability, ..Changes::default() })
+        })
+    }
+}
+
+fn served(connection: &Connection, id: &str) -> Result<FeedRow, StoreError> {
+    feed_of(connection, id)?.ok_or_else(|| StoreError::NoFeed(id.to_owned()))
+}
+
+fn apply_entries(
+    transaction: &Transaction<'_>,
+    feed: &FeedRow,
+    entries: &[(String, Entry)],
+    document: &Document,
+    now: Moment,
+) -> Result<Changes, StoreError> {
+    let mut known = known_items(transaction, feed.key)?;
+    let stamped = is_stamped(entries, &known);
+    let mut changes = Changes::default();
+    // In the order of the document.
+    let mut ranks = Vec::new();
+    for (position, (identity, entry)) in (0_i64..).zip(entries) {
+        let hash = content_hash(entry);
+        if let Some(known) = known.remove(identity) {
+            ranks.push(known.rank);
+            let redated = !stamped && entry.published.map(Moment::unix) != known.published;
+            if known.hash != hash || redated {
+                update(transaction, feed, &known, entry, &hash)?;
+                changes.changed.push(known.key);
+            }
+        } else if !is_buried(transaction, feed.key, identity, now)? {
+            let rank = Rank {
+                moment: entry.published.or(entry.updated).unwrap_or(now).unix(),
+                first_seen: now.unix(),
+                position: -position,
+            };
+            ranks.push(rank);
+            changes.new.push(insert(transaction, feed, identity, entry, &hash, rank)?);
+        }
+    }
+    let is_whole = !document.truncated
+        && !document.problems.iter().any(|it| matches!(it, Problem::TooManyItems(_)));
+    if let Some(edge) = edge(&ranks).filter(|_| is_whole) {
+        let mut delete = transaction.prepare_cached("DELETE FROM items WHERE key = ?1")?;
+        for gone in known.values().filter(|known| known.is_covered_from(edge)) {
+            delete.execute([gone.key])?;
+            changes.withdrawn.push(gone.key);
+        }
+        changes.withdrawn.sort_unstable();
+    }
+    Ok(changes)
+}
+
+impl Known {
+    /// Whether a feed that reaches back to `edge` would still have this item.
+    fn is_covered_from(&self, edge: Rank) -> bool {
+        if self.published.or(self.updated).is_some() {
+            self.rank.moment > edge.moment
+        } else {
+            self.rank > edge
+        }
+    }
+}
+
+/// How far back a document reaches: to its last item, if it goes from new to old. Where another
+/// order rules, or one item is pinned to the end, an item that is gone may just have lost its
+/// place; then this is `None`, and nothing was taken back.
+fn edge(ranks: &[Rank]) -> Option<Rank> {
+    let (first, last) = (ranks.first()?, ranks.last()?);
+    let falling = ranks.windows(2).filter(|pair| pair[0] >= pair[1]).count();
+    let pairs = ranks.len() - 1;
+    // One in ten may be out of place: an item that is pinned, one that was dated back.
+    if falling * 10 >= pairs * 9 {
+        Some(*last)
+    } else if (pairs - falling) * 10 >= pairs * 9 {
+        Some(*first)
+    } else {
+        None
+    }
+}
+
+/// Whether the feed dates every item anew each time it is asked: then dates are no news.
+fn is_stamped(entries: &[(String, Entry)], known: &HashMap<String, Known>) -> bool {
+    let mut common = 0;
+    for (identity, entry) in entries {
+        if let Some(known) = known.get(identity) {
+            common += 1;
+            if entry.published.map(Moment::unix) == known.published {
+                return false;
+            }
+        }
+    }
+    common >= 2
+}
+
+fn known_items(
+    transaction: &Transaction<'_>,
+    feed: i64,
+) -> Result<HashMap<String, Known>, StoreError> {
+    let query = "SELECT identity, key, hash, published, updated, moment, first_seen, position
+        FROM items WHERE feed = ?1";
+    let mut statement = transaction.prepare_cached(query)?;
+    let rows = statement.query_map([feed], |row| {
+        let position = -row.get::<_, i64>(7)?;
+        let rank = Rank { moment: row.get(5)?, first_seen: row.get(6)?, position };
+        let known = Known {
+            key: row.get(1)?,
+            hash: row.get(2)?,
+            published: row.get(3)?,
+            updated: row.get(4)?,
+            rank,
+        };
+        Ok((row.get(0)?, known))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

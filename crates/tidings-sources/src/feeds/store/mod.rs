@@ -1,0 +1,192 @@
+//! Feeds and their items, kept in one file: written in one way, read in many.
+//!
+//! A document is applied in one transaction: what can be read is always that before or that after
+//! it, also when the program is killed. Every method may wait for the disk; call them on threads
+//! that may.
+
+mod apply;
+mod identity;
+mod query;
+mod record;
+mod register;
+mod retention;
+mod row;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+pub(crate) use self::apply::Changes;
+pub(crate) use self::query::{Found, Label};
+pub(crate) use self::register::Registration;
+pub use self::retention::Retention;
+pub(crate) use self::row::{Entry, FeedRow, Metadata, Settings, State};
+
+/// How long a connection waits for another that writes; no transaction takes as long.
+const BUSY: Duration = Duration::from_secs(10);
+/// How many connections that read are kept. There may be more at once; those are closed again.
+const READERS: usize = 4;
+/// How many statements a connection keeps ready: all that there are.
+const STATEMENTS: usize = 64;
+
+/// Why the store has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The database said no.
+    #[error("the store of feeds cannot be used")]
+    Database(#[from] rusqlite::Error),
+    /// The directory cannot be made or the lock not be taken.
+    #[error("`{path}` cannot be used for the store of feeds")]
+    Directory {
+        /// What was given.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        error: std::io::Error,
+    },
+    /// Another process writes it.
+    #[error("another process keeps its feeds in `{0}`; stop it, or use another directory")]
+    Locked(PathBuf),
+    /// A later release wrote it.
+    #[error("the store of feeds has version {0}, which this release does not know; update it")]
+    Newer(i64),
+    /// An earlier release wrote it, and it may only be read.
+    #[error("the store of feeds has the old version {0}; open it once to write")]
+    Older(usize),
+    /// What is stored is not what was written.
+    #[error("the store of feeds has a value that cannot be: {0}")]
+    Damaged(String),
+    /// There is no such feed.
+    #[error("there is no feed `{0}`")]
+    NoFeed(String),
+}
+
+/// Where feeds are kept.
+pub(crate) struct Store {
+    writer: Mutex<Connection>,
+    /// Where the readers connect to; none for a store in memory, which has one connection.
+    file: Option<PathBuf>,
+    readers: Mutex<Vec<Connection>>,
+    retention: Retention,
+    /// Held so that nobody else writes.
+    _lock: Option<File>,
+}
+
+impl Store {
+    /// A store that is gone with the process.
+    pub(crate) fn in_memory(retention: Retention) -> Result<Self, StoreError> {
+        let mut writer = Connection::open_in_memory()?;
+        prepare(&writer)?;
+        schema::migrate(&mut writer)?;
+        Ok(Self::new(writer, None, retention, None))
+    }
+
+    /// The store in a directory, which is made if it is not there.
+    pub(crate) fn in_directory(path: &Path, retention: Retention) -> Result<Self, StoreError> {
+        let failed = |error| StoreError::Directory { path: path.to_owned(), error };
+        std::fs::create_dir_all(path).map_err(failed)?;
+        let lock = File::create(path.join("feeds.lock")).map_err(failed)?;
+        lock.try_lock().map_err(|error| match error {
+            std::fs::TryLockError::WouldBlock => StoreError::Locked(path.to_owned()),
+            std::fs::TryLockError::Error(error) => failed(error),
+        })?;
+        let file = path.join("feeds.sqlite");
+        make_private(&file).map_err(failed)?;
+        let mut writer = Connection::open(&file)?;
+        // A log that is written ahead: readers and the writer do not wait for each other, and a
+        // process that is killed leaves nothing half done.
+        writer.pragma_update(None, "journal_mode", "WAL")?;
+        writer.pragma_update(None, "synchronous", "NORMAL")?;
+        prepare(&writer)?;
+        schema::migrate(&mut writer)?;
+        Ok(Self::new(writer, Some(file), retention, Some(lock)))
+    }
+
+    /// The store in a directory, to be read only; somebody else may write it meanwhile.
+    pub(crate) fn read_only(path: &Path) -> Result<Self, StoreError> {
+        let file = path.join("feeds.sqlite");
+        let connection = reader(&file)?;
+        schema::check(&connection)?;
+        Ok(Self::new(connection, Some(file), Retention::default(), None))
+    }
+
+    fn new(
+        writer: Connection,
+        file: Option<PathBuf>,
+        retention: Retention,
+        lock: Option<File>,
+    ) -> Self {
+        let (writer, readers) = (Mutex::new(writer), Mutex::default());
+        Self { writer, file, readers, retention, _lock: lock }
+    }
+
+    /// Does something in one transaction, or nothing of it.
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut writer = self.writer();
+        let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let done = work(&transaction)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    /// Reads what one transaction left, all of it of one moment.
+    fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let Some(file) = &self.file else { return work(&self.writer()) };
+        let kept = self.readers().pop();
+        let mut connection = kept.map_or_else(|| reader(file), Ok)?;
+        let transaction = connection.transaction()?;
+        let done = work(&transaction)?;
+        transaction.commit()?;
+        let mut readers = self.readers();
+        if readers.len() < READERS {
+            readers.push(connection);
+        }
+        Ok(done)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Connection> {
+        // A transaction that is given up half way is rolled back.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes the file if it is not there, for its owner only: feeds may be kept with their passwords.
+/// The files beside it get the same rights.
+fn make_private(file: &Path) -> std::io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map(drop)
+}
+
+fn reader(file: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(())
+}

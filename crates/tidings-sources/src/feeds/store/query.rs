@@ -1,0 +1,116 @@
+//! Items of a feed, as a view asks for them.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params_from_iter};
+
+use crate::feeds::date::Moment;
+use crate::feeds::store::register::{feed_of, json};
+use crate::feeds::store::row::{Entry, FeedRow};
+use crate::feeds::store::{Store, StoreError};
+use crate::feeds::view::Filter;
+
+/// What a view found: the feed and its items, both of one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) feed: FeedRow,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// What items are labelled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Label {
+    /// What they are about.
+    Category,
+    /// Who wrote them, by name.
+    Author,
+}
+
+impl Store {
+    /// The items of a feed that fit, newest first; `None` if there is no such feed.
+    pub(crate) fn find(&self, id: &str, filter: &Filter) -> Result<Option<Found>, StoreError> {
+        self.read(|connection| {
+            let Some(feed) = feed_of(connection, id)? else { return Ok(None) };
+            let entries = entries(connection, feed.key, filter)?;
+            Ok(Some(Found { feed, entries }))
+        })
+    }
+
+    /// The labels of a feed's items, or of all items, the most frequent first.
+    pub(crate) fn labels(&self, id: Option<&str>, label: Label) -> Result<Vec<String>, StoreError> {
+        let kind = match label {
+            Label::Category => 0,
+            Label::Author => 1,
+        };
+        self.read(|connection| {
+            let query = "SELECT min(shown) FROM labels JOIN items ON items.key = labels.item
+                JOIN feeds ON feeds.key = items.feed
+                WHERE kind = ?1 AND active = 1 AND (?2 IS NULL OR feeds.id = ?2)
+                GROUP BY value ORDER BY count(*) DESC, value";
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map((kind, id), |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+}
+
+fn entries(connection: &Connection, feed: i64, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
+    let mut query = "SELECT title, description, content, link, published, updated, authors,
+            categories, guid, image, enclosures
+        FROM items WHERE feed = ?"
+        .to_owned();
+    let mut values = vec![Value::from(feed)];
+    let mut condition = |text: &str, value: Value| {
+        query.push_str(text);
+        values.push(value);
+    };
+    if let Some(since) = filter.since {
+        condition(" AND moment >= ?", since.unix().into());
+    }
+    if let Some(until) = filter.until {
+        condition(" AND moment <= ?", until.unix().into());
+    }
+    if let Some(category) = &filter.category {
+        let text = " AND EXISTS
+            (SELECT 1 FROM labels WHERE item = items.key AND kind = 0 AND value = ?)";
+        condition(text, category.clone().into());
+    }
+    if let Some(author) = &filter.author {
+        let text = " AND EXISTS
+            (SELECT 1 FROM labels WHERE item = items.key AND kind IN (1, 2) AND value = ?)";
+        condition(text, author.clone().into());
+    }
+    if let Some(search) = &filter.search {
+        let text = " AND key IN (SELECT rowid FROM words WHERE words MATCH ?)";
+        condition(text, search.expression(feed).into());
+    }
+    let order = " ORDER BY moment DESC, first_seen DESC, position, key LIMIT ?";
+    // Less than nothing is no limit.
+    condition(order, filter.limit.map_or(-1, i64::from).into());
+    condition(" OFFSET ?", i64::try_from(filter.offset).unwrap_or(i64::MAX).into());
+    let mut statement = connection.prepare_cached(&query)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        entries.push(entry(row)?);
+    }
+    Ok(entries)
+}
+
+fn entry(row: &Row<'_>) -> Result<Entry, StoreError> {
+    let moment = |index: usize| -> Result<Option<Moment>, StoreError> {
+        Ok(row.get::<_, Option<i64>>(index)?.and_then(Moment::from_unix))
+    };
+    Ok(Entry {
+        title: row.get(0)?,
+        description: row.get(1)?,
+        content: row.get(2)?,
+        link: row.get(3)?,
+        published: moment(4)?,
+        updated: moment(5)?,
+        authors: json(row.get_ref(6)?.as_str().map_err(rusqlite::Error::from)?)?,
+        categories: json(row.get_ref(7)?.as_str().map_err(rusqlite::Error::from)?)?,
+        guid: row.get(8)?,
+        image: row.get(9)?,
+        enclosures: json(row.get_ref(10)?.as_str().map_err(rusqlite::Error::from)?)?,
+    })
+}

@@ -1,0 +1,167 @@
+//! One item and the state of one feed, written into their tables.
+
+use std::collections::HashSet;
+
+use rusqlite::{Transaction, params};
+
+use crate::feeds::date::Moment;
+use crate::feeds::parse::Document;
+use crate::feeds::store::StoreError;
+use crate::feeds::store::apply::{Changes, Known, Rank};
+use crate::feeds::store::row::{Entry, FeedRow, Metadata, State};
+use crate::feeds::words::{self, words, words_of_markup};
+
+pub(super) fn insert(
+    transaction: &Transaction<'_>,
+    feed: &FeedRow,
+    identity: &str,
+    entry: &Entry,
+    hash: &str,
+    rank: Rank,
+) -> Result<i64, StoreError> {
+    let query = "INSERT INTO items (feed, identity, first_seen, position, guid, link, title,
+            description, content, published, updated, moment, authors, categories, enclosures,
+            image, hash)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+    transaction.prepare_cached(query)?.execute(params![
+        feed.key,
+        identity,
+        rank.first_seen,
+        -rank.position,
+        entry.guid,
+        entry.link,
+        entry.title,
+        entry.description,
+        entry.content,
+        entry.published.map(Moment::unix),
+        entry.updated.map(Moment::unix),
+        rank.moment,
+        json(&entry.authors),
+        json(&entry.categories),
+        json(&entry.enclosures),
+        entry.image,
+        hash,
+    ])?;
+    let key = transaction.last_insert_rowid();
+    index(transaction, feed.key, key, entry)?;
+    Ok(key)
+}
+
+pub(super) fn update(
+    transaction: &Transaction<'_>,
+    feed: &FeedRow,
+    known: &Known,
+    entry: &Entry,
+    hash: &str,
+) -> Result<(), StoreError> {
+    let moment = entry.published.or(entry.updated).map_or(known.rank.first_seen, Moment::unix);
+    let query = "UPDATE items SET guid = ?2, link = ?3, title = ?4, description = ?5,
+            content = ?6, published = ?7, updated = ?8, moment = ?9, authors = ?10,
+            categories = ?11, enclosures = ?12, image = ?13, hash = ?14
+        WHERE key = ?1";
+    transaction.prepare_cached(query)?.execute(params![
+        known.key,
+        entry.guid,
+        entry.link,
+        entry.title,
+        entry.description,
+        entry.content,
+        entry.published.map(Moment::unix),
+        entry.updated.map(Moment::unix),
+        moment,
+        json(&entry.authors),
+        json(&entry.categories),
+        json(&entry.enclosures),
+        entry.image,
+        hash,
+    ])?;
+    transaction.prepare_cached("DELETE FROM labels WHERE item = ?1")?.execute([known.key])?;
+    transaction.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([known.key])?;
+    index(transaction, feed.key, known.key, entry)
+}
+
+/// Makes an item be found by what it says, what it is about and who wrote it.
+fn index(
+    transaction: &Transaction<'_>,
+    feed: i64,
+    key: i64,
+    entry: &Entry,
+) -> Result<(), StoreError> {
+    let joined = |words: Vec<String>| words.join(" ");
+    let markup =
+        |text: &Option<String>| joined(text.as_deref().map(words_of_markup).unwrap_or_default());
+    let query = "INSERT INTO words (rowid, feed, title, description, content)
+        VALUES (?1, ?2, ?3, ?4, ?5)";
+    transaction.prepare_cached(query)?.execute(params![
+        key,
+        feed.to_string(),
+        joined(entry.title.as_deref().map(words).unwrap_or_default()),
+        markup(&entry.description),
+        markup(&entry.content),
+    ])?;
+    let query = "INSERT OR IGNORE INTO labels (item, kind, value, shown) VALUES (?1, ?2, ?3, ?4)";
+    let mut label = transaction.prepare_cached(query)?;
+    for category in &entry.categories {
+        label.execute(params![key, 0, words::name(category), category])?;
+    }
+    for person in &entry.authors {
+        for (kind, text) in [(1, &person.name), (2, &person.email)] {
+            if let Some(text) = text {
+                label.execute(params![key, kind, words::name(text), text])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps what the feed says of itself. When it was changed, by its own account, counts only if
+/// something else did: most feeds say that they were changed just now.
+pub(super) fn apply_metadata(
+    transaction: &Transaction<'_>,
+    feed: &FeedRow,
+    document: &Document,
+    changes: &mut Changes,
+) -> Result<(), StoreError> {
+    let mut metadata = Metadata::from(&document.feed);
+    let updated = std::mem::replace(&mut metadata.updated, feed.metadata.updated);
+    changes.metadata = !is_alike(&metadata, &feed.metadata);
+    if changes.metadata || changes.has_items() {
+        metadata.updated = updated;
+        let query = "UPDATE feeds SET metadata = ?2, metadata_revision = metadata_revision + ?3
+            WHERE key = ?1";
+        let moved = metadata != feed.metadata;
+        transaction.execute(query, params![feed.key, json(&metadata), moved])?;
+    }
+    Ok(())
+}
+
+fn is_alike(one: &Metadata, other: &Metadata) -> bool {
+    let names = |metadata: &Metadata| -> HashSet<String> {
+        metadata.categories.iter().map(|name| words::name(name)).collect()
+    };
+    let rest = |metadata: &Metadata| Metadata { categories: Vec::new(), ..metadata.clone() };
+    names(one) == names(other) && rest(one) == rest(other)
+}
+
+/// The feed answered.
+pub(super) fn succeed(
+    transaction: &Transaction<'_>,
+    feed: &FeedRow,
+    now: Moment,
+    changes: &mut Changes,
+) -> Result<(), StoreError> {
+    changes.availability = feed.state != State::Good;
+    // The first answer is one even if it is empty.
+    let items = changes.has_items() || changes.purged > 0 || !feed.is_known();
+    let query = "UPDATE feeds SET state = 1, last_error = NULL, last_fetch = ?2,
+            last_success = ?2, items_revision = items_revision + ?3,
+            status_revision = status_revision + ?4
+        WHERE key = ?1";
+    let now = now.unix();
+    transaction.execute(query, params![feed.key, now, items, changes.availability])?;
+    Ok(())
+}
+
+fn json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("rows are plain JSON")
+}

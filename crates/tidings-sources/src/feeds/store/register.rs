@@ -1,0 +1,195 @@
+//! Which feeds there are, and how each is doing.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+use serde::de::DeserializeOwned;
+
+use crate::feeds::date::Moment;
+use crate::feeds::id;
+use crate::feeds::store::row::{FeedRow, Revisions, Settings, State};
+use crate::feeds::store::{Store, StoreError};
+
+/// A feed that is to be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Registration {
+    pub(crate) url: String,
+    pub(crate) title: Option<String>,
+    pub(crate) category: Option<String>,
+    pub(crate) settings: Settings,
+}
+
+/// Who wants a feed; see the table.
+#[derive(Clone, Copy)]
+enum Origin {
+    Configured = 0,
+    Added = 1,
+}
+
+const COLUMNS: &str = "key, id, asked_url, url, title, category, added, settings, plan, \
+    validators, state, last_error, last_fetch, last_success, next_fetch, metadata, \
+    metadata_revision, items_revision, status_revision, \
+    (SELECT count(*) FROM items WHERE feed = feeds.key), \
+    (SELECT max(moment) FROM items WHERE feed = feeds.key)";
+
+impl Store {
+    /// The feeds of the configuration are those. One that is not there any more is not served, but
+    /// what is known of it stays, for when it comes back.
+    pub(crate) fn configure(
+        &self,
+        registrations: &[Registration],
+        now: Moment,
+    ) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            transaction.execute("UPDATE feeds SET active = 0 WHERE origin = 0", [])?;
+            for registration in registrations {
+                put(transaction, registration, Origin::Configured, now)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds a feed while it runs; it stays after a restart.
+    pub(crate) fn add(
+        &self,
+        registration: &Registration,
+        now: Moment,
+    ) -> Result<FeedRow, StoreError> {
+        self.write(|transaction| {
+            let id = put(transaction, registration, Origin::Added, now)?;
+            feed_of(transaction, &id)?.ok_or(StoreError::NoFeed(id))
+        })
+    }
+
+    /// Removes a feed and all that is known of it; says whether it was there.
+    pub(crate) fn remove(&self, id: &str) -> Result<bool, StoreError> {
+        self.write(|transaction| {
+            Ok(transaction.execute("DELETE FROM feeds WHERE id = ?", [id])? > 0)
+        })
+    }
+
+    /// The feeds that are served, by id.
+    pub(crate) fn feeds(&self) -> Result<Vec<FeedRow>, StoreError> {
+        self.read(|connection| {
+            let query = format!("SELECT {COLUMNS} FROM feeds WHERE active = 1 ORDER BY id");
+            let mut statement = connection.prepare_cached(&query)?;
+            let mut rows = statement.query([])?;
+            let mut feeds = Vec::new();
+            while let Some(row) = rows.next()? {
+                feeds.push(feed(row)?);
+            }
+            Ok(feeds)
+        })
+    }
+
+    /// One feed that is served.
+    pub(crate) fn feed(&self, id: &str) -> Result<Option<FeedRow>, StoreError> {
+        self.read(|connection| feed_of(connection, id))
+    }
+
+    /// Keeps when a feed is fetched next, and what the schedule knows.
+    pub(crate) fn keep_plan(
+        &self,
+        id: &str,
+        plan: &str,
+        next: Option<Moment>,
+    ) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            let query = "UPDATE feeds SET plan = ?, next_fetch = ? WHERE id = ?";
+            transaction.execute(query, params![plan, next.map(Moment::unix), id])?;
+            Ok(())
+        })
+    }
+
+    /// Keeps what the server compares to see that nothing changed.
+    pub(crate) fn keep_validators(&self, id: &str, validators: &str) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            transaction
+                .execute("UPDATE feeds SET validators = ? WHERE id = ?", [validators, id])?;
+            Ok(())
+        })
+    }
+
+    /// The feed is somewhere else for good; it stays the same feed. Says whether that is news.
+    pub(crate) fn moved(&self, id: &str, url: &str) -> Result<bool, StoreError> {
+        self.write(|transaction| {
+            let query = "UPDATE feeds SET url = ?1, metadata_revision = metadata_revision + 1
+                WHERE id = ?2 AND url <> ?1";
+            Ok(transaction.execute(query, [url, id])? > 0)
+        })
+    }
+}
+
+/// Makes a feed be there and gives its id.
+fn put(
+    transaction: &Transaction<'_>,
+    registration: &Registration,
+    origin: Origin,
+    now: Moment,
+) -> Result<String, StoreError> {
+    let Registration { url, title, category, settings } = registration;
+    let settings = serde_json::to_string(settings).expect("settings are plain JSON");
+    let query = "SELECT id FROM feeds WHERE asked_url = ?";
+    let known: Option<String> = transaction.query_row(query, [url], |row| row.get(0)).optional()?;
+    if let Some(id) = known {
+        // Who added it wants it, whatever becomes of the configuration.
+        let query = "UPDATE feeds SET title = ?1, category = ?2, settings = ?3, active = 1,
+            origin = max(origin, ?5), metadata_revision = metadata_revision + (title IS NOT ?1)
+            WHERE id = ?4";
+        transaction.execute(query, params![title, category, settings, id, origin as i64])?;
+        return Ok(id);
+    }
+    let query = "SELECT count(*) FROM feeds WHERE id = ?";
+    let short = id::short(url);
+    let taken: i64 = transaction.query_row(query, [&short], |row| row.get(0))?;
+    let id = if taken == 0 { short } else { id::long(url) };
+    let query = "INSERT INTO feeds (id, asked_url, url, title, category, origin, added, settings)
+        VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let origin = origin as i64;
+    transaction.execute(query, params![id, url, title, category, origin, now.unix(), settings])?;
+    Ok(id)
+}
+
+/// One feed that is served, as a connection sees it.
+pub(super) fn feed_of(connection: &Connection, id: &str) -> Result<Option<FeedRow>, StoreError> {
+    let query = format!("SELECT {COLUMNS} FROM feeds WHERE id = ? AND active = 1");
+    let mut statement = connection.prepare_cached(&query)?;
+    let mut rows = statement.query([id])?;
+    rows.next()?.map(feed).transpose()
+}
+
+fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
+    let moment = |index: usize| -> Result<Option<Moment>, StoreError> {
+        Ok(row.get::<_, Option<i64>>(index)?.and_then(Moment::from_unix))
+    };
+    let state = match row.get(10)? {
+        0 => State::New,
+        1 => State::Good,
+        2 => State::Failing,
+        other => return Err(StoreError::Damaged(format!("the state {other}"))),
+    };
+    Ok(FeedRow {
+        key: row.get(0)?,
+        id: row.get(1)?,
+        asked_url: row.get(2)?,
+        url: row.get(3)?,
+        title: row.get(4)?,
+        category: row.get(5)?,
+        added: moment(6)?.ok_or_else(|| StoreError::Damaged("the time it was added".into()))?,
+        settings: json(&row.get::<_, String>(7)?)?,
+        plan: row.get(8)?,
+        validators: row.get(9)?,
+        state,
+        last_error: row.get(11)?,
+        last_fetch: moment(12)?,
+        last_success: moment(13)?,
+        next_fetch: moment(14)?,
+        metadata: json(&row.get::<_, String>(15)?)?,
+        revisions: Revisions { metadata: row.get(16)?, items: row.get(17)?, status: row.get(18)? },
+        item_count: u64::try_from(row.get::<_, i64>(19)?).unwrap_or_default(),
+        newest: moment(20)?,
+    })
+}
+
+/// Reads JSON that this store wrote.
+pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::Damaged(error.to_string()))
+}

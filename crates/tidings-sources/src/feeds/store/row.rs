@@ -1,0 +1,272 @@
+//! What is kept of a feed and of its items, in the shape in which it is shown.
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::feeds::date::Moment;
+use crate::feeds::parse;
+use crate::feeds::words;
+
+/// A feed as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FeedRow {
+    pub(crate) key: i64,
+    pub(crate) id: String,
+    /// The URL that was asked for; it never moves.
+    pub(crate) asked_url: String,
+    /// The URL it is fetched from.
+    pub(crate) url: String,
+    /// A title that was given to it here.
+    pub(crate) title: Option<String>,
+    /// The folder it is in here.
+    pub(crate) category: Option<String>,
+    pub(crate) added: Moment,
+    pub(crate) settings: Settings,
+    /// When it is fetched and why, as the schedule writes it.
+    pub(crate) plan: Option<String>,
+    /// What a server compares to see that nothing changed.
+    pub(crate) validators: Option<String>,
+    pub(crate) state: State,
+    pub(crate) last_error: Option<String>,
+    pub(crate) last_fetch: Option<Moment>,
+    pub(crate) last_success: Option<Moment>,
+    pub(crate) next_fetch: Option<Moment>,
+    pub(crate) metadata: Metadata,
+    pub(crate) revisions: Revisions,
+    pub(crate) item_count: u64,
+    /// When its newest item is from.
+    pub(crate) newest: Option<Moment>,
+}
+
+/// Numbers that move when what can be read moves, each for its part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Revisions {
+    pub(crate) metadata: i64,
+    pub(crate) items: i64,
+    pub(crate) status: i64,
+}
+
+/// How the last fetch of a feed went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// There was none yet.
+    New,
+    Good,
+    Failing,
+}
+
+/// What was set for one feed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// Seconds between two fetches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) interval: Option<u64>,
+    /// Sent with each request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl FeedRow {
+    /// The title under which it is listed.
+    pub(crate) fn shown_title(&self) -> &str {
+        let own = || self.metadata.title.as_deref().filter(|title| !title.is_empty());
+        self.title.as_deref().or_else(own).unwrap_or_else(|| self.public_url_text())
+    }
+
+    /// Its URL without a name and a password.
+    pub(crate) fn public_url(&self) -> String {
+        let Some((scheme, rest)) = self.url.split_once("://") else { return self.url.clone() };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let host = rest[..end].rsplit_once('@').map_or(&rest[..end], |(_, host)| host);
+        format!("{scheme}://{host}{}", &rest[end..])
+    }
+
+    /// What stands for a title while none is known: the URL from its host on.
+    fn public_url_text(&self) -> &str {
+        let rest = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        rest[..end].rfind('@').map_or(rest, |at| &rest[at + 1..])
+    }
+
+    /// When it last said something else, by its own account or that of its newest item.
+    pub(crate) fn last_updated(&self) -> Option<Moment> {
+        self.metadata.updated.or(self.newest)
+    }
+
+    /// Whether it could be fetched at least once.
+    pub(crate) fn is_known(&self) -> bool {
+        self.last_success.is_some()
+    }
+}
+
+/// What a feed says of itself. The order of the fields is that of the JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Metadata {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) language: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) copyright: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) generator: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) authors: Vec<Person>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) categories: Vec<String>,
+    #[serde(with = "moments", skip_serializing_if = "Option::is_none")]
+    pub(crate) updated: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) image: Option<String>,
+}
+
+/// Somebody who wrote something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Person {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) email: Option<String>,
+}
+
+/// A file that belongs to an item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Enclosure {
+    pub(crate) url: String,
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(crate) media_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) length: Option<u64>,
+}
+
+/// An item as it is shown. The order of the fields is that of the JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Entry {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) link: Option<String>,
+    #[serde(with = "moments", skip_serializing_if = "Option::is_none")]
+    pub(crate) published: Option<Moment>,
+    /// Not shown: many feeds say of everything that it was changed just now.
+    #[serde(skip)]
+    pub(crate) updated: Option<Moment>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) authors: Vec<Person>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) categories: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) guid: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) image: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) enclosures: Vec<Enclosure>,
+}
+
+/// Moments as people read them.
+mod moments {
+    use serde::Deserialize as _;
+
+    use super::{Moment, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the shape that serde asks for")]
+    pub(super) fn serialize<S: Serializer>(
+        moment: &Option<Moment>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match moment {
+            Some(moment) => serializer.collect_str(moment),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Moment>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        Ok(text.and_then(|text| Moment::parse(&text)))
+    }
+}
+
+impl From<&parse::Feed> for Metadata {
+    fn from(feed: &parse::Feed) -> Self {
+        Self {
+            title: feed.title.as_ref().and_then(line),
+            description: feed.description.as_ref().and_then(block),
+            link: feed.link.clone(),
+            language: feed.language.clone(),
+            copyright: feed.copyright.as_ref().and_then(block),
+            generator: feed.generator.clone(),
+            authors: people(&feed.authors),
+            categories: terms(&feed.categories),
+            updated: feed.updated.or(feed.published),
+            image: feed.image.clone().or_else(|| feed.icon.clone()),
+        }
+    }
+}
+
+impl From<&parse::Item> for Entry {
+    fn from(item: &parse::Item) -> Self {
+        let enclosure = |enclosure: &parse::Enclosure| Enclosure {
+            url: enclosure.url.clone(),
+            media_type: enclosure.media_type.clone(),
+            length: enclosure.length,
+        };
+        Self {
+            title: item.title.as_ref().and_then(line),
+            description: item.summary.as_ref().and_then(block),
+            content: item.content.as_ref().and_then(block),
+            link: item.link.clone(),
+            published: item.published,
+            updated: item.updated,
+            authors: people(&item.authors),
+            categories: terms(&item.categories),
+            guid: item.id.clone(),
+            image: item.image.clone(),
+            enclosures: item.enclosures.iter().map(enclosure).collect(),
+        }
+    }
+}
+
+/// A text of one line, without markup.
+fn line(text: &parse::Text) -> Option<String> {
+    let value = match text.kind {
+        parse::TextKind::Plain => text.value.clone(),
+        parse::TextKind::Html => words::plain(&text.value),
+    };
+    let words: Vec<_> = value.split_whitespace().collect();
+    if words.is_empty() { None } else { Some(words.join(" ")) }
+}
+
+/// A longer text, as it was received.
+fn block(text: &parse::Text) -> Option<String> {
+    let value = text.value.trim();
+    if value.is_empty() { None } else { Some(value.to_owned()) }
+}
+
+fn people(people: &[parse::Person]) -> Vec<Person> {
+    let person =
+        |person: &parse::Person| Person { name: person.name.clone(), email: person.email.clone() };
+    let people = people.iter().map(person);
+    people.filter(|person| *person != Person::default()).collect()
+}
+
+fn terms(categories: &[parse::Category]) -> Vec<String> {
+    let mut terms: Vec<String> = Vec::new();
+    for category in categories {
+        let term = category.label.as_ref().unwrap_or(&category.term);
+        if !term.is_empty() && !terms.contains(term) {
+            terms.push(term.clone());
+        }
+    }
+    terms
+}

@@ -1,0 +1,119 @@
+//! The tables, and how a store of an older version becomes one of this.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::feeds::store::StoreError;
+
+/// Each makes a store of the version before it one of the next; the first makes one of nothing.
+/// What is written here stays as it is: a store may be at any of them.
+const MIGRATIONS: [&str; 1] = [r"
+CREATE TABLE feeds (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    -- The URL that was asked for, which names the feed, and the one it is fetched from now.
+    asked_url TEXT NOT NULL UNIQUE,
+    url TEXT NOT NULL,
+    title TEXT,
+    category TEXT,
+    -- 0: in the configuration; 1: added while it ran.
+    origin INTEGER NOT NULL,
+    active INTEGER NOT NULL DEFAULT 1,
+    added INTEGER NOT NULL,
+    settings TEXT NOT NULL DEFAULT '{}',
+    plan TEXT,
+    validators TEXT,
+    -- 0: not fetched yet; 1: the last fetch was good; 2: it failed.
+    state INTEGER NOT NULL DEFAULT 0,
+    last_error TEXT,
+    last_fetch INTEGER,
+    last_success INTEGER,
+    next_fetch INTEGER,
+    metadata TEXT NOT NULL DEFAULT '{}',
+    metadata_revision INTEGER NOT NULL DEFAULT 0,
+    items_revision INTEGER NOT NULL DEFAULT 0,
+    status_revision INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE items (
+    -- Never used again, so that an id that was told means one item for ever.
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    feed INTEGER NOT NULL REFERENCES feeds(key) ON DELETE CASCADE,
+    identity TEXT NOT NULL,
+    guid TEXT,
+    link TEXT,
+    title TEXT,
+    description TEXT,
+    content TEXT,
+    published INTEGER,
+    updated INTEGER,
+    first_seen INTEGER NOT NULL,
+    -- When it is from: published, else updated, else first seen.
+    moment INTEGER NOT NULL,
+    authors TEXT NOT NULL,
+    categories TEXT NOT NULL,
+    enclosures TEXT NOT NULL,
+    image TEXT,
+    hash TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    UNIQUE (feed, identity)
+);
+CREATE INDEX items_in_order ON items (feed, moment DESC, first_seen DESC, position, key);
+CREATE TABLE labels (
+    item INTEGER NOT NULL REFERENCES items(key) ON DELETE CASCADE,
+    -- 0: a category; 1: the name of an author; 2: the mail address of one.
+    kind INTEGER NOT NULL,
+    -- As it is compared, and as it is shown.
+    value TEXT NOT NULL,
+    shown TEXT NOT NULL,
+    PRIMARY KEY (item, kind, value)
+) WITHOUT ROWID;
+CREATE TABLE tombstones (
+    feed INTEGER NOT NULL REFERENCES feeds(key) ON DELETE CASCADE,
+    identity TEXT NOT NULL,
+    -- When the feed last had it, to the day.
+    seen INTEGER NOT NULL,
+    PRIMARY KEY (feed, identity)
+) WITHOUT ROWID;
+-- The words are cut before they come here; this tokenizer cuts at spaces and nowhere else.
+CREATE VIRTUAL TABLE words USING fts5(
+    feed, title, description, content,
+    content = '', contentless_delete = 1, tokenize = 'ascii'
+);
+CREATE TRIGGER items_gone AFTER DELETE ON items BEGIN
+    DELETE FROM words WHERE rowid = old.key;
+END;
+"];
+
+/// Makes the store one of this version.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let version = version_of(connection)?;
+    if version == MIGRATIONS.len() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Looked at again: somebody else may have been faster.
+    let version = version_of(&transaction)?;
+    for migration in MIGRATIONS.get(version..).unwrap_or_default() {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(
+        None,
+        "user_version",
+        i64::try_from(MIGRATIONS.len()).unwrap_or_default(),
+    )?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Checks that a store that cannot be written is one of this version.
+pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
+    let version = version_of(connection)?;
+    if version == MIGRATIONS.len() { Ok(()) } else { Err(StoreError::Older(version)) }
+}
+
+fn version_of(connection: &Connection) -> Result<usize, StoreError> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    usize::try_from(version)
+        .ok()
+        .filter(|version| *version <= MIGRATIONS.len())
+        .ok_or(StoreError::Newer(version))
+}

@@ -1,0 +1,297 @@
+//! The store as documents come in: what is news, what stays, what survives.
+
+use std::time::Duration;
+
+use super::*;
+use crate::feeds::date::Moment;
+use crate::feeds::parse::{Document, Feed, Item, Text};
+use crate::feeds::view::Filter;
+
+const URL: &str = "https://example.com/feed.xml";
+const ID: &str = "b799e597";
+/// The days of these tests are counted from here.
+const START: i64 = 1_790_000_000;
+
+fn day(day: i64) -> Moment {
+    Moment::from_unix(START + day * 86_400).unwrap()
+}
+
+fn text(value: &str) -> Text {
+    Text { value: value.to_owned(), ..Text::default() }
+}
+
+fn item(guid: &str, published: i64) -> Item {
+    Item {
+        id: Some(guid.to_owned()),
+        title: Some(text(guid)),
+        published: Some(day(published)),
+        ..Item::default()
+    }
+}
+
+/// An item of this name on each of the days.
+fn items(names: &[(&str, i64)]) -> Document {
+    let items = names.iter().map(|(name, published)| item(name, *published)).collect();
+    Document { items, ..Document::default() }
+}
+
+fn registration(url: &str) -> Registration {
+    Registration { url: url.to_owned(), ..Registration::default() }
+}
+
+fn store_with(retention: Retention) -> Store {
+    let store = Store::in_memory(retention).unwrap();
+    store.configure(&[registration(URL)], day(0)).unwrap();
+    store
+}
+
+fn store() -> Store {
+    store_with(Retention::default())
+}
+
+fn titles(store: &Store) -> Vec<String> {
+    let found = store.find(ID, &Filter::default()).unwrap().unwrap();
+    found.entries.into_iter().map(|entry| entry.title.unwrap()).collect()
+}
+
+/// How many are new, changed, withdrawn.
+#[track_caller]
+fn check(store: &Store, document: &Document, now: i64, expected: [usize; 3]) -> Changes {
+    let changes = store.apply(ID, document, day(now)).unwrap();
+    let counts = [changes.new.len(), changes.changed.len(), changes.withdrawn.len()];
+    assert_eq!(counts, expected, "{changes:?}");
+    changes
+}
+
+#[test]
+fn the_same_document_is_news_once() {
+    let store = store();
+    let document = items(&[("b", 2), ("a", 1)]);
+    let first = check(&store, &document, 3, [2, 0, 0]);
+    assert!(first.availability);
+    assert!(check(&store, &document, 4, [0, 0, 0]).is_empty());
+    assert_eq!(titles(&store), ["b", "a"]);
+}
+
+#[test]
+fn an_edit_keeps_the_item() {
+    let store = store();
+    let first = check(&store, &items(&[("b", 2), ("a", 1)]), 3, [2, 0, 0]);
+    let mut document = items(&[("b", 2), ("a", 1)]);
+    document.items[1].title = Some(text("A!"));
+    let second = check(&store, &document, 4, [0, 1, 0]);
+    assert_eq!(second.changed, [first.new[1]]);
+    assert_eq!(titles(&store), ["b", "A!"]);
+}
+
+#[test]
+fn what_fell_off_the_end_is_kept_and_what_was_taken_back_is_not() {
+    let store = store();
+    check(&store, &items(&[("d", 4), ("c", 3), ("b", 2), ("a", 1)]), 5, [4, 0, 0]);
+    check(&store, &items(&[("e", 5), ("d", 4), ("b", 2)]), 6, [1, 0, 1]);
+    assert_eq!(titles(&store), ["e", "d", "b", "a"]);
+}
+
+#[test]
+fn nothing_is_taken_back_by_a_document_that_is_cut_or_in_no_order() {
+    let store = store();
+    let all = [("d", 4), ("c", 3), ("b", 2), ("a", 1)];
+    check(&store, &items(&all), 5, [4, 0, 0]);
+    let cut = Document { truncated: true, ..items(&[("d", 4), ("a", 1)]) };
+    check(&store, &cut, 6, [0, 0, 0]);
+    check(&store, &items(&[("c", 3), ("a", 1), ("d", 4)]), 7, [0, 0, 0]);
+    check(&store, &Document::default(), 8, [0, 0, 0]);
+    assert_eq!(titles(&store).len(), 4);
+}
+
+#[test]
+fn items_without_dates_stand_in_the_order_of_the_document() {
+    let store = store();
+    let undated = |names: &[&str]| {
+        let items = names.iter().map(|name| Item { published: None, ..item(name, 0) }).collect();
+        Document { items, ..Document::default() }
+    };
+    check(&store, &undated(&["c", "b", "a"]), 1, [3, 0, 0]);
+    check(&store, &undated(&["d", "c", "b", "a"]), 2, [1, 0, 0]);
+    assert_eq!(titles(&store), ["d", "c", "b", "a"]);
+    check(&store, &undated(&["d", "b"]), 3, [0, 0, 1]);
+    assert_eq!(titles(&store), ["d", "b", "a"]);
+}
+
+#[test]
+fn one_date_that_moves_is_a_change_and_all_of_them_are_none() {
+    let store = store();
+    check(&store, &items(&[("b", 2), ("a", 1)]), 3, [2, 0, 0]);
+    check(&store, &items(&[("b", 3), ("a", 1)]), 4, [0, 1, 0]);
+    check(&store, &items(&[("b", 5), ("a", 5)]), 5, [0, 0, 0]);
+}
+
+#[test]
+fn what_was_let_go_does_not_come_back_as_new() {
+    let store = store_with(Retention::new(2, None));
+    let document = items(&[("c", 3), ("b", 2), ("a", 1)]);
+    check(&store, &document, 4, [2, 0, 0]);
+    check(&store, &document, 5, [0, 0, 0]);
+    let changes = check(&store, &items(&[("d", 4), ("c", 3), ("b", 2), ("a", 1)]), 6, [1, 0, 0]);
+    assert_eq!(changes.purged, 1);
+    assert_eq!(titles(&store), ["d", "c"]);
+}
+
+#[test]
+fn what_is_too_old_goes_with_time() {
+    let store = store_with(Retention::new(10, Some(Duration::from_hours(72))));
+    check(&store, &items(&[("c", 3), ("b", 2), ("a", 1)]), 4, [3, 0, 0]);
+    let before = store.feed(ID).unwrap().unwrap().revisions.items;
+    let changes = store.unmodified(ID, day(5)).unwrap();
+    assert!(changes.is_empty() && changes.purged == 1);
+    assert_eq!(titles(&store), ["c", "b"]);
+    assert!(store.feed(ID).unwrap().unwrap().revisions.items > before);
+    check(&store, &items(&[("c", 3), ("b", 2), ("a", 1)]), 5, [0, 0, 0]);
+}
+
+#[test]
+fn a_feed_says_something_else_of_itself_only_if_it_does() {
+    let store = store();
+    let said = |title: &str, updated: i64, names: &[(&str, i64)]| {
+        let feed =
+            Feed { title: Some(text(title)), updated: Some(day(updated)), ..Feed::default() };
+        Document { feed, ..items(names) }
+    };
+    assert!(check(&store, &said("One", 1, &[]), 1, [0, 0, 0]).metadata);
+    assert!(check(&store, &said("One", 2, &[]), 2, [0, 0, 0]).is_empty());
+    let updated = || store.feed(ID).unwrap().unwrap().metadata.updated;
+    assert_eq!(updated(), Some(day(1)));
+    assert!(check(&store, &said("Two", 3, &[]), 3, [0, 0, 0]).metadata);
+    assert!(!check(&store, &said("Two", 4, &[("a", 4)]), 4, [1, 0, 0]).metadata);
+    assert_eq!(updated(), Some(day(4)));
+}
+
+#[test]
+fn a_feed_that_fails_is_news_once_and_so_is_its_return() {
+    let store = store();
+    assert!(store.failed(ID, "no answer", day(1)).unwrap().is_empty());
+    check(&store, &items(&[("a", 1)]), 2, [1, 0, 0]);
+    assert!(store.failed(ID, "no answer", day(3)).unwrap().availability);
+    assert!(store.failed(ID, "503", day(4)).unwrap().is_empty());
+    let row = store.feed(ID).unwrap().unwrap();
+    assert_eq!((row.last_error.as_deref(), row.last_success), (Some("503"), Some(day(2))));
+    assert!(store.unmodified(ID, day(5)).unwrap().availability);
+    assert!(store.unmodified(ID, day(6)).unwrap().is_empty());
+}
+
+#[test]
+fn a_clash_of_ids_is_seen_and_both_feeds_keep_theirs() {
+    let store = Store::in_memory(Retention::default()).unwrap();
+    // Both have the same short hash.
+    let urls = ["https://example.com/1479599.xml", "https://example.com/1662382.xml"];
+    let ids = || urls.map(|url| store.add(&registration(url), day(0)).unwrap().id);
+    let first = ids();
+    assert_eq!(first[0], "85a91155");
+    assert_eq!(first[1].len(), 16);
+    assert_eq!(ids(), first);
+    assert_eq!(store.feeds().unwrap().len(), 2);
+}
+
+#[test]
+fn all_survives_a_restart_and_a_permanent_redirect() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Store::in_directory(directory.path(), Retention::default()).unwrap();
+    let store = open();
+    store.configure(&[registration(URL)], day(0)).unwrap();
+    check(&store, &items(&[("b", 2), ("a", 1)]), 3, [2, 0, 0]);
+    assert!(store.moved(ID, "https://elsewhere.example/feed").unwrap());
+    store.keep_plan(ID, "{}", Some(day(4))).unwrap();
+    drop(store);
+    let store = open();
+    store.configure(&[registration(URL)], day(5)).unwrap();
+    let row = store.feed(ID).unwrap().unwrap();
+    assert_eq!(row.public_url(), "https://elsewhere.example/feed");
+    assert_eq!((row.item_count, row.next_fetch), (2, Some(day(4))));
+    assert!(check(&store, &items(&[("b", 2), ("a", 1)]), 6, [0, 0, 0]).is_empty());
+}
+
+#[test]
+fn a_feed_that_is_not_configured_any_more_waits_for_its_return() {
+    let store = store();
+    check(&store, &items(&[("a", 1)]), 2, [1, 0, 0]);
+    let added = store.add(&registration("https://example.com/other"), day(2)).unwrap();
+    store.configure(&[], day(3)).unwrap();
+    let ids: Vec<_> = store.feeds().unwrap().into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, [added.id]);
+    store.configure(&[registration(URL)], day(4)).unwrap();
+    assert_eq!(titles(&store), ["a"]);
+}
+
+#[test]
+fn a_feed_that_was_added_stays_whatever_becomes_of_the_configuration() {
+    let store = store();
+    store.add(&registration(URL), day(1)).unwrap();
+    store.configure(&[], day(2)).unwrap();
+    assert_eq!(store.feeds().unwrap().len(), 1);
+}
+
+#[test]
+fn a_process_that_is_killed_loses_nothing_that_was_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::in_directory(directory.path(), Retention::default()).unwrap();
+    store.configure(&[registration(URL)], day(0)).unwrap();
+    check(&store, &items(&[("b", 2), ("a", 1)]), 3, [2, 0, 0]);
+    // What would be found if the process ended here, in the middle of another document.
+    let found = tempfile::tempdir().unwrap();
+    let mut writer = store.writer();
+    let transaction = writer.transaction().unwrap();
+    transaction.execute("DELETE FROM items", []).unwrap();
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        // What the processes share in memory is gone with them.
+        if entry.file_name() != "feeds.sqlite-shm" {
+            std::fs::copy(entry.path(), found.path().join(entry.file_name())).unwrap();
+        }
+    }
+    let after = Store::in_directory(found.path(), Retention::default()).unwrap();
+    assert_eq!(titles(&after), ["b", "a"]);
+}
+
+#[test]
+fn what_is_removed_leaves_nothing() {
+    let store = store_with(Retention::new(1, None));
+    check(&store, &items(&[("b", 2), ("a", 1)]), 3, [1, 0, 0]);
+    assert!(store.remove(ID).unwrap());
+    assert!(!store.remove(ID).unwrap());
+    let writer = store.writer();
+    for table in ["feeds", "items", "labels", "tombstones", "words"] {
+        let query = format!("SELECT count(*) FROM {table}");
+        let count: i64 = writer.query_row(&query, [], |row| row.get(0)).unwrap();
+        assert_eq!(count, 0, "{table}");
+    }
+}
+
+#[test]
+fn a_second_writer_is_refused_and_a_reader_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Store::in_directory(directory.path(), Retention::default());
+    let store = open().unwrap();
+    store.configure(&[registration(URL)], day(0)).unwrap();
+    assert!(matches!(open(), Err(StoreError::Locked(_))));
+    let reader = Store::read_only(directory.path()).unwrap();
+    assert_eq!(reader.feeds().unwrap().len(), 1);
+    assert!(reader.remove(ID).is_err());
+}
+
+#[test]
+fn a_store_of_a_later_release_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Store::in_directory(directory.path(), Retention::default());
+    let store = open().unwrap();
+    store.writer().pragma_update(None, "user_version", 99).unwrap();
+    drop(store);
+    assert!(matches!(open(), Err(StoreError::Newer(99))));
+}
+
+#[test]
+fn a_secret_in_the_url_is_not_shown() {
+    let store = Store::in_memory(Retention::default()).unwrap();
+    let row = store.add(&registration("https://me:secret@a.org/f?x=1"), day(0)).unwrap();
+    assert_eq!(row.public_url(), "https://a.org/f?x=1");
+    assert_eq!(row.shown_title(), "a.org/f?x=1");
+}

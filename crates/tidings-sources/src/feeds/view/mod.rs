@@ -1,0 +1,90 @@
+//! Which part of the feeds a URI names, and how it is written; pure.
+
+mod parameters;
+mod render;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use tidings_core::ResourceUri;
+use tidings_server::AnswerError;
+
+pub(crate) use self::parameters::Filter;
+pub(crate) use self::render::{all, feed, items, meta};
+
+/// What every URI of the feeds begins with.
+const FEED: &str = "feeds://feed/";
+/// All feeds.
+pub(crate) const ALL: &str = "feeds://all";
+/// The filtered views.
+pub(crate) const TEMPLATE: &str =
+    "feeds://feed/{feedId}/items{?since,until,limit,offset,category,author,search}";
+
+/// What a URI names.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum View {
+    /// Every feed in a few words.
+    All,
+    /// One feed with all its items.
+    Feed(String),
+    /// Items of one feed.
+    Items(String, Filter),
+    /// What one feed says of itself.
+    Meta(String),
+}
+
+impl View {
+    /// Reads a URI.
+    pub(crate) fn parse(uri: &ResourceUri) -> Result<Self, AnswerError> {
+        let address = uri.without_query();
+        let no_such = || {
+            let details = "feeds have the URIs `feeds://all`, `feeds://feed/{feedId}`, \
+                `feeds://feed/{feedId}/items` and `feeds://feed/{feedId}/meta`";
+            AnswerError::invalid("uri", uri.as_ref(), details)
+        };
+        let view = if address == ALL {
+            Self::All
+        } else {
+            let rest = address.strip_prefix(FEED).ok_or_else(no_such)?;
+            let (id, part) = match rest.split_once('/') {
+                Some((id, part)) => (id, Some(part)),
+                None => (rest, None),
+            };
+            if id.is_empty() {
+                return Err(no_such());
+            }
+            match part {
+                None => Self::Feed(id.to_owned()),
+                Some("meta") => Self::Meta(id.to_owned()),
+                Some("items") => {
+                    let filter = Filter::parse(uri.query().unwrap_or_default())?;
+                    return Ok(Self::Items(id.to_owned(), filter));
+                }
+                Some(_) => return Err(no_such()),
+            }
+        };
+        match uri.query().filter(|query| !query.is_empty()) {
+            Some(query) => Err(AnswerError::invalid(
+                parameters::first_name(query),
+                query,
+                "only `feeds://feed/{feedId}/items` takes parameters",
+            )),
+            None => Ok(view),
+        }
+    }
+}
+
+/// The URI of a feed.
+pub(crate) fn feed_uri(id: &str) -> String {
+    format!("{FEED}{id}")
+}
+
+/// The URI of its items.
+pub(crate) fn items_uri(id: &str) -> String {
+    format!("{FEED}{id}/items")
+}
+
+/// The URI of what it says of itself.
+pub(crate) fn meta_uri(id: &str) -> String {
+    format!("{FEED}{id}/meta")
+}

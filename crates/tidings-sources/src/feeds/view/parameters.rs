@@ -1,0 +1,166 @@
+//! The parameters of a filtered view. What is wrong is told by name, with what would be right.
+
+use percent_encoding::percent_decode_str;
+use tidings_server::AnswerError;
+
+use crate::feeds::date::Moment;
+use crate::feeds::view::search::Search;
+use crate::feeds::words;
+
+/// The most items that may be asked for.
+const LIMIT: u32 = 1_000;
+/// Seconds of a day but the last.
+const TO_END_OF_DAY: i64 = 86_399;
+
+/// Which items are asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Filter {
+    /// From this moment on.
+    pub(crate) since: Option<Moment>,
+    /// Up to and including this moment.
+    pub(crate) until: Option<Moment>,
+    /// So many at most.
+    pub(crate) limit: Option<u32>,
+    /// Without so many of the newest.
+    pub(crate) offset: u64,
+    /// With this category, as names are compared.
+    pub(crate) category: Option<String>,
+    /// By somebody of this name or mail address, as names are compared.
+    pub(crate) author: Option<String>,
+    /// With these words.
+    pub(crate) search: Option<Search>,
+}
+
+impl Filter {
+    /// Reads a query.
+    pub(super) fn parse(query: &str) -> Result<Self, AnswerError> {
+        let mut filter = Self::default();
+        let mut seen = Vec::new();
+        let mut since = String::new();
+        for pair in query.split('&').filter(|_| !query.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (decoded(pair, name)?, decoded(pair, value)?);
+            if seen.contains(&name) {
+                let details = format!("`{name}` may be given once");
+                return Err(AnswerError::invalid(name, value, details));
+            }
+            filter.set(&name, &value)?;
+            if name == "since" {
+                since.clone_from(&value);
+            }
+            seen.push(name);
+        }
+        if filter.since.zip(filter.until).is_some_and(|(since, until)| since > until) {
+            let details = "`since` is after `until`, and nothing lies between them";
+            return Err(AnswerError::invalid("since", since, details));
+        }
+        Ok(filter)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), AnswerError> {
+        let invalid = |details: &str| AnswerError::invalid(name, value, details);
+        let text = |value: &str| {
+            let folded = words::name(value);
+            if folded.is_empty() { Err(invalid("it must not be empty")) } else { Ok(folded) }
+        };
+        let date = |bound| {
+            parse_bound(value, bound).ok_or_else(|| {
+                invalid(
+                    "it must be a date as in 2026-01-31, or a moment as in 2026-01-31T09:30:00Z",
+                )
+            })
+        };
+        match name {
+            "since" => self.since = Some(date(Bound::Since)?),
+            "until" => self.until = Some(date(Bound::Until)?),
+            "limit" => {
+                let limit = number(value).and_then(|limit| u32::try_from(limit).ok());
+                let limit = limit.filter(|limit| (1..=LIMIT).contains(limit));
+                let details = "it must be a whole number from 1 to 1000";
+                self.limit = Some(limit.ok_or_else(|| invalid(details))?);
+            }
+            "offset" => {
+                let details = "it must be a whole number, 0 or more";
+                self.offset = number(value).ok_or_else(|| invalid(details))?;
+            }
+            "category" => self.category = Some(text(value)?),
+            "author" => self.author = Some(text(value)?),
+            "search" => {
+                let search = Search::parse(value).map_err(|error| invalid(&error.to_string()))?;
+                self.search = Some(search);
+            }
+            _ => {
+                return Err(invalid(
+                    "there is no such parameter; there are `since`, `until`, `limit`, `offset`, \
+                     `category`, `author` and `search`",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of the first parameter, for whoever cannot use any.
+pub(super) fn first_name(query: &str) -> String {
+    let end = query.find(['&', '=']).unwrap_or(query.len());
+    query[..end].to_owned()
+}
+
+/// A name or a value as it was meant.
+fn decoded(pair: &str, text: &str) -> Result<String, AnswerError> {
+    let spaced = text.replace('+', " ");
+    let decoded = percent_decode_str(&spaced).decode_utf8();
+    let decoded = decoded.map_err(|_| {
+        AnswerError::invalid(first_name(pair), text, "what is percent-encoded must be UTF-8")
+    })?;
+    Ok(decoded.into_owned())
+}
+
+/// Digits and nothing else.
+fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { text.parse().ok() } else { None }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Bound {
+    Since,
+    Until,
+}
+
+/// The moment of a bound. Items are dated to the second, so a fraction is rounded into the range.
+fn parse_bound(text: &str, bound: Bound) -> Option<Moment> {
+    if has_shape(text, "0000-00-00") {
+        let start = Moment::parse(text)?;
+        return match bound {
+            Bound::Since => Some(start),
+            Bound::Until => Moment::from_unix(start.unix() + TO_END_OF_DAY),
+        };
+    }
+    let zone = if text.ends_with(['Z', 'z']) { 1 } else { 6 };
+    let (clock, zone) = text.split_at_checked(text.len().checked_sub(zone)?)?;
+    // A plus that nobody encoded is a space in a query.
+    let zone = zone.replace(' ', "+");
+    let is_zone = zone.len() == 1 || has_shape(&zone, "+00:00") || has_shape(&zone, "-00:00");
+    let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let is_clock = has_shape(whole, "0000-00-00T00:00:00")
+        || (has_shape(whole, "0000-00-00T00:00") && whole.len() == clock.len());
+    if !is_zone || !is_clock || number(fraction).is_none() {
+        return None;
+    }
+    let moment = Moment::parse(&format!("{whole}{zone}"))?;
+    let is_between = fraction.bytes().any(|byte| byte != b'0');
+    if is_between && bound == Bound::Since {
+        return Moment::from_unix(moment.unix() + 1);
+    }
+    Some(moment)
+}
+
+/// Whether a text has digits where the shape has a zero, and is the shape elsewhere.
+fn has_shape(text: &str, shape: &str) -> bool {
+    let fits = |(byte, expected): (u8, u8)| match expected {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte.eq_ignore_ascii_case(&expected),
+    };
+    text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(fits)
+}

@@ -1,0 +1,97 @@
+//! Feeds and items as JSON. The order of the fields is fixed, and what is not known is left out.
+
+use serde::Serialize;
+
+use crate::feeds::store::{Entry, FeedRow, Metadata, State};
+
+/// `feeds://all`.
+pub(crate) fn all<'a>(feeds: impl IntoIterator<Item = &'a FeedRow>) -> String {
+    let summaries: Vec<_> = feeds.into_iter().map(Summary::of).collect();
+    json(&summaries)
+}
+
+/// `feeds://feed/{feedId}`.
+pub(crate) fn feed(row: &FeedRow, items: &[Entry]) -> String {
+    json(&Complete { head: Head::of(row), feed: &row.metadata, items })
+}
+
+/// `feeds://feed/{feedId}/items`.
+pub(crate) fn items(items: &[Entry]) -> String {
+    json(&items)
+}
+
+/// `feeds://feed/{feedId}/meta`.
+pub(crate) fn meta(row: &FeedRow) -> String {
+    // While it cannot be fetched, and only then: otherwise this would change with every fetch.
+    let is_failing = row.state == State::Failing;
+    json(&Meta {
+        head: Head::of(row),
+        feed: &row.metadata,
+        last_error: row.last_error.as_deref().filter(|_| is_failing),
+        last_success: row.last_success.filter(|_| is_failing).map(|moment| moment.to_string()),
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_updated: Option<String>,
+    item_count: u64,
+}
+
+impl<'a> Summary<'a> {
+    fn of(row: &'a FeedRow) -> Self {
+        Self {
+            head: Head::of(row),
+            description: row.metadata.description.as_deref(),
+            language: row.metadata.language.as_deref(),
+            last_updated: row.last_updated().map(|moment| moment.to_string()),
+            item_count: row.item_count,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    id: &'a str,
+    title: &'a str,
+    public_url: String,
+}
+
+impl<'a> Head<'a> {
+    fn of(row: &'a FeedRow) -> Self {
+        Self { id: &row.id, title: row.shown_title(), public_url: row.public_url() }
+    }
+}
+
+#[derive(Serialize)]
+struct Complete<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    feed: &'a Metadata,
+    items: &'a [Entry],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    feed: &'a Metadata,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_success: Option<String>,
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("rows are plain JSON")
+}

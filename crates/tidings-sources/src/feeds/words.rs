@@ -1,0 +1,180 @@
+//! What counts as the same text when people look for it: words without case and accents.
+
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
+/// The words of a text, in order, without case and accents.
+///
+/// Scripts that put no spaces between words have one word for each character, so that a part of a
+/// sentence is found as a phrase.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    for character in folded(text) {
+        if is_combining_mark(character) && !word.is_empty() {
+            word.push(character);
+        } else if is_a_word(character) {
+            finish(&mut words, &mut word);
+            word.push(character);
+        } else if character.is_alphanumeric() {
+            if word.starts_with(is_a_word) {
+                finish(&mut words, &mut word);
+            }
+            word.push(character);
+        } else {
+            finish(&mut words, &mut word);
+        }
+    }
+    finish(&mut words, &mut word);
+    words
+}
+
+/// The words of a text that may be HTML: what stands in tags is none of them.
+pub(crate) fn words_of_markup(text: &str) -> Vec<String> {
+    words(&plain(text))
+}
+
+/// A name as it is compared: without case, and with one space where it has any.
+pub(crate) fn name(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ").to_lowercase()
+}
+
+fn finish(words: &mut Vec<String>, word: &mut String) {
+    if !word.is_empty() {
+        words.push(std::mem::take(word));
+    }
+}
+
+fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
+    // Lower case may bring an accent of its own, as for the dotted İ, so accents go last.
+    text.nfkd().flat_map(char::to_lowercase).nfkd().filter(|character| !is_accent(*character))
+}
+
+/// The accents of Latin, Greek and Cyrillic; marks of other scripts change the word.
+fn is_accent(character: char) -> bool {
+    matches!(character, '\u{300}'..='\u{36f}')
+}
+
+/// Characters of scripts without spaces: Thai to Khmer, kana, Han.
+fn is_a_word(character: char) -> bool {
+    let in_script = matches!(
+        character,
+        '\u{e00}'..='\u{eff}'
+            | '\u{1000}'..='\u{109f}'
+            | '\u{1780}'..='\u{17ff}'
+            | '\u{3040}'..='\u{30ff}'
+            | '\u{3400}'..='\u{9fff}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{3ffff}'
+    );
+    in_script && character.is_alphanumeric()
+}
+
+/// The text between the tags. A `<` that begins no tag stays.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['<', '&']) {
+        plain.push_str(&rest[..at]);
+        let here = &rest[at..];
+        let length = if here.starts_with('<') { tag_length(here) } else { None };
+        if let Some(length) = length {
+            if !is_inline(&here[..length]) {
+                plain.push(' ');
+            }
+            rest = &here[length..];
+        } else if let Some((character, length)) = reference(here) {
+            plain.push(character);
+            rest = &here[length..];
+        } else {
+            plain.push_str(&here[..1]);
+            rest = &here[1..];
+        }
+    }
+    plain.push_str(rest);
+    plain
+}
+
+fn tag_length(text: &str) -> Option<usize> {
+    if text.starts_with("<!--") {
+        return text.find("-->").map(|at| at + 3);
+    }
+    let next = text[1..].chars().next()?;
+    let is_tag = next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?');
+    if is_tag { text.find('>').map(|at| at + 1) } else { None }
+}
+
+/// Whether a tag can stand in the middle of a word.
+fn is_inline(tag: &str) -> bool {
+    let name = tag.trim_start_matches(['<', '/']);
+    let end = name.find(|character: char| !character.is_ascii_alphanumeric());
+    let name = name[..end.unwrap_or(name.len())].to_ascii_lowercase();
+    let inline = [
+        "a", "abbr", "b", "cite", "code", "em", "font", "i", "mark", "q", "small", "span",
+        "strong", "sub", "sup", "u", "wbr",
+    ];
+    inline.contains(&name.as_str())
+}
+
+/// The character that a reference such as `&#228;` stands for, and how long the reference is. Of
+/// the names only those are known that XML has, and the space.
+fn reference(text: &str) -> Option<(char, usize)> {
+    let end = text.bytes().take(10).position(|byte| byte == b';')?;
+    let name = text[..end].strip_prefix('&')?;
+    let character = match name {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        "nbsp" => ' ',
+        _ => {
+            let number = name.strip_prefix('#')?;
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(digits) => u32::from_str_radix(digits, 16),
+                None => number.parse(),
+            };
+            char::from_u32(code.ok()?)?
+        }
+    };
+    Some((character, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(words(text).join(" "), expected);
+    }
+
+    #[test]
+    fn words_have_no_case_and_no_accents() {
+        check("Crème BRÛLÉE, 2 €", "creme brulee 2");
+        check("İstanbul Ångström ﬁn", "istanbul angstrom fin");
+        check("Ελλάδα Ёлка", "ελλαδα елка");
+        check("state-of-the-art C++", "state of the art c");
+        check("  ", "");
+    }
+
+    #[test]
+    fn scripts_without_spaces_have_a_word_for_each_character() {
+        check("東京 tower東", "東 京 tower 東");
+        assert_eq!(words("ガ"), words("カ\u{3099}"));
+    }
+
+    #[test]
+    fn tags_are_not_looked_into() {
+        let markup = "<p class=\"lead\"><B>O</B>ne<br/>two &#228;nd &amp; 3 < 4</p><!-- no -->";
+        assert_eq!(words_of_markup(markup).join(" "), "one two and 3 4");
+        assert_eq!(words_of_markup("a <b").join(" "), "a b");
+    }
+
+    #[test]
+    fn names_differ_in_more_than_case_and_spaces() {
+        assert_eq!(name(" Jane\u{a0} SMITH "), "jane smith");
+        assert_ne!(name("Jane"), name("Jané"));
+    }
+}
