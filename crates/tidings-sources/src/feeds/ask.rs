@@ -7,7 +7,9 @@ use std::time::Duration;
 use tracing::{debug, warn};
 
 use crate::feeds::clock::moment;
-use crate::feeds::fetch::{self, Fetched, Fetcher, Request, Validators, local_path, read_local};
+use crate::feeds::fetch::{
+    self, Fetched, Fetcher, Request, Validators, local_path, local_stamp, read_local,
+};
 use crate::feeds::parse::{self, Document, parse};
 use crate::feeds::rounds::{bounds, random};
 use crate::feeds::schedule::{Failure, FeedHints, Outcome, Plan, Skip, Time};
@@ -71,13 +73,22 @@ pub(crate) async fn ask(
 }
 
 async fn fetched(fetcher: &Fetcher, row: &FeedRow) -> Answer {
+    let kept = row.validators.as_deref().and_then(|it| serde_json::from_str(it).ok());
+    let kept: Validators = kept.unwrap_or_default();
     // Only the operator's own word names a file; a redirect does not.
-    let fetched = if let Some(path) = local_path(&row.asked_url) {
+    let local = local_path(&row.asked_url);
+    let is_local = local.is_some();
+    let fetched = if let Some(path) = local {
+        // Taken before the content: what changes in between is read again the next time.
+        let stamp = local_stamp(&path).await;
+        if stamp.is_some() && stamp == kept.etag {
+            return Answer::Unmodified { hints: fetch::Hints::default(), moved: None };
+        }
         match read_local(&path, LOCAL_LIMIT).await {
             Ok(bytes) => Fetched::Document {
                 bytes,
                 content_type: None,
-                validators: Validators::default(),
+                validators: Validators { etag: stamp, last_modified: None },
                 url: row.url.clone(),
                 moved: None,
                 hints: fetch::Hints::default(),
@@ -85,10 +96,9 @@ async fn fetched(fetcher: &Fetcher, row: &FeedRow) -> Answer {
             Err(error) => return Answer::failed(&error, Failure::Transient),
         }
     } else {
-        let kept = row.validators.as_deref().and_then(|it| serde_json::from_str(it).ok());
         let request = Request {
             url: row.url.clone(),
-            validators: kept.unwrap_or_default(),
+            validators: kept,
             headers: row.settings.headers.clone(),
             ..Request::default()
         };
@@ -100,7 +110,8 @@ async fn fetched(fetcher: &Fetcher, row: &FeedRow) -> Answer {
     match fetched {
         Fetched::NotModified { moved, hints } => Answer::Unmodified { hints, moved },
         Fetched::Document { bytes, content_type, validators, url, moved, hints } => {
-            let known = parse::Hints { content_type, base: Some(url) };
+            // A path is no address that others could follow.
+            let known = parse::Hints { content_type, base: (!is_local).then_some(url) };
             let parsed = tokio::task::spawn_blocking(move || parse(&bytes, &known)).await;
             match parsed {
                 Ok(Ok(document)) => {

@@ -12,7 +12,7 @@ use tracing::{debug, error};
 use crate::feeds::Inner;
 use crate::feeds::ask::ask;
 use crate::feeds::clock::Clock;
-use crate::feeds::fetch::Fetcher;
+use crate::feeds::fetch::{Fetcher, local_path};
 use crate::feeds::schedule::{Bounds, Plan};
 use crate::feeds::store::FeedRow;
 
@@ -127,9 +127,14 @@ impl Rounds {
     }
 }
 
+/// How often a feed that is a file is looked at, unless the operator says otherwise.
+const LOCAL_EVERY: Duration = Duration::from_secs(2);
+
 /// Between which limits a feed is asked.
 pub(crate) fn bounds(row: &FeedRow) -> Bounds {
-    let fixed = row.settings.interval.map(Duration::from_secs);
+    // A file costs nobody anything to look at.
+    let local = local_path(&row.asked_url).map(|_| LOCAL_EVERY);
+    let fixed = row.settings.interval.map(Duration::from_secs).or(local);
     Bounds { fixed, ..Bounds::default() }
 }
 

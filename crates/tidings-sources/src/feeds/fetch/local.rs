@@ -31,6 +31,15 @@ pub(crate) fn local_path(text: &str) -> Option<PathBuf> {
     }
 }
 
+/// Names a file as it is now, without reading it; another name is worth a look.
+pub(crate) async fn local_stamp(path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = tokio::fs::metadata(path).await.ok()?;
+    let (size, inode) = (metadata.len(), metadata.ino());
+    let (seconds, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
+    Some(format!("{size}-{inode}-{seconds}.{nanoseconds}"))
+}
+
 /// Reads a file of at most `limit` bytes.
 pub(crate) async fn read_local(path: &Path, limit: u64) -> Result<Vec<u8>, ReadLocalError> {
     // Opening a pipe would wait for somebody to write to it.

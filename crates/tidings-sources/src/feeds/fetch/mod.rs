@@ -24,7 +24,7 @@ use tokio::time::Instant;
 pub(crate) use client::ClientError;
 pub(crate) use failure::FetchError;
 pub(crate) use hints::Hints;
-pub(crate) use local::{ReadLocalError, local_path, read_local};
+pub(crate) use local::{ReadLocalError, local_path, local_stamp, read_local};
 #[cfg(test)]
 pub(crate) use queue::{Moment, Order, Rules, Standing, Ticket};
 pub(crate) use request::{Accept, Request, Validators};
