@@ -13,7 +13,7 @@ use crate::feeds::fetch::{
 use crate::feeds::parse::{self, Document, parse};
 use crate::feeds::rounds::{bounds, random};
 use crate::feeds::schedule::{Failure, FeedHints, Outcome, Plan, Skip, Time};
-use crate::feeds::store::{Changes, FeedRow, StoreError};
+use crate::feeds::store::{Changes, FeedRow, State, StoreError};
 use crate::feeds::{FeedsError, Inner};
 
 /// The largest feed on this machine.
@@ -47,8 +47,16 @@ pub(crate) async fn ask(
         Answer::Failed { reason, failure } => failed(&inner, &row, &plan, reason, failure).await,
         Answer::Unmodified { hints, moved } => {
             let at = moment(now);
+            // A file that is as it was is nothing to write down.
+            if local_path(&row.asked_url).is_some() && row.state == State::Good {
+                let outcome = Outcome::Unchanged {
+                    hints: plan.remembered(FeedHints::default()),
+                    moved: None,
+                };
+                return plan.after(&outcome, &bounds(&row), now, random());
+            }
             let kept = inner.record(&row.id, move |store, id| store.unmodified(id, at)).await;
-            let hints = feed_hints(None, &hints);
+            let hints = plan.remembered(feed_hints(None, &hints));
             let outcome = Outcome::Unchanged { hints, moved: moved.as_deref() };
             kept.map(|_| plan.after(&outcome, &bounds(&row), now, random()))
         }
@@ -99,7 +107,12 @@ async fn fetched(fetcher: &Fetcher, row: &FeedRow) -> Answer {
         let request = Request {
             url: row.url.clone(),
             validators: kept,
-            headers: row.settings.headers.clone(),
+            // Headers are for whom they were given for, not for whom that one points to.
+            headers: if fetch::same_origin(&row.url, &row.asked_url) {
+                row.settings.headers.clone()
+            } else {
+                Vec::new()
+            },
             ..Request::default()
         };
         match fetcher.fetch(request).await {
@@ -148,6 +161,9 @@ async fn keep(
         .map(|seconds| Time(seconds.saturating_mul(1000)))
         .collect();
     let hints = feed_hints(Some(&document), &hints);
+    // A document that was cut off is asked for again, whole; a file changes when it is.
+    let cut = document.truncated && local_path(&row.asked_url).is_none();
+    let validators = if cut { Validators::default() } else { validators };
     let validators = serde_json::to_string(&validators).unwrap_or_default();
     let at = moment(now);
     // Order: the validators after the document, or a program that is killed in between would

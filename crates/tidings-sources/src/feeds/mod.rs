@@ -33,7 +33,7 @@ use self::clock::{Clock, moment};
 pub use self::config::{Config, Data, FeedConfig};
 use self::fetch::Fetcher;
 use self::offer::Offer;
-use self::store::{Changes, Store};
+use self::store::{Changes, FeedRow, Store};
 pub use self::store::{Retention, StoreError};
 
 /// Why feeds cannot be served or changed.
@@ -222,7 +222,8 @@ impl Inner {
         };
         let now = self.board().get(id).cloned();
         let Some(offer) = &mut *offer else { return Ok(()) };
-        if changes.is_empty() {
+        let revisions = |row: &Option<Arc<FeedRow>>| row.as_ref().map(|row| row.revisions);
+        if changes.is_empty() && !has_moved && revisions(&before) == revisions(&now) {
             return Ok(());
         }
         let edited = match (&before, &now) {

@@ -13,7 +13,7 @@ use crate::feeds::Inner;
 use crate::feeds::ask::ask;
 use crate::feeds::clock::Clock;
 use crate::feeds::fetch::{Fetcher, local_path};
-use crate::feeds::schedule::{Bounds, Plan};
+use crate::feeds::schedule::{Bounds, Health, Plan};
 use crate::feeds::store::FeedRow;
 
 /// How many feeds are asked at once, those that wait for their host included. How many requests
@@ -70,7 +70,15 @@ impl Rounds {
             }
             // A plan of another release may have another shape: then there is none.
             let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
-            self.plans.insert(row.id.clone(), plan.unwrap_or_else(|| Plan::new(now)));
+            let plan = plan.map_or_else(
+                || Plan::new(now),
+                // A clock may have been set back since, and who is gone is asked once at a start.
+                |plan: Plan| match plan.health {
+                    Health::Gone => plan.resumed(now),
+                    _ => plan.caught_up(&bounds(row), now, random()),
+                },
+            );
+            self.plans.insert(row.id.clone(), plan);
         }
     }
 
@@ -83,11 +91,15 @@ impl Rounds {
         // Who waits longest is first, or those at the end of the alphabet would wait for ever.
         due.sort();
         for (_, id) in due {
+            if self.asking.len() >= AT_ONCE {
+                // Who waits keeps its place.
+                break;
+            }
             let row = self.inner.board().get(&id).cloned();
             let (Some(plan), Some(row)) = (self.plans.remove(&id), row) else { continue };
             // One that is long overdue may be one of many: they are spread.
             let plan = plan.caught_up(&bounds(&row), now, random());
-            if plan.due().is_none_or(|due| due > now) || self.asking.len() >= AT_ONCE {
+            if plan.due().is_none_or(|due| due > now) {
                 self.plans.insert(id, plan);
                 continue;
             }
@@ -130,11 +142,17 @@ impl Rounds {
 /// How often a feed that is a file is looked at, unless the operator says otherwise.
 const LOCAL_EVERY: Duration = Duration::from_secs(2);
 
+/// How long one that is missing is waited for at most.
+const LOCAL_AT_MOST: Duration = Duration::from_secs(30);
+
 /// Between which limits a feed is asked.
 pub(crate) fn bounds(row: &FeedRow) -> Bounds {
     // A file costs nobody anything to look at.
-    let local = local_path(&row.asked_url).map(|_| LOCAL_EVERY);
-    let fixed = row.settings.interval.map(Duration::from_secs).or(local);
+    let fixed = row.settings.interval.map(Duration::from_secs);
+    if local_path(&row.asked_url).is_some() {
+        let fixed = fixed.or(Some(LOCAL_EVERY));
+        return Bounds { fixed, ceiling: LOCAL_AT_MOST, ..Bounds::default() };
+    }
     Bounds { fixed, ..Bounds::default() }
 }
 

@@ -75,10 +75,17 @@ fn is_a_word(character: char) -> bool {
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
+    // Once there is no end of a tag any more, none is looked for: else a text of beginnings alone
+    // would be read as often as it has them.
+    let (mut tags, mut comments) = (true, true);
     while let Some(at) = rest.find(['<', '&']) {
         plain.push_str(&rest[..at]);
         let here = &rest[at..];
-        let length = if here.starts_with('<') { tag_length(here) } else { None };
+        let is_comment = here.starts_with("<!--");
+        let sought = if is_comment { &mut comments } else { &mut tags };
+        let begins = here.starts_with('<') && *sought && (is_comment || is_tag(here));
+        let length = if begins { tag_length(here) } else { None };
+        *sought &= !begins || length.is_some();
         if let Some(length) = length {
             if !is_inline(&here[..length]) {
                 plain.push(' ');
@@ -96,13 +103,14 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
+fn is_tag(text: &str) -> bool {
+    let next = text.chars().nth(1);
+    next.is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'))
+}
+
 fn tag_length(text: &str) -> Option<usize> {
-    if text.starts_with("<!--") {
-        return text.find("-->").map(|at| at + 3);
-    }
-    let next = text[1..].chars().next()?;
-    let is_tag = next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?');
-    if is_tag { text.find('>').map(|at| at + 1) } else { None }
+    let end = if text.starts_with("<!--") { "-->" } else { ">" };
+    text.find(end).map(|at| at + end.len())
 }
 
 /// Whether a tag can stand in the middle of a word.
@@ -148,6 +156,14 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         assert_eq!(words(text).join(" "), expected);
+    }
+
+    #[test]
+    fn a_text_of_beginnings_alone_is_read_once() {
+        for begins in ["<a", "<!--", "<", "&"] {
+            let text = begins.repeat(500_000 / begins.len());
+            assert_eq!(plain(&text), text);
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub(crate) use local::{ReadLocalError, local_path, local_stamp, read_local};
 #[cfg(test)]
 pub(crate) use queue::{Moment, Order, Rules, Standing, Ticket};
 pub(crate) use request::{Accept, Request, Validators};
+pub(crate) use target::same_origin;
 
 use queue::{Place, Queue};
 use resolve::Directory;
@@ -147,7 +148,12 @@ impl Fetcher {
             let exchange = self.exchange(&target, headers.clone(), is_conditional, &place);
             let answer = tokio::time::timeout(budget, exchange)
                 .await
-                .map_err(|_| FetchError::Timeout(self.config.timeout))??;
+                .map_err(|_| FetchError::Timeout(self.config.timeout))?
+                // Gone is for the address itself to say, or for one that it left its place to.
+                .map_err(|error| match error {
+                    FetchError::Gone if !is_permanent => FetchError::Missing,
+                    error => error,
+                })?;
             // Order: the place is free before the next is waited for, or two fetches that
             // redirect to each other's hosts would wait for ever.
             drop(place);

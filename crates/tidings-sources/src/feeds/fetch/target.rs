@@ -85,6 +85,14 @@ fn is_allowed(port: u16) -> bool {
     matches!(port, 80 | 443) || (port >= 1024 && !OTHER_SERVICES.contains(&port))
 }
 
+/// Whether two addresses are of one server.
+pub(crate) fn same_origin(one: &str, other: &str) -> bool {
+    match (Url::parse(one), Url::parse(other)) {
+        (Ok(one), Ok(other)) => one.origin() == other.origin(),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -100,6 +100,9 @@ pub(crate) struct Plan {
     /// As of the last document: a failure does not say which hours to skip.
     #[serde(default)]
     skip: Skip,
+    /// How long the last document wants to be kept; an answer that nothing changed does not say.
+    #[serde(default, with = "milliseconds")]
+    asked: Duration,
 }
 
 impl Plan {
@@ -114,6 +117,7 @@ impl Plan {
             moved: None,
             not_before: Time::default(),
             skip: Skip::default(),
+            asked: Duration::ZERO,
         }
     }
 
@@ -161,6 +165,13 @@ impl Plan {
         plan
     }
 
+    /// What the last document asked for, with what came since: for an answer without a document.
+    pub(crate) fn remembered(&self, mut hints: FeedHints) -> FeedHints {
+        hints.skip = self.skip;
+        hints.ttl = Some(self.asked).filter(|asked| !asked.is_zero());
+        hints
+    }
+
     /// The new address, once it has done well often enough; the trial is over then.
     pub(crate) fn take_address(&mut self) -> Option<String> {
         self.moved.take_if(|moved| moved.good >= GOOD_TO_ADOPT).map(|moved| moved.to)
@@ -188,6 +199,7 @@ impl Plan {
         self.failures = 0;
         self.become_unless_paused(Health::Fine);
         self.skip = hints.skip;
+        self.asked = hints.ttl.into_iter().chain(hints.update).max().unwrap_or_default();
         self.moved = moved.map(|to| {
             let before = self.moved.as_ref().filter(|moved| moved.to == to);
             let good = before.map_or(0, |moved| moved.good).saturating_add(1);
@@ -219,7 +231,8 @@ impl Plan {
             // It said when to come back; there is nothing to guess.
             wait = bounds.least().max(*length);
         }
-        if self.failures >= FAILURES_TO_OPEN {
+        // What costs nobody anything is not given up.
+        if self.failures >= FAILURES_TO_OPEN && bounds.ceiling >= PROBE {
             health = Health::Open;
             wait = wait.max(PROBE).max(bounds.most());
         }

@@ -145,7 +145,10 @@ fn apply_entries(
     }
     let is_whole = !document.truncated
         && !document.problems.iter().any(|it| matches!(it, Problem::TooManyItems(_)));
-    if let Some(edge) = edge(&ranks).filter(|_| is_whole) {
+    let gone = |edge: Rank| known.values().filter(|known| known.is_covered_from(edge)).count();
+    // A document that takes back more than it says is a fault of the publisher far more often than
+    // a wish.
+    if let Some(edge) = edge(&ranks).filter(|edge| is_whole && gone(*edge) <= ranks.len()) {
         let mut delete = transaction.prepare_cached("DELETE FROM items WHERE key = ?1")?;
         for gone in known.values().filter(|known| known.is_covered_from(edge)) {
             delete.execute([gone.key])?;
@@ -169,9 +172,20 @@ impl Known {
 
 /// How far back a document reaches: to its last item, if it goes from new to old. Where another
 /// order rules, or one item is pinned to the end, an item that is gone may just have lost its
-/// place; then this is `None`, and nothing was taken back.
+/// place; then this is `None`, and nothing was taken back. One at the end that is much older than
+/// all others is pinned there, and not counted.
 fn edge(ranks: &[Rank]) -> Option<Rank> {
-    let (first, last) = (ranks.first()?, ranks.last()?);
+    let (mut first, mut last) = (ranks.first()?, ranks.last()?);
+    if let [one, two, .., before, end] = ranks {
+        let gap = |one: &Rank, other: &Rank| one.moment.abs_diff(other.moment);
+        let far = |end: &Rank, near: &Rank, other: &Rank| {
+            gap(end, near) > gap(near, other).saturating_mul(10)
+        };
+        (first, last) = (
+            if far(one, two, end) { two } else { first },
+            if far(end, before, one) { before } else { last },
+        );
+    }
     let falling = ranks.windows(2).filter(|pair| pair[0] >= pair[1]).count();
     let pairs = ranks.len() - 1;
     // One in ten may be out of place: an item that is pinned, one that was dated back.

@@ -260,13 +260,12 @@ fn people(people: &[parse::Person]) -> Vec<Person> {
     people.filter(|person| *person != Person::default()).collect()
 }
 
+/// How many categories of one item are kept; nobody gives an item as many.
+const TERMS: usize = 256;
+
 fn terms(categories: &[parse::Category]) -> Vec<String> {
-    let mut terms: Vec<String> = Vec::new();
-    for category in categories {
-        let term = category.label.as_ref().unwrap_or(&category.term);
-        if !term.is_empty() && !terms.contains(term) {
-            terms.push(term.clone());
-        }
-    }
-    terms
+    let terms = categories.iter().map(|it| it.label.as_ref().unwrap_or(&it.term));
+    let mut seen = std::collections::HashSet::new();
+    let fresh = terms.filter(|term| !term.is_empty() && seen.insert(term.as_str()));
+    fresh.take(TERMS).cloned().collect()
 }

@@ -104,6 +104,22 @@ fn nothing_is_taken_back_by_a_document_that_is_cut_or_in_no_order() {
     assert_eq!(titles(&store).len(), 4);
 }
 
+/// A feed that scrolls, with an old notice pinned to its end, and one that was all replaced by a
+/// notice, once deleted what was kept.
+#[test]
+fn a_pinned_item_and_a_last_word_take_nothing_back() {
+    let store = store();
+    let all: Vec<_> = (1..=10).rev().map(|day| (NAMES[day], i64::try_from(day).unwrap())).collect();
+    check(&store, &items(&all), 11, [10, 0, 0]);
+    let mut scrolled = all[..6].to_vec();
+    scrolled.push(("pinned", -3000));
+    check(&store, &items(&scrolled), 12, [1, 0, 0]);
+    check(&store, &items(&[("moved", -3000)]), 13, [1, 0, 0]);
+    assert_eq!(titles(&store).len(), 12);
+}
+
+const NAMES: [&str; 11] = ["", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+
 #[test]
 fn items_without_dates_stand_in_the_order_of_the_document() {
     let store = store();

@@ -25,19 +25,38 @@ pub(super) async fn open(args: &Serve) -> Result<Option<Feeds>> {
     let mut config = Config::new(data);
     config.allow_private = options.allow_private;
     config.offline = options.offline;
-    config.feeds = args.feed.iter().map(FeedConfig::new).collect();
+    config.feeds = args.feed.iter().map(|feed| FeedConfig::new(whole(feed))).collect();
     for file in &args.opml {
         let bytes = std::fs::read(file)
             .with_context(|| format!("reading the list of feeds `{}`", file.display()))?;
         let outlines = opml::read(&bytes)
             .with_context(|| format!("reading the list of feeds `{}`", file.display()))?;
-        config.feeds.extend(outlines.into_iter().map(FeedConfig::from));
+        // A list may come from anywhere: it names no files, and what it says wrong is left out.
+        let (web, others): (Vec<_>, Vec<_>) =
+            outlines.into_iter().partition(|outline| is_web(&outline.url));
+        for outline in others {
+            tracing::warn!(url = outline.url, "a list of feeds names what is not on the web");
+        }
+        config.feeds.extend(web.into_iter().map(FeedConfig::from));
     }
     let feeds = Feeds::open(config)
         .await
         .context("opening the feeds")
         .context(Hint("`--data DIR` keeps them elsewhere, `--in-memory` not at all".to_owned()))?;
     Ok(Some(feeds))
+}
+
+fn is_web(url: &str) -> bool {
+    let scheme = url.trim().split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https"))
+}
+
+/// A path as it is from everywhere: what is kept is found again from another directory.
+fn whole(feed: &str) -> String {
+    if feed.contains("://") || feed.starts_with("file:") {
+        return feed.to_owned();
+    }
+    std::path::absolute(feed).map_or_else(|_| feed.to_owned(), |path| path.display().to_string())
 }
 
 /// Where a program keeps its data on this system.
