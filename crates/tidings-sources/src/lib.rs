@@ -5,4 +5,6 @@
 
 pub mod feeds;
 pub mod folder;
+#[cfg(test)]
+mod testing;
 mod time;

@@ -73,11 +73,13 @@ impl Bench {
             .filter(|(key, offered)| self.differs(key, offered.as_ref()))
             .collect();
         self.show(&wanted);
-        let handles = self.commit(shelf, &wanted);
-        for (key, offered) in wanted {
-            self.note(&key, offered, handles.get(&key), report);
+        if !wanted.is_empty() {
+            let handles = self.commit(shelf, &wanted);
+            for (key, offered) in wanted {
+                self.note(&key, offered, handles.get(&key), report);
+            }
+            self.hide();
         }
-        self.hide();
         for file in &touched.files {
             self.announce(shelf, file, touched.complete.contains(file));
         }
@@ -218,6 +220,11 @@ impl Bench {
         for uri in self.addresses.get(file).into_iter().flatten() {
             tell(uri);
         }
+    }
+
+    /// Whether another source has names that are wanted here.
+    pub(crate) fn is_refused(&self) -> bool {
+        !self.refused.is_empty()
     }
 
     /// The schemes whose contents nobody tells of.

@@ -58,7 +58,7 @@ pub(crate) struct Rounds {
     providers_at: Instant,
     /// When something is told, and when it is told at the latest.
     report_at: Option<(Instant, Instant)>,
-    /// When names that another source has are tried again.
+    /// When names that another source has are tried again, if there are any.
     retry_at: Option<Instant>,
     report: Report,
     /// What was told to be wrong.
@@ -112,9 +112,11 @@ impl Rounds {
             self.register_at = Some(begun + every);
         }
         self.report_at = Some((begun, begun));
-        self.retry_at = Some(begun + RETRY_EVERY);
         let inner = self.inner.clone();
         loop {
+            if self.retry_at.is_none() && inner.bench().is_refused() {
+                self.retry_at = Some(Instant::now() + RETRY_EVERY);
+            }
             let next = self.next_time();
             tokio::select! {
                 () = cancel.cancelled() => break,
@@ -152,12 +154,10 @@ impl Rounds {
         if self.register_at.is_some_and(|at| at <= now) {
             touched = self.begin_register();
         }
-        if self.retry_at.is_some_and(|at| at <= now) {
-            self.retry_at = Some(now + RETRY_EVERY);
-        } else if touched.keys.is_empty() {
-            return;
+        let retries = self.retry_at.take_if(|at| *at <= now).is_some();
+        if retries || !touched.keys.is_empty() {
+            self.apply(shelf, touched).await;
         }
-        self.apply(shelf, touched).await;
     }
 
     /// Looks at what was heard of.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 use super::*;
 use crate::feeds::ask::ask;
@@ -123,4 +124,38 @@ async fn a_feed_that_moved_for_good_keeps_its_id() {
     assert!(row.url.ends_with("/new") && row.asked_url.ends_with("/feed"));
     assert_eq!((row.id.clone(), row.item_count), (asked.id.clone(), 1));
     assert!(asked.requests().await[6].starts_with("get /new "));
+}
+
+#[tokio::test]
+async fn an_answer_without_a_document_forgets_nothing_the_document_asked_for() {
+    let daily = FEED.replace("<ttl>60</ttl>", "<ttl>1200</ttl>");
+    let first = answer("200 OK\r\netag: \"x\"", &daily);
+    let mut asked = Asked::new(&[&first, &answer("304 Not Modified", "")]).await;
+    asked.ask().await;
+    asked.ask().await;
+    let now = asked.feeds.0.clock.time();
+    let wait = asked.plan.due().unwrap().since(now);
+    assert!(wait >= Duration::from_mins(1190), "{wait:?}");
+}
+
+#[tokio::test]
+async fn a_document_that_was_cut_off_is_asked_for_again_whole() {
+    let cut = FEED.replace("</channel></rss>", "<item><guid>2</guid><tit");
+    let first = answer("200 OK\r\netag: \"x\"", &cut);
+    let mut asked = Asked::new(&[&first, &answer("200 OK", FEED)]).await;
+    let row = asked.ask().await;
+    assert_eq!(row.item_count, 1);
+    asked.ask().await;
+    assert!(!asked.requests().await[1].contains("if-none-match"));
+}
+
+#[tokio::test]
+async fn an_address_that_is_gone_behind_a_detour_is_asked_again() {
+    let detour = answer("302 Found\r\nlocation: BASE/elsewhere", "");
+    let mut asked = Asked::new(&[&detour, &answer("410 Gone", "")]).await;
+    asked.ask().await;
+    assert_eq!(asked.plan.health, Health::Failing);
+    let mut asked = Asked::new(&[&answer("410 Gone", "")]).await;
+    asked.ask().await;
+    assert_eq!(asked.plan.health, Health::Gone);
 }

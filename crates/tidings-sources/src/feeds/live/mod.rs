@@ -11,14 +11,13 @@ mod rounds;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidings_server::{Config as HubConfig, Greeting, Hub, stdio};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tidings_server::{Config as HubConfig, Greeting, Hub};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::feeds::date::Moment;
 use crate::feeds::parse::{Category, Document, Feed, Item, Person, Text};
 use crate::feeds::{Changes, Config, Data, FeedConfig, Feeds};
+use crate::testing::Wire;
 
 const URL: &str = "https://example.com/feed.xml";
 const ID: &str = "b799e597";
@@ -38,10 +37,8 @@ enum Era {
 struct World {
     feeds: Feeds,
     era: Era,
-    input: tokio::io::WriteHalf<DuplexStream>,
-    lines: tokio::io::Lines<BufReader<tokio::io::ReadHalf<DuplexStream>>>,
+    wire: Wire,
     next: u64,
-    _server: JoinSet<()>,
 }
 
 impl World {
@@ -58,15 +55,7 @@ impl World {
         hub_config.greeting = Greeting::Silent;
         let hub = Hub::new(hub_config);
         hub.add("feeds", feeds.clone()).await.unwrap();
-        let (near, far) = tokio::io::duplex(1 << 20);
-        let (input, output) = tokio::io::split(far);
-        let mut server = JoinSet::new();
-        server.spawn(async move {
-            stdio::serve(&hub, input, output, CancellationToken::new()).await.unwrap();
-        });
-        let (output, input) = tokio::io::split(near);
-        let lines = BufReader::new(output).lines();
-        let mut world = Self { feeds, era, input, lines, next: 0, _server: server };
+        let mut world = Self { feeds, era, wire: Wire::to(hub, 1 << 20), next: 0 };
         if era == Era::Legacy {
             let client = json!({ "name": "test", "version": "1" });
             let hello = json!({
@@ -80,7 +69,7 @@ impl World {
 
     async fn send(&mut self, mut message: Value) {
         message["jsonrpc"] = json!("2.0");
-        self.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+        self.wire.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
     async fn request(&mut self, method: &str, mut params: Value) -> u64 {
@@ -107,7 +96,7 @@ impl World {
 
     /// The next message, if there will be one.
     async fn hear(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(QUIET, self.lines.next_line()).await.ok()?;
+        let line = tokio::time::timeout(QUIET, self.wire.lines.next_line()).await.ok()?;
         Some(serde_json::from_str(&line.unwrap()?).unwrap())
     }
 

@@ -6,16 +6,16 @@ use std::time::Duration;
 use serde_json::json;
 use tidings_server::model::{Prompt, PromptArgument};
 use tidings_server::{
-    Completion, Config as HubConfig, Contents, EditError, Hub, ResourceUri, Shelf, Source, stdio,
+    Completion, Config as HubConfig, Contents, EditError, Hub, ResourceUri, Shelf, Source,
 };
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::folder::completion;
 use crate::folder::offer::Program;
 use crate::folder::testing::Bench;
+use crate::testing::Wire;
 
 /// A source with one tool and one completion.
 struct Shop {
@@ -51,11 +51,9 @@ impl Source for Shop {
 
 /// A legacy client, line by line.
 struct Client {
-    input: tokio::io::WriteHalf<DuplexStream>,
-    lines: tokio::io::Lines<BufReader<tokio::io::ReadHalf<DuplexStream>>>,
+    wire: Wire,
     /// What is sent when an answer is awaited next.
     outgoing: VecDeque<Value>,
-    _server: JoinSet<()>,
 }
 
 impl Client {
@@ -64,15 +62,7 @@ impl Client {
         let completion = bench.script("completions/names.sh", "cat > asked; echo ada; echo alan");
         let shop = Shop { workshop: bench.workshop(), script, completion };
         hub.add("shop", shop).await.unwrap();
-        let (near, far) = tokio::io::duplex(1 << 16);
-        let (input, output) = tokio::io::split(far);
-        let mut server = JoinSet::new();
-        server.spawn(async move {
-            stdio::serve(&hub, input, output, CancellationToken::new()).await.unwrap();
-        });
-        let (output, input) = tokio::io::split(near);
-        let lines = BufReader::new(output).lines();
-        let mut client = Self { input, lines, outgoing: VecDeque::new(), _server: server };
+        let mut client = Self { wire: Wire::to(hub, 1 << 16), outgoing: VecDeque::new() };
         client.send(json!({ "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-06-18",
             "capabilities": capabilities,
@@ -91,7 +81,7 @@ impl Client {
 
     async fn flush(&mut self) {
         while let Some(message) = self.outgoing.pop_front() {
-            self.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+            self.wire.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
         }
     }
 
@@ -108,7 +98,7 @@ impl Client {
         self.flush().await;
         let mut heard = Vec::new();
         loop {
-            let line = tokio::time::timeout(Duration::from_secs(10), self.lines.next_line());
+            let line = tokio::time::timeout(Duration::from_secs(10), self.wire.lines.next_line());
             let line = line.await.expect("an answer").unwrap().expect("a connection");
             let message: Value = serde_json::from_str(&line).unwrap();
             heard.push(message);
