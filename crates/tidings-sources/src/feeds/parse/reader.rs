@@ -30,7 +30,9 @@ pub(super) fn read(
         Builder::new(&doctype, hints.base.as_deref()),
         &mut problems,
     );
-    let mut events = Events::from_str(&text);
+    // The events count from behind such a mark, which cleaning can bring to the start.
+    let text = text.trim_start_matches('\u{feff}');
+    let mut events = Events::from_str(text);
     let config = events.config_mut();
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
@@ -51,8 +53,8 @@ pub(super) fn read(
                 break;
             }
         }
-        if std::mem::take(&mut reader.is_page) && !page::may_hold_feed(&text) {
-            return Err(page::error(&text, hints));
+        if std::mem::take(&mut reader.is_page) && !page::may_hold_feed(text) {
+            return Err(page::error(text, hints));
         }
     }
     let is_open = !reader.stack.is_empty();
@@ -63,8 +65,8 @@ pub(super) fn read(
     if builder.is_feed() {
         return Ok(builder.finish(cut || is_open, problems));
     }
-    if page::looks_like_one(&text, &doctype) {
-        return Err(page::error(&text, hints));
+    if page::looks_like_one(text, &doctype) {
+        return Err(page::error(text, hints));
     }
     Err(ParseError::without_feed(first))
 }

@@ -56,6 +56,12 @@ fn what_comes_before_the_declaration_is_skipped() {
 }
 
 #[test]
+fn a_byte_order_mark_behind_a_declaration_moves_nothing() {
+    let text = format!("<?xml version=!le>\u{feff}{}", rss("<item><title>a</title></item>"));
+    assert_eq!(titles(&read(&text)), ["a"]);
+}
+
+#[test]
 fn entities_of_the_document_are_expanded() {
     let text = format!(
         "<!DOCTYPE rss [<!ENTITY a 'x'><!ENTITY b '&a;y'>]>{}",
