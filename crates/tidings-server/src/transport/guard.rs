@@ -143,13 +143,12 @@ pub(crate) fn admit(origin: &HeaderValue, headers: &mut HeaderMap) {
 
 /// What a browser asks before it lets a page ask. It comes without the token, and says nothing
 /// that needs one.
-pub(crate) fn preflight() -> Response {
+pub(crate) fn preflight(methods: &'static str) -> Response {
     let mut response = reply::empty(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
-    let methods = HeaderValue::from_static("GET, POST, DELETE");
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
-    let allowed = "Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, \
-                   MCP-Protocol-Version, Mcp-Session-Id";
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+    let allowed = "Authorization, Content-Type, If-None-Match, If-Range, Last-Event-ID, \
+                   Mcp-Method, Mcp-Name, MCP-Protocol-Version, Mcp-Session-Id, Range";
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(allowed));
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response

@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{any, get};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
@@ -28,6 +29,9 @@ use crate::transport::session::Sessions;
 use crate::transport::{accept, intake, legacy, modern, reply, session};
 
 pub use crate::transport::guard::{Token, TokenError};
+
+/// What `/mcp` is asked with.
+const METHODS: &str = "GET, POST, DELETE";
 
 /// How a server speaks HTTP.
 #[derive(Clone, Debug)]
@@ -51,6 +55,9 @@ pub struct HttpConfig {
     pub keep_alive: Duration,
     /// After how long a client should come back to a stream it lost: 1 s.
     pub retry: Duration,
+    /// More routes for those who may use the server: host, origin and token are checked as for
+    /// `/mcp`, limits are the routes' own. None may be one of the server's.
+    pub beside: Option<Router>,
 }
 
 impl Default for HttpConfig {
@@ -65,6 +72,7 @@ impl Default for HttpConfig {
             idle: Duration::from_mins(30),
             keep_alive: Duration::from_secs(15),
             retry: Duration::from_secs(1),
+            beside: None,
         }
     }
 }
@@ -80,7 +88,7 @@ pub async fn serve(
     config: HttpConfig,
     cancel: CancellationToken,
 ) -> std::io::Result<()> {
-    let app = App::new(hub, config);
+    let (app, beside) = App::new(hub, config);
     let address = listener.local_addr()?;
     info!(%address, "serving http");
     let stop = async {
@@ -90,7 +98,7 @@ pub async fn serve(
         }
         app.close_streams();
     };
-    accept::serve(listener, router_of(app.clone()), stop).await;
+    accept::serve(listener, router_of(app.clone(), beside), stop).await;
     app.finish().await;
     info!(%address, "stopped serving http");
     Ok(())
@@ -99,7 +107,8 @@ pub async fn serve(
 /// The routes of a hub, to be part of a larger server: `/mcp`, `/healthz` and `/metrics`. The
 /// server that has them should set `TCP_NODELAY`, and end when the hub is shut down.
 pub fn router(hub: &Hub, config: HttpConfig) -> Router {
-    router_of(App::new(hub, config))
+    let (app, beside) = App::new(hub, config);
+    router_of(app, beside)
 }
 
 /// The address a person can give to a client.
@@ -125,7 +134,8 @@ pub(crate) struct App {
 }
 
 impl App {
-    fn new(hub: &Hub, mut config: HttpConfig) -> Arc<Self> {
+    fn new(hub: &Hub, mut config: HttpConfig) -> (Arc<Self>, Option<Router>) {
+        let beside = config.beside.take();
         let core = hub.core().clone();
         let guard = Guard::new(
             std::mem::take(&mut config.hosts),
@@ -145,7 +155,7 @@ impl App {
         });
         let (expiring, closing) = (Arc::downgrade(&app), app.closing.clone());
         hub.own(async move { session::expire(expiring, closing).await });
-        app
+        (app, beside)
     }
 
     /// Takes a task over, so that it ends with the server.
@@ -213,12 +223,39 @@ impl Drop for ListenPlace {
     }
 }
 
-fn router_of(app: Arc<App>) -> Router {
-    Router::new()
+fn router_of(app: Arc<App>, beside: Option<Router>) -> Router {
+    let own = Router::new()
         .route("/mcp", any(mcp))
         .route("/healthz", get(healthz))
         .route("/metrics", get(metrics))
-        .with_state(app)
+        .with_state(app.clone());
+    match beside {
+        Some(beside) => own.merge(beside.route_layer(from_fn_with_state(app, guarded))),
+        None => own,
+    }
+}
+
+/// Lets those through to other routes who may use the server.
+async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
+    let origin = match app.guard.check_source(request.uri(), request.headers()) {
+        Ok(origin) => origin,
+        Err(refusal) => {
+            app.core.metrics.refused.inc();
+            return *refusal;
+        }
+    };
+    let mut response = if request.method() == Method::OPTIONS {
+        guard::preflight("GET, HEAD, POST, PUT, DELETE")
+    } else if let Err(refusal) = app.guard.check_token(request.headers()) {
+        app.core.metrics.refused.inc();
+        *refusal
+    } else {
+        next.run(request).await
+    };
+    if let Some(origin) = origin {
+        guard::admit(&origin, response.headers_mut());
+    }
+    response
 }
 
 async fn healthz(State(app): State<Arc<App>>) -> Response {
@@ -260,7 +297,7 @@ async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
 
 async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
     if request.method() == Method::OPTIONS {
-        return guard::preflight();
+        return guard::preflight(METHODS);
     }
     if let Err(refusal) = app.guard.check_token(request.headers()) {
         app.core.metrics.refused.inc();
@@ -281,8 +318,7 @@ async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
         }
         _ => {
             let mut response = reply::empty(StatusCode::METHOD_NOT_ALLOWED);
-            let allowed = HeaderValue::from_static("GET, POST, DELETE");
-            response.headers_mut().insert(header::ALLOW, allowed);
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
             response
         }
     }
