@@ -24,6 +24,8 @@ pub struct Config {
     /// Whether feeds may be on private addresses; no, since whoever can add a feed could look
     /// around in the network of this machine otherwise.
     pub allow_private: bool,
+    /// Which tools clients get; all of them.
+    pub tools: Tools,
 }
 
 impl Config {
@@ -37,6 +39,7 @@ impl Config {
             offline: false,
             retention: Retention::default(),
             allow_private: false,
+            tools: Tools::default(),
         }
     }
 }
@@ -48,6 +51,19 @@ pub enum Data {
     Memory,
     /// In this directory, which is made if it is not there.
     Directory(PathBuf),
+}
+
+/// Which tools clients get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tools {
+    /// All that can do their work here.
+    #[default]
+    All,
+    /// Those that change nothing that is kept: no feed, no mark and no agent's inbox.
+    Reading,
+    /// None. Resources and prompts are there still.
+    None,
 }
 
 /// One feed.

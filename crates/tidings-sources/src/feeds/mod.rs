@@ -10,17 +10,20 @@ mod config;
 pub mod date;
 #[expect(dead_code, unused_imports, reason = "for pages, pictures and lists of feeds")]
 mod fetch;
+mod html;
 mod id;
 #[cfg(test)]
 mod live;
 mod offer;
 pub mod opml;
 pub mod parse;
+mod prompts;
 mod rounds;
 #[cfg_attr(not(test), expect(dead_code, reason = "for tools that pause and explain feeds"))]
 mod schedule;
 mod source;
 mod store;
+mod tools;
 mod view;
 mod words;
 
@@ -30,7 +33,7 @@ use tokio::sync::Notify;
 
 use self::board::Board;
 use self::clock::{Clock, moment};
-pub use self::config::{Config, Data, FeedConfig};
+pub use self::config::{Config, Data, FeedConfig, Tools};
 use self::fetch::Fetcher;
 use self::offer::Offer;
 use self::store::{Changes, FeedRow, Store};

@@ -1,9 +1,9 @@
-//! Which resources are on the shelf for which feeds.
+//! What is on the shelf: tools, prompts, and the resources of every feed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidings_server::model::{Annotations, Resource, ResourceTemplate};
+use tidings_server::model::{Annotations, Prompt, Resource, ResourceTemplate, Tool};
 use tidings_server::{EditError, Handle, Shelf};
 
 use crate::feeds::date::Moment;
@@ -21,8 +21,13 @@ pub(crate) struct Offer {
 
 impl Offer {
     /// Puts on the shelf what every server of feeds has.
-    pub(crate) fn new(shelf: &Shelf) -> Result<Self, EditError> {
-        let all = shelf.add(all_feeds(None))?;
+    pub(crate) fn new(
+        shelf: &Shelf,
+        tools: impl Iterator<Item = Tool>,
+        prompts: impl Iterator<Item = Prompt>,
+    ) -> Result<Self, EditError> {
+        let mut transaction = shelf.transaction();
+        let all = transaction.add(all_feeds(None))?;
         let template = ResourceTemplate::new(TEMPLATE, "Feed Items")
             .with_description(
                 "Items of one feed, newest first: from `since` to `until` (dates or moments, both \
@@ -30,7 +35,14 @@ impl Offer {
                  `search`; at most `limit` (1 to 1000) after the first `offset`",
             )
             .with_mime_type(JSON);
-        shelf.add(template)?;
+        transaction.add(template)?;
+        for tool in tools {
+            transaction.add(tool)?;
+        }
+        for prompt in prompts {
+            transaction.add(prompt)?;
+        }
+        transaction.commit()?;
         Ok(Self { shelf: shelf.clone(), all, feeds: BTreeMap::new() })
     }
 

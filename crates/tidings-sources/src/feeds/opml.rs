@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
-use quick_xml::escape::{escape, unescape};
+use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
@@ -182,23 +182,46 @@ impl Folder<'_> {
     fn write(&self, text: &mut String, depth: usize) {
         let indent = "  ".repeat(depth);
         for (name, folder) in &self.folders {
-            let name = escape(name.as_str());
+            let name = quoted(name);
             line(text, &format!("{indent}<outline text=\"{name}\" title=\"{name}\">"));
             folder.write(text, depth + 1);
             line(text, &format!("{indent}</outline>"));
         }
         for outline in &self.outlines {
-            let title = escape(outline.title.as_deref().unwrap_or(&outline.url));
-            let url = escape(outline.url.as_str());
+            let title = quoted(outline.title.as_deref().unwrap_or(&outline.url));
+            let url = quoted(&outline.url);
             let mut tag = format!(
                 "{indent}<outline type=\"rss\" text=\"{title}\" title=\"{title}\" xmlUrl=\"{url}\""
             );
             if let Some(page) = &outline.page {
-                let _ = write!(tag, " htmlUrl=\"{}\"", escape(page.as_str()));
+                let _ = write!(tag, " htmlUrl=\"{}\"", quoted(page));
             }
             line(text, &(tag + "/>"));
         }
     }
+}
+
+/// A text within XML: in an element, or in an attribute. What XML cannot hold is a sign that
+/// something was there.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => quoted.push_str("&amp;"),
+            '<' => quoted.push_str("&lt;"),
+            '>' => quoted.push_str("&gt;"),
+            '"' => quoted.push_str("&quot;"),
+            '\r' => quoted.push_str("&#13;"),
+            _ if is_held(letter) => quoted.push(letter),
+            _ => quoted.push('\u{fffd}'),
+        }
+    }
+    quoted
+}
+
+/// Whether XML can hold a character.
+pub(crate) fn is_held(letter: char) -> bool {
+    matches!(letter, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
 }
 
 fn line(text: &mut String, line: &str) {

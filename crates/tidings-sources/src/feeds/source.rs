@@ -3,21 +3,26 @@
 use std::sync::Arc;
 
 use tidings_core::{Fingerprint, ResourceUri};
-use tidings_server::model::ResourceContents;
-use tidings_server::{AnswerError, Completion, CompletionOf, Contents, EditError, Shelf, Source};
+use tidings_server::model::{
+    CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
+    ResourceContents,
+};
+use tidings_server::{
+    AnswerError, Completion, CompletionOf, Contents, EditError, Exchange, Shelf, Source,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::feeds::offer::Offer;
 use crate::feeds::rounds::Rounds;
 use crate::feeds::store::{FeedRow, Found, Label, StoreError};
 use crate::feeds::view::{self, Filter, TEMPLATE, View};
-use crate::feeds::{Feeds, Inner};
+use crate::feeds::{Feeds, Inner, prompts, tools};
 
 impl Source for Feeds {
     async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
         // Held from the first look on: a feed that is added meanwhile waits for its turn.
         let mut place = self.0.offer();
-        let mut offer = Offer::new(shelf)?;
+        let mut offer = Offer::new(shelf, tools::offered(&self.0.config), prompts::offered())?;
         offer.refresh(self.0.board().rows())?;
         *place = Some(offer);
         Ok(())
@@ -49,9 +54,26 @@ impl Source for Feeds {
         self.0.board().version(&view)
     }
 
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        exchange: &Exchange,
+    ) -> Result<CallToolResponse, AnswerError> {
+        tools::call(&self.0, request, exchange).await
+    }
+
+    async fn prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _exchange: &Exchange,
+    ) -> Result<GetPromptResponse, AnswerError> {
+        prompts::fill(&self.0, request).await
+    }
+
     async fn complete(&self, completion: Completion) -> Result<Vec<String>, AnswerError> {
         match &completion.of {
             CompletionOf::Template(template) if template == TEMPLATE => {}
+            CompletionOf::Prompt(_) => return prompts::complete(&self.0, &completion).await,
             _ => return Ok(Vec::new()),
         }
         let label = match completion.argument.as_str() {
@@ -61,17 +83,13 @@ impl Source for Feeds {
             _ => return Ok(Vec::new()),
         };
         let id = completion.known.get("feedId").cloned();
-        let mut labels =
-            self.0.blocking(move |inner| inner.store.labels(id.as_deref(), label)).await?;
-        let typed = completion.value.to_lowercase();
-        labels.retain(|label| label.to_lowercase().starts_with(&typed));
-        Ok(labels)
+        self.0.fitting_labels(id, label, &completion.value).await
     }
 }
 
 impl Inner {
     /// A feed that was fetched at least once.
-    fn known(&self, id: &str) -> Result<Arc<FeedRow>, AnswerError> {
+    pub(crate) fn known(&self, id: &str) -> Result<Arc<FeedRow>, AnswerError> {
         let row = self.board().get(id).cloned().ok_or_else(|| no_feed(id))?;
         if row.is_known() { Ok(row) } else { Err(unavailable(&row)) }
     }
@@ -84,7 +102,7 @@ impl Inner {
     }
 
     /// Asks the store on a thread that may wait.
-    async fn blocking<T: Send + 'static>(
+    pub(crate) async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, AnswerError> {
@@ -97,8 +115,22 @@ impl Inner {
         }
     }
 
+    /// The labels of a feed's items, or of all items, that begin with what was typed.
+    pub(crate) async fn fitting_labels(
+        self: &Arc<Self>,
+        id: Option<String>,
+        label: Label,
+        typed: &str,
+    ) -> Result<Vec<String>, AnswerError> {
+        let mut labels =
+            self.blocking(move |inner| inner.store.labels(id.as_deref(), label)).await?;
+        let typed = typed.to_lowercase();
+        labels.retain(|label| label.to_lowercase().starts_with(&typed));
+        Ok(labels)
+    }
+
     /// The ids that begin with what was typed, and those of feeds with a word that does.
-    fn fitting_ids(&self, typed: &str) -> Vec<String> {
+    pub(crate) fn fitting_ids(&self, typed: &str) -> Vec<String> {
         let typed = typed.to_lowercase();
         let has_word = |row: &FeedRow| {
             let title = row.shown_title().to_lowercase();

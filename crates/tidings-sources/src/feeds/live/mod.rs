@@ -5,8 +5,10 @@
 
 mod asking;
 mod notices;
+mod prompts;
 mod reads;
 mod rounds;
+mod tools;
 
 use std::time::Duration;
 

@@ -92,6 +92,11 @@ fn names(feeds: &[Found]) -> String {
     }
 }
 
+/// A text with the references of HTML resolved.
+pub(crate) fn unescaped(text: &str) -> std::borrow::Cow<'_, str> {
+    entity::Entities::new(std::collections::HashMap::new()).unescape(text)
+}
+
 /// Reads a feed.
 ///
 /// ```

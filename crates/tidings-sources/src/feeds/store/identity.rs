@@ -90,7 +90,7 @@ fn filled(text: Option<&String>) -> Option<&str> {
 
 /// A link without what does not matter: its scheme, `www.`, a default port, a slash at the end,
 /// tracking parameters and its fragment.
-fn alias(link: &str) -> String {
+pub(crate) fn alias(link: &str) -> String {
     let link = link.trim();
     let link = &link[..link.len() - fragment(link).len()];
     let Some((host, rest)) = address(link) else { return link.to_owned() };

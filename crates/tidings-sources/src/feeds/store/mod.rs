@@ -6,6 +6,9 @@
 
 mod apply;
 mod identity;
+mod inbox;
+mod listing;
+mod marks;
 mod query;
 mod record;
 mod register;
@@ -14,6 +17,7 @@ mod row;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod trend;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -23,10 +27,15 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 pub(crate) use self::apply::Changes;
+pub(crate) use self::identity::alias as address_of;
+pub(crate) use self::inbox::Inbox;
+pub(crate) use self::listing::{Listed, Listing, Order};
+pub(crate) use self::marks::{Mark, Marked};
 pub(crate) use self::query::{Found, Label};
 pub(crate) use self::register::Registration;
 pub use self::retention::Retention;
-pub(crate) use self::row::{Entry, FeedRow, Metadata, Settings, State};
+pub(crate) use self::row::{Enclosure, Entry, FeedRow, Kept, Metadata, Person, Settings, State};
+pub(crate) use self::trend::{Span, Trend};
 
 /// How long a connection waits for another that writes; no transaction takes as long.
 const BUSY: Duration = Duration::from_secs(10);
@@ -66,6 +75,9 @@ pub enum StoreError {
     /// There is no such feed.
     #[error("there is no feed `{0}`")]
     NoFeed(String),
+    /// Starred items are kept for ever, and there are as many as there may be.
+    #[error("more than {0} items would be starred; take the star from some first")]
+    TooManyStars(u64),
 }
 
 /// Where feeds are kept.

@@ -25,6 +25,10 @@ pub(crate) enum Label {
     Author,
 }
 
+/// What an entry is made of.
+pub(super) const COLUMNS: &str = "title, description, content, link, published, updated, authors, \
+    categories, guid, image, enclosures";
+
 impl Store {
     /// The items of a feed that fit, newest first; `None` if there is no such feed.
     pub(crate) fn find(&self, id: &str, filter: &Filter) -> Result<Option<Found>, StoreError> {
@@ -54,10 +58,7 @@ impl Store {
 }
 
 fn entries(connection: &Connection, feed: i64, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
-    let mut query = "SELECT title, description, content, link, published, updated, authors,
-            categories, guid, image, enclosures
-        FROM items WHERE feed = ?"
-        .to_owned();
+    let mut query = format!("SELECT {COLUMNS} FROM items WHERE feed = ?");
     let mut values = vec![Value::from(feed)];
     let mut condition = |text: &str, value: Value| {
         query.push_str(text);
@@ -96,7 +97,8 @@ fn entries(connection: &Connection, feed: i64, filter: &Filter) -> Result<Vec<En
     Ok(entries)
 }
 
-fn entry(row: &Row<'_>) -> Result<Entry, StoreError> {
+/// An entry from a row that begins with its columns.
+pub(super) fn entry(row: &Row<'_>) -> Result<Entry, StoreError> {
     let moment = |index: usize| -> Result<Option<Moment>, StoreError> {
         Ok(row.get::<_, Option<i64>>(index)?.and_then(Moment::from_unix))
     };

@@ -36,7 +36,8 @@ impl Retention {
         Self { count, age }
     }
 
-    /// Lets go of what is too much of a feed, and gives the keys of it.
+    /// Lets go of what is too much of a feed, and gives the keys of it. What is starred stays, and
+    /// is not counted.
     pub(super) fn purge(
         self,
         transaction: &Transaction<'_>,
@@ -49,7 +50,9 @@ impl Retention {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         let query = "SELECT key FROM (SELECT key, moment, row_number() OVER (
                 ORDER BY moment DESC, first_seen DESC, position, key) AS rank
-            FROM items WHERE feed = ?1) WHERE rank > ?2 OR moment < ?3";
+            FROM items WHERE feed = ?1 AND NOT EXISTS
+                (SELECT 1 FROM marks WHERE item = items.key AND starred = 1))
+            WHERE rank > ?2 OR moment < ?3";
         let gone: Vec<i64> = transaction
             .prepare_cached(query)?
             .query_map(params![feed, count, oldest], |row| row.get(0))?

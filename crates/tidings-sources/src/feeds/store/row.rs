@@ -172,6 +172,19 @@ pub(crate) struct Entry {
     pub(crate) enclosures: Vec<Enclosure>,
 }
 
+/// An item with what is known of it here.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    pub(crate) key: i64,
+    /// The key of its feed.
+    pub(crate) feed: i64,
+    /// When it is from: published, else updated, else first seen.
+    pub(crate) moment: Moment,
+    pub(crate) read: bool,
+    pub(crate) starred: bool,
+    pub(crate) entry: Entry,
+}
+
 /// Moments as people read them.
 mod moments {
     use serde::Deserialize as _;

@@ -6,7 +6,8 @@ use crate::feeds::store::StoreError;
 
 /// Each makes a store of the version before it one of the next; the first makes one of nothing.
 /// What is written here stays as it is: a store may be at any of them.
-const MIGRATIONS: [&str; 1] = [r"
+const MIGRATIONS: [&str; 2] = [
+    r"
 CREATE TABLE feeds (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -81,7 +82,28 @@ CREATE VIRTUAL TABLE words USING fts5(
 CREATE TRIGGER items_gone AFTER DELETE ON items BEGIN
     DELETE FROM words WHERE rowid = old.key;
 END;
-"];
+",
+    r"
+-- What was made of an item here; most have no mark.
+CREATE TABLE marks (
+    item INTEGER PRIMARY KEY REFERENCES items(key) ON DELETE CASCADE,
+    read INTEGER NOT NULL,
+    starred INTEGER NOT NULL
+);
+-- How far an agent has acknowledged what came in, for each choice of feeds and category.
+CREATE TABLE inboxes (
+    agent TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    -- The key of the last item that it has seen.
+    seen INTEGER NOT NULL,
+    -- When it last asked.
+    used INTEGER NOT NULL,
+    PRIMARY KEY (agent, scope)
+) WITHOUT ROWID;
+CREATE INDEX items_of_all ON items (moment DESC, first_seen DESC, position, key);
+CREATE INDEX labels_by_value ON labels (kind, value, item);
+",
+];
 
 /// Makes the store one of this version.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
@@ -116,4 +138,31 @@ fn version_of(connection: &Connection) -> Result<usize, StoreError> {
         .ok()
         .filter(|version| *version <= MIGRATIONS.len())
         .ok_or(StoreError::Newer(version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_of_any_earlier_version_becomes_one_of_this_and_keeps_what_it_has() {
+        for version in 1..=MIGRATIONS.len() {
+            let mut connection = Connection::open_in_memory().unwrap();
+            for migration in &MIGRATIONS[..version] {
+                connection.execute_batch(migration).unwrap();
+            }
+            let number = i64::try_from(version).unwrap();
+            connection.pragma_update(None, "user_version", number).unwrap();
+            let feed = "INSERT INTO feeds (id, asked_url, url, origin, added) \
+                VALUES ('a', 'b', 'b', 0, 0)";
+            connection.execute(feed, []).unwrap();
+            migrate(&mut connection).unwrap();
+            check(&connection).unwrap();
+            let count = |table: &str| -> i64 {
+                let query = format!("SELECT count(*) FROM {table}");
+                connection.query_row(&query, [], |row| row.get(0)).unwrap()
+            };
+            assert_eq!(["feeds", "marks", "inboxes"].map(count), [1, 0, 0]);
+        }
+    }
 }

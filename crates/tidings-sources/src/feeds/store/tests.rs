@@ -8,19 +8,19 @@ use crate::feeds::parse::{Document, Feed, Item, Text};
 use crate::feeds::view::Filter;
 
 const URL: &str = "https://example.com/feed.xml";
-const ID: &str = "b799e597";
+pub(super) const ID: &str = "b799e597";
 /// The days of these tests are counted from here.
 const START: i64 = 1_790_000_000;
 
-fn day(day: i64) -> Moment {
+pub(super) fn day(day: i64) -> Moment {
     Moment::from_unix(START + day * 86_400).unwrap()
 }
 
-fn text(value: &str) -> Text {
+pub(super) fn text(value: &str) -> Text {
     Text { value: value.to_owned(), ..Text::default() }
 }
 
-fn item(guid: &str, published: i64) -> Item {
+pub(super) fn item(guid: &str, published: i64) -> Item {
     Item {
         id: Some(guid.to_owned()),
         title: Some(text(guid)),
@@ -30,33 +30,33 @@ fn item(guid: &str, published: i64) -> Item {
 }
 
 /// An item of this name on each of the days.
-fn items(names: &[(&str, i64)]) -> Document {
+pub(super) fn items(names: &[(&str, i64)]) -> Document {
     let items = names.iter().map(|(name, published)| item(name, *published)).collect();
     Document { items, ..Document::default() }
 }
 
-fn registration(url: &str) -> Registration {
+pub(super) fn registration(url: &str) -> Registration {
     Registration { url: url.to_owned(), ..Registration::default() }
 }
 
-fn store_with(retention: Retention) -> Store {
+pub(super) fn store_with(retention: Retention) -> Store {
     let store = Store::in_memory(retention).unwrap();
     store.configure(&[registration(URL)], day(0)).unwrap();
     store
 }
 
-fn store() -> Store {
+pub(super) fn store() -> Store {
     store_with(Retention::default())
 }
 
-fn titles(store: &Store) -> Vec<String> {
+pub(super) fn titles(store: &Store) -> Vec<String> {
     let found = store.find(ID, &Filter::default()).unwrap().unwrap();
     found.entries.into_iter().map(|entry| entry.title.unwrap()).collect()
 }
 
 /// How many are new, changed, withdrawn.
 #[track_caller]
-fn check(store: &Store, document: &Document, now: i64, expected: [usize; 3]) -> Changes {
+pub(super) fn check(store: &Store, document: &Document, now: i64, expected: [usize; 3]) -> Changes {
     let changes = store.apply(ID, document, day(now)).unwrap();
     let counts = [changes.new.len(), changes.changed.len(), changes.withdrawn.len()];
     assert_eq!(counts, expected, "{changes:?}");

@@ -11,6 +11,7 @@ use tidings_server::AnswerError;
 
 pub(crate) use self::parameters::Filter;
 pub(crate) use self::render::{all, feed, items, meta};
+pub(crate) use self::search::Search;
 
 /// What every URI of the feeds begins with.
 const FEED: &str = "feeds://feed/";

@@ -34,21 +34,30 @@ pub(crate) struct Filter {
 impl Filter {
     /// Reads a query.
     pub(super) fn parse(query: &str) -> Result<Self, AnswerError> {
-        let mut filter = Self::default();
-        let mut seen = Vec::new();
-        let mut since = String::new();
+        let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.split('&').filter(|_| !query.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(pair, name)?, decoded(pair, value)?);
-            if seen.contains(&name) {
+            if pairs.iter().any(|(seen, _)| *seen == name) {
                 let details = format!("`{name}` may be given once");
                 return Err(AnswerError::invalid(name, value, details));
             }
-            filter.set(&name, &value)?;
+            pairs.push((name, value));
+        }
+        Self::of(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+
+    /// Reads parameters that are known apart, each given once.
+    pub(crate) fn of<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, AnswerError> {
+        let mut filter = Self::default();
+        let mut since = "";
+        for (name, value) in pairs {
+            filter.set(name, value)?;
             if name == "since" {
-                since.clone_from(&value);
+                since = value;
             }
-            seen.push(name);
         }
         if filter.since.zip(filter.until).is_some_and(|(since, until)| since > until) {
             let details = "`since` is after `until`, and nothing lies between them";

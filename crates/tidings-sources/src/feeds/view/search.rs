@@ -47,11 +47,28 @@ impl Search {
 
     /// The same as a query of the index, over the items of one feed.
     pub(crate) fn expression(&self, feed: i64) -> String {
+        format!("feed : \"{feed}\" AND {}", self.everywhere())
+    }
+
+    /// The same over the items of these feeds; of all feeds if there is none.
+    pub(crate) fn within(&self, feeds: &[i64]) -> String {
+        if feeds.is_empty() {
+            return self.everywhere();
+        }
+        let feeds: Vec<_> = feeds.iter().map(|feed| format!("\"{feed}\"")).collect();
+        format!("feed : ({}) AND {}", feeds.join(" OR "), self.everywhere())
+    }
+
+    /// The words that are searched for, one by one.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flatten().map(String::as_str)
+    }
+
+    fn everywhere(&self) -> String {
         // Words are letters and digits, so that nothing in them ends the quotation.
         let phrases: Vec<_> =
             self.0.iter().map(|phrase| format!("\"{}\"", phrase.join(" "))).collect();
-        let phrases = phrases.join(" AND ");
-        format!("feed : \"{feed}\" AND {{title description content}} : ({phrases})")
+        format!("{{title description content}} : ({})", phrases.join(" AND "))
     }
 
     /// Whether texts, each given as its words, have all of it.

@@ -1,0 +1,131 @@
+//! HTML of strangers, shown: made safe, as Markdown, or as plain text.
+//!
+//! Whatever it is, it is levelled first: parsers of HTML take time and room in proportion to how deep
+//! elements lie in each other and how many attributes they have, and neither has a limit in HTML.
+
+mod level;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use self::level::levelled;
+use crate::feeds::parse::unescaped;
+
+/// How a text is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Format {
+    /// Words and line breaks.
+    #[default]
+    Text,
+    Markdown,
+    /// Without what can do harm.
+    Html,
+}
+
+/// A text that is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) text: String,
+    /// Whether there is more of it.
+    pub(crate) is_cut: bool,
+}
+
+/// How many bytes of markup are looked at for each character that is shown, and besides.
+const MARKUP: usize = 16;
+const MARKUP_BESIDES: usize = 16 << 10;
+/// How often markup is cut shorter until it fits.
+const TRIES: usize = 4;
+
+/// A text of a feed, at most so many characters of it. It takes time in proportion to what is shown,
+/// a millisecond for a long article; on hostile markup, tens of them.
+pub(crate) fn shown(source: &str, format: Format, most: usize) -> Shown {
+    let looked_at = most.saturating_mul(MARKUP).saturating_add(MARKUP_BESIDES);
+    let beginning = &source[..source.floor_char_boundary(looked_at)];
+    let mut shown = match format {
+        Format::Text => cut(&plain(beginning), most),
+        Format::Markdown => cut(&markdown(beginning), most),
+        Format::Html => html(beginning, most),
+    };
+    shown.is_cut |= beginning.len() < source.len();
+    shown
+}
+
+/// HTML without what can do harm: scripts, styles, forms, frames, addresses that run something.
+pub(crate) fn sanitised(source: &str) -> String {
+    ammonia::clean(&levelled(source))
+}
+
+/// HTML as Markdown.
+pub(crate) fn markdown(source: &str) -> String {
+    let safe = sanitised(source);
+    let markdown = htmd::convert(&safe).unwrap_or_else(|_| plain(source));
+    markdown.replace('\u{a0}', " ")
+}
+
+/// The words of HTML, with a line for each paragraph.
+pub(crate) fn plain(source: &str) -> String {
+    let mut text = String::with_capacity(source.len());
+    level::pieces(source, |piece| match piece {
+        level::Piece::Text(words) => text.push_str(&unescaped(words)),
+        level::Piece::Open(tag) | level::Piece::Void(tag) | level::Piece::Close(tag) => {
+            if !level::is_inline(tag.name) {
+                text.push('\n');
+            }
+        }
+    });
+    let lines = text.lines().map(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        words.join(" ")
+    });
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}
+
+fn html(source: &str, most: usize) -> Shown {
+    let mut length = source.len();
+    for _ in 0..TRIES {
+        let beginning = &source[..source.floor_char_boundary(length)];
+        let safe = sanitised(beginning);
+        let count = safe.chars().count();
+        if count <= most {
+            return Shown { text: safe, is_cut: beginning.len() < source.len() };
+        }
+        length = beginning.len() / (count / most.max(1) + 1);
+    }
+    // Much markup around few words: then the words, as many as fit with their references.
+    let words = plain(source);
+    let mut text = String::new();
+    let mut left = most;
+    for character in words.chars() {
+        let reference = match character {
+            '<' => "&lt;",
+            '>' => "&gt;",
+            '&' => "&amp;",
+            _ => "",
+        };
+        let Some(rest) = left.checked_sub(reference.len().max(1)) else { break };
+        left = rest;
+        if reference.is_empty() {
+            text.push(character);
+        } else {
+            text.push_str(reference);
+        }
+    }
+    Shown { text, is_cut: true }
+}
+
+/// So many characters of a text, with a sign where it was cut.
+fn cut(text: &str, most: usize) -> Shown {
+    let text = text.trim();
+    let Some((_, _)) = text.char_indices().nth(most) else {
+        return Shown { text: text.to_owned(), is_cut: false };
+    };
+    let end = text.char_indices().nth(most.saturating_sub(1)).map_or(0, |(at, _)| at);
+    let text = Cow::from(text[..end].trim_end());
+    Shown { text: format!("{text}…"), is_cut: true }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! What is left of HTML, friendly and hostile.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const ARTICLE: &str = "<h2>Pears</h2><p>One <b>big</b>&nbsp;pear &eacute; &lt;3, \
+    <a href=\"https://a.org/x?a=1&amp;b=2\" onclick=\"steal()\">more</a>.<br>Two.</p>\
+    <ul><li>a<li>b</ul><script>steal()</script><style>p{}</style>";
+
+#[track_caller]
+fn check(format: Format, source: &str, expected: &str) {
+    let shown = shown(source, format, 10_000);
+    assert_eq!((shown.text.as_str(), shown.is_cut), (expected, false));
+}
+
+#[test]
+fn an_article_is_shown_in_each_way() {
+    check(Format::Text, ARTICLE, "Pears\nOne big pear é <3, more.\nTwo.\na\nb");
+    check(
+        Format::Markdown,
+        ARTICLE,
+        "## Pears\n\nOne **big** pear é <3, [more](https://a.org/x?a=1&b=2).  \nTwo.\n\n*   a\n*   b",
+    );
+    let safe = shown(ARTICLE, Format::Html, 10_000).text;
+    assert!(safe.contains("<b>big</b>") && safe.contains("href=\"https://a.org/x?a=1&amp;b=2\""));
+    for harm in ["onclick", "script", "steal", "style"] {
+        assert!(!safe.contains(harm), "{safe}");
+    }
+}
+
+#[test]
+fn addresses_that_run_something_are_gone_everywhere() {
+    let source = "<a href=\"javascript:steal()\">a</a><img src='data:text/html,x' onerror=steal()>";
+    for format in [Format::Text, Format::Markdown, Format::Html] {
+        let shown = shown(source, format, 1000).text;
+        assert!(!shown.contains("steal") && !shown.contains("data:"), "{shown}");
+    }
+}
+
+#[test]
+fn words_without_markup_stay_as_they_are() {
+    check(Format::Text, "1 < 2 and <3 & 4", "1 < 2 and <3 & 4");
+    check(Format::Text, "", "");
+    check(Format::Text, "東京\u{a0}é", "東京 é");
+}
+
+#[test]
+fn what_is_too_long_is_cut_and_says_so() {
+    let shown_ = |format, most| shown("<p>ääää bbbb</p><p>cccc</p>", format, most);
+    assert_eq!(shown_(Format::Text, 6), Shown { text: "ääää…".to_owned(), is_cut: true });
+    assert_eq!(shown_(Format::Text, 14).text, "ääää bbbb\ncccc");
+    let html = shown_(Format::Html, 20);
+    assert!(html.is_cut && html.text.ends_with("</p>"), "{html:?}");
+    assert!(html.text.chars().count() <= 20);
+}
+
+/// Each of these once overflowed a stack, or took minutes, in one parser or another.
+#[test]
+fn hostile_markup_ends_soon_and_well() {
+    let many = 1_500;
+    let references = "<p title='".to_owned() + &"&".repeat(5_000) + "'>";
+    let attributes: Vec<_> = (0..many).map(|number| format!("a{number}")).collect();
+    let formats: Vec<_> = (0..500).map(|number| format!("<b a={number}>")).collect();
+    for source in [
+        "<div>".repeat(100_000),
+        "<div></x>".repeat(many),
+        "<b><p>".repeat(many),
+        "<ul><li>".repeat(many),
+        "<blockquote>".repeat(many) + "x",
+        "<table><tr><td>".repeat(many),
+        "<svg><g>".repeat(many),
+        "</p>".repeat(many),
+        "<a".repeat(many),
+        "<!--".repeat(many),
+        "<script>".repeat(many),
+        "&".repeat(many),
+        "a&amp;é".repeat(many),
+        references,
+        "<p ".to_owned() + &attributes.join(" ") + ">x</p>",
+        formats.join("") + &"<p>x".repeat(500),
+        "<font size=1>".repeat(many) + &"</p>x<p>".repeat(1000),
+    ] {
+        for format in [Format::Text, Format::Markdown, Format::Html] {
+            let shown = shown(&source, format, 2_000);
+            assert!(shown.text.chars().count() <= 2_000);
+        }
+        markdown(&source);
+    }
+}
+
+#[test]
+fn elements_end_where_they_should_and_none_is_too_deep() {
+    assert_eq!(levelled("<b><i>x</b>y</i><br/>"), "<b><i>x</i></b>y<br>");
+    assert_eq!(levelled("a<!-- <b> -->c<p class='x>y'>"), "ac<p class='x>y'></p>");
+    let deep = levelled(&("<i>".repeat(60) + "x" + &"</i>".repeat(60)));
+    assert_eq!(deep.matches("<i>").count(), 48);
+    assert_eq!(deep.matches("</i>").count(), 48);
+}
+
+proptest! {
+    #[test]
+    fn anything_is_shown_within_its_bounds(source in "[<>/a-p \"'=&;#!-]{0,80}", most in 0..50_usize) {
+        for format in [Format::Text, Format::Markdown, Format::Html] {
+            prop_assert!(shown(&source, format, most).text.chars().count() <= most.max(1));
+        }
+    }
+
+    #[test]
+    fn what_is_safe_stays_as_it_is(source in "[<>/a-p \"'=&;#!-]{0,80}") {
+        let safe = sanitised(&source);
+        prop_assert_eq!(sanitised(&safe), safe);
+    }
+}

@@ -1,0 +1,298 @@
+//! Items of several feeds in one list: the newest, or those that fit a search best.
+
+use std::fmt::Write as _;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use crate::feeds::date::Moment;
+use crate::feeds::store::marks::Marked;
+use crate::feeds::store::query::{COLUMNS, entry};
+use crate::feeds::store::row::Kept;
+use crate::feeds::store::{Store, StoreError};
+use crate::feeds::view::Filter;
+
+/// How far it is counted what fits a search: nobody reads as many, and counting takes time.
+const COUNTED: i64 = 10_000;
+/// How many of those that fit a search are put in order: the last that came. A word that is
+/// everywhere would take a hundred times as long.
+const RANKED: i64 = 2_000;
+/// How much a word counts in the title, in the description and in the content.
+const RANK: &str = "bm25(words, 0.0, 8.0, 3.0, 1.0)";
+
+/// Which items are asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Listing {
+    /// The keys of their feeds; all that are served if there is none.
+    pub(crate) feeds: Vec<i64>,
+    pub(crate) filter: Filter,
+    pub(crate) marked: Marked,
+    pub(crate) order: Order,
+}
+
+/// Which are first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    #[default]
+    Newest,
+    /// Those that fit the search best; without a search, the newest.
+    Best,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Listed {
+    /// How many there are, whatever the limit; of a search, counted up to ten thousand.
+    pub(crate) total: u64,
+    pub(crate) items: Vec<Kept>,
+}
+
+impl Store {
+    /// The items that are asked for and how many there are, all of one moment.
+    pub(crate) fn list(&self, listing: &Listing) -> Result<Listed, StoreError> {
+        self.read(|connection| {
+            let query = Query::new(listing, &unserved(connection)?);
+            let items = query.items(connection, listing)?;
+            let total = query.total(connection)?;
+            Ok(Listed { total, items })
+        })
+    }
+}
+
+/// A query while it is written: conditions on items, and what is searched for.
+#[derive(Default)]
+struct Query {
+    search: Option<String>,
+    conditions: String,
+    values: Vec<Value>,
+}
+
+impl Query {
+    fn new(listing: &Listing, unserved: &[i64]) -> Self {
+        let Listing { feeds, filter, marked, .. } = listing;
+        let search = filter.search.as_ref().map(|search| search.within(feeds));
+        let mut query = Self { search, ..Self::default() };
+        let list = |keys: &[i64]| keys.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        if feeds.is_empty() && !unserved.is_empty() {
+            let _ = write!(query.conditions, " AND items.feed NOT IN ({})", list(unserved));
+        }
+        if !feeds.is_empty() && query.search.is_none() {
+            let _ = write!(query.conditions, " AND items.feed IN ({})", list(feeds));
+        }
+        if let Some(since) = filter.since {
+            query.and("moment >= ?", since.unix());
+        }
+        if let Some(until) = filter.until {
+            query.and("moment <= ?", until.unix());
+        }
+        let labelled = "items.key IN (SELECT item FROM labels WHERE kind";
+        if let Some(category) = &filter.category {
+            query.and(&format!("{labelled} = 0 AND value = ?)"), category.clone());
+        }
+        if let Some(author) = &filter.author {
+            query.and(&format!("{labelled} IN (1, 2) AND value = ?)"), author.clone());
+        }
+        query.conditions += match marked {
+            Marked::Any => "",
+            Marked::Unread => " AND items.key NOT IN (SELECT item FROM marks WHERE read = 1)",
+            Marked::Starred => " AND items.key IN (SELECT item FROM marks WHERE starred = 1)",
+        };
+        query
+    }
+
+    fn and(&mut self, condition: &str, value: impl Into<Value>) {
+        self.conditions += " AND ";
+        self.conditions += condition;
+        self.values.push(value.into());
+    }
+
+    /// The items that fit, with these columns; the index of words alone where nothing else counts.
+    fn select(&self, columns: &str) -> (String, Vec<Value>) {
+        let conditions = &self.conditions;
+        let Some(search) = &self.search else {
+            let query = format!("SELECT {columns} FROM items WHERE 1{conditions}");
+            return (query, self.values.clone());
+        };
+        let tables = if conditions.is_empty() {
+            "words"
+        } else {
+            "words CROSS JOIN items ON items.key = words.rowid"
+        };
+        let mut values = vec![Value::from(search.clone())];
+        values.extend(self.values.iter().cloned());
+        (format!("SELECT {columns} FROM {tables} WHERE words MATCH ?{conditions}"), values)
+    }
+
+    fn items(&self, connection: &Connection, listing: &Listing) -> Result<Vec<Kept>, StoreError> {
+        let newest = "moment DESC, first_seen DESC, position, items.key LIMIT ? OFFSET ?";
+        let (found, mut values) = if self.search.is_none() {
+            let (query, values) = self.select("items.key");
+            (format!("{query} ORDER BY {newest}"), values)
+        } else if listing.order == Order::Best {
+            let (query, values) = self.select(&format!("words.rowid AS key, {RANK} AS fit"));
+            let last = format!("{query} ORDER BY words.rowid DESC LIMIT {RANKED}");
+            (format!("SELECT key FROM ({last}) ORDER BY fit, key DESC LIMIT ? OFFSET ?"), values)
+        } else {
+            let (query, values) = self.select("words.rowid");
+            (format!("SELECT key FROM items WHERE key IN ({query}) ORDER BY {newest}"), values)
+        };
+        // Less than nothing is no limit.
+        values.push(listing.filter.limit.map_or(-1, i64::from).into());
+        values.push(i64::try_from(listing.filter.offset).unwrap_or(i64::MAX).into());
+        // Found first and read after: the texts of what is not shown are never touched.
+        let keys: Vec<i64> = connection
+            .prepare_cached(&found)?
+            .query_map(params_from_iter(values), |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        keys.into_iter().map(|key| kept(connection, key)).collect()
+    }
+
+    fn total(&self, connection: &Connection) -> Result<u64, StoreError> {
+        let (query, values) = self.select("1");
+        let most = if self.search.is_some() { COUNTED } else { -1 };
+        let query = format!("SELECT count(*) FROM ({query} LIMIT {most})");
+        let count: i64 = connection
+            .prepare_cached(&query)?
+            .query_row(params_from_iter(values), |row| row.get(0))?;
+        Ok(u64::try_from(count).unwrap_or_default())
+    }
+}
+
+/// The feeds that are kept but not served.
+fn unserved(connection: &Connection) -> Result<Vec<i64>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT key FROM feeds WHERE active = 0")?;
+    let keys = statement.query_map([], |row| row.get(0))?;
+    Ok(keys.collect::<Result<_, _>>()?)
+}
+
+/// One item with its marks.
+pub(super) fn kept(connection: &Connection, key: i64) -> Result<Kept, StoreError> {
+    let query = format!(
+        "SELECT {COLUMNS}, items.key, feed, moment, coalesce(read, 0), coalesce(starred, 0)
+         FROM items LEFT JOIN marks ON marks.item = items.key WHERE items.key = ?"
+    );
+    let mut statement = connection.prepare_cached(&query)?;
+    let mut rows = statement.query([key])?;
+    let damaged = || StoreError::Damaged(format!("the item {key}"));
+    let row = rows.next()?.ok_or_else(damaged)?;
+    Ok(Kept {
+        entry: entry(row)?,
+        key: row.get(11)?,
+        feed: row.get(12)?,
+        moment: Moment::from_unix(row.get(13)?).ok_or_else(damaged)?,
+        read: row.get(14)?,
+        starred: row.get(15)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feeds::parse::{Category, Document};
+    use crate::feeds::store::tests::{day, item, registration, text};
+    use crate::feeds::store::{Mark, Retention};
+
+    const URLS: [&str; 2] = ["https://a.org/f", "https://b.org/f"];
+
+    /// Two feeds with two items each; what the items say is told beside them.
+    fn store() -> (Store, Vec<i64>) {
+        let store = Store::in_memory(Retention::default()).unwrap();
+        store.configure(&URLS.map(registration), day(0)).unwrap();
+        let mut keys = Vec::new();
+        for (number, url) in (0..).zip(URLS) {
+            let id = crate::feeds::id::short(url);
+            let said = |name: &str, published: i64, words: &str| crate::feeds::parse::Item {
+                summary: Some(text(words)),
+                categories: vec![Category { term: name.to_owned(), ..Category::default() }],
+                ..item(&format!("{name}{number}"), published + number)
+            };
+            let items = vec![said("new", 4, "one pear"), said("old", 1, "apple pear pear tree")];
+            store.apply(&id, &Document { items, ..Document::default() }, day(9)).unwrap();
+            keys.push(store.feed(&id).unwrap().unwrap().key);
+        }
+        (store, keys)
+    }
+
+    fn filter(pairs: &[(&str, &str)]) -> Filter {
+        Filter::of(pairs.iter().copied()).unwrap()
+    }
+
+    #[track_caller]
+    fn check(store: &Store, listing: &Listing, total: u64, expected: &str) {
+        let listed = store.list(listing).unwrap();
+        let titles: Vec<_> =
+            listed.items.iter().map(|it| it.entry.title.clone().unwrap()).collect();
+        assert_eq!((titles.join(" ").as_str(), listed.total), (expected, total));
+    }
+
+    #[test]
+    fn items_of_all_feeds_are_one_list() {
+        let (store, keys) = store();
+        check(&store, &Listing::default(), 4, "new1 new0 old1 old0");
+        let one = Listing { feeds: vec![keys[1]], ..Listing::default() };
+        check(&store, &one, 2, "new1 old1");
+        let page = filter(&[("limit", "2"), ("offset", "1")]);
+        check(&store, &Listing { filter: page, ..Listing::default() }, 4, "new0 old1");
+        let old = filter(&[("category", "OLD")]);
+        check(&store, &Listing { filter: old, ..Listing::default() }, 2, "old1 old0");
+    }
+
+    #[test]
+    fn the_best_are_first_where_something_is_searched() {
+        let (store, keys) = store();
+        let search = |feeds: Vec<i64>, words| Listing {
+            feeds,
+            filter: filter(&[("search", words)]),
+            order: Order::Best,
+            ..Listing::default()
+        };
+        check(&store, &search(Vec::new(), "apple"), 2, "old1 old0");
+        check(&store, &search(vec![keys[0]], "new0"), 1, "new0");
+        // Twice beats once, whatever is newer.
+        check(&store, &search(vec![keys[1]], "pear"), 2, "old1 new1");
+        check(&store, &search(Vec::new(), "nothing"), 0, "");
+    }
+
+    #[test]
+    fn marks_choose_and_go_with_their_item() {
+        let (store, _) = store();
+        let key = store.list(&Listing::default()).unwrap().items[0].key;
+        let mark = Mark { read: Some(true), starred: Some(true) };
+        assert_eq!(store.mark(&[(key, crate::feeds::id::short(URLS[1]))], mark).unwrap().len(), 1);
+        let marked = |marked| Listing { marked, ..Listing::default() };
+        check(&store, &marked(Marked::Starred), 1, "new1");
+        check(&store, &marked(Marked::Unread), 3, "new0 old1 old0");
+        store.remove(&crate::feeds::id::short(URLS[1])).unwrap();
+        check(&store, &marked(Marked::Starred), 0, "");
+    }
+
+    #[test]
+    fn what_is_not_served_is_not_listed() {
+        let (store, _) = store();
+        store.configure(&[registration(URLS[0])], day(9)).unwrap();
+        check(&store, &Listing::default(), 2, "new0 old0");
+        let listing = Listing { filter: filter(&[("search", "pear")]), ..Listing::default() };
+        check(&store, &listing, 2, "new0 old0");
+    }
+
+    #[test]
+    fn lists_are_read_by_their_index() {
+        let (store, _) = store();
+        let plan = |query: &str, values: Vec<Value>| -> String {
+            let steps = store.read(|connection| {
+                let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}"))?;
+                let steps = statement.query_map(params_from_iter(values), |row| row.get(3))?;
+                Ok(steps.collect::<Result<Vec<String>, _>>()?)
+            });
+            steps.unwrap().join("\n")
+        };
+        let (query, values) = Query::new(&Listing::default(), &[1]).select("items.key");
+        let newest = format!("{query} ORDER BY moment DESC, first_seen DESC, position, items.key");
+        let steps = plan(&newest, values);
+        assert!(steps.contains("items_of_all") && !steps.contains("TEMP"), "{steps}");
+        let listing = Listing { filter: filter(&[("category", "x")]), ..Listing::default() };
+        let (query, values) = Query::new(&listing, &[]).select("1");
+        let steps = plan(&query, values);
+        assert!(steps.contains("labels_by_value") && !steps.contains("SCAN"), "{steps}");
+    }
+}

@@ -1,0 +1,111 @@
+//! How long an answer may be: models pay for what they read.
+
+use serde::Serialize;
+
+/// Bytes of a token, about, in most languages.
+const BYTES: u64 = 4;
+/// The least that can be asked for, in tokens: room for one item in a few words.
+pub(super) const LEAST: u64 = 500;
+/// What an answer may have if nothing else is asked for.
+pub(super) const USUAL: u64 = 8_000;
+/// The most that can be asked for.
+pub(super) const MOST: u64 = 200_000;
+/// Kept for what stands around the things of an answer.
+const FRAME: usize = 500;
+
+/// How long an answer may be, as the JSON of its structure; its text is not longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Budget(usize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::of_tokens(USUAL)
+    }
+}
+
+impl Budget {
+    pub(crate) fn of_tokens(tokens: u64) -> Self {
+        Self(usize::try_from(tokens.clamp(LEAST, MOST) * BYTES).unwrap_or(usize::MAX))
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        self.0
+    }
+
+    /// An equal part of it for each of several.
+    pub(crate) fn shared(self, parts: usize) -> Self {
+        Self((self.0 / parts.max(1)).max(2 * FRAME))
+    }
+
+    /// Room for things to be put in one by one.
+    pub(crate) fn room(self) -> Room {
+        Room { left: self.0 - FRAME }
+    }
+}
+
+/// What is left of a budget.
+#[derive(Debug)]
+pub(crate) struct Room {
+    left: usize,
+}
+
+impl Room {
+    /// Takes the room that a thing needs as JSON; not if it does not fit.
+    pub(crate) fn take(&mut self, thing: &impl Serialize) -> bool {
+        let length = serde_json::to_string(thing).map_or(usize::MAX, |text| text.len() + 1);
+        match self.left.checked_sub(length) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// What did not fit, and how to get it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct LeftOut {
+    pub(crate) count: u64,
+    pub(crate) how: String,
+}
+
+impl LeftOut {
+    /// So many that were left out, if any were.
+    pub(crate) fn new(count: u64, how: impl FnOnce() -> String) -> Option<Self> {
+        (count > 0).then(|| Self { count, how: how() })
+    }
+
+    /// The same as a line for the end of a text.
+    pub(crate) fn line(left_out: Option<&Self>) -> String {
+        left_out.map_or_else(String::new, |it| format!("\n{} more: {}\n", it.count, it.how))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_taken_until_nothing_does() {
+        let mut room = Budget::of_tokens(0).room();
+        let things = std::iter::repeat_with(|| room.take(&"a".repeat(97)));
+        assert_eq!(things.take_while(|taken| *taken).count(), 15);
+        assert!(!room.take(&"b"));
+        assert_eq!(Budget::default().bytes(), 32_000);
+    }
+
+    #[test]
+    fn a_thing_that_is_too_long_takes_nothing() {
+        let mut room = Budget::of_tokens(LEAST).room();
+        assert!(!room.take(&"a".repeat(3000)));
+        assert!(room.take(&"a".repeat(1000)));
+    }
+
+    #[test]
+    fn nothing_left_out_is_not_told() {
+        assert_eq!(LeftOut::new(0, String::new), None);
+        let left_out = LeftOut::new(2, || "ask again".to_owned());
+        assert_eq!(LeftOut::line(left_out.as_ref()), "\n2 more: ask again\n");
+    }
+}

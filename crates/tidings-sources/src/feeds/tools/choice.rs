@@ -1,0 +1,117 @@
+//! Arguments that several tools share: which feeds, and which items of them.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::feeds::Inner;
+use crate::feeds::store::{Listing, Marked};
+use crate::feeds::tools::answer::Refusal;
+use crate::feeds::view::Filter;
+
+/// How many items are shown if nothing else is asked for.
+pub(crate) const USUAL: u32 = 20;
+/// How many feeds may be named.
+const FEEDS: usize = 100;
+
+/// Which items are asked for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Choice {
+    #[serde(default)]
+    pub(crate) feeds: Vec<String>,
+    pub(crate) since: Option<String>,
+    pub(crate) until: Option<String>,
+    pub(crate) category: Option<String>,
+    pub(crate) author: Option<String>,
+    pub(crate) search: Option<String>,
+    #[serde(default)]
+    pub(crate) only: Only,
+    pub(crate) limit: Option<u32>,
+    #[serde(default)]
+    pub(crate) offset: u64,
+}
+
+/// Which of them by their marks.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Only {
+    #[default]
+    All,
+    Unread,
+    Starred,
+}
+
+impl Choice {
+    /// The same as the store is asked.
+    pub(crate) fn listing(&self, inner: &Inner) -> Result<Listing, Refusal> {
+        let named = [
+            ("since", &self.since),
+            ("until", &self.until),
+            ("category", &self.category),
+            ("author", &self.author),
+            ("search", &self.search),
+        ];
+        let pairs = named.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+        let mut filter = Filter::of(pairs)?;
+        filter.limit = Some(self.limit.unwrap_or(USUAL));
+        filter.offset = self.offset;
+        let marked = match self.only {
+            Only::All => Marked::Any,
+            Only::Unread => Marked::Unread,
+            Only::Starred => Marked::Starred,
+        };
+        let feeds = keys(inner, "feeds", &self.feeds)?;
+        Ok(Listing { feeds, filter, marked, ..Listing::default() })
+    }
+}
+
+/// The keys of feeds by their ids.
+pub(crate) fn keys(inner: &Inner, argument: &str, ids: &[String]) -> Result<Vec<i64>, Refusal> {
+    let board = inner.board();
+    let key = |id: &String| {
+        board.get(id).map(|row| row.key).ok_or_else(|| Refusal::no_feed(argument, id))
+    };
+    ids.iter().map(key).collect()
+}
+
+/// The properties of a choice.
+pub(crate) fn properties() -> Value {
+    json!({
+        "feeds": {
+            "type": "array", "items": { "type": "string" }, "maxItems": FEEDS,
+            "description": "Ids of feeds; all feeds if there is none",
+        },
+        "since": date("From this day or moment on, as 2026-01-31 or 2026-01-31T09:30:00Z"),
+        "until": date("Up to and including this day or moment"),
+        "category": word("Only items with this category; case and spaces do not matter"),
+        "author": word("Only items by somebody of this name or mail address"),
+        "only": {
+            "enum": ["all", "unread", "starred"], "default": "all",
+            "description": "Only items that are not marked as read, or that are starred",
+        },
+        "limit": limit(USUAL),
+        "offset": offset(),
+    })
+}
+
+pub(crate) fn limit(usual: u32) -> Value {
+    json!({
+        "type": "integer", "minimum": 1, "maximum": 1000, "default": usual,
+        "description": "So many items at most",
+    })
+}
+
+pub(crate) fn offset() -> Value {
+    json!({
+        "type": "integer", "minimum": 0, "default": 0, "description": "Without so many of the first",
+    })
+}
+
+/// A text that is not empty.
+pub(crate) fn word(description: &str) -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": description })
+}
+
+fn date(description: &str) -> Value {
+    word(description)
+}

@@ -1,0 +1,257 @@
+//! `export_feeds`: the list of feeds, or items, as other programs read them.
+
+mod csv;
+mod json;
+#[cfg(test)]
+mod tests;
+mod xml;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tidings_server::model::Tool;
+
+use crate::feeds::opml;
+use crate::feeds::store::{Entry, FeedRow, Kept};
+use crate::feeds::tools::answer::{Answer, Refusal};
+use crate::feeds::tools::budget::{LeftOut, Room};
+use crate::feeds::tools::choice::{Choice, Only, properties, word};
+use crate::feeds::tools::describe::{Effect, Words, left_out, shape, tool as describe};
+use crate::feeds::tools::{Call, Need};
+
+pub(super) const NAME: &str = "export_feeds";
+pub(super) const NEEDS: &[Need] = &[];
+/// How many items are looked at if nothing else is asked for: as many as fit, in most cases.
+const LIMIT: u32 = 100;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Arguments {
+    format: Format,
+    #[serde(default)]
+    feeds: Vec<String>,
+    since: Option<String>,
+    until: Option<String>,
+    category: Option<String>,
+    author: Option<String>,
+    search: Option<String>,
+    #[serde(default)]
+    only: Only,
+    limit: Option<u32>,
+    #[serde(default)]
+    offset: u64,
+}
+
+/// How it is written.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    Opml,
+    Rss,
+    Atom,
+    Json,
+    Csv,
+}
+
+pub(super) fn tool() -> Tool {
+    let words = Words {
+        name: NAME,
+        title: "Export feeds",
+        description: "Writes the list of feeds (`opml`, with categories as folders), or items of \
+            them, newest first, as one feed (`rss` 2.0, `atom` 1.0, `json` for JSON Feed 1.1) or as \
+            a table (`csv`). Items stay whole: what does not fit is left out, and the answer says \
+            how to get it",
+    };
+    let mut properties = properties();
+    properties["search"] = word("Only items with all of these words and \"phrases\"");
+    properties["limit"]["default"] = json!(LIMIT);
+    properties["format"] = json!({
+        "enum": ["opml", "rss", "atom", "json", "csv"],
+        "description": "`opml` is the list of feeds, without items; the others are items",
+    });
+    let count = json!({ "type": "integer", "minimum": 0 });
+    let output = shape(
+        &json!({
+            "format": { "enum": ["opml", "rss", "atom", "json", "csv"] },
+            "mediaType": { "type": "string" },
+            "document": { "type": "string", "description": "All of it, to be kept as a file" },
+            "count": count,
+            "total": count,
+            "leftOut": left_out(),
+        }),
+        &["format", "mediaType", "document", "count", "total"],
+    );
+    describe(&words, Effect::Looks, &properties, &["format"], output)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Exported {
+    format: Format,
+    media_type: &'static str,
+    document: String,
+    count: usize,
+    total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<LeftOut>,
+}
+
+pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
+    let Arguments { format, feeds, since, until, category, author, search, only, limit, offset } =
+        arguments;
+    let limit = Some(limit.unwrap_or(LIMIT));
+    let choice = Choice { feeds, since, until, category, author, search, only, limit, offset };
+    let listing = choice.listing(call.inner)?;
+    let rows: Vec<_> = call.inner.board().rows().cloned().collect();
+    let chosen = |row: &Arc<FeedRow>| listing.feeds.is_empty() || listing.feeds.contains(&row.key);
+    let rows: Vec<_> = rows.into_iter().filter(chosen).collect();
+    let budget = call.budget;
+    if format == Format::Opml {
+        let exported = list_of(&rows, choice.offset, &mut budget.room());
+        return Ok(exported.answer());
+    }
+    let exported = call.inner.blocking(move |inner| {
+        let listed = inner.store.list(&listing)?;
+        let mut room = budget.room();
+        let (document, count) = written(format, &rows, &listed.items, &mut room);
+        let next = listing.filter.offset.saturating_add(count as u64);
+        let left_out = LeftOut::new(listed.total.saturating_sub(next), || how(next));
+        let media_type = format.media_type();
+        Ok(Exported { format, media_type, document, count, total: listed.total, left_out })
+    });
+    Ok(exported.await?.answer())
+}
+
+impl Exported {
+    fn answer(self) -> Answer {
+        let text = self.document.clone() + &LeftOut::line(self.left_out.as_ref());
+        Answer::new(&self, text)
+    }
+}
+
+fn how(next: u64) -> String {
+    format!("ask again with `offset` {next}, or with more `maxTokens` and a higher `limit`")
+}
+
+/// The feeds as a list, as many as there is room for.
+fn list_of(rows: &[Arc<FeedRow>], offset: u64, room: &mut Room) -> Exported {
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+    let outlines = rows.iter().skip(offset).map(|row| opml::Outline {
+        url: row.public_url(),
+        title: Some(row.shown_title().to_owned()),
+        page: row.metadata.link.clone(),
+        category: row.category.clone(),
+    });
+    // Each is measured as a list of its own, with its folders.
+    let outlines: Vec<_> =
+        outlines.take_while(|it| room.take(&opml::write(std::slice::from_ref(it)))).collect();
+    let next = offset.saturating_add(outlines.len());
+    Exported {
+        format: Format::Opml,
+        media_type: Format::Opml.media_type(),
+        document: opml::write(&outlines),
+        count: outlines.len(),
+        total: rows.len() as u64,
+        left_out: LeftOut::new(rows.len().saturating_sub(next) as u64, || how(next as u64)),
+    }
+}
+
+/// The items that there is room for as one document, and how many they are.
+fn written(
+    format: Format,
+    rows: &[Arc<FeedRow>],
+    items: &[Kept],
+    room: &mut Room,
+) -> (String, usize) {
+    let head = Head::of(rows);
+    let [begin, between, end] = match format {
+        Format::Atom => xml::atom_frame(&head, items),
+        Format::Json => json::frame(&head),
+        Format::Csv => csv::frame(),
+        Format::Rss | Format::Opml => xml::rss_frame(&head),
+    };
+    let write = |item: &Kept, entry: &Entry| {
+        let row = rows.iter().find(|row| row.key == item.feed);
+        let feed = row.map(|row| &**row);
+        let item = Written { key: item.key, moment: item.moment, entry, feed };
+        match format {
+            Format::Atom => xml::atom_item(&item),
+            Format::Json => json::item(&item),
+            Format::Csv => csv::item(&item),
+            Format::Rss | Format::Opml => xml::rss_item(&item),
+        }
+    };
+    room.take(&[&begin, &end]);
+    let mut document = begin;
+    let mut count = 0;
+    for item in items {
+        let mut piece = write(item, &item.entry);
+        let mut fits = room.take(&piece);
+        if !fits && count == 0 {
+            // One item must come, or nobody would get past it.
+            let Entry { title, link, guid, published, .. } = item.entry.clone();
+            piece = write(item, &Entry { title, link, published, guid, ..Entry::default() });
+            fits = room.take(&piece);
+        }
+        if !fits {
+            break;
+        }
+        if count > 0 {
+            document.push_str(&between);
+        }
+        document.push_str(&piece);
+        count += 1;
+    }
+    (document + &end, count)
+}
+
+/// An item to be written.
+struct Written<'a> {
+    key: i64,
+    moment: crate::feeds::date::Moment,
+    entry: &'a Entry,
+    feed: Option<&'a FeedRow>,
+}
+
+impl Written<'_> {
+    fn id(&self) -> String {
+        super::item::id(self.feed.map_or("", |row| &row.id), self.key)
+    }
+}
+
+/// What a document says of itself.
+struct Head {
+    title: String,
+    link: String,
+    description: String,
+}
+
+impl Head {
+    fn of(rows: &[Arc<FeedRow>]) -> Self {
+        match rows {
+            [row] => Self {
+                title: row.shown_title().to_owned(),
+                link: row.metadata.link.clone().unwrap_or_else(|| row.public_url()),
+                description: row.metadata.description.clone().unwrap_or_default(),
+            },
+            _ => Self {
+                title: "Feeds".to_owned(),
+                link: crate::feeds::view::ALL.to_owned(),
+                description: format!("Items of {} feeds", rows.len()),
+            },
+        }
+    }
+}
+
+impl Format {
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Opml => "text/x-opml",
+            Self::Rss => "application/rss+xml",
+            Self::Atom => "application/atom+xml",
+            Self::Json => "application/feed+json",
+            Self::Csv => "text/csv",
+        }
+    }
+}

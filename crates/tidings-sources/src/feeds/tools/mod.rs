@@ -1,0 +1,204 @@
+//! What clients can have done with the feeds: one file for each tool, and one line in the table.
+//!
+//! A file has `NAME`, `NEEDS`, `tool()`, its `Arguments` and `call()`. Arguments are checked against
+//! the tool's own schema before they come there. What cannot be done is a result that says why, so
+//! that a model can read it and do better.
+
+mod all_feeds;
+mod answer;
+mod arguments;
+mod budget;
+mod choice;
+mod describe;
+mod export;
+mod feed_items;
+mod health;
+mod item;
+mod mark_items;
+mod merge;
+mod new_since;
+mod search;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use jsonschema::Validator;
+use serde_json::Value;
+use tidings_server::model::{CallToolRequestParams, CallToolResponse, JsonObject, Tool};
+use tidings_server::{AnswerError, Exchange};
+
+pub(crate) use self::answer::shortened;
+use self::answer::{Answer, Refusal};
+pub(crate) use self::budget::Budget;
+pub(crate) use self::item::{Item, Texts, fitting};
+use crate::feeds::Inner;
+use crate::feeds::config::{Config, Tools};
+
+/// What a tool cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// It changes something that is kept.
+    Change,
+    /// It asks something of the web.
+    Fetch,
+}
+
+/// One call while it is answered.
+struct Call<'a> {
+    inner: &'a Arc<Inner>,
+    #[expect(dead_code, reason = "for tools that report progress")]
+    exchange: &'a Exchange,
+    /// How long the answer may be.
+    budget: Budget,
+}
+
+/// A tool as it is known here.
+struct Known {
+    tool: Tool,
+    needs: &'static [Need],
+    input: Validator,
+}
+
+/// Makes the table of the tools in these files.
+macro_rules! table {
+    ($($file:ident),* $(,)?) => {
+        fn known() -> Vec<Known> {
+            vec![$(Known::new($file::tool(), $file::NEEDS)),*]
+        }
+
+        /// Calls the tool of this name; `None` if there is none.
+        async fn answer(
+            name: &str,
+            call: &Call<'_>,
+            arguments: JsonObject,
+        ) -> Option<Result<Answer, Refusal>> {
+            match name {
+                $($file::NAME => Some(match arguments::read(arguments) {
+                    Ok(arguments) => $file::call(call, arguments).await,
+                    Err(refusal) => Err(refusal),
+                }),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+table! {
+    all_feeds,
+    export,
+    feed_items,
+    health,
+    mark_items,
+    merge,
+    new_since,
+    search,
+}
+
+static TABLE: LazyLock<BTreeMap<String, Known>> =
+    LazyLock::new(|| known().into_iter().map(|it| (it.tool.name.to_string(), it)).collect());
+
+/// The tools that a server of this configuration has.
+pub(crate) fn offered(config: &Config) -> impl Iterator<Item = Tool> {
+    TABLE.values().filter(|known| is_offered(known.needs, config)).map(|known| known.tool.clone())
+}
+
+/// Calls a tool.
+///
+/// # Errors
+///
+/// There is no such tool here.
+pub(crate) async fn call(
+    inner: &Arc<Inner>,
+    request: CallToolRequestParams,
+    exchange: &Exchange,
+) -> Result<CallToolResponse, AnswerError> {
+    let known = TABLE.get(&*request.name).filter(|it| is_offered(it.needs, &inner.config));
+    let Some(known) = known else { return Err(AnswerError::not_found(request.name)) };
+    let arguments = request.arguments.unwrap_or_default();
+    let (budget, arguments) = match arguments::checked(&known.input, arguments) {
+        Ok(checked) => checked,
+        Err(refusal) => return Ok(refusal.result(&request.name).into()),
+    };
+    let call = Call { inner, exchange, budget };
+    let answer = tokio::select! {
+        biased;
+        () = exchange.cancelled() => return Err(AnswerError::Failed("cancelled".to_owned())),
+        answer = answer(&request.name, &call, arguments) => answer,
+    };
+    match answer {
+        Some(Ok(answer)) => Ok(answer.result().into()),
+        Some(Err(refusal)) => Ok(refusal.result(&request.name).into()),
+        None => Err(AnswerError::not_found(request.name)),
+    }
+}
+
+fn is_offered(needs: &[Need], config: &Config) -> bool {
+    let may_change = config.tools == Tools::All && !config.read_only;
+    let may_fetch = !config.read_only && !config.offline;
+    config.tools != Tools::None
+        && needs.iter().all(|need| match need {
+            Need::Change => may_change,
+            Need::Fetch => may_fetch,
+        })
+}
+
+impl Known {
+    fn new(tool: Tool, needs: &'static [Need]) -> Self {
+        let tool = describe::finished(tool, needs);
+        let schema = Value::Object((*tool.input_schema).clone());
+        let input = jsonschema::validator_for(&schema).expect("schemas of our own are right");
+        Self { tool, needs, input }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feeds::config::Data;
+
+    fn check(change: impl FnOnce(&mut Config), expected: [bool; 4]) {
+        let mut config = Config::new(Data::Memory);
+        change(&mut config);
+        let needs: [&[Need]; 4] =
+            [&[], &[Need::Fetch], &[Need::Change], &[Need::Change, Need::Fetch]];
+        assert_eq!(needs.map(|needs| is_offered(needs, &config)), expected, "{config:?}");
+    }
+
+    #[test]
+    fn tools_are_offered_where_they_can_do_their_work() {
+        check(|_| {}, [true, true, true, true]);
+        check(|config| config.tools = Tools::Reading, [true, true, false, false]);
+        check(|config| config.tools = Tools::None, [false; 4]);
+        check(|config| config.read_only = true, [true, false, false, false]);
+        check(|config| config.offline = true, [true, false, true, false]);
+    }
+
+    #[test]
+    fn every_tool_has_both_schemas_and_says_what_it_does() {
+        for known in TABLE.values() {
+            let tool = &known.tool;
+            let name = &tool.name;
+            assert!(tool.title.is_some() && tool.description.is_some(), "{name}");
+            let output = Value::Object((**tool.output_schema.as_ref().unwrap()).clone());
+            jsonschema::meta::validate(&output).unwrap();
+            assert_eq!(output["type"], "object", "{name}");
+            let input = Value::Object((*tool.input_schema).clone());
+            jsonschema::meta::validate(&input).unwrap();
+            assert_eq!(input["additionalProperties"], false, "{name}");
+            assert!(input["properties"]["maxTokens"].is_object(), "{name}");
+            for (argument, schema) in input["properties"].as_object().unwrap() {
+                assert!(schema["description"].is_string(), "{name}: {argument}");
+            }
+            let annotations = tool.annotations.as_ref().unwrap();
+            let changes = known.needs.contains(&Need::Change);
+            assert_eq!(annotations.read_only_hint, Some(!changes), "{name}");
+            for hint in [
+                annotations.destructive_hint,
+                annotations.idempotent_hint,
+                annotations.open_world_hint,
+            ] {
+                assert!(hint.is_some(), "{name}");
+            }
+        }
+    }
+}
