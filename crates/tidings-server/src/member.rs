@@ -35,6 +35,15 @@ impl Member {
         self.guard(self.source.read(uri)).await
     }
 
+    /// What the source says of a URI that nobody offers.
+    pub(crate) fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
+        let refused = std::panic::catch_unwind(AssertUnwindSafe(|| self.source.refuse(uri)));
+        refused.unwrap_or_else(|_| {
+            error!(source = self.name, "a source panicked");
+            None
+        })
+    }
+
     pub(crate) async fn call(
         &self,
         request: CallToolRequestParams,

@@ -69,6 +69,13 @@ pub trait Source: Send + Sync + 'static {
         std::future::ready(Err(AnswerError::not_found(uri.as_ref())))
     }
 
+    /// Why a URI that nobody offers cannot be read, if it is one that this source could have had;
+    /// `None` leaves the answer to the hub. It must not wait.
+    fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
+        let _ = uri;
+        None
+    }
+
     /// A cheap name for what a read would return now (a revision, a hash, an `ETag`): it differs
     /// when the content differs and is equal when the content is equal. Without one the hub reads
     /// the content to compare it.
@@ -198,6 +205,12 @@ pub enum AnswerError {
     /// There is no such thing.
     #[error("{0} does not exist")]
     NotFound(String),
+    /// There is no such thing, in the source's own words.
+    #[error("{0}")]
+    Absent(String),
+    /// The URI that is read is none that this source could have; what would be one.
+    #[error("{0}")]
+    Malformed(String),
     /// The request cannot be answered as it is.
     #[error("{details}")]
     Invalid {
@@ -245,6 +258,7 @@ pub(crate) trait ErasedSource: Send + Sync {
     fn start<'a>(&'a self, shelf: &'a Shelf) -> Boxed<'a, Result<(), EditError>>;
     fn run(&self, shelf: Shelf, cancel: CancellationToken) -> Boxed<'_, ()>;
     fn read<'a>(&'a self, uri: &'a ResourceUri) -> Boxed<'a, Result<Contents, AnswerError>>;
+    fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError>;
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint>;
     fn call<'a>(
         &'a self,
@@ -268,6 +282,9 @@ impl<S: Source> ErasedSource for S {
     }
     fn read<'a>(&'a self, uri: &'a ResourceUri) -> Boxed<'a, Result<Contents, AnswerError>> {
         Box::pin(Source::read(self, uri))
+    }
+    fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
+        Source::refuse(self, uri)
     }
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
         Source::version(self, uri)

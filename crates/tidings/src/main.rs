@@ -4,6 +4,7 @@ mod args;
 mod command;
 mod demo;
 mod draft;
+mod feeds;
 mod folder;
 mod hosts;
 mod logging;

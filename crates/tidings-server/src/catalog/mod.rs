@@ -15,7 +15,7 @@ use rmcp::model::Tool;
 use tidings_core::{Fingerprint, ListKind, ResourceUri};
 
 use crate::member::Member;
-use crate::source::ErasedSource;
+use crate::source::{AnswerError, ErasedSource};
 
 use state::{State, title_of};
 
@@ -180,6 +180,12 @@ impl Catalog {
         }
         let member = state.members.get(&entry.owner).ok_or(Missing::Unknown)?;
         Ok(Route { member: member.clone(), title })
+    }
+
+    /// What the sources say of a URI that nobody offers; the first that knows it speaks.
+    pub(crate) fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
+        let members: Vec<_> = self.read().members.values().cloned().collect();
+        members.iter().find_map(|member| member.refuse(uri))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {

@@ -22,9 +22,9 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use tidings_core::ResourceUri;
 
-use crate::catalog::{Kind, Listing, Stored};
+use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::era;
-use crate::path::Core;
+use crate::path::{Core, SubscribeError};
 use crate::source::{Completion, CompletionOf};
 
 pub(crate) use connection::{Connection, FrameWriter, accept_filter};
@@ -56,6 +56,18 @@ impl Handler {
 
     fn parse_uri(uri: &str) -> Result<ResourceUri, ErrorData> {
         ResourceUri::parse(uri).map_err(|error| refusal::malformed_uri(uri, &error))
+    }
+
+    /// The error for a URI that nobody offers: of the source it would be of, if one says so.
+    fn missing(&self, uri: &ResourceUri, missing: Missing) -> ErrorData {
+        let refused = match missing {
+            Missing::Unknown => self.core.catalog.refuse(uri),
+            Missing::Disabled => None,
+        };
+        match refused {
+            Some(error) => refusal::answer("uri", uri.as_ref(), error),
+            None => refusal::missing_uri(uri, missing),
+        }
     }
 
     fn connection(&self) -> Result<&Arc<Connection>, ErrorData> {
@@ -207,8 +219,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
-        let route =
-            self.core.catalog.route(&uri).map_err(|missing| refusal::missing_uri(&uri, missing))?;
+        let route = self.core.catalog.route(&uri).map_err(|missing| self.missing(&uri, missing))?;
         let contents = route
             .member
             .read(&uri)
@@ -279,7 +290,10 @@ impl ServerHandler for Handler {
     ) -> Result<(), ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
         let connection = self.connection()?;
-        connection.subscribe(&uri).await.map_err(|error| refusal::subscribe(&uri, &error))
+        connection.subscribe(&uri).await.map_err(|error| match error {
+            SubscribeError::Unknown => self.missing(&uri, Missing::Unknown),
+            error => refusal::subscribe(&uri, &error),
+        })
     }
 
     async fn unsubscribe(

@@ -111,20 +111,28 @@ pub(crate) fn subscribe(uri: &ResourceUri, error: &SubscribeError) -> ErrorData 
 pub(crate) fn answer(parameter: &str, value: &str, error: AnswerError) -> ErrorData {
     let details = error.to_string();
     match error {
-        AnswerError::NotFound(_) if parameter == "uri" => ErrorData::resource_not_found(
-            "Resource not found",
-            Some(json!({ "uri": value, "details": details })),
-        ),
-        AnswerError::NotFound(_) => ErrorData::invalid_params(
+        AnswerError::NotFound(_) | AnswerError::Absent(_) if parameter == "uri" => {
+            ErrorData::resource_not_found(
+                "Resource not found",
+                Some(json!({ "uri": value, "details": details })),
+            )
+        }
+        AnswerError::NotFound(_) | AnswerError::Absent(_) => ErrorData::invalid_params(
             "Not found",
             Some(json!({ "parameter": parameter, "value": value, "details": details })),
         ),
+        AnswerError::Malformed(_) => ErrorData::invalid_params(
+            "Invalid resource URI format",
+            Some(json!({ (parameter): value, "details": details })),
+        ),
         AnswerError::Invalid { parameter: wrong, value: given, details } => {
-            let mut data = json!({ "parameter": wrong, "value": given, "details": details });
-            if parameter == "uri" {
-                data["uri"] = value.into();
+            let data = json!({ "parameter": wrong, "value": given, "details": details });
+            // The parameters of a read are those of its URI.
+            if parameter == "uri" && wrong != "uri" {
+                ErrorData::invalid_params("Invalid parameter value", Some(data))
+            } else {
+                ErrorData::invalid_params(format!("Invalid {wrong}"), Some(data))
             }
-            ErrorData::invalid_params(format!("Invalid {wrong}"), Some(data))
         }
         AnswerError::Unavailable(_) => ErrorData::internal_error(
             "Resource temporarily unavailable",

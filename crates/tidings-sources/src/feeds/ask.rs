@@ -2,18 +2,18 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tracing::{debug, warn};
 
 use crate::feeds::clock::moment;
+use crate::feeds::delivery::{Delivery, feed_hints};
 use crate::feeds::fetch::{
     self, Fetched, Fetcher, Request, Validators, local_path, local_stamp, read_local,
 };
-use crate::feeds::parse::{self, Document, parse};
-use crate::feeds::rounds::{bounds, random};
-use crate::feeds::schedule::{Failure, FeedHints, Outcome, Plan, Skip, Time};
-use crate::feeds::store::{Changes, FeedRow, State, StoreError};
+use crate::feeds::parse::{self, parse};
+use crate::feeds::rounds::random;
+use crate::feeds::schedule::{self, Failure, FeedHints, Plan, Time};
+use crate::feeds::store::{Changes, FeedRow, State, Store, StoreError};
 use crate::feeds::{FeedsError, Inner};
 
 /// The largest feed on this machine.
@@ -22,60 +22,75 @@ const LOCAL_LIMIT: u64 = 16 * 1024 * 1024;
 /// What came of asking, when it is kept.
 enum Answer {
     Unmodified { hints: fetch::Hints, moved: Option<String> },
-    Document(Box<News>),
+    Document(Box<Delivery>),
     Failed { reason: String, failure: Failure },
 }
 
-/// A document and what came with it.
-struct News {
-    document: Document,
-    validators: Validators,
-    hints: fetch::Hints,
-    moved: Option<String>,
+/// What came of asking a feed, and the plan for the next time.
+pub(crate) struct Asked {
+    pub(crate) plan: Plan,
+    pub(crate) outcome: Outcome,
 }
 
-/// Asks a feed and gives the plan for the next time.
+/// What came of asking, for who waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// What was news in it.
+    Answered(Changes),
+    Failed(String),
+    /// It was not asked: the server wants to be left alone until then.
+    Postponed(Time),
+    /// It was not asked: nobody may.
+    Paused,
+    Removed,
+}
+
+/// Asks a feed.
 pub(crate) async fn ask(
     inner: Arc<Inner>,
     fetcher: Fetcher,
     row: Arc<FeedRow>,
     plan: Plan,
-) -> Plan {
+) -> Asked {
     let answer = fetched(&fetcher, &row).await;
     let now = inner.clock.time();
+    let bounds = inner.bounds(&row);
     let kept = match answer {
         Answer::Failed { reason, failure } => failed(&inner, &row, &plan, reason, failure).await,
         Answer::Unmodified { hints, moved } => {
             let at = moment(now);
             // A file that is as it was is nothing to write down.
             if local_path(&row.asked_url).is_some() && row.state == State::Good {
-                let outcome = Outcome::Unchanged {
-                    hints: plan.remembered(FeedHints::default()),
-                    moved: None,
-                };
-                return plan.after(&outcome, &bounds(&row), now, random());
+                let hints = plan.remembered(FeedHints::default());
+                let outcome = schedule::Outcome::Unchanged { hints, moved: None };
+                let plan = plan.after(&outcome, &bounds, now, random());
+                return Asked { plan, outcome: Outcome::Answered(Changes::default()) };
             }
             let kept = inner.record(&row.id, move |store, id| store.unmodified(id, at)).await;
             let hints = plan.remembered(feed_hints(None, &hints));
-            let outcome = Outcome::Unchanged { hints, moved: moved.as_deref() };
-            kept.map(|_| plan.after(&outcome, &bounds(&row), now, random()))
+            let outcome = schedule::Outcome::Unchanged { hints, moved: moved.as_deref() };
+            let planned = plan.after(&outcome, &bounds, now, random());
+            kept.map(|changes| (planned, Outcome::Answered(changes)))
         }
-        Answer::Document(news) => keep(&inner, &row, &plan, *news).await,
+        Answer::Document(delivery) => keep(&inner, &row, &plan, *delivery).await,
     };
-    let planned = match kept {
-        Ok(planned) => settle(&inner, &row, planned).await,
+    let settled = match kept {
+        Ok((planned, outcome)) => {
+            settle(&inner, &row, planned).await.map(|plan| Asked { plan, outcome })
+        }
         Err(error) => Err(error),
     };
-    match planned {
-        Ok(planned) => planned,
+    match settled {
+        Ok(asked) => asked,
         Err(FeedsError::Store(StoreError::NoFeed(feed))) => {
             debug!(feed, "a feed was removed while it was asked");
-            plan
+            Asked { plan, outcome: Outcome::Removed }
         }
         Err(error) => {
             warn!(feed = row.id, %error, "what a feed said could not be kept");
-            let outcome = Outcome::Failed(Failure::Transient);
-            plan.after(&outcome, &bounds(&row), now, random())
+            let outcome = schedule::Outcome::Failed(Failure::Transient);
+            let plan = plan.after(&outcome, &bounds, now, random());
+            Asked { plan, outcome: Outcome::Failed(causes(&error)) }
         }
     }
 }
@@ -128,7 +143,7 @@ async fn fetched(fetcher: &Fetcher, row: &FeedRow) -> Answer {
             let parsed = tokio::task::spawn_blocking(move || parse(&bytes, &known)).await;
             match parsed {
                 Ok(Ok(document)) => {
-                    Answer::Document(Box::new(News { document, validators, hints, moved }))
+                    Answer::Document(Box::new(Delivery { document, validators, hints, moved }))
                 }
                 Ok(Err(error)) => Answer::failed(&error, Failure::Unparsable),
                 Err(error) => Answer::failed(&error, Failure::Unparsable),
@@ -139,48 +154,31 @@ async fn fetched(fetcher: &Fetcher, row: &FeedRow) -> Answer {
 
 impl Answer {
     fn failed(error: &(dyn Error + 'static), failure: Failure) -> Self {
-        let causes = std::iter::successors(Some(error), |&cause| cause.source());
-        let causes: Vec<_> = causes.map(ToString::to_string).collect();
-        Self::Failed { reason: causes.join(": "), failure }
+        Self::Failed { reason: causes(error), failure }
     }
+}
+
+/// An error with all that led to it.
+pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&cause| cause.source());
+    let causes: Vec<_> = causes.map(ToString::to_string).collect();
+    causes.join(": ")
 }
 
 async fn keep(
     inner: &Arc<Inner>,
-    row: &FeedRow,
+    row: &Arc<FeedRow>,
     plan: &Plan,
-    news: News,
-) -> Result<Plan, FeedsError> {
-    let News { document, validators, hints, moved } = news;
-    let now = inner.clock.time();
-    let posted: Vec<_> = document
-        .items
-        .iter()
-        .filter_map(|item| item.published.or(item.updated))
-        .filter_map(|posted| u64::try_from(posted.unix()).ok())
-        .map(|seconds| Time(seconds.saturating_mul(1000)))
-        .collect();
-    let hints = feed_hints(Some(&document), &hints);
-    // A document that was cut off is asked for again, whole; a file changes when it is.
-    let cut = document.truncated && local_path(&row.asked_url).is_none();
-    let validators = if cut { Validators::default() } else { validators };
-    let validators = serde_json::to_string(&validators).unwrap_or_default();
-    let at = moment(now);
-    // Order: the validators after the document, or a program that is killed in between would
-    // never ask for it again.
-    let changes = inner.record(&row.id, move |store, id| {
-        let changes = store.apply(id, &document, at)?;
-        store.keep_validators(id, &validators)?;
-        Ok(changes)
-    });
-    let changes = changes.await?;
-    let moved = moved.as_deref();
-    let outcome = if changes.has_items() {
-        Outcome::Changed { posted: &posted, hints, moved }
-    } else {
-        Outcome::Unchanged { hints, moved }
+    delivery: Delivery,
+) -> Result<(Plan, Outcome), FeedsError> {
+    let (now, bounds) = (inner.clock.time(), inner.bounds(row));
+    let (kept, plan) = (row.clone(), plan.clone());
+    let work = move |store: &Store, _: &str| {
+        let (changes, plan) = delivery.keep(store, &kept, &plan, &bounds, now)?;
+        Ok((changes.clone(), (plan, changes)))
     };
-    Ok(plan.after(&outcome, &bounds(row), now, random()))
+    let (plan, changes) = inner.record_with(&row.id, work).await?;
+    Ok((plan, Outcome::Answered(changes)))
 }
 
 async fn failed(
@@ -189,62 +187,38 @@ async fn failed(
     plan: &Plan,
     reason: String,
     failure: Failure,
-) -> Result<Plan, FeedsError> {
+) -> Result<(Plan, Outcome), FeedsError> {
     let now = inner.clock.time();
-    let was_asked = !matches!(failure, Failure::Postponed { .. });
-    let planned = plan.after(&Outcome::Failed(failure), &bounds(row), now, random());
-    if was_asked {
+    let outcome = match failure {
+        Failure::Postponed { by } => Outcome::Postponed(now.after(by)),
+        _ => Outcome::Failed(reason.clone()),
+    };
+    let failed = schedule::Outcome::Failed(failure);
+    let planned = plan.after(&failed, &inner.bounds(row), now, random());
+    if let Outcome::Failed(_) = outcome {
         debug!(feed = row.id, reason, "a feed could not be fetched");
-        let (kept, next) = written(&planned);
-        let at = moment(now);
+        let (kept, at) = (planned.clone(), moment(now));
         // Order: when it is tried again is known before anybody hears that it failed.
         inner
             .record(&row.id, move |store, id| {
-                store.keep_plan(id, &kept, next.map(moment))?;
+                store.keep_plan(id, kept)?;
                 store.failed(id, &reason, at)
             })
             .await?;
     }
-    Ok(planned)
+    Ok((planned, outcome))
 }
 
-/// Keeps a plan, and the new address of a feed that moved for good.
+/// Keeps a plan, and the new address of a feed that moved for good; gives the plan that is kept.
 async fn settle(inner: &Arc<Inner>, row: &FeedRow, mut planned: Plan) -> Result<Plan, FeedsError> {
     let address = planned.take_address();
-    let (kept, next) = written(&planned);
-    inner
-        .record(&row.id, move |store, id| {
-            store.keep_plan(id, &kept, next.map(moment))?;
-            let metadata = match &address {
-                Some(address) => store.moved(id, address)?,
-                None => false,
-            };
-            Ok(Changes { metadata, ..Changes::default() })
-        })
-        .await?;
-    Ok(planned)
-}
-
-fn written(plan: &Plan) -> (String, Option<Time>) {
-    (serde_json::to_string(plan).expect("a plan is plain JSON"), plan.due())
-}
-
-/// What the headers and the document say about the next time.
-fn feed_hints(document: Option<&Document>, hints: &fetch::Hints) -> FeedHints {
-    let mut found = FeedHints {
-        max_age: hints.max_age,
-        expires: hints.expires,
-        retry_after: hints.retry_after,
-        ..FeedHints::default()
+    let work = move |store: &Store, id: &str| {
+        let kept = store.keep_plan(id, planned)?;
+        let metadata = match &address {
+            Some(address) => store.moved(id, address)?,
+            None => false,
+        };
+        Ok((Changes { metadata, ..Changes::default() }, kept))
     };
-    if let Some(Document { feed, .. }) = document {
-        found.ttl = feed.ttl.map(|minutes| Duration::from_secs(u64::from(minutes) * 60));
-        found.update = feed
-            .update_period
-            .as_deref()
-            .and_then(|period| FeedHints::update_every(period, feed.update_frequency.unwrap_or(1)));
-        let days = feed.skip_days.iter().map(String::as_str);
-        found.skip = Skip::new(feed.skip_hours.iter().copied(), days);
-    }
-    found
+    inner.record_with(&row.id, work).await
 }

@@ -1,63 +1,101 @@
 //! What is known of every feed, in memory: answers that need no disk, and names for contents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidings_core::Fingerprint;
 
+use crate::feeds::date::Moment;
 use crate::feeds::store::FeedRow;
 use crate::feeds::view::{self, Filter, View};
 
 /// What is known of every feed. The store is the truth; a row is put here after it was written
 /// there and before anybody is told.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Board {
-    rows: BTreeMap<String, Arc<FeedRow>>,
-    /// The body of `feeds://all`, and what names it.
-    all: (Arc<str>, Fingerprint),
+    places: BTreeMap<String, Place>,
+    /// Names what `feeds://all` shows. There may be thousands of feeds and a change of each of
+    /// them, so it is never made anew.
+    sum: Sum,
+    /// When each feed last said something else.
+    updated: BTreeSet<(Moment, String)>,
 }
+
+/// One feed.
+#[derive(Debug)]
+struct Place {
+    row: Arc<FeedRow>,
+    /// Its part of `feeds://all`.
+    summary: Box<str>,
+}
+
+/// The sum of the hashes of summaries, whatever their order: a summary can be taken out again.
+/// Each begins with its id, so that no two are equal and the order of the list is that of the ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum([u128; 2]);
 
 impl Board {
     pub(crate) fn new(rows: Vec<FeedRow>) -> Self {
-        let rows = rows.into_iter().map(|row| (row.id.clone(), Arc::new(row))).collect();
-        let mut board = Self { rows, all: ("".into(), Fingerprint::ABSENT) };
-        board.write_all();
+        let mut board = Self::default();
+        for row in rows {
+            let id = row.id.clone();
+            board.put(&id, Some(row));
+        }
         board
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Arc<FeedRow>> {
-        self.rows.values()
+        self.places.values().map(|place| &place.row)
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&Arc<FeedRow>> {
-        self.rows.get(id)
+        self.places.get(id).map(|place| &place.row)
     }
 
     /// The body of `feeds://all`.
-    pub(crate) fn all(&self) -> Arc<str> {
-        self.all.0.clone()
+    pub(crate) fn all(&self) -> String {
+        let length: usize = self.places.values().map(|place| place.summary.len() + 1).sum();
+        let mut body = String::with_capacity(length + 2);
+        body.push('[');
+        for place in self.places.values() {
+            if body.len() > 1 {
+                body.push(',');
+            }
+            body.push_str(&place.summary);
+        }
+        body.push(']');
+        body
+    }
+
+    /// When any feed last said something else.
+    pub(crate) fn newest(&self) -> Option<Moment> {
+        self.updated.last().map(|(moment, _)| *moment)
     }
 
     /// Puts what is now known of a feed, or that it is gone. Says whether `feeds://all` moved.
     pub(crate) fn put(&mut self, id: &str, row: Option<FeedRow>) -> bool {
-        let row = row.map(Arc::new);
-        let before = match &row {
-            Some(row) => self.rows.insert(id.to_owned(), row.clone()),
-            None => self.rows.remove(id),
-        };
-        // Most fetches find nothing, and there may be thousands of feeds.
-        if view::all(before.as_deref()) == view::all(row.as_deref()) {
-            return false;
+        let before = self.places.remove(id);
+        if let Some(place) = &before {
+            if let Some(updated) = place.row.last_updated() {
+                self.updated.remove(&(updated, id.to_owned()));
+            }
+            self.sum.take(&place.summary);
         }
-        let before = self.all.1;
-        self.write_all();
-        self.all.1 != before
+        let Some(row) = row else { return before.is_some() };
+        if let Some(updated) = row.last_updated() {
+            self.updated.insert((updated, id.to_owned()));
+        }
+        let summary = view::summary(&row).into_boxed_str();
+        self.sum.add(&summary);
+        let has_moved = before.is_none_or(|before| before.summary != summary);
+        self.places.insert(id.to_owned(), Place { row: Arc::new(row), summary });
+        has_moved
     }
 
     /// A name for what a view shows now, if that is known without looking.
     pub(crate) fn version(&self, view: &View) -> Option<Fingerprint> {
         let (id, parts): (&str, fn(&FeedRow) -> [i64; 2]) = match view {
-            View::All => return Some(self.all.1),
+            View::All => return Some(self.sum.fingerprint()),
             View::Feed(id) => (id, |row| [row.revisions.metadata, row.revisions.items]),
             View::Meta(id) => (id, |row| [row.revisions.metadata, row.revisions.status]),
             View::Items(id, filter) if *filter == Filter::default() => {
@@ -72,10 +110,81 @@ impl Board {
         let [one, other] = parts(row).map(i64::to_le_bytes);
         Some(Fingerprint::of_bytes(&[one, other].concat()))
     }
+}
 
-    fn write_all(&mut self) {
-        let body = view::all(self.rows.values().map(|row| &**row));
-        let fingerprint = Fingerprint::of_bytes(body.as_bytes());
-        self.all = (body.into(), fingerprint);
+impl Sum {
+    fn add(&mut self, summary: &str) {
+        self.with(summary, u128::wrapping_add);
+    }
+
+    fn take(&mut self, summary: &str) {
+        self.with(summary, u128::wrapping_sub);
+    }
+
+    fn with(&mut self, summary: &str, combine: fn(u128, u128) -> u128) {
+        let hash = *blake3::hash(summary.as_bytes()).as_bytes();
+        for (part, bytes) in self.0.iter_mut().zip(hash.as_chunks::<16>().0) {
+            *part = combine(*part, u128::from_le_bytes(*bytes));
+        }
+    }
+
+    fn fingerprint(self) -> Fingerprint {
+        Fingerprint::of_bytes(&self.0.map(u128::to_le_bytes).concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feeds::store::{Registration, Retention, Store};
+
+    fn row(store: &Store, number: u32) -> FeedRow {
+        let url = format!("https://example.com/{number}");
+        let registration = Registration { url, ..Registration::default() };
+        store.add(&registration, Moment::from_unix(0).unwrap()).unwrap()
+    }
+
+    fn titled(row: &FeedRow, title: &str) -> FeedRow {
+        FeedRow { title: Some(title.to_owned()), ..row.clone() }
+    }
+
+    #[test]
+    fn the_list_is_the_same_however_it_came_to_be() {
+        let store = Store::in_memory(Retention::default()).unwrap();
+        let rows: Vec<_> = (0..9).map(|number| row(&store, number)).collect();
+        let one = Board::new(rows.clone());
+        let mut other = Board::default();
+        for row in rows.iter().rev() {
+            assert!(other.put(&row.id, Some(titled(row, "for a while"))));
+            assert!(other.put(&row.id, Some(row.clone())));
+            assert!(!other.put(&row.id, Some(row.clone())));
+        }
+        assert_eq!(other.version(&View::All), one.version(&View::All));
+        assert_eq!(other.all(), one.all());
+        let listed: serde_json::Value = serde_json::from_str(&one.all()).unwrap();
+        assert_eq!(listed.as_array().unwrap().len(), 9);
+        assert!(other.put(&rows[3].id, None) && !other.put(&rows[3].id, None));
+        assert_ne!(other.version(&View::All), one.version(&View::All));
+        assert!(other.put(&rows[3].id, Some(rows[3].clone())));
+        assert_eq!(other.version(&View::All), one.version(&View::All));
+        assert_eq!(Board::default().all(), "[]");
+    }
+
+    #[test]
+    fn the_newest_moment_is_that_of_the_feeds_that_are_there() {
+        let store = Store::in_memory(Retention::default()).unwrap();
+        let mut board = Board::default();
+        assert_eq!(board.newest(), None);
+        for number in [3, 9, 5_u8] {
+            let mut row = row(&store, number.into());
+            row.newest = Moment::from_unix(number.into());
+            board.put(&row.id.clone(), Some(row));
+        }
+        assert_eq!(board.newest(), Moment::from_unix(9));
+        let id = row(&store, 9).id;
+        let mut again = FeedRow::clone(board.get(&id).unwrap());
+        again.newest = Moment::from_unix(1);
+        board.put(&id, Some(again));
+        assert_eq!(board.newest(), Moment::from_unix(5));
     }
 }

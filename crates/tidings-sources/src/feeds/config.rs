@@ -9,14 +9,18 @@ use crate::feeds::store::{Registration, Retention, Settings};
 /// Which feeds, and how they are kept.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Config {
     /// Where they are kept.
     pub data: Data,
     /// The feeds of the configuration. Those that were added while it ran are there besides.
     pub feeds: Vec<FeedConfig>,
-    /// Serve what is kept in a directory when this begins, and fetch nothing. Another process may
-    /// write there; its news are seen after a restart.
+    /// Serve what is kept in a directory, and write and fetch nothing. Another process may write
+    /// there; its news are told as if they were ours.
     pub read_only: bool,
+    /// Be a guest in a directory that another process may serve: the feeds of the configuration
+    /// there stay as they are, and nothing is fetched unless it is asked for.
+    pub guest: bool,
     /// Fetch nothing, but let feeds be added and removed.
     pub offline: bool,
     /// How much is kept of each feed.
@@ -36,6 +40,7 @@ impl Config {
             data,
             feeds: Vec::new(),
             read_only: false,
+            guest: false,
             offline: false,
             retention: Retention::default(),
             allow_private: false,

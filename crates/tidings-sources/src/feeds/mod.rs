@@ -3,41 +3,65 @@
 //! The way of a document: `fetch` (bytes) → [`parse`] (what they say) → `store` (what of it is
 //! news?) → `board` (what can be read at once) → the hub. `view` says what a URI asks for.
 
+mod agenda;
 mod ask;
 mod board;
 mod clock;
 mod config;
 pub mod date;
-#[expect(dead_code, unused_imports, reason = "for pages, pictures and lists of feeds")]
+mod delivery;
+mod discover;
+mod document;
 mod fetch;
 mod html;
 mod id;
+mod import;
 #[cfg(test)]
 mod live;
 mod offer;
 pub mod opml;
+mod others;
+mod page;
 pub mod parse;
+mod progress;
 mod prompts;
+mod publish;
+mod refresh;
 mod rounds;
-#[cfg_attr(not(test), expect(dead_code, reason = "for tools that pause and explain feeds"))]
 mod schedule;
 mod source;
+mod status;
 mod store;
 mod tools;
+mod touched;
 mod view;
+mod visit;
+mod watch;
 mod words;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, RwLock};
 
-use tokio::sync::Notify;
+use tokio::sync::mpsc;
 
 use self::board::Board;
 use self::clock::{Clock, moment};
 pub use self::config::{Config, Data, FeedConfig, Tools};
+pub use self::discover::{DiscoverError, Discovery};
+pub use self::document::{FetchDocumentError, Fetched, fetch_document};
 use self::fetch::Fetcher;
+pub use self::import::{ImportError, Imported};
 use self::offer::Offer;
-use self::store::{Changes, FeedRow, Store};
-pub use self::store::{Retention, StoreError};
+pub use self::page::{FetchPageError, Form, Page};
+pub use self::progress::Progress;
+use self::progress::Tally;
+pub use self::refresh::{Headline, News, Refresh, Refreshed};
+use self::rounds::Wanted;
+pub use self::status::{Standing, Status};
+use self::store::{Changes, Hold, Store};
+pub use self::store::{Holder, Retention, StoreError};
+pub use self::tools::ExportFormat;
+use self::touched::Touched;
 
 /// Why feeds cannot be served or changed.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +79,9 @@ pub enum FeedsError {
     /// Only what is in a directory can be served without being fetched.
     #[error("feeds that are kept in memory cannot be read only")]
     NothingToRead,
+    /// Nothing is fetched.
+    #[error("nothing is fetched here")]
+    Offline,
     /// The feeds are served as they are.
     #[error("the feeds are read only")]
     ReadOnly,
@@ -80,8 +107,16 @@ pub(crate) struct Inner {
     /// What is on the shelf, once there is one. Held while the shelf is brought up to date, so
     /// that two that publish do so in turns.
     offer: Mutex<Option<Offer>>,
-    /// Woken when a feed came or went.
-    listed: Notify,
+    /// The feeds that came, went, or are to be planned in another way.
+    touched: Touched,
+    /// The line of those who want a feed to be asked, while the rounds run.
+    line: Mutex<Option<mpsc::Sender<Wanted>>>,
+    /// Whether there is a file that the system does not tell of.
+    unwatched: AtomicBool,
+    /// How far the first fetches are.
+    progress: Tally,
+    /// Whoever fetches for a directory has it.
+    _hold: Option<Hold>,
 }
 
 impl Feeds {
@@ -92,10 +127,23 @@ impl Feeds {
     ///
     /// The store cannot be used, or the configuration names what is no feed.
     pub async fn open(config: Config) -> Result<Self, FeedsError> {
+        let allow_private = config.allow_private;
+        Self::open_with(config, fetch::Config { allow_private, ..fetch::Config::default() }).await
+    }
+
+    /// The same with a client of these settings.
+    async fn open_with(config: Config, fetching: fetch::Config) -> Result<Self, FeedsError> {
         config.feeds.iter().try_for_each(check)?;
         let clock = Clock::new();
-        let open = move || Inner::open(config, clock).map(|inner| Self(Arc::new(inner)));
-        tokio::task::spawn_blocking(open).await.map_err(|_| FeedsError::Interrupted)?
+        let hold = match &config.data {
+            Data::Directory(path) if !(config.read_only || config.guest) => {
+                Some(visit::hold(path, clock, config.offline).await?)
+            }
+            _ => None,
+        };
+        let open = move || Inner::open(config, fetching, clock, hold);
+        let opened = tokio::task::spawn_blocking(open).await;
+        Ok(Self(Arc::new(opened.map_err(|_| FeedsError::Interrupted)??)))
     }
 
     /// Adds a feed, or changes what is set for one that is there; gives its id. It stays after a
@@ -110,7 +158,7 @@ impl Feeds {
             let row = inner.store.add(&feed.registration(), moment(inner.clock.time()))?;
             let id = row.id.clone();
             inner.publish(&id, &Changes { metadata: true, ..Changes::default() })?;
-            inner.listed.notify_one();
+            inner.touched.add(&id);
             Ok(id)
         })
         .await
@@ -127,8 +175,38 @@ impl Feeds {
         self.change(move |inner| {
             let was_there = inner.store.remove(&id)?;
             inner.publish(&id, &Changes { metadata: true, ..Changes::default() })?;
-            inner.listed.notify_one();
+            inner.touched.add(&id);
             Ok(was_there)
+        })
+        .await
+    }
+
+    /// Leaves a feed alone until it is resumed, also after a restart. What is kept of it is served
+    /// on. Says whether it was asked before.
+    ///
+    /// # Errors
+    ///
+    /// There is no such feed, or it cannot be kept.
+    pub async fn pause(&self, id: &str) -> Result<bool, FeedsError> {
+        self.set_paused(id, true).await
+    }
+
+    /// Asks a feed again that was paused, soon. Says whether it was paused.
+    ///
+    /// # Errors
+    ///
+    /// There is no such feed, or it cannot be kept.
+    pub async fn resume(&self, id: &str) -> Result<bool, FeedsError> {
+        self.set_paused(id, false).await
+    }
+
+    async fn set_paused(&self, id: &str, pause: bool) -> Result<bool, FeedsError> {
+        let id = id.to_owned();
+        self.change(move |inner| {
+            let has_moved = inner.store.pause(&id, pause, inner.clock.time())?;
+            inner.publish(&id, &Changes::default())?;
+            inner.touched.add(&id);
+            Ok(has_moved)
         })
         .await
     }
@@ -137,13 +215,8 @@ impl Feeds {
     #[must_use]
     pub fn export(&self) -> String {
         let board = self.0.board();
-        let outlines = board.rows().map(|row| opml::Outline {
-            url: row.url.clone(),
-            title: Some(row.shown_title().to_owned()),
-            page: row.metadata.link.clone(),
-            category: row.category.clone(),
-        });
-        opml::write(&outlines.collect::<Vec<_>>())
+        let outlines: Vec<_> = board.rows().map(|row| row.outline()).collect();
+        opml::write(&outlines)
     }
 
     async fn change<T: Send + 'static>(
@@ -166,89 +239,43 @@ impl std::fmt::Debug for Feeds {
 }
 
 impl Inner {
-    fn open(config: Config, clock: Clock) -> Result<Self, FeedsError> {
+    fn open(
+        config: Config,
+        fetching: fetch::Config,
+        clock: Clock,
+        hold: Option<Hold>,
+    ) -> Result<Self, FeedsError> {
         let store = match (&config.data, config.read_only) {
             (Data::Memory, true) => return Err(FeedsError::NothingToRead),
             (Data::Memory, false) => Store::in_memory(config.retention)?,
             (Data::Directory(path), true) => Store::read_only(path)?,
             (Data::Directory(path), false) => Store::in_directory(path, config.retention)?,
         };
-        if !config.read_only {
+        if !(config.read_only || config.guest) {
             let feeds: Vec<_> = config.feeds.iter().map(FeedConfig::registration).collect();
             store.configure(&feeds, moment(clock.time()))?;
         }
         let fetcher = if config.read_only || config.offline {
             None
         } else {
-            let allow_private = config.allow_private;
-            let fetching = fetch::Config { allow_private, ..fetch::Config::default() };
             Some(Fetcher::new(fetching).map_err(|error| FeedsError::Client(Box::new(error)))?)
         };
-        let board = RwLock::new(Board::new(store.feeds()?));
-        let (offer, listed) = (Mutex::default(), Notify::new());
-        Ok(Self { store, config, fetcher, clock, board, offer, listed })
-    }
-
-    fn board(&self) -> RwLockReadGuard<'_, Board> {
-        self.board.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn offer(&self) -> MutexGuard<'_, Option<Offer>> {
-        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes something about a feed, makes it readable and tells of it.
-    async fn record(
-        self: &Arc<Self>,
-        id: &str,
-        work: impl FnOnce(&Store, &str) -> Result<Changes, StoreError> + Send + 'static,
-    ) -> Result<Changes, FeedsError> {
-        let (inner, id) = (self.clone(), id.to_owned());
-        let record = move || {
-            let changes = work(&inner.store, &id)?;
-            inner.publish(&id, &changes)?;
-            Ok(changes)
-        };
-        tokio::task::spawn_blocking(record).await.map_err(|_| FeedsError::Interrupted)?
-    }
-
-    /// Makes what was written readable at once, and tells of it. Waits for the disk.
-    fn publish(&self, id: &str, changes: &Changes) -> Result<(), StoreError> {
-        // Order: one at a time from here on, or the row of an older change could be the last one
-        // that is put.
-        let mut offer = self.offer();
-        let row = self.store.feed(id)?;
-        let (before, has_moved) = {
-            let mut board = self.board.write().unwrap_or_else(PoisonError::into_inner);
-            let before = board.get(id).cloned();
-            (before, board.put(id, row))
-        };
-        let now = self.board().get(id).cloned();
-        let Some(offer) = &mut *offer else { return Ok(()) };
-        let revisions = |row: &Option<Arc<FeedRow>>| row.as_ref().map(|row| row.revisions);
-        if changes.is_empty() && !has_moved && revisions(&before) == revisions(&now) {
-            return Ok(());
-        }
-        let edited = match (&before, &now) {
-            (Some(_), Some(row)) => {
-                let newest = self.board().rows().filter_map(|row| row.last_updated()).max();
-                offer.refresh_one(row, newest)
-            }
-            (None, None) => Ok(()),
-            _ => offer.refresh(self.board().rows()),
-        };
-        if let Err(error) = edited {
-            // Another source has one of these addresses.
-            tracing::warn!(feed = id, %error, "a feed is not offered as it should be");
-        }
-        let shelf = offer.shelf();
-        if has_moved {
-            shelf.notify_updated(view::ALL);
-        }
-        shelf.notify_updated(&view::feed_uri(id));
-        shelf.notify_updated(&view::meta_uri(id));
-        shelf.notify_matching(&format!("{}*", view::items_uri(id)));
-        Ok(())
+        let rows = store.feeds()?;
+        let progress = Tally::new(&rows);
+        let board = RwLock::new(Board::new(rows));
+        Ok(Self {
+            store,
+            config,
+            fetcher,
+            clock,
+            board,
+            offer: Mutex::default(),
+            touched: Touched::default(),
+            line: Mutex::default(),
+            unwatched: AtomicBool::new(false),
+            progress,
+            _hold: hold,
+        })
     }
 }
 

@@ -80,18 +80,32 @@ impl Offer {
         Ok(())
     }
 
-    /// Brings the shelf up to date with one feed that was there before.
-    pub(crate) fn refresh_one(
-        &self,
-        row: &FeedRow,
-        newest: Option<Moment>,
-    ) -> Result<(), EditError> {
-        let Some(handles) = self.feeds.get(&row.id) else { return Ok(()) };
+    /// Brings the shelf up to date with one feed that is there.
+    pub(crate) fn put(&mut self, row: &FeedRow, newest: Option<Moment>) -> Result<(), EditError> {
         let mut transaction = self.shelf.transaction();
         transaction.update(&self.all, all_feeds(newest))?;
-        for (handle, resource) in handles.iter().zip(resources(row)) {
-            transaction.update(handle, resource)?;
+        let resources = resources(row);
+        if let Some(handles) = self.feeds.get(&row.id) {
+            for (handle, resource) in handles.iter().zip(resources) {
+                transaction.update(handle, resource)?;
+            }
+            return transaction.commit();
         }
+        let [feed, items, meta] = resources;
+        let handles = [transaction.add(feed)?, transaction.add(items)?, transaction.add(meta)?];
+        transaction.commit()?;
+        self.feeds.insert(row.id.clone(), handles);
+        Ok(())
+    }
+
+    /// Takes a feed off the shelf.
+    pub(crate) fn remove(&mut self, id: &str, newest: Option<Moment>) -> Result<(), EditError> {
+        let Some(handles) = self.feeds.remove(id) else { return Ok(()) };
+        let mut transaction = self.shelf.transaction();
+        for handle in &handles {
+            transaction.remove(handle);
+        }
+        transaction.update(&self.all, all_feeds(newest))?;
         transaction.commit()
     }
 }

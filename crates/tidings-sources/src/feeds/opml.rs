@@ -9,6 +9,10 @@ use quick_xml::reader::Reader;
 
 /// The most feeds of one list; nobody reads as many.
 const MOST: usize = 10_000;
+/// The most problems that are told.
+const PROBLEMS: usize = 100;
+/// How much of an address is told.
+const SHOWN: usize = 200;
 /// The deepest folder.
 const DEEPEST: usize = 32;
 
@@ -30,6 +34,32 @@ pub struct Outline {
 #[error("the file is not a list of feeds: it has no outlines")]
 pub struct ReadOpmlError;
 
+/// What a list says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutlineList {
+    /// The feeds that can be taken.
+    pub outlines: Vec<Outline>,
+    /// What cannot.
+    pub problems: Vec<Problem>,
+}
+
+/// Something of a list that cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The line it begins on, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "line {}: {}", self.line, self.reason)
+    }
+}
+
 /// Reads a list of feeds. What cannot be understood is left out; of a feed that is there more than
 /// once the first stays.
 ///
@@ -46,14 +76,54 @@ pub struct ReadOpmlError;
 ///
 /// There is not one outline in it.
 pub fn read(bytes: &[u8]) -> Result<Vec<Outline>, ReadOpmlError> {
+    scan(bytes).map(|list| list.outlines)
+}
+
+/// Reads a list of feeds on the web, and says what in it is none.
+///
+/// # Errors
+///
+/// There is not one outline in it.
+pub fn read_list(bytes: &[u8]) -> Result<OutlineList, ReadOpmlError> {
+    let List { outlines, lines, mut problems, .. } = scan(bytes)?;
+    let mut taken = Vec::new();
+    for (outline, line) in outlines.into_iter().zip(lines) {
+        let scheme = outline.url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        if matches!(scheme.as_deref(), Some("http" | "https")) {
+            taken.push(outline);
+        } else {
+            let url: String = outline.url.chars().take(SHOWN).collect();
+            let reason = format!("`{url}` is not the URL of a feed on the web");
+            problems.push(Problem { line, reason });
+        }
+    }
+    problems.sort_by_key(|problem| problem.line);
+    Ok(OutlineList { outlines: taken, problems })
+}
+
+fn scan(bytes: &[u8]) -> Result<List, ReadOpmlError> {
     let text = decoded(bytes);
     let mut reader = Reader::from_str(&text);
     let config = reader.config_mut();
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;
-    let mut list = List::default();
-    while let Ok(event) = reader.read_event() {
+    let mut list = List { line: 1, ..List::default() };
+    let mut counted = 0;
+    loop {
+        let position = usize::try_from(reader.buffer_position()).unwrap_or(text.len());
+        let position = position.clamp(counted, text.len());
+        let read = text.get(counted..position).unwrap_or_default();
+        list.line += read.matches('\n').count();
+        counted = position;
+        let event = match reader.read_event() {
+            Ok(Event::Eof) => break,
+            Ok(event) => event,
+            Err(error) => {
+                list.note(format!("the rest cannot be read: {error}"));
+                break;
+            }
+        };
         match event {
             Event::Start(tag) if is_outline(tag.name().as_ref()) => list.open(&tag),
             Event::Empty(tag) if is_outline(tag.name().as_ref()) => {
@@ -61,14 +131,14 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Outline>, ReadOpmlError> {
                 list.folders.pop();
             }
             Event::End(tag) if is_outline(tag.name().as_ref()) => drop(list.folders.pop()),
-            Event::Eof => break,
             _ => {}
         }
         if list.outlines.len() >= MOST {
+            list.note(format!("there are more than {MOST} feeds, and the rest is left out"));
             break;
         }
     }
-    if list.is_one { Ok(list.outlines) } else { Err(ReadOpmlError) }
+    if list.is_one { Ok(list) } else { Err(ReadOpmlError) }
 }
 
 /// Writes a list of feeds, in the order of their folders and then as they are given.
@@ -100,6 +170,11 @@ struct List {
     folders: Vec<Option<String>>,
     /// Whether there was an outline at all.
     is_one: bool,
+    /// Where each of the outlines begins.
+    lines: Vec<usize>,
+    /// The line that is being read.
+    line: usize,
+    problems: Vec<Problem>,
 }
 
 impl List {
@@ -109,6 +184,9 @@ impl List {
         let value = |name: &str| attributes.get(name).filter(|value| !value.is_empty()).cloned();
         let title = value("title").or_else(|| value("text"));
         let Some(url) = value("xmlurl") else {
+            if value("type").is_some_and(|kind| kind.eq_ignore_ascii_case("rss")) {
+                self.note("a feed without `xmlUrl`".to_owned());
+            }
             self.folders.push(title);
             return;
         };
@@ -125,6 +203,13 @@ impl List {
         let category = category.filter(|category: &String| !category.is_empty());
         if self.seen.insert(url.clone()) {
             self.outlines.push(Outline { url, title, page: value("htmlurl"), category });
+            self.lines.push(self.line);
+        }
+    }
+
+    fn note(&mut self, reason: String) {
+        if self.problems.len() < PROBLEMS {
+            self.problems.push(Problem { line: self.line, reason });
         }
     }
 }
@@ -247,6 +332,22 @@ mod tests {
     #[track_caller]
     fn check(list: &str, expected: &[Outline]) {
         assert_eq!(read(list.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_no_feed_is_told_by_its_line_and_the_rest_is_taken() {
+        let list = b"<opml><body>\n<outline text='One' xmlUrl='https://a.org/1'/>\n\
+            <outline xmlUrl='/etc/passwd'/><outline type='rss' text='Two'/>\n\
+            <outline xmlUrl='https://a.org/1'/>\n<outline text='F'>\n\
+            <outline text='Three' xmlUrl='feed://a.org/3'/>\n<outline xmlUrl='";
+        let list = read_list(list).unwrap();
+        let urls: Vec<_> = list.outlines.iter().map(|it| it.url.as_str()).collect();
+        assert_eq!(urls, ["https://a.org/1", "http://a.org/3"]);
+        let problems: Vec<_> = list.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert_eq!(problems[0], "line 3: a feed without `xmlUrl`");
+        assert_eq!(problems[1], "line 3: `/etc/passwd` is not the URL of a feed on the web");
+        assert!(problems[2].starts_with("line 7: the rest cannot be read"), "{problems:?}");
     }
 
     #[test]

@@ -1,57 +1,113 @@
-//! The one task of the feeds: asks each when it is due, keeps what it says, and plans the next time.
+//! The one task of the feeds: asks each when it is due or wanted, keeps what it says, and plans the
+//! next time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
 use crate::feeds::Inner;
-use crate::feeds::ask::ask;
+use crate::feeds::agenda::{Agenda, Lane};
+use crate::feeds::ask::{Asked, Outcome, ask};
 use crate::feeds::clock::Clock;
-use crate::feeds::fetch::{Fetcher, local_path};
+use crate::feeds::fetch::{self, Fetcher, local_path};
 use crate::feeds::schedule::{Bounds, Health, Plan};
 use crate::feeds::store::FeedRow;
+use crate::feeds::watch::Watch;
 
-/// How many feeds are asked at once, those that wait for their host included. How many requests
-/// are on their way is the fetcher's business; this bounds what waits for it.
-const AT_ONCE: usize = 256;
 /// The clock is looked at this often: a machine that slept wakes up at another time than the one
 /// it was waiting for.
 const LOOK: Duration = Duration::from_mins(1);
+/// How many may be in line to have a feed asked; who comes later waits to get in line.
+const WANTED: usize = 64;
+
+/// Somebody wants a feed to be asked now.
+pub(crate) struct Wanted {
+    pub(crate) id: String,
+    pub(crate) reply: oneshot::Sender<Outcome>,
+}
+
+/// Which feeds are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Those that are due and those that are wanted.
+    All,
+    /// Those that are wanted and no others.
+    Wanted,
+}
 
 /// The rounds of all feeds.
 pub(crate) struct Rounds {
     inner: Arc<Inner>,
     fetcher: Fetcher,
     clock: Clock,
+    mode: Mode,
     /// The plans of the feeds that are not being asked.
-    plans: BTreeMap<String, Plan>,
-    asking: JoinSet<Plan>,
+    agenda: Agenda,
+    asking: JoinSet<Asked>,
     /// The feeds that are being asked.
+    asked: HashMap<String, Asking>,
     names: HashMap<Id, String>,
+    /// Who waits for feeds that are not being asked yet.
+    waiting: HashMap<String, Vec<oneshot::Sender<Outcome>>>,
+    wanted: mpsc::Receiver<Wanted>,
+    watch: Watch,
+}
+
+/// A feed that is being asked.
+struct Asking {
+    lane: Lane,
+    /// Who waits for what comes of it.
+    waiting: Vec<oneshot::Sender<Outcome>>,
+    /// Its file was changed meanwhile.
+    again: bool,
 }
 
 impl Rounds {
-    pub(crate) fn new(inner: Arc<Inner>, fetcher: Fetcher) -> Self {
-        let (plans, asking, names) = (BTreeMap::new(), JoinSet::new(), HashMap::new());
-        Self { clock: inner.clock, inner, fetcher, plans, asking, names }
+    /// Rounds, and the line for those who want a feed to be asked.
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        fetcher: Fetcher,
+        mode: Mode,
+    ) -> (Self, mpsc::Sender<Wanted>) {
+        let (line, wanted) = mpsc::channel(WANTED);
+        let rounds = Self {
+            clock: inner.clock,
+            inner,
+            fetcher,
+            mode,
+            agenda: Agenda::default(),
+            asking: JoinSet::new(),
+            asked: HashMap::new(),
+            names: HashMap::new(),
+            waiting: HashMap::new(),
+            wanted,
+            watch: Watch::new(),
+        };
+        (rounds, line)
     }
 
     /// Until the token is cancelled.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         let inner = self.inner.clone();
-        self.take_up();
+        let ids: Vec<_> = inner.board().rows().map(|row| row.id.clone()).collect();
+        for id in ids {
+            self.take_up(&id);
+        }
         loop {
             self.begin();
             let next = self.next_time();
             tokio::select! {
                 () = cancel.cancelled() => break,
-                () = inner.listed.notified() => self.take_up(),
+                ids = inner.touched.taken() => ids.iter().for_each(|id| self.take_up(id)),
+                Some(wanted) = self.wanted.recv() => self.want(wanted),
                 Some(done) = self.asking.join_next_with_id() => self.finish(done),
+                ids = self.watch.heard() => ids.iter().for_each(|id| self.look(id)),
                 () = sleep_until(next) => {}
             }
         }
@@ -59,101 +115,178 @@ impl Rounds {
         self.asking.shutdown().await;
     }
 
-    /// Makes plans for the feeds that are there, and forgets the others.
-    fn take_up(&mut self) {
+    /// Plans a feed as it is now, or forgets it if it is gone.
+    fn take_up(&mut self, id: &str) {
         let now = self.clock.time();
-        let board = self.inner.board();
-        self.plans.retain(|id, _| board.get(id).is_some());
-        for row in board.rows() {
-            if self.plans.contains_key(&row.id) || self.names.values().any(|id| *id == row.id) {
-                continue;
-            }
-            // A plan of another release may have another shape: then there is none.
-            let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
-            let plan = plan.map_or_else(
-                || Plan::new(now),
-                // A clock may have been set back since, and who is gone is asked once at a start.
-                |plan: Plan| match plan.health {
-                    Health::Gone => plan.resumed(now),
-                    _ => plan.caught_up(&bounds(row), now, random()),
-                },
-            );
-            self.plans.insert(row.id.clone(), plan);
+        let Some(row) = self.inner.board().get(id).cloned() else {
+            self.agenda.remove(id);
+            self.watch.forget(id);
+            self.tell(id, &Outcome::Removed);
+            return;
+        };
+        if self.mode == Mode::All
+            && let Some(path) = local_path(&row.asked_url)
+            && !self.watch.follows(id)
+            && !self.watch.follow(id, &path)
+        {
+            self.inner.note_unwatched();
+        }
+        if self.asked.contains_key(id) {
+            return;
+        }
+        let is_paused = |plan: &Plan| plan.health == Health::Paused;
+        if self.agenda.get(id).is_some_and(|plan| is_paused(plan) == row.paused) {
+            return;
+        }
+        // A plan of another release may have another shape: then there is none.
+        let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
+        let plan = plan.map_or_else(
+            || Plan::new(now),
+            // A clock may have been set back since, and who is gone is asked once at a start.
+            |plan: Plan| match plan.health {
+                Health::Gone => plan.resumed(now),
+                _ => plan.caught_up(&self.inner.bounds(&row), now, random()),
+            },
+        );
+        if is_paused(&plan) {
+            self.tell(id, &Outcome::Paused);
+        }
+        self.agenda.put(id, lane(&row), plan);
+    }
+
+    /// Asks a feed as soon as that can be, for somebody who waits for it.
+    fn want(&mut self, wanted: Wanted) {
+        let Wanted { id, reply } = wanted;
+        let now = self.clock.time();
+        // It may have come or been resumed a moment ago.
+        self.take_up(&id);
+        if let Some(asking) = self.asked.get_mut(&id) {
+            asking.waiting.push(reply);
+            return;
+        }
+        let refused = match self.agenda.get(&id) {
+            None => Some(Outcome::Removed),
+            Some(plan) if plan.health == Health::Paused => Some(Outcome::Paused),
+            Some(plan) => plan.left_alone_until(now).map(Outcome::Postponed),
+        };
+        if let Some(outcome) = refused {
+            // Who gave up waiting hears nothing.
+            let _ = reply.send(outcome);
+            return;
+        }
+        self.agenda.hurry(&id);
+        self.waiting.entry(id).or_default().push(reply);
+    }
+
+    /// The file of a feed was changed, or a directory on the way to it.
+    fn look(&mut self, id: &str) {
+        let path = self.inner.board().get(id).and_then(|row| local_path(&row.asked_url));
+        let Some(path) = path else { return };
+        self.watch.follow(id, &path);
+        if let Some(asking) = self.asked.get_mut(id) {
+            asking.again = true;
+        } else if self.agenda.get(id).is_some_and(|plan| plan.due().is_some()) {
+            self.agenda.hurry(id);
         }
     }
 
     /// Begins to ask the feeds that are due.
     fn begin(&mut self) {
         let now = self.clock.time();
-        let due = |(id, plan): (&String, &Plan)| Some((plan.due()?, id.clone()));
-        let mut due: Vec<_> = self.plans.iter().filter_map(due).collect();
-        due.retain(|(due, _)| *due <= now);
-        // Who waits longest is first, or those at the end of the alphabet would wait for ever.
-        due.sort();
-        for (_, id) in due {
-            if self.asking.len() >= AT_ONCE {
-                // Who waits keeps its place.
-                break;
-            }
-            let row = self.inner.board().get(&id).cloned();
-            let (Some(plan), Some(row)) = (self.plans.remove(&id), row) else { continue };
+        if self.mode == Mode::All {
             // One that is long overdue may be one of many: they are spread.
-            let plan = plan.caught_up(&bounds(&row), now, random());
-            if plan.due().is_none_or(|due| due > now) {
-                self.plans.insert(id, plan);
+            let inner = &self.inner;
+            self.agenda.wake(now, |id, plan| match inner.board().get(id) {
+                Some(row) => plan.caught_up(&inner.bounds(row), now, random()),
+                None => plan.clone(),
+            });
+        }
+        while let Some((id, lane, plan)) = self.agenda.begin() {
+            let Some(row) = self.inner.board().get(&id).cloned() else {
+                self.agenda.done(&lane);
+                self.tell(&id, &Outcome::Removed);
                 continue;
-            }
-            let asked = ask(self.inner.clone(), self.fetcher.clone(), row, plan);
-            let task = self.asking.spawn(asked);
-            self.names.insert(task.id(), id);
+            };
+            let task = self.asking.spawn(ask(self.inner.clone(), self.fetcher.clone(), row, plan));
+            self.names.insert(task.id(), id.clone());
+            let waiting = self.waiting.remove(&id).unwrap_or_default();
+            self.asked.insert(id, Asking { lane, waiting, again: false });
         }
     }
 
-    fn finish(&mut self, done: Result<(Id, Plan), JoinError>) {
-        let (id, plan) = match done {
-            Ok((id, plan)) => (id, Some(plan)),
+    fn finish(&mut self, done: Result<(Id, Asked), JoinError>) {
+        let (task, asked) = match done {
+            Ok((task, asked)) => (task, asked),
             Err(failed) => {
                 error!(error = %failed, "asking a feed failed");
-                (failed.id(), None)
+                // After a fault of ours nothing is known; asking at once would repeat it for ever.
+                let plan = Plan::new(self.clock.time().after(Duration::from_hours(1)));
+                let outcome = Outcome::Failed("asking it failed; the log says more".to_owned());
+                (failed.id(), Asked { plan, outcome })
             }
         };
-        let Some(name) = self.names.remove(&id) else { return };
-        if self.inner.board().get(&name).is_none() {
-            debug!(feed = name, "a feed is gone");
-            return;
+        let Some(id) = self.names.remove(&task) else { return };
+        let Some(Asking { lane: place, waiting, again }) = self.asked.remove(&id) else { return };
+        self.agenda.done(&place);
+        for reply in waiting {
+            let _ = reply.send(asked.outcome.clone());
         }
-        // After a fault of ours nothing is known; asking at once would repeat it for ever.
-        let later = || Plan::new(self.clock.time().after(Duration::from_hours(1)));
-        let plan = plan.unwrap_or_else(later);
-        self.plans.insert(name, plan);
+        let row = self.inner.board().get(&id).cloned();
+        let Some(row) = row else {
+            debug!(feed = id, "a feed is gone");
+            return;
+        };
+        self.agenda.put(&id, lane(&row), asked.plan);
+        // It may have been paused or resumed meanwhile.
+        self.take_up(&id);
+        if again {
+            self.look(&id);
+        }
+    }
+
+    fn tell(&mut self, id: &str, outcome: &Outcome) {
+        for reply in self.waiting.remove(id).unwrap_or_default() {
+            let _ = reply.send(outcome.clone());
+        }
     }
 
     fn next_time(&self) -> Instant {
         let look = Instant::now() + LOOK;
-        if self.asking.len() >= AT_ONCE {
-            // Somebody will be done.
-            return look;
-        }
-        let next = self.plans.values().filter_map(Plan::due).min();
+        let next = self.agenda.next_time().filter(|_| self.mode == Mode::All);
         next.map_or(look, |next| self.clock.instant(next).min(look))
     }
 }
 
-/// How often a feed that is a file is looked at, unless the operator says otherwise.
-const LOCAL_EVERY: Duration = Duration::from_secs(2);
+/// Where a feed queues.
+fn lane(row: &FeedRow) -> Lane {
+    match local_path(&row.asked_url) {
+        Some(_) => Lane::Files,
+        None => Lane::Host(fetch::host_of(&row.url).unwrap_or_default()),
+    }
+}
+
+/// How often a feed that is a file is looked at besides, unless the operator says otherwise: the
+/// system may not tell of what another machine writes.
+const LOCAL_EVERY: Duration = Duration::from_mins(1);
+
+/// How often where the system tells of nothing.
+const LOCAL_UNWATCHED: Duration = Duration::from_secs(2);
 
 /// How long one that is missing is waited for at most.
-const LOCAL_AT_MOST: Duration = Duration::from_secs(30);
+const LOCAL_AT_MOST: Duration = Duration::from_mins(1);
 
-/// Between which limits a feed is asked.
-pub(crate) fn bounds(row: &FeedRow) -> Bounds {
-    // A file costs nobody anything to look at.
-    let fixed = row.settings.interval.map(Duration::from_secs);
-    if local_path(&row.asked_url).is_some() {
-        let fixed = fixed.or(Some(LOCAL_EVERY));
-        return Bounds { fixed, ceiling: LOCAL_AT_MOST, ..Bounds::default() };
+impl Inner {
+    /// Between which limits a feed is asked.
+    pub(crate) fn bounds(&self, row: &FeedRow) -> Bounds {
+        let fixed = row.settings.interval.map(Duration::from_secs);
+        if local_path(&row.asked_url).is_some() {
+            // A file costs nobody anything to look at.
+            let every = if self.are_files_watched() { LOCAL_EVERY } else { LOCAL_UNWATCHED };
+            let fixed = fixed.or(Some(every));
+            return Bounds { fixed, ceiling: LOCAL_AT_MOST, ..Bounds::default() };
+        }
+        Bounds { fixed, ..Bounds::default() }
     }
-    Bounds { fixed, ..Bounds::default() }
 }
 
 /// Good enough to keep requests from coming at one moment; nobody must be unable to guess it.

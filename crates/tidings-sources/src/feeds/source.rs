@@ -13,7 +13,8 @@ use tidings_server::{
 use tokio_util::sync::CancellationToken;
 
 use crate::feeds::offer::Offer;
-use crate::feeds::rounds::Rounds;
+use crate::feeds::others::Others;
+use crate::feeds::rounds::{Mode, Rounds};
 use crate::feeds::store::{FeedRow, Found, Label, StoreError};
 use crate::feeds::view::{self, Filter, TEMPLATE, View};
 use crate::feeds::{Feeds, Inner, prompts, tools};
@@ -30,14 +31,20 @@ impl Source for Feeds {
 
     async fn run(&self, shelf: Shelf, cancel: CancellationToken) {
         drop(shelf);
-        if let Some(fetcher) = &self.0.fetcher {
-            Rounds::new(self.0.clone(), fetcher.clone()).run(cancel).await;
-        }
+        let rounds = async {
+            if let Some(fetcher) = &self.0.fetcher {
+                let (rounds, line) = Rounds::new(self.0.clone(), fetcher.clone(), Mode::All);
+                *self.0.line() = Some(line);
+                rounds.run(cancel.clone()).await;
+                *self.0.line() = None;
+            }
+        };
+        tokio::join!(rounds, Others::new(self.0.clone()).run(cancel.clone()));
     }
 
     async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
         let body = match View::parse(uri)? {
-            View::All => self.0.board().all().to_string(),
+            View::All => self.0.board().all(),
             View::Meta(id) => view::meta(&*self.0.known(&id)?),
             View::Feed(id) => {
                 let found = self.0.find(id, Filter::default()).await?;
@@ -47,6 +54,16 @@ impl Source for Feeds {
         };
         let part = ResourceContents::text(body, uri.as_ref()).with_mime_type("application/json");
         Ok(Contents::new(vec![part]))
+    }
+
+    fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
+        if !View::is_ours(uri) {
+            return None;
+        }
+        match View::parse(uri) {
+            Ok(view) => view.feed_id().map(no_feed),
+            Err(error) => Some(error),
+        }
     }
 
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
@@ -145,16 +162,17 @@ impl Inner {
 }
 
 fn no_feed(id: &str) -> AnswerError {
-    AnswerError::not_found(format!("the feed `{id}`"))
+    AnswerError::Absent(format!("Feed with ID '{id}' not found"))
 }
 
 /// Why there is nothing yet, and when there may be.
 fn unavailable(row: &FeedRow) -> AnswerError {
     let reason = match &row.last_error {
-        Some(error) => format!("the feed could not be fetched: {error}"),
-        None => "the feed has not been fetched yet".to_owned(),
+        Some(error) => format!("Feed fetch failed: {error}"),
+        None => "Feed has not been fetched yet".to_owned(),
     };
     let next = match (row.next_fetch, &row.last_error) {
+        _ if row.paused => "; it is paused".to_owned(),
         (Some(next), _) => format!("; it is tried again at {next}"),
         (None, Some(_)) => "; it is not tried again by itself".to_owned(),
         (None, None) => String::new(),

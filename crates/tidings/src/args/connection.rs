@@ -177,7 +177,7 @@ fn protocol(text: &str) -> Result<Protocol, String> {
 }
 
 /// Reads `500ms`, `30s`, `5m`, `1h`, or a number of seconds.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let factor = match unit {

@@ -11,8 +11,13 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use self::client::{
     Call, Complete, Completions, Info, List, Man, Prompt, Read, Servers, Show, Watch,
 };
-pub(crate) use self::connection::{Connection, HeaderValue, Place, Places, quoted};
-pub(crate) use self::feeds::{Feeds, FeedsCommand, FeedsParse};
+pub(crate) use self::connection::{
+    Connection, Header, HeaderValue, Place, Places, duration, quoted,
+};
+pub(crate) use self::feeds::{
+    ExportFormat, Feeds, FeedsAdd, FeedsCommand, FeedsExport, FeedsHealth, FeedsImport, FeedsLs,
+    FeedsNamed, FeedsParse, FeedsRefresh,
+};
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::serve::Serve;
 
@@ -109,7 +114,6 @@ mod tests {
 
     #[test]
     fn wrong_usage_is_said_in_words() {
-        refused("tidings serve", "--demo");
         refused("tidings serve --demo --every 0", "0.01 to 3600");
         refused("tidings serve --demo --stdio --http 127.0.0.1:1", "cannot be used with");
         refused("tidings serve --demo --http nowhere", "invalid socket address");
@@ -122,8 +126,24 @@ mod tests {
         refused("tidings watch x --until 0", "0 is not in");
         refused("tidings new tool x --language cobol", "sh, python");
         refused("tidings config x --client cursr", "cursor");
+        refused("tidings serve --feed x --data y --in-memory", "cannot be used with");
+        refused("tidings feeds add", "URL");
+        refused("tidings feeds add x --interval often", "500ms");
+        refused("tidings feeds rm", "ID|URL");
+        refused("tidings feeds export --format xls", "opml, rss, atom, json, csv");
         refused("tidings config x --write", "--client");
         refused("tidings config x --client cursor --force", "--write");
+    }
+
+    #[test]
+    fn every_command_about_feeds_ends_its_help_with_an_example() {
+        let mut command = Args::command();
+        for command in command.find_subcommand_mut("feeds").unwrap().get_subcommands_mut() {
+            let name = command.get_name().to_owned();
+            let help = command.render_long_help().to_string();
+            let examples = help.split("Example").nth(1).unwrap_or_default();
+            assert!(examples.contains(&format!("tidings feeds {name}")), "{name}: {help}");
+        }
     }
 
     #[test]

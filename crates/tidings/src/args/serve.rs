@@ -3,42 +3,45 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::ArgGroup;
-
 /// Serve sources to MCP clients of both protocol eras.
 #[derive(Debug, clap::Args)]
-#[command(
-    group(ArgGroup::new("source").required(true).multiple(true)),
-    after_help = "\
+#[command(after_help = "\
 Examples:
   tidings serve --demo                          a space station, on http://127.0.0.1:8484/mcp
   tidings serve --folder my-tools               a directory of scripts, prompts and files
   tidings serve --feed news.xml --in-memory     a news feed, here a file
+  tidings serve --feeds                         the feeds that `tidings feeds add` keeps
   tidings serve --demo --stdio                  the same for a client that starts its server
   tidings serve --demo --http 127.0.0.1:0       on any free port
 
 TIDINGS_TOKEN, or the file given with --token-file, holds a bearer token that every client must
-send. A token is never taken from the command line, where others could see it."
-)]
+send. A token is never taken from the command line, where others could see it.")]
 #[expect(clippy::struct_excessive_bools, reason = "a flag of the command line is a bool")]
 pub(crate) struct Serve {
     /// A space station that changes by itself: something to look at without any set-up.
-    #[arg(long, group = "source")]
+    #[arg(long)]
     pub(crate) demo: bool,
     /// Seconds between two events of the demo.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, requires = "demo", value_parser = seconds)]
     pub(crate) every: f64,
     /// A directory of scripts, prompts and files; may be repeated. `tidings new folder DIR` makes one.
-    #[arg(long, value_name = "DIR", group = "source")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) folder: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) folders: Folders,
     /// A news feed, by its URL, or by the path of a file; may be repeated.
-    #[arg(long, value_name = "URL", group = "source", group = "feeds")]
+    #[arg(long, value_name = "URL")]
     pub(crate) feed: Vec<String>,
-    /// A list of feeds in OPML; its folders are categories; may be repeated.
-    #[arg(long, value_name = "FILE", group = "source", group = "feeds")]
-    pub(crate) opml: Vec<PathBuf>,
+    /// A list of feeds in OPML, a file or a URL; its folders are categories; may be repeated.
+    #[arg(long, value_name = "FILE|URL")]
+    pub(crate) opml: Vec<String>,
+    /// The feeds that are kept already, as by `tidings feeds add`.
+    #[arg(long)]
+    pub(crate) feeds: bool,
+    /// A file that names feeds and says how they are kept; without it, and if nothing else is
+    /// named, `tidings.toml` here.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) keeping: Keeping,
     /// Where to serve Streamable HTTP; `/mcp` is the endpoint, `/healthz` and `/metrics` are beside it.
@@ -102,19 +105,24 @@ pub(crate) struct Folders {
 /// How feeds are kept and fetched.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Feeds")]
+#[expect(clippy::struct_excessive_bools, reason = "a flag of the command line is a bool")]
 pub(crate) struct Keeping {
     /// Where feeds are kept; by default `tidings/feeds` below `XDG_DATA_HOME` or `~/.local/share`.
-    #[arg(long, value_name = "DIR", requires = "feeds")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// Keep feeds in memory only: after a restart every item is new.
-    #[arg(long, requires = "feeds", conflicts_with = "data")]
+    #[arg(long, conflicts_with = "data")]
     pub(crate) in_memory: bool,
     /// Let feeds be on private addresses, such as those of this machine and its network.
-    #[arg(long, requires = "feeds")]
+    #[arg(long)]
     pub(crate) allow_private: bool,
     /// Serve what is kept, and fetch nothing.
-    #[arg(long, requires = "feeds", conflicts_with = "in_memory")]
+    #[arg(long, conflicts_with = "in_memory")]
     pub(crate) offline: bool,
+    /// Offer no tool that changes anything. On a directory that another server has, serve what
+    /// that keeps.
+    #[arg(long)]
+    pub(crate) read_only: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -47,7 +47,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Watch(args) => watch::run(&args).await,
         Command::Info(args) => info::run(&args).await,
         Command::Servers(args) => servers::run(&args),
-        Command::Feeds(args) => feeds::run(&args),
+        Command::Feeds(args) => feeds::run(&args).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),
     }

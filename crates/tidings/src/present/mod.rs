@@ -7,6 +7,7 @@ pub(crate) mod diff;
 pub(crate) mod event;
 pub(crate) mod item;
 pub(crate) mod save;
+pub(crate) mod standing;
 pub(crate) mod structured;
 pub(crate) mod table;
 pub(crate) mod text;

@@ -6,6 +6,7 @@ mod beside;
 mod command;
 mod failing;
 mod feeds;
+mod feeds_cli;
 mod folder;
 mod folder_cli;
 mod http;

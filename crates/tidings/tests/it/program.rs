@@ -200,7 +200,7 @@ async fn every_example_of_the_help_works_as_printed() {
         .filter_map(|line| line.trim().strip_prefix("tidings "))
         .map(|line| line.split("  ").next().unwrap().to_owned())
         .collect();
-    assert_eq!(examples.len(), 5, "{help}");
+    assert_eq!(examples.len(), 6, "{help}");
     let here = tempfile::tempdir().unwrap();
     let made = within(program("new folder my-tools").current_dir(&here).status()).await.unwrap();
     assert!(made.success());
@@ -210,7 +210,9 @@ async fn every_example_of_the_help_works_as_printed() {
     )
     .unwrap();
     for example in examples {
-        let mut child = program(&example).current_dir(&here).spawn().unwrap();
+        let mut command = program(&example);
+        command.current_dir(&here).env("HOME", here.path()).env_remove("XDG_DATA_HOME");
+        let mut child = command.spawn().unwrap();
         if example.contains("--stdio") {
             drop(child.stdin.take());
             assert!(within(child.wait()).await.unwrap().success(), "{example}");

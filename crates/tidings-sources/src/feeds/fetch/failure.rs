@@ -99,6 +99,7 @@ impl FetchError {
     }
 
     /// How long the server wants to be left alone, if it said so.
+    #[cfg(test)]
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,

@@ -11,7 +11,7 @@ mod request;
 mod resolve;
 mod target;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod unpack;
 
 use std::sync::Arc;
@@ -24,14 +24,16 @@ use tokio::time::Instant;
 pub(crate) use client::ClientError;
 pub(crate) use failure::FetchError;
 pub(crate) use hints::Hints;
-pub(crate) use local::{ReadLocalError, local_path, local_stamp, read_local};
+pub(crate) use local::{local_path, local_stamp, read_local};
 #[cfg(test)]
 pub(crate) use queue::{Moment, Order, Rules, Standing, Ticket};
 pub(crate) use request::{Accept, Request, Validators};
-pub(crate) use target::same_origin;
+pub(crate) use resolve::Directory;
+#[cfg(test)]
+pub(crate) use resolve::Found;
+pub(crate) use target::{host_of, same_origin};
 
 use queue::{Place, Queue};
-use resolve::Directory;
 use target::Target;
 
 /// How documents are fetched.
@@ -119,7 +121,11 @@ impl Fetcher {
         Self::with_directory(config, Directory::System)
     }
 
-    fn with_directory(config: Config, directory: Directory) -> Result<Self, ClientError> {
+    /// A fetcher that asks this directory for names.
+    pub(crate) fn with_directory(
+        config: Config,
+        directory: Directory,
+    ) -> Result<Self, ClientError> {
         let client = client::build(&config, directory)?;
         let queue = Queue::new(queue::Rules {
             // None at all would wait for ever.

@@ -38,8 +38,6 @@ pub(crate) enum Accept {
     Feed,
     /// A web page.
     Page,
-    /// A picture.
-    Image,
     /// A list of feeds.
     Opml,
 }
@@ -76,9 +74,6 @@ impl Accept {
                  application/xml;q=0.9, text/xml;q=0.9, application/json;q=0.8, */*;q=0.5"
             }
             Self::Page => "text/html, application/xhtml+xml;q=0.9, */*;q=0.5",
-            Self::Image => {
-                "image/png, image/jpeg, image/webp, image/gif, image/svg+xml;q=0.9, image/*;q=0.5"
-            }
             Self::Opml => "text/x-opml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.5",
         })
     }

@@ -24,7 +24,7 @@ struct NoAddress(String);
 
 /// Who knows the addresses of names.
 #[derive(Clone)]
-pub(super) enum Directory {
+pub(crate) enum Directory {
     /// The operating system.
     System,
     /// What a test says; asked anew each time, as a name server is.
@@ -34,15 +34,15 @@ pub(super) enum Directory {
 
 /// Answers in place of a name server.
 #[cfg(test)]
-pub(super) type Teller = std::sync::Arc<dyn Fn(&str) -> Vec<Found> + Send + Sync>;
+pub(crate) type Teller = std::sync::Arc<dyn Fn(&str) -> Vec<Found> + Send + Sync>;
 
 /// An address of a name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// What is judged.
-    pub(super) address: IpAddr,
+    pub(crate) address: IpAddr,
     /// What is connected to: the same, but in tests, where what is public is on this machine too.
-    pub(super) socket: SocketAddr,
+    pub(crate) socket: SocketAddr,
 }
 
 /// The client's way from names to addresses.

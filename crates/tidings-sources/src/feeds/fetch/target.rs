@@ -85,6 +85,12 @@ fn is_allowed(port: u16) -> bool {
     matches!(port, 80 | 443) || (port >= 1024 && !OTHER_SERVICES.contains(&port))
 }
 
+/// Whom a request to this address is counted by.
+pub(crate) fn host_of(url: &str) -> Option<String> {
+    let url = Url::parse(url.trim()).ok()?;
+    url.host_str().map(|host| host.trim_end_matches('.').to_owned())
+}
+
 /// Whether two addresses are of one server.
 pub(crate) fn same_origin(one: &str, other: &str) -> bool {
     match (Url::parse(one), Url::parse(other)) {

@@ -48,7 +48,8 @@ impl Asked {
 
     async fn ask(&mut self) -> Arc<FeedRow> {
         let inner = self.feeds.0.clone();
-        self.plan = ask(inner, self.fetcher.clone(), self.row(), self.plan.clone()).await;
+        let asked = ask(inner, self.fetcher.clone(), self.row(), self.plan.clone()).await;
+        self.plan = asked.plan;
         self.row()
     }
 

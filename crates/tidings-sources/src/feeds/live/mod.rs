@@ -3,12 +3,16 @@
 //! Time is paused, so that "nothing more is said" is known for sure and at once: the clock moves
 //! only when nobody has anything left to do.
 
+mod acts;
 mod asking;
+mod files;
 mod notices;
+mod others;
 mod prompts;
 mod reads;
 mod rounds;
 mod tools;
+mod upstream;
 
 use std::time::Duration;
 
@@ -52,7 +56,10 @@ impl World {
     }
 
     async fn with(config: Config, era: Era) -> Self {
-        let feeds = Feeds::open(config).await.unwrap();
+        Self::over(Feeds::open(config).await.unwrap(), era).await
+    }
+
+    async fn over(feeds: Feeds, era: Era) -> Self {
         let mut hub_config = HubConfig::new("test", "1");
         hub_config.greeting = Greeting::Silent;
         let hub = Hub::new(hub_config);

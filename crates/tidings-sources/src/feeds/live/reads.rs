@@ -1,6 +1,7 @@
 //! What clients read, and what they are told is wrong.
 
 use super::*;
+use crate::feeds::schedule::{Plan, Time};
 
 async fn world() -> World {
     let mut document = document("News", &[("c", 3), ("b", 2), ("a", 1)]);
@@ -78,7 +79,59 @@ async fn what_is_wrong_is_told_with_its_name() {
     }
     let missing = world.read("feeds://feed/nope/items?limit=1").await;
     assert_eq!(missing["error"]["message"], "Resource not found");
-    assert_eq!(missing["error"]["data"]["details"], "the feed `nope` does not exist");
+    assert_eq!(missing["error"]["data"]["details"], "Feed with ID 'nope' not found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_have_exactly_the_fields_of_the_interface() {
+    for era in [Era::Legacy, Era::Modern] {
+        let mut world = World::new(era).await;
+        world.fail(OTHER_ID, "connection timeout", 4).await;
+        let missing = if era == Era::Legacy { -32002 } else { -32602 };
+        let pattern = "URI must follow pattern: feeds://all or feeds://feed/{feedId}[/items|/meta]";
+        let malformed = |uri: &str| {
+            json!({
+                "code": -32602, "message": "Invalid resource URI format",
+                "data": { "uri": uri, "details": pattern },
+            })
+        };
+        let absent = |uri: &str| {
+            json!({
+                "code": missing, "message": "Resource not found",
+                "data": { "uri": uri, "details": "Feed with ID 'nonexistent' not found" },
+            })
+        };
+        let date = "Date must be in ISO 8601 format (YYYY-MM-DDTHH:MM:SSZ or YYYY-MM-DD)";
+        let unavailable = format!("feeds://feed/{OTHER_ID}");
+        let wrong = format!("feeds://feed/{ID}/items?since=invalid-date");
+        let invalid = json!({
+            "code": -32602, "message": "Invalid parameter value",
+            "data": { "parameter": "since", "value": "invalid-date", "details": date },
+        });
+        let failed = json!({
+            "code": -32603, "message": "Resource temporarily unavailable",
+            "data": {
+                "uri": unavailable,
+                "details": "Feed fetch failed: connection timeout; it is not tried again by itself",
+            },
+        });
+        for (uri, expected) in [
+            ("feeds://invalid/uri", malformed("feeds://invalid/uri")),
+            ("feeds://feed/a/b/c", malformed("feeds://feed/a/b/c")),
+            ("feeds://feed/nonexistent", absent("feeds://feed/nonexistent")),
+            ("feeds://feed/nonexistent/meta", absent("feeds://feed/nonexistent/meta")),
+            ("feeds://feed/nonexistent/items", absent("feeds://feed/nonexistent/items")),
+            (&wrong, invalid),
+            (&unavailable, failed),
+        ] {
+            assert_eq!(world.read(uri).await["error"], expected, "{era:?} {uri}");
+        }
+        if era == Era::Legacy {
+            let uri = "feeds://feed/nonexistent";
+            let refused = world.ask("resources/subscribe", json!({ "uri": uri })).await;
+            assert_eq!(refused["error"], absent(uri));
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,12 +143,13 @@ async fn a_feed_that_was_never_fetched_says_why() {
         assert_eq!(answer["error"]["message"], "Resource temporarily unavailable");
         answer["error"]["data"]["details"].as_str().unwrap().to_owned()
     };
-    assert_eq!(details(world.read(&uri).await), "the feed has not been fetched yet");
-    world.feeds.0.store.keep_plan(OTHER_ID, "{}", Some(day(5))).unwrap();
+    assert_eq!(details(world.read(&uri).await), "Feed has not been fetched yet");
+    let plan = Plan::new(Time(u64::try_from(day(5).unix() * 1000).unwrap()));
+    world.feeds.0.store.keep_plan(OTHER_ID, plan).unwrap();
     world.fail(OTHER_ID, "the server answered 503", 4).await;
     assert_eq!(
         details(world.read(&uri).await),
-        "the feed could not be fetched: the server answered 503; it is tried again at \
+        "Feed fetch failed: the server answered 503; it is tried again at \
          2024-01-05T00:00:00Z"
     );
 }

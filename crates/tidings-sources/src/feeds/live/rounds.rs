@@ -6,7 +6,7 @@ use super::*;
 use crate::feeds::id;
 
 /// A hub that serves the feed in a file, asked every ten minutes.
-async fn world(file: &Path) -> (World, String) {
+pub(super) async fn world(file: &Path) -> (World, String) {
     let url = file.to_str().unwrap();
     let mut feed = FeedConfig::new(url);
     feed.interval = Some(Duration::from_mins(10));
@@ -15,7 +15,7 @@ async fn world(file: &Path) -> (World, String) {
     (World::with(config, Era::Legacy).await, id::short(url))
 }
 
-fn rss(titles: &[&str]) -> String {
+pub(super) fn rss(titles: &[&str]) -> String {
     let item = |title: &&str| format!("<item><guid>{title}</guid><title>{title}</title></item>");
     let items: Vec<_> = titles.iter().map(item).collect();
     let items = items.concat();
@@ -56,7 +56,7 @@ async fn a_feed_that_is_not_there_is_tried_again() {
     world.listen(std::slice::from_ref(&items)).await;
     let answer = world.read(&items).await;
     let details = answer["error"]["data"]["details"].as_str().unwrap();
-    let start = "the feed could not be fetched: could not read the file: ";
+    let start = "Feed fetch failed: could not read the file: ";
     assert!(details.starts_with(start) && details.contains("; it is tried again at "), "{details}");
     std::fs::write(&file, rss(&["a"])).unwrap();
     assert_eq!(next_notices(&mut world).await, [items.clone(), "list".to_owned()]);

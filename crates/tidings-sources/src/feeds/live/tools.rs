@@ -3,7 +3,7 @@
 use super::*;
 use crate::feeds::Tools;
 
-const CHANGING: [&str; 2] = ["mark_items", "new_since"];
+const CHANGING: [&str; 4] = ["mark_items", "new_since", "pause_feed", "remove_feed"];
 const LOOKING: [&str; 6] = [
     "all_syndication_feeds",
     "export_feeds",
@@ -14,19 +14,19 @@ const LOOKING: [&str; 6] = [
 ];
 
 impl World {
-    async fn tools(&mut self) -> Vec<Value> {
+    pub(super) async fn tools(&mut self) -> Vec<Value> {
         let answer = self.ask("tools/list", json!({})).await;
         answer["result"]["tools"].as_array().unwrap().clone()
     }
 
-    async fn result(&mut self, name: &str, arguments: Value) -> Value {
+    pub(super) async fn result(&mut self, name: &str, arguments: Value) -> Value {
         let answer = self.ask("tools/call", json!({ "name": name, "arguments": arguments })).await;
         assert!(answer.get("result").is_some(), "{answer}");
         answer["result"].clone()
     }
 
     /// The structure of a good answer, which fits the schema that the tool is listed with.
-    async fn call(&mut self, name: &str, arguments: Value) -> Value {
+    pub(super) async fn call(&mut self, name: &str, arguments: Value) -> Value {
         let result = self.result(name, arguments).await;
         assert_ne!(result["isError"], true, "{result}");
         assert!(!result["content"][0]["text"].as_str().unwrap().is_empty());
@@ -40,7 +40,7 @@ impl World {
     }
 
     /// What a call is refused with.
-    async fn refusal(&mut self, name: &str, arguments: Value) -> String {
+    pub(super) async fn refusal(&mut self, name: &str, arguments: Value) -> String {
         let result = self.result(name, arguments).await;
         assert_eq!(result["isError"], true, "{result}");
         result["content"][0]["text"].as_str().unwrap().to_owned()
@@ -269,8 +269,8 @@ async fn what_cannot_be_done_is_a_result_that_says_what_to_do() {
         (
             "merge_feeds",
             json!({ "since": "soon" }),
-            "`since`: `soon` cannot be used: it must be a date as in 2026-01-31, or a moment as in \
-             2026-01-31T09:30:00Z",
+            "`since`: `soon` cannot be used: Date must be in ISO 8601 format \
+             (YYYY-MM-DDTHH:MM:SSZ or YYYY-MM-DD)",
         ),
         (
             "search_items",
@@ -294,7 +294,7 @@ async fn what_cannot_be_done_is_a_result_that_says_what_to_do() {
     }
     let empty = World::new(Era::Modern).await;
     let refusal = { empty }.refusal("get_syndication_feed_items", json!({ "ID": ID })).await;
-    assert!(refusal.contains("the feed has not been fetched yet"), "{refusal}");
+    assert!(refusal.contains("Feed has not been fetched yet"), "{refusal}");
 }
 
 #[tokio::test(start_paused = true)]

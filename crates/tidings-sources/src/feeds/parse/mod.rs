@@ -92,6 +92,12 @@ fn names(feeds: &[Found]) -> String {
     }
 }
 
+/// The text of a document of any kind, in whatever encoding it is.
+pub(crate) fn text(bytes: &[u8], content_type: Option<&str>) -> String {
+    let text = decode::decode(bytes, content_type, &mut problem::Problems::default());
+    text.trim_start_matches('\u{feff}').to_owned()
+}
+
 /// A text with the references of HTML resolved.
 pub(crate) fn unescaped(text: &str) -> std::borrow::Cow<'_, str> {
     entity::Entities::new(std::collections::HashMap::new()).unescape(text)

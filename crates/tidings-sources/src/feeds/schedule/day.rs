@@ -13,6 +13,11 @@ const BEGIN: Time = Time(1_794_787_200_000);
 const RULES: Rules = Rules { at_once: 16, host_at_once: 1, apart: Duration::from_secs(1) };
 /// As the queue: who would wait longer for a host that wants to be left alone does not wait.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// This host has said for days what it says to everything: come back in a minute.
+const HOPELESS_HOST: usize = 7;
+const HOPELESS: Failure = Failure::Refused { retry_after: Some(Duration::from_mins(1)) };
+/// What an answer without a document weighs.
+const HEAD_BYTES: u64 = 300;
 
 /// Numbers that look random and are the same each time.
 struct Dice(u64);
@@ -37,6 +42,15 @@ struct Feed {
     asked: usize,
     /// When the last answer came.
     answered: Option<Moment>,
+    /// What its document weighs.
+    bytes: u64,
+}
+
+/// What the day cost the servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cost {
+    requests: u64,
+    bytes: u64,
 }
 
 #[derive(Default)]
@@ -56,17 +70,22 @@ struct Day {
     /// Who is under way, and until when.
     running: HashMap<Ticket, (usize, Moment)>,
     waiting: HashMap<Ticket, usize>,
+    cost: Cost,
 }
 
 impl Day {
     fn new(seed: u64) -> Self {
-        let plan = Plan::new(BEGIN);
         let feed = |number| Feed {
             host: number % HOSTS,
-            plan: plan.clone(),
+            plan: if number % HOSTS == HOPELESS_HOST {
+                nearly_given_up()
+            } else {
+                Plan::new(BEGIN)
+            },
             ticket: None,
             asked: 0,
             answered: None,
+            bytes: 4096 * (1 + number as u64 % 16),
         };
         Self {
             now: Duration::ZERO,
@@ -77,6 +96,7 @@ impl Day {
             hosts: (0..HOSTS).map(|_| Host::default()).collect(),
             running: HashMap::new(),
             waiting: HashMap::new(),
+            cost: Cost::default(),
         }
     }
 
@@ -139,6 +159,9 @@ impl Day {
             assert!(self.now >= host.alone_until, "left alone");
             let since = feed.answered.map(|answered| self.now.saturating_sub(answered));
             assert!(since.is_none_or(|since| since >= self.bounds.floor), "not below the floor");
+            assert!(feed.plan.health != Health::Gone, "who is gone is left in peace");
+            let is_open = feed.plan.health == Health::Open;
+            assert!(!is_open || since.is_some_and(|since| since >= PROBE), "only probed");
             host.busy = true;
             host.last = Some(self.now);
             feed.asked += 1;
@@ -155,6 +178,13 @@ impl Day {
         for (ticket, number) in ended {
             self.running.remove(&ticket);
             let (posted, outcome) = self.answer(number);
+            self.cost.requests += 1;
+            self.cost.bytes += match outcome {
+                Outcome::Changed { .. } | Outcome::Failed(Failure::Unparsable) => {
+                    self.feeds[number].bytes
+                }
+                _ => HEAD_BYTES,
+            };
             let outcome = match outcome {
                 Outcome::Changed { hints, .. } => {
                     Outcome::Changed { posted: &posted, hints, moved: None }
@@ -187,6 +217,7 @@ impl Day {
         let hints = FeedHints { skip, max_age, ..FeedHints::default() };
         let retry_after = Some(Duration::from_secs(self.dice.below(5000)));
         let outcome = match self.dice.below(100) {
+            _ if self.feeds[number].host == HOPELESS_HOST => Outcome::Failed(HOPELESS),
             0..30 => Outcome::Changed { posted: &[], hints, moved: None },
             30..85 => Outcome::Unchanged { hints, moved: None },
             85..90 => Outcome::Failed(Failure::Transient),
@@ -206,6 +237,23 @@ impl Day {
     }
 }
 
+/// A feed that failed all but once as often as it takes to be given up, and is due.
+fn nearly_given_up() -> Plan {
+    let bounds = Bounds::default();
+    let mut plan = Plan::new(Time(BEGIN.0 - 5 * 86_400_000));
+    while plan.failures < FAILURES_TO_OPEN - 1 {
+        let now = plan.next;
+        plan = plan.after(&Outcome::Failed(HOPELESS), &bounds, now, 0);
+    }
+    Plan { next: BEGIN, ..plan }
+}
+
+/// Whoever asks for every document every quarter of an hour.
+fn plain_cost(day: &Day) -> Cost {
+    let bytes: u64 = day.feeds.iter().map(|feed| feed.bytes).sum();
+    Cost { requests: 96 * FEEDS as u64, bytes: 96 * bytes }
+}
+
 #[test]
 fn nobody_is_asked_impolitely_for_a_whole_day() {
     for seed in 0..3 {
@@ -214,5 +262,28 @@ fn nobody_is_asked_impolitely_for_a_whole_day() {
         assert!(day.feeds.iter().all(|feed| (1..=96).contains(&feed.asked)), "all had their turn");
         let asked: usize = day.feeds.iter().map(|feed| feed.asked).sum();
         assert!(asked > 5 * FEEDS, "something went on: {asked}");
+    }
+}
+
+#[test]
+fn a_day_costs_the_servers_a_fraction_of_what_plain_asking_would() {
+    for seed in 0..3 {
+        let mut day = Day::new(seed);
+        day.play();
+        let (cost, plain) = (day.cost, plain_cost(&day));
+        assert!(cost.requests * 3 <= plain.requests, "{cost:?} of {plain:?}");
+        assert!(cost.bytes * 8 <= plain.bytes, "{cost:?} of {plain:?}");
+    }
+}
+
+#[test]
+fn what_failed_too_often_is_asked_once_and_then_left_for_a_day() {
+    let mut day = Day::new(0);
+    day.play();
+    let hopeless: Vec<_> = day.feeds.iter().filter(|feed| feed.host == HOPELESS_HOST).collect();
+    assert_eq!(hopeless.len(), FEEDS / HOSTS);
+    for feed in hopeless {
+        assert_eq!((feed.asked, feed.plan.health), (1, Health::Open));
+        assert!(feed.plan.due().is_some_and(|due| due >= BEGIN.after(DAY)));
     }
 }

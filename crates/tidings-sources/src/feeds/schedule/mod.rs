@@ -126,6 +126,11 @@ impl Plan {
         (!matches!(self.health, Health::Paused | Health::Gone)).then_some(self.next)
     }
 
+    /// Until when the server wants to be left alone, if it does.
+    pub(crate) fn left_alone_until(&self, now: Time) -> Option<Time> {
+        Some(self.not_before).filter(|until| *until > now)
+    }
+
     /// The plan after an outcome. The random number spreads what would fall together; it only
     /// ever makes a wait longer.
     pub(crate) fn after(&self, outcome: &Outcome, bounds: &Bounds, now: Time, random: u64) -> Self {
@@ -136,7 +141,10 @@ impl Plan {
                 plan.succeed(hints, *moved, bounds, now, random);
             }
             Outcome::Unchanged { hints, moved } => {
-                plan.interval = interval::lengthened(self.interval);
+                // Who asks before it is due learns nothing about how often it is worth it.
+                if now >= self.next {
+                    plan.interval = interval::lengthened(self.interval);
+                }
                 plan.succeed(hints, *moved, bounds, now, random);
             }
             Outcome::Failed(Failure::Postponed { by }) => {

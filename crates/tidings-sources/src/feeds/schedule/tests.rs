@@ -57,11 +57,20 @@ fn a_quiet_feed_is_asked_less_and_less_often() {
     let mut plan = Plan::new(NOW);
     let mut last = seconds(0);
     for _ in 0..40 {
-        plan = plan.after(&unchanged(hints()), &Bounds::default(), NOW, 0);
+        let due = plan.due().unwrap();
+        plan = plan.after(&unchanged(hints()), &Bounds::default(), due, 0);
         assert!(plan.interval >= last && plan.interval <= seconds(DAY));
         last = plan.interval;
     }
     assert_eq!(last, seconds(DAY));
+}
+
+#[test]
+fn who_asks_before_it_is_due_does_not_make_the_interval_longer() {
+    let plan = Plan::new(NOW).after(&unchanged(hints()), &Bounds::default(), NOW, 0);
+    let early = plan.after(&unchanged(hints()), &Bounds::default(), NOW, 0);
+    assert_eq!(early.interval, plan.interval);
+    assert!(early.due().unwrap() > NOW);
 }
 
 #[test]

@@ -70,7 +70,11 @@ impl Store {
     ) -> Result<Changes, StoreError> {
         self.write(|transaction| {
             let feed = served(transaction, id)?;
-            let entries = identified(document.items.iter().map(Entry::from).collect());
+            let mut entries: Vec<_> = document.items.iter().map(Entry::from).collect();
+            for entry in &mut entries {
+                self.retention.cut(entry);
+            }
+            let entries = identified(entries);
             let mut changes = apply_entries(transaction, &feed, &entries, document, now)?;
             let gone: HashSet<_> =
                 self.retention.purge(transaction, feed.key, now)?.into_iter().collect();
@@ -98,7 +102,8 @@ impl Store {
     pub(crate) fn failed(&self, id: &str, error: &str, now: Moment) -> Result<Changes, StoreError> {
         self.write(|transaction| {
             let feed = served(transaction, id)?;
-            let news = feed.state != State::Failing || feed.last_error.as_deref() != Some(error);
+            // Another reason is no news: some have the time in them, and would be news each time.
+            let news = feed.state != State::Failing;
             let query = "UPDATE feeds SET state = 2, last_error = ?2, last_fetch = ?3,
                 status_revision = status_revision + ?4 WHERE key = ?1";
             transaction.execute(query, params![feed.key, error, now.unix(), news])?;

@@ -5,6 +5,7 @@
 //! that may.
 
 mod apply;
+mod hold;
 mod identity;
 mod inbox;
 mod listing;
@@ -18,6 +19,8 @@ mod schema;
 #[cfg(test)]
 mod tests;
 mod trend;
+mod visit;
+mod wishes;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -27,6 +30,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 pub(crate) use self::apply::Changes;
+pub(crate) use self::hold::Hold;
+pub use self::hold::Holder;
 pub(crate) use self::identity::alias as address_of;
 pub(crate) use self::inbox::Inbox;
 pub(crate) use self::listing::{Listed, Listing, Order};
@@ -36,6 +41,8 @@ pub(crate) use self::register::Registration;
 pub use self::retention::Retention;
 pub(crate) use self::row::{Enclosure, Entry, FeedRow, Kept, Metadata, Person, Settings, State};
 pub(crate) use self::trend::{Span, Trend};
+pub(crate) use self::visit::Seen;
+pub(crate) use self::wishes::Wish;
 
 /// How long a connection waits for another that writes; no transaction takes as long.
 const BUSY: Duration = Duration::from_secs(10);
@@ -60,9 +67,14 @@ pub enum StoreError {
         #[source]
         error: std::io::Error,
     },
-    /// Another process writes it.
-    #[error("another process keeps its feeds in `{0}`; stop it, or use another directory")]
-    Locked(PathBuf),
+    /// Another process fetches its feeds.
+    #[error("{holder} fetches the feeds in `{path}`; stop it, or use another directory")]
+    Held {
+        /// What was given.
+        path: PathBuf,
+        /// Who it is.
+        holder: Holder,
+    },
     /// A later release wrote it.
     #[error("the store of feeds has version {0}, which this release does not know; update it")]
     Newer(i64),
@@ -87,8 +99,6 @@ pub(crate) struct Store {
     file: Option<PathBuf>,
     readers: Mutex<Vec<Connection>>,
     retention: Retention,
-    /// Held so that nobody else writes.
-    _lock: Option<File>,
 }
 
 impl Store {
@@ -97,28 +107,26 @@ impl Store {
         let mut writer = Connection::open_in_memory()?;
         prepare(&writer)?;
         schema::migrate(&mut writer)?;
-        Ok(Self::new(writer, None, retention, None))
+        Ok(Self::new(writer, None, retention))
     }
 
-    /// The store in a directory, which is made if it is not there.
+    /// The store in a directory, which is made if it is not there. Other processes may have it
+    /// open too, and write it.
     pub(crate) fn in_directory(path: &Path, retention: Retention) -> Result<Self, StoreError> {
         let failed = |error| StoreError::Directory { path: path.to_owned(), error };
         std::fs::create_dir_all(path).map_err(failed)?;
-        let lock = File::create(path.join("feeds.lock")).map_err(failed)?;
-        lock.try_lock().map_err(|error| match error {
-            std::fs::TryLockError::WouldBlock => StoreError::Locked(path.to_owned()),
-            std::fs::TryLockError::Error(error) => failed(error),
-        })?;
         let file = path.join("feeds.sqlite");
         make_private(&file).map_err(failed)?;
         let mut writer = Connection::open(&file)?;
+        // Before anything is asked of it: whoever opens it first may be making it.
+        writer.busy_timeout(BUSY)?;
         // A log that is written ahead: readers and the writer do not wait for each other, and a
         // process that is killed leaves nothing half done.
         writer.pragma_update(None, "journal_mode", "WAL")?;
         writer.pragma_update(None, "synchronous", "NORMAL")?;
         prepare(&writer)?;
         schema::migrate(&mut writer)?;
-        Ok(Self::new(writer, Some(file), retention, Some(lock)))
+        Ok(Self::new(writer, Some(file), retention))
     }
 
     /// The store in a directory, to be read only; somebody else may write it meanwhile.
@@ -126,17 +134,21 @@ impl Store {
         let file = path.join("feeds.sqlite");
         let connection = reader(&file)?;
         schema::check(&connection)?;
-        Ok(Self::new(connection, Some(file), Retention::default(), None))
+        Ok(Self::new(connection, Some(file), Retention::default()))
     }
 
-    fn new(
-        writer: Connection,
-        file: Option<PathBuf>,
-        retention: Retention,
-        lock: Option<File>,
-    ) -> Self {
+    fn new(writer: Connection, file: Option<PathBuf>, retention: Retention) -> Self {
         let (writer, readers) = (Mutex::new(writer), Mutex::default());
-        Self { writer, file, readers, retention, _lock: lock }
+        Self { writer, file, readers, retention }
+    }
+
+    /// A number that moves when somebody else wrote; none for a store in memory, which nobody else
+    /// can. What this store writes does not move it.
+    pub(crate) fn written_by_others(&self) -> Result<Option<i64>, StoreError> {
+        if self.file.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(self.writer().pragma_query_value(None, "data_version", |row| row.get(0))?))
     }
 
     /// Does something in one transaction, or nothing of it.

@@ -4,6 +4,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 
 use crate::feeds::date::Moment;
+use crate::feeds::refresh::Headline;
 use crate::feeds::store::register::{feed_of, json};
 use crate::feeds::store::row::{Entry, FeedRow};
 use crate::feeds::store::{Store, StoreError};
@@ -53,6 +54,27 @@ impl Store {
             let mut statement = connection.prepare_cached(query)?;
             let rows = statement.query_map((kind, id), |row| row.get(0))?;
             Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+}
+
+impl Store {
+    /// The items of these keys by name, each with whether it is new; those that are gone are not.
+    pub(crate) fn headlines(&self, keys: &[(i64, bool)]) -> Result<Vec<Headline>, StoreError> {
+        self.read(|connection| {
+            let query = "SELECT title, link, published FROM items WHERE key = ?";
+            let mut statement = connection.prepare_cached(query)?;
+            let mut headlines = Vec::new();
+            for (key, is_new) in keys {
+                let mut rows = statement.query([key])?;
+                if let Some(row) = rows.next()? {
+                    let published: Option<i64> = row.get(2)?;
+                    let published = published.and_then(Moment::from_unix);
+                    let (title, link) = (row.get(0)?, row.get(1)?);
+                    headlines.push(Headline { is_new: *is_new, title, link, published });
+                }
+            }
+            Ok(headlines)
         })
     }
 }

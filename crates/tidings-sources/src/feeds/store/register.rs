@@ -3,8 +3,10 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::de::DeserializeOwned;
 
+use crate::feeds::clock::moment;
 use crate::feeds::date::Moment;
 use crate::feeds::id;
+use crate::feeds::schedule::{Health, Plan, Time};
 use crate::feeds::store::row::{FeedRow, Revisions, Settings, State};
 use crate::feeds::store::{Store, StoreError};
 
@@ -59,6 +61,25 @@ impl Store {
         })
     }
 
+    /// The same for many, in one step; gives their ids and whether each is new.
+    pub(crate) fn add_all(
+        &self,
+        registrations: &[Registration],
+        now: Moment,
+    ) -> Result<Vec<(String, bool)>, StoreError> {
+        self.write(|transaction| {
+            let query = "SELECT count(*) FROM feeds WHERE asked_url = ? AND active = 1";
+            let mut ids = Vec::new();
+            for registration in registrations {
+                let known: i64 = transaction
+                    .prepare_cached(query)?
+                    .query_row([&registration.url], |row| row.get(0))?;
+                ids.push((put(transaction, registration, Origin::Added, now)?, known == 0));
+            }
+            Ok(ids)
+        })
+    }
+
     /// Removes a feed and all that is known of it; says whether it was there.
     pub(crate) fn remove(&self, id: &str) -> Result<bool, StoreError> {
         self.write(|transaction| {
@@ -85,17 +106,30 @@ impl Store {
         self.read(|connection| feed_of(connection, id))
     }
 
-    /// Keeps when a feed is fetched next, and what the schedule knows.
-    pub(crate) fn keep_plan(
-        &self,
-        id: &str,
-        plan: &str,
-        next: Option<Moment>,
-    ) -> Result<(), StoreError> {
+    /// Keeps when a feed is fetched next, and what the schedule knows; gives what is kept. A feed
+    /// that was paused meanwhile stays so.
+    pub(crate) fn keep_plan(&self, id: &str, plan: Plan) -> Result<Plan, StoreError> {
         self.write(|transaction| {
-            let query = "UPDATE feeds SET plan = ?, next_fetch = ? WHERE id = ?";
-            transaction.execute(query, params![plan, next.map(Moment::unix), id])?;
-            Ok(())
+            let is_paused = stored_plan(transaction, id)?.is_some_and(|plan| is_paused(&plan));
+            let plan = if is_paused { plan.paused() } else { plan };
+            write_plan(transaction, id, &plan, false)?;
+            Ok(plan)
+        })
+    }
+
+    /// Leaves a feed alone, or no longer; says whether that is news.
+    pub(crate) fn pause(&self, id: &str, pause: bool, now: Time) -> Result<bool, StoreError> {
+        self.write(|transaction| {
+            let no_feed = || StoreError::NoFeed(id.to_owned());
+            let feed = feed_of(transaction, id)?.ok_or_else(no_feed)?;
+            if feed.paused == pause {
+                return Ok(false);
+            }
+            let plan = feed.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
+            let plan: Plan = plan.unwrap_or_else(|| Plan::new(now));
+            let plan = if pause { plan.paused() } else { plan.resumed(now) };
+            write_plan(transaction, id, &plan, true)?;
+            Ok(true)
         })
     }
 
@@ -116,6 +150,27 @@ impl Store {
             Ok(transaction.execute(query, [url, id])? > 0)
         })
     }
+}
+
+fn stored_plan(transaction: &Transaction<'_>, id: &str) -> Result<Option<String>, StoreError> {
+    let query = "SELECT plan FROM feeds WHERE id = ?";
+    let plan = transaction.prepare_cached(query)?.query_row([id], |row| row.get(0)).optional()?;
+    Ok(plan.flatten())
+}
+
+/// Writes a plan, and whether it is one that is shown.
+fn write_plan(
+    transaction: &Transaction<'_>,
+    id: &str,
+    plan: &Plan,
+    is_news: bool,
+) -> Result<(), StoreError> {
+    let written = serde_json::to_string(plan).expect("a plan is plain JSON");
+    let next = plan.due().map(|next| moment(next).unix());
+    let query = "UPDATE feeds SET plan = ?1, next_fetch = ?2,
+        status_revision = status_revision + ?3 WHERE id = ?4";
+    transaction.prepare_cached(query)?.execute(params![written, next, is_news, id])?;
+    Ok(())
 }
 
 /// Makes a feed be there and gives its id.
@@ -166,7 +221,9 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
         2 => State::Failing,
         other => return Err(StoreError::Damaged(format!("the state {other}"))),
     };
+    let plan: Option<String> = row.get(8)?;
     Ok(FeedRow {
+        paused: plan.as_deref().is_some_and(is_paused),
         key: row.get(0)?,
         id: row.get(1)?,
         asked_url: row.get(2)?,
@@ -175,7 +232,7 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
         category: row.get(5)?,
         added: moment(6)?.ok_or_else(|| StoreError::Damaged("the time it was added".into()))?,
         settings: json(&row.get::<_, String>(7)?)?,
-        plan: row.get(8)?,
+        plan,
         validators: row.get(9)?,
         state,
         last_error: row.get(11)?,
@@ -187,6 +244,11 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
         item_count: u64::try_from(row.get::<_, i64>(19)?).unwrap_or_default(),
         newest: moment(20)?,
     })
+}
+
+/// Whether a plan is to leave its feed alone. One of another release may have another shape.
+fn is_paused(plan: &str) -> bool {
+    serde_json::from_str(plan).is_ok_and(|plan: Plan| plan.health == Health::Paused)
 }
 
 /// Reads JSON that this store wrote.

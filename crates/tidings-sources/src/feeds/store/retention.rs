@@ -6,9 +6,12 @@ use rusqlite::{Transaction, params};
 
 use crate::feeds::date::Moment;
 use crate::feeds::store::StoreError;
+use crate::feeds::store::row::Entry;
 
 /// How many tombstones a feed may have for each item it may keep.
 const TOMBSTONES_PER_ITEM: u64 = 10;
+/// The longest tag that may be cut in two.
+const TAG: usize = 1_000;
 /// A tombstone says to the day when the feed last had its item, so that a feed that never changes
 /// is never written.
 const DAY: i64 = 86_400;
@@ -21,19 +24,39 @@ pub struct Retention {
     pub count: u64,
     /// Items no older than this. By default age does not matter.
     pub age: Option<Duration>,
+    /// So many bytes of text at most, of the newest items: 8 MiB, which is 1,000 long posts. The
+    /// newest one stays, however long it is. Without it one feed could fill the disk.
+    pub bytes: u64,
+    /// So many bytes of one text of an item at most; the rest of it is cut: 256 KiB, which is a
+    /// novella. Longer ones are books and faults.
+    pub text_bytes: u64,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { count: 1_000, age: None }
+        Self { count: 1_000, age: None, bytes: 8 << 20, text_bytes: 256 << 10 }
     }
 }
 
 impl Retention {
-    /// Both bounds.
+    /// These bounds, and the others as they are by default.
     #[must_use]
     pub fn new(count: u64, age: Option<Duration>) -> Self {
-        Self { count, age }
+        Self { count, age, ..Self::default() }
+    }
+
+    /// Cuts the texts of an item that are too long, not within a tag.
+    pub(super) fn cut(self, entry: &mut Entry) {
+        let most = usize::try_from(self.text_bytes).unwrap_or(usize::MAX);
+        for text in [&mut entry.title, &mut entry.description, &mut entry.content] {
+            let Some(text) = text.as_mut().filter(|text| text.len() > most) else { continue };
+            text.truncate(text.floor_char_boundary(most));
+            let tag = text.rfind('<').filter(|tag| !text[*tag..].contains('>'));
+            // What is between an angle and the end is no tag if it is long.
+            if let Some(tag) = tag.filter(|tag| text.len() - tag < TAG) {
+                text.truncate(tag);
+            }
+        }
     }
 
     /// Lets go of what is too much of a feed, and gives the keys of it. What is starred stays, and
@@ -48,14 +71,18 @@ impl Retention {
             now.unix().saturating_sub(i64::try_from(age.as_secs()).unwrap_or(i64::MAX))
         });
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
-        let query = "SELECT key FROM (SELECT key, moment, row_number() OVER (
-                ORDER BY moment DESC, first_seen DESC, position, key) AS rank
+        let bytes = i64::try_from(self.bytes).unwrap_or(i64::MAX);
+        let query = "SELECT key FROM (SELECT key, moment, row_number() OVER newest AS rank,
+                sum(ifnull(octet_length(title), 0) + ifnull(octet_length(description), 0)
+                    + ifnull(octet_length(content), 0)) OVER newest AS bytes
             FROM items WHERE feed = ?1 AND NOT EXISTS
-                (SELECT 1 FROM marks WHERE item = items.key AND starred = 1))
-            WHERE rank > ?2 OR moment < ?3";
+                (SELECT 1 FROM marks WHERE item = items.key AND starred = 1)
+            WINDOW newest AS (ORDER BY moment DESC, first_seen DESC, position, key
+                ROWS UNBOUNDED PRECEDING))
+            WHERE rank > ?2 OR moment < ?3 OR (bytes > ?4 AND rank > 1)";
         let gone: Vec<i64> = transaction
             .prepare_cached(query)?
-            .query_map(params![feed, count, oldest], |row| row.get(0))?
+            .query_map(params![feed, count, oldest, bytes], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         let mut bury = transaction.prepare_cached(
             "INSERT OR REPLACE INTO tombstones (feed, identity, seen)

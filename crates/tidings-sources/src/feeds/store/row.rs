@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::feeds::date::Moment;
+use crate::feeds::opml::Outline;
 use crate::feeds::parse;
 use crate::feeds::words;
 
@@ -23,6 +24,8 @@ pub(crate) struct FeedRow {
     pub(crate) settings: Settings,
     /// When it is fetched and why, as the schedule writes it.
     pub(crate) plan: Option<String>,
+    /// Whether the plan is to leave it alone.
+    pub(crate) paused: bool,
     /// What a server compares to see that nothing changed.
     pub(crate) validators: Option<String>,
     pub(crate) state: State,
@@ -85,6 +88,16 @@ impl FeedRow {
         let rest = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         rest[..end].rfind('@').map_or(rest, |at| &rest[at + 1..])
+    }
+
+    /// It in a list of feeds.
+    pub(crate) fn outline(&self) -> Outline {
+        Outline {
+            url: self.url.clone(),
+            title: Some(self.shown_title().to_owned()),
+            page: self.metadata.link.clone(),
+            category: self.category.clone(),
+        }
     }
 
     /// When it last said something else, by its own account or that of its newest item.

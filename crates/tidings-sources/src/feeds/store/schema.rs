@@ -6,7 +6,7 @@ use crate::feeds::store::StoreError;
 
 /// Each makes a store of the version before it one of the next; the first makes one of nothing.
 /// What is written here stays as it is: a store may be at any of them.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     r"
 CREATE TABLE feeds (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -102,6 +102,15 @@ CREATE TABLE inboxes (
 ) WITHOUT ROWID;
 CREATE INDEX items_of_all ON items (moment DESC, first_seen DESC, position, key);
 CREATE INDEX labels_by_value ON labels (kind, value, item);
+",
+    r"
+-- Feeds that other processes want to be asked now by the one that fetches.
+CREATE TABLE wishes (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- The id of the feed.
+    feed TEXT NOT NULL,
+    made INTEGER NOT NULL
+);
 ",
 ];
 

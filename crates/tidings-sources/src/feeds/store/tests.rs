@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::feeds::date::Moment;
 use crate::feeds::parse::{Document, Feed, Item, Text};
+use crate::feeds::schedule::{Plan, Time};
 use crate::feeds::view::Filter;
 
 const URL: &str = "https://example.com/feed.xml";
@@ -33,6 +34,15 @@ pub(super) fn item(guid: &str, published: i64) -> Item {
 pub(super) fn items(names: &[(&str, i64)]) -> Document {
     let items = names.iter().map(|(name, published)| item(name, *published)).collect();
     Document { items, ..Document::default() }
+}
+
+/// A feed that is asked on that day.
+fn plan(day: i64) -> Plan {
+    Plan::new(time(day))
+}
+
+fn time(day: i64) -> Time {
+    Time(u64::try_from((START + day * 86_400) * 1000).unwrap())
 }
 
 pub(super) fn registration(url: &str) -> Registration {
@@ -216,7 +226,7 @@ fn all_survives_a_restart_and_a_permanent_redirect() {
     store.configure(&[registration(URL)], day(0)).unwrap();
     check(&store, &items(&[("b", 2), ("a", 1)]), 3, [2, 0, 0]);
     assert!(store.moved(ID, "https://elsewhere.example/feed").unwrap());
-    store.keep_plan(ID, "{}", Some(day(4))).unwrap();
+    store.keep_plan(ID, plan(4)).unwrap();
     drop(store);
     let store = open();
     store.configure(&[registration(URL)], day(5)).unwrap();
@@ -283,12 +293,24 @@ fn what_is_removed_leaves_nothing() {
 }
 
 #[test]
-fn a_second_writer_is_refused_and_a_reader_is_not() {
+fn what_others_write_is_seen_and_what_is_written_here_is_not_theirs() {
     let directory = tempfile::tempdir().unwrap();
-    let open = || Store::in_directory(directory.path(), Retention::default());
-    let store = open().unwrap();
+    let open = || Store::in_directory(directory.path(), Retention::default()).unwrap();
+    let (store, other) = (open(), open());
+    let before = store.written_by_others().unwrap();
     store.configure(&[registration(URL)], day(0)).unwrap();
-    assert!(matches!(open(), Err(StoreError::Locked(_))));
+    assert_eq!(store.feeds().unwrap().len(), 1);
+    assert_eq!(store.written_by_others().unwrap(), before);
+    assert!(other.remove(ID).unwrap());
+    assert_ne!(store.written_by_others().unwrap(), before);
+    assert_eq!(Store::in_memory(Retention::default()).unwrap().written_by_others().unwrap(), None);
+}
+
+#[test]
+fn a_reader_reads_and_does_not_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::in_directory(directory.path(), Retention::default()).unwrap();
+    store.configure(&[registration(URL)], day(0)).unwrap();
     let reader = Store::read_only(directory.path()).unwrap();
     assert_eq!(reader.feeds().unwrap().len(), 1);
     assert!(reader.remove(ID).is_err());
@@ -310,4 +332,57 @@ fn a_secret_in_the_url_is_not_shown() {
     let row = store.add(&registration("https://me:secret@a.org/f?x=1"), day(0)).unwrap();
     assert_eq!(row.public_url(), "https://a.org/f?x=1");
     assert_eq!(row.shown_title(), "a.org/f?x=1");
+}
+
+#[test]
+fn bytes_are_bounded_and_the_newest_item_stays() {
+    let mut retention = Retention::new(100, None);
+    retention.bytes = 250;
+    let store = store_with(retention);
+    let mut document = items(&[("c", 3), ("b", 2), ("a", 1)]);
+    for item in &mut document.items {
+        item.summary = Some(text(&"x".repeat(100)));
+    }
+    let changes = check(&store, &document, 4, [2, 0, 0]);
+    assert_eq!((changes.purged, titles(&store)), (1, vec!["c".to_owned(), "b".to_owned()]));
+    // What went does not come back, and one that is too long by itself is better than none.
+    assert!(check(&store, &document, 5, [0, 0, 0]).is_empty());
+    let mut long = item("d", 4);
+    long.content = Some(text(&"y".repeat(1_000)));
+    document.items.insert(0, long);
+    check(&store, &document, 6, [1, 0, 0]);
+    assert_eq!(titles(&store), ["d"]);
+}
+
+#[test]
+fn a_text_that_is_too_long_is_cut_between_letters_and_tags() {
+    let store = store_with(Retention { text_bytes: 12, ..Retention::default() });
+    let mut document = items(&[("a", 1)]);
+    document.items[0].summary = Some(text("ééééééé"));
+    document.items[0].content = Some(text("<p>some <a href='x'>words</a></p>"));
+    check(&store, &document, 2, [1, 0, 0]);
+    let found = store.find(ID, &Filter::default()).unwrap().unwrap();
+    assert_eq!(found.entries[0].description.as_deref(), Some("éééééé"));
+    assert_eq!(found.entries[0].content.as_deref(), Some("<p>some "));
+    // Behind the cut nothing is news.
+    document.items[0].content = Some(text("<p>some <a href='y'>others</a></p>"));
+    check(&store, &document, 3, [0, 0, 0]);
+}
+
+#[test]
+fn a_pause_is_news_once_and_no_plan_that_is_kept_ends_it() {
+    let store = store();
+    let revision = || store.feed(ID).unwrap().unwrap().revisions.status;
+    let before = revision();
+    assert!(store.pause(ID, true, time(1)).unwrap());
+    assert!(!store.pause(ID, true, time(1)).unwrap());
+    assert_eq!(revision(), before + 1);
+    // A request was still under way.
+    assert_eq!(store.keep_plan(ID, plan(2)).unwrap().due(), None);
+    let row = store.feed(ID).unwrap().unwrap();
+    assert_eq!((row.paused, row.next_fetch), (true, None));
+    assert!(store.pause(ID, false, time(3)).unwrap());
+    let row = store.feed(ID).unwrap().unwrap();
+    assert_eq!((row.paused, row.next_fetch), (false, Some(day(3))));
+    assert!(store.pause("nope", true, time(1)).is_err());
 }

@@ -50,6 +50,11 @@ pub(crate) struct Room {
 }
 
 impl Room {
+    /// Where everything fits.
+    pub(crate) fn boundless() -> Self {
+        Self { left: usize::MAX }
+    }
+
     /// Takes the room that a thing needs as JSON; not if it does not fit.
     pub(crate) fn take(&mut self, thing: &impl Serialize) -> bool {
         let length = serde_json::to_string(thing).map_or(usize::MAX, |text| text.len() + 1);

@@ -207,8 +207,7 @@ mod tests {
             plan = plan.after(&Outcome::Failed(failure), &Bounds::default(), now, 0);
             store.failed(&id, "no answer", moment(now)).unwrap();
         }
-        let written = serde_json::to_string(&plan).unwrap();
-        store.keep_plan(&id, &written, plan.due().map(moment)).unwrap();
+        store.keep_plan(&id, plan).unwrap();
         Feed::of(&store.feed(&id).unwrap().unwrap(), now, is_asked)
     }
 

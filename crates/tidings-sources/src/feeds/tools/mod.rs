@@ -4,6 +4,7 @@
 //! the tool's own schema before they come there. What cannot be done is a result that says why, so
 //! that a model can read it and do better.
 
+mod add_feed;
 mod all_feeds;
 mod answer;
 mod arguments;
@@ -12,11 +13,15 @@ mod choice;
 mod describe;
 mod export;
 mod feed_items;
+mod fetch_link;
 mod health;
 mod item;
 mod mark_items;
 mod merge;
 mod new_since;
+mod pause_feed;
+mod refresh_feed;
+mod remove_feed;
 mod search;
 
 use std::collections::BTreeMap;
@@ -30,6 +35,8 @@ use tidings_server::{AnswerError, Exchange};
 pub(crate) use self::answer::shortened;
 use self::answer::{Answer, Refusal};
 pub(crate) use self::budget::Budget;
+pub use self::export::Format as ExportFormat;
+pub(crate) use self::export::whole as exported;
 pub(crate) use self::item::{Item, Texts, fitting};
 use crate::feeds::Inner;
 use crate::feeds::config::{Config, Tools};
@@ -84,13 +91,18 @@ macro_rules! table {
 }
 
 table! {
+    add_feed,
     all_feeds,
     export,
     feed_items,
+    fetch_link,
     health,
     mark_items,
     merge,
     new_since,
+    pause_feed,
+    refresh_feed,
+    remove_feed,
     search,
 }
 

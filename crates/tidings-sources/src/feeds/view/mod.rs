@@ -10,11 +10,13 @@ use tidings_core::ResourceUri;
 use tidings_server::AnswerError;
 
 pub(crate) use self::parameters::Filter;
-pub(crate) use self::render::{all, feed, items, meta};
+pub(crate) use self::render::{feed, items, meta, summary};
 pub(crate) use self::search::Search;
 
 /// What every URI of the feeds begins with.
 const FEED: &str = "feeds://feed/";
+/// The scheme of them all.
+const SCHEME: &str = "feeds:";
 /// All feeds.
 pub(crate) const ALL: &str = "feeds://all";
 /// The filtered views.
@@ -35,13 +37,26 @@ pub(crate) enum View {
 }
 
 impl View {
+    /// Whether a URI could be one of a feed.
+    pub(crate) fn is_ours(uri: &ResourceUri) -> bool {
+        uri.as_ref().starts_with(SCHEME)
+    }
+
+    /// The feed it is of, if it is of one.
+    pub(crate) fn feed_id(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Feed(id) | Self::Items(id, _) | Self::Meta(id) => Some(id),
+        }
+    }
+
     /// Reads a URI.
     pub(crate) fn parse(uri: &ResourceUri) -> Result<Self, AnswerError> {
         let address = uri.without_query();
         let no_such = || {
-            let details = "feeds have the URIs `feeds://all`, `feeds://feed/{feedId}`, \
-                `feeds://feed/{feedId}/items` and `feeds://feed/{feedId}/meta`";
-            AnswerError::invalid("uri", uri.as_ref(), details)
+            let details =
+                "URI must follow pattern: feeds://all or feeds://feed/{feedId}[/items|/meta]";
+            AnswerError::Malformed(details.to_owned())
         };
         let view = if address == ALL {
             Self::All
@@ -68,7 +83,7 @@ impl View {
             Some(query) => Err(AnswerError::invalid(
                 parameters::first_name(query),
                 query,
-                "only `feeds://feed/{feedId}/items` takes parameters",
+                "Only feeds://feed/{feedId}/items takes parameters",
             )),
             None => Ok(view),
         }

@@ -74,9 +74,7 @@ impl Filter {
         };
         let date = |bound| {
             parse_bound(value, bound).ok_or_else(|| {
-                invalid(
-                    "it must be a date as in 2026-01-31, or a moment as in 2026-01-31T09:30:00Z",
-                )
+                invalid("Date must be in ISO 8601 format (YYYY-MM-DDTHH:MM:SSZ or YYYY-MM-DD)")
             })
         };
         match name {

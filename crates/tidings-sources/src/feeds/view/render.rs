@@ -4,10 +4,9 @@ use serde::Serialize;
 
 use crate::feeds::store::{Entry, FeedRow, Metadata, State};
 
-/// `feeds://all`.
-pub(crate) fn all<'a>(feeds: impl IntoIterator<Item = &'a FeedRow>) -> String {
-    let summaries: Vec<_> = feeds.into_iter().map(Summary::of).collect();
-    json(&summaries)
+/// One feed in a few words, as `feeds://all` lists it.
+pub(crate) fn summary(feed: &FeedRow) -> String {
+    json(&Summary::of(feed))
 }
 
 /// `feeds://feed/{feedId}`.
@@ -29,6 +28,7 @@ pub(crate) fn meta(row: &FeedRow) -> String {
         feed: &row.metadata,
         last_error: row.last_error.as_deref().filter(|_| is_failing),
         last_success: row.last_success.filter(|_| is_failing).map(|moment| moment.to_string()),
+        paused: row.paused,
     })
 }
 
@@ -90,6 +90,8 @@ struct Meta<'a> {
     last_error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_success: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    paused: bool,
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -1,63 +1,55 @@
 //! `tidings feeds parse`: what is made of a document, without serving it.
 
-use std::io::Read as _;
-
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use tidings_sources::feeds::date::Moment;
 use tidings_sources::feeds::parse::{Document, Hints, Item, ParseError, Text, parse};
+use tidings_sources::feeds::{Fetched, fetch_document};
 
 use crate::args::FeedsParse;
+use crate::feeds::{document, is_web};
 use crate::present::Output;
 use crate::present::table::Table;
 use crate::present::text::{count, one_line};
-use crate::report::Usage;
 
-pub(crate) fn run(args: &FeedsParse) -> Result<()> {
-    for file in &args.files {
-        let start = file.get(..8).unwrap_or(file).to_ascii_lowercase();
-        if start.starts_with("http://") || start.starts_with("https://") {
-            let usage = Usage::new(format!("`{file}` is a URL, not a file"));
-            bail!(usage.hint("download it, and give the file; `-` reads standard input"));
-        }
-    }
+pub(crate) async fn run(args: &FeedsParse) -> Result<()> {
     let output = Output::new(args.json);
     let mut unreadable = 0;
-    for file in &args.files {
-        let bytes = match read(file) {
-            Ok(bytes) => bytes,
+    for place in &args.documents {
+        let (bytes, hints) = match read(place, args.allow_private).await {
+            Ok(read) => read,
             Err(error) => {
                 unreadable += 1;
                 if args.json {
                     output.object(&json!({
-                        "path": file, "ok": false, "error": format!("could not be read: {error}"),
+                        "path": place, "ok": false, "error": format!("could not be read: {error:#}"),
                     }))?;
                 } else {
-                    output.remark(&format!("error: reading `{file}`: {error}"));
+                    output.remark(&format!("error: reading `{place}`: {error:#}"));
                 }
                 continue;
             }
         };
-        let parsed = parse(&bytes, &Hints::default());
+        let parsed = parse(&bytes, &hints);
         if args.json {
-            output.object(&object(file, &parsed))?;
+            output.object(&object(place, &parsed))?;
         } else {
-            output.raw(&text(file, &parsed, &output))?;
+            output.raw(&text(place, &parsed, &output))?;
         }
     }
     if unreadable > 0 {
-        bail!("{} could not be read", count(unreadable, "file", "files"));
+        bail!("{} could not be read", count(unreadable, "document", "documents"));
     }
     Ok(())
 }
 
-fn read(file: &str) -> std::io::Result<Vec<u8>> {
-    if file == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes)?;
-        return Ok(bytes);
+/// A document, and what is known of it before it is read.
+async fn read(place: &str, allow_private: bool) -> Result<(Vec<u8>, Hints)> {
+    if !is_web(place) {
+        return Ok((document(place, allow_private).await?, Hints::default()));
     }
-    std::fs::read(file)
+    let Fetched { bytes, content_type, url, .. } = fetch_document(place, allow_private).await?;
+    Ok((bytes, Hints { content_type, base: Some(url) }))
 }
 
 fn object(path: &str, parsed: &Result<Document, ParseError>) -> Value {

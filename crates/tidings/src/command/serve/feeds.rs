@@ -1,44 +1,31 @@
-//! The feeds that are served, as the command line says.
+//! The feeds that are served, as the command line and `tidings.toml` say.
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use tidings_sources::feeds::{Config, Data, FeedConfig, Feeds, opml};
+use anyhow::{Context as _, Result, bail};
+use tidings_sources::feeds::{Config, Data, FeedConfig, Feeds, Holder, Progress, Tools, opml};
+use tokio::sync::watch;
 
+use super::printer::Printer;
 use crate::args::Serve;
-use crate::report::Hint;
+use crate::feeds::settings::{Settings, USUAL};
+use crate::feeds::{directory, document, whole};
+use crate::present::Output;
+use crate::present::text::count;
+use crate::report::{Hint, Usage};
+
+const DAY: Duration = Duration::from_hours(24);
 
 /// Opens what is kept of the feeds; nothing if none is asked for. No feed is waited for.
 pub(super) async fn open(args: &Serve) -> Result<Option<Feeds>> {
-    if args.feed.is_empty() && args.opml.is_empty() {
-        return Ok(None);
-    }
-    let options = &args.keeping;
-    let data = if options.in_memory {
-        Data::Memory
-    } else {
-        Data::Directory(match &options.data {
-            Some(directory) => directory.clone(),
-            None => usual_place()?,
-        })
+    let settings = settings(args)?;
+    let named =
+        args.feeds || !args.feed.is_empty() || !args.opml.is_empty() || args.keeping.data.is_some();
+    let Some(settings) = settings.or_else(|| named.then(Settings::default)) else {
+        return only_for_feeds(args).map(|()| None);
     };
-    let mut config = Config::new(data);
-    config.allow_private = options.allow_private;
-    config.offline = options.offline;
-    config.feeds = args.feed.iter().map(|feed| FeedConfig::new(whole(feed))).collect();
-    for file in &args.opml {
-        let bytes = std::fs::read(file)
-            .with_context(|| format!("reading the list of feeds `{}`", file.display()))?;
-        let outlines = opml::read(&bytes)
-            .with_context(|| format!("reading the list of feeds `{}`", file.display()))?;
-        // A list may come from anywhere: it names no files, and what it says wrong is left out.
-        let (web, others): (Vec<_>, Vec<_>) =
-            outlines.into_iter().partition(|outline| is_web(&outline.url));
-        for outline in others {
-            tracing::warn!(url = outline.url, "a list of feeds names what is not on the web");
-        }
-        config.feeds.extend(web.into_iter().map(FeedConfig::from));
-    }
+    let config = config(args, &settings).await?;
     let feeds = Feeds::open(config)
         .await
         .context("opening the feeds")
@@ -46,26 +33,121 @@ pub(super) async fn open(args: &Serve) -> Result<Option<Feeds>> {
     Ok(Some(feeds))
 }
 
-fn is_web(url: &str) -> bool {
-    let scheme = url.trim().split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    matches!(scheme.as_deref(), Some("http" | "https"))
-}
-
-/// A path as it is from everywhere: what is kept is found again from another directory.
-fn whole(feed: &str) -> String {
-    if feed.contains("://") || feed.starts_with("file:") {
-        return feed.to_owned();
+/// What the file says that is named; or the one that is here, if nothing else is named: whoever
+/// starts a server somewhere must not serve by accident what somebody else wrote there.
+fn settings(args: &Serve) -> Result<Option<Settings>> {
+    if let Some(file) = &args.config {
+        return Settings::read(file).map(Some);
     }
-    std::path::absolute(feed).map_or_else(|_| feed.to_owned(), |path| path.display().to_string())
+    let is_named = args.demo
+        || args.feeds
+        || !args.folder.is_empty()
+        || !args.feed.is_empty()
+        || !args.opml.is_empty();
+    if is_named || !Path::new(USUAL).exists() {
+        return Ok(None);
+    }
+    Output::new(args.json).remark(&format!("serving what `{USUAL}` says"));
+    Settings::read(Path::new(USUAL)).map(Some)
 }
 
-/// Where a program keeps its data on this system.
-fn usual_place() -> Result<PathBuf> {
-    let folder =
-        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let data = folder("XDG_DATA_HOME")
-        .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
-        .context("there is no home to keep feeds in")
-        .context(Hint("`--data DIR` says where, `--in-memory` keeps nothing".to_owned()))?;
-    Ok(data.join("tidings/feeds"))
+/// Refuses options that have nothing to do without feeds.
+fn only_for_feeds(args: &Serve) -> Result<()> {
+    let options = [
+        ("--in-memory", args.keeping.in_memory),
+        ("--allow-private", args.keeping.allow_private),
+        ("--offline", args.keeping.offline),
+        ("--read-only", args.keeping.read_only),
+    ];
+    match options.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => {
+            let usage = Usage::new(format!("{option} is about feeds, and none are served"));
+            bail!(usage.hint("name them with `--feed URL`, `--opml FILE` or `--feeds`"))
+        }
+        None => Ok(()),
+    }
+}
+
+async fn config(args: &Serve, settings: &Settings) -> Result<Config> {
+    let (options, serving) = (&args.keeping, &settings.serve);
+    // What the command line says of the place goes before the file.
+    let data = if options.in_memory || (serving.in_memory && options.data.is_none()) {
+        Data::Memory
+    } else {
+        Data::Directory(directory(options.data.as_deref().or(serving.data.as_deref()))?)
+    };
+    let mut config = Config::new(data);
+    config.allow_private = options.allow_private || serving.allow_private;
+    config.offline = options.offline || serving.offline;
+    if let Some(items) = serving.keep_items {
+        config.retention.count = items;
+    }
+    if let Some(days) = serving.keep_days {
+        let days = u32::try_from(days).unwrap_or(u32::MAX);
+        config.retention.age = Some(DAY.saturating_mul(days));
+    }
+    if options.read_only || serving.read_only {
+        config.tools = Tools::Reading;
+        if let Data::Directory(path) = config.data.clone()
+            && let Some(holder) = Holder::of(&path)?
+        {
+            follow(&mut config, &path, holder, args);
+            return Ok(config);
+        }
+    }
+    config.feeds = args.feed.iter().map(|feed| FeedConfig::new(whole(feed, None))).collect();
+    config.feeds.extend(settings.feeds()?);
+    for list in args.opml.iter().chain(&serving.opml) {
+        config.feeds.extend(of_list(list, config.allow_private, Output::new(args.json)).await?);
+    }
+    Ok(config)
+}
+
+/// Serves what another server keeps.
+fn follow(config: &mut Config, path: &Path, holder: Holder, args: &Serve) {
+    config.read_only = true;
+    Output::new(args.json)
+        .remark(&format!("{holder} fetches the feeds in `{}`; following it", path.display()));
+}
+
+/// The feeds of a list. It may come from anywhere: it names no files, and what it says wrong is
+/// told and left out.
+async fn of_list(list: &str, allow_private: bool, output: Output) -> Result<Vec<FeedConfig>> {
+    let reading = || format!("reading the list of feeds `{list}`");
+    let bytes = document(list, allow_private).await.with_context(reading)?;
+    let read = opml::read_list(&bytes).with_context(reading)?;
+    for problem in &read.problems {
+        output.remark(&format!("{list}: {problem}"));
+    }
+    Ok(read.outlines.into_iter().map(FeedConfig::from).collect())
+}
+
+/// Tells how far the first fetches are, to a person who looks; never ends.
+pub(super) async fn tell_progress(progress: Option<watch::Receiver<Progress>>, printer: &Printer) {
+    if let Some(mut progress) = progress.filter(|_| printer.has_standing_line()) {
+        let mut is_told = true;
+        loop {
+            let now = *progress.borrow_and_update();
+            // One feed alone is nothing to wait for.
+            if !now.is_done() && now.total > 1 {
+                is_told = false;
+                printer.stand(format!("fetching feeds: {}", words(now)));
+            } else if now.is_done() && !is_told {
+                is_told = true;
+                printer.stand(String::new());
+                printer.line("fetched", &words(now), None);
+            }
+            if progress.changed().await.is_err() {
+                break;
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+fn words(progress: Progress) -> String {
+    let Progress { total, done, failing, items, .. } = progress;
+    let items = count(usize::try_from(items).unwrap_or(usize::MAX), "item", "items");
+    let failing = if failing > 0 { format!(", {failing} failing") } else { String::new() };
+    format!("{done} of {total}, {items}{failing}")
 }

@@ -7,9 +7,10 @@ mod printer;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use tidings_server::http::{self, HttpConfig, Token};
 use tidings_server::{Config, Greeting, Hub, Merging, stdio};
+use tidings_sources::feeds::Feeds;
 use tidings_sources::folder::Introduction;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,13 +20,21 @@ use tokio_util::sync::CancellationToken;
 use self::printer::Printer;
 use crate::args::Serve;
 use crate::demo::Station;
-use crate::report::Hint;
+use crate::report::{Hint, Usage};
 
 /// How many changes and reports may wait to become lines, which takes no time to speak of.
 const LINES: usize = 256;
 
 /// Serves until a signal, or the end of the input.
 pub(crate) async fn run(args: Serve) -> Result<()> {
+    let opened = feeds::open(&args).await?;
+    if !args.demo && args.folder.is_empty() && opened.is_none() {
+        let usage = Usage::new("there is nothing to serve");
+        bail!(usage.hint(
+            "name it with `--demo`, `--folder DIR`, `--feed URL`, `--opml FILE`, `--feeds`, or in \
+             a `tidings.toml` here"
+        ));
+    }
     let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
     config.merging =
         Merging::new(Duration::from_millis(args.quiet), Duration::from_millis(args.max_wait));
@@ -50,7 +59,8 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
             .await
             .context("starting the demo")?;
     }
-    if let Some(feeds) = feeds::open(&args).await? {
+    let progress = opened.as_ref().map(Feeds::progress);
+    if let Some(feeds) = opened {
         hub.add("feeds", feeds).await.context("starting the feeds")?;
     }
     for (name, folder) in folders {
@@ -62,6 +72,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
         result = transport(&args, &hub, &printer, cancel.clone()) => result,
         result = stop(&hub, cancel.clone()) => result,
         () = printer.run(told, reported, hub.events()) => Ok(()),
+        () = feeds::tell_progress(progress, &printer) => Ok(()),
     };
     if result.is_ok() {
         hub.shutdown().await;

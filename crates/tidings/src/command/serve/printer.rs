@@ -13,6 +13,8 @@ use tidings_server::{Event, http};
 use tidings_sources::folder::{Problem, Report, Severity};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::present::standing::StandingLine;
+
 /// How many names one line has; a checkout moves hundreds.
 const NAMES: usize = 8;
 /// How many lines may wait for a reader: more than a folder full of problems has at once, and few
@@ -47,6 +49,9 @@ struct Line {
     /// How many were lost just before this one.
     lost: usize,
     text: String,
+    /// Whether it stands below all others and is replaced by the next of its kind; it goes to
+    /// standard error.
+    stands: bool,
 }
 
 impl Printer {
@@ -97,6 +102,17 @@ impl Printer {
                 },
             }
         }
+    }
+
+    /// Whether a person sees lines that stand.
+    pub(super) fn has_standing_line(&self) -> bool {
+        !self.look.json && std::io::stderr().is_terminal()
+    }
+
+    /// Says how far something is, below all other lines; an empty text takes that away. One that
+    /// finds no room is not missed.
+    pub(super) fn stand(&self, text: String) {
+        drop(self.lines.try_send(Line { lost: 0, text, stands: true }));
     }
 
     pub(super) fn started(&self, address: SocketAddr) {
@@ -159,14 +175,14 @@ impl Printer {
         self.line(kind, &problem.to_string(), None);
     }
 
-    fn line(&self, kind: &str, what: &str, listeners: Option<usize>) {
+    pub(super) fn line(&self, kind: &str, what: &str, listeners: Option<usize>) {
         self.print(self.look.line(kind, what, listeners));
     }
 
     /// Never waits.
     fn print(&self, text: String) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
-        if self.lines.try_send(Line { lost, text }).is_err() {
+        if self.lines.try_send(Line { lost, text, stands: false }).is_err() {
             self.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
     }
@@ -214,6 +230,8 @@ impl Look {
 
     /// Writes what comes until nothing can come any more.
     fn write_all(self, waiting: &Receiver<Line>, lost: &AtomicUsize, output: &mut impl Write) {
+        let mut standing = StandingLine::new(self.json);
+        let mut stands = String::new();
         loop {
             let line = match waiting.try_recv() {
                 Ok(line) => line,
@@ -225,9 +243,18 @@ impl Look {
                 }
                 Err(TryRecvError::Disconnected) => break,
             };
+            standing.clear();
             self.tell(line.lost, output);
-            write(line.text, output);
+            if line.stands {
+                stands = line.text;
+            } else {
+                write(line.text, output);
+            }
+            if !stands.is_empty() {
+                standing.draw(&stands);
+            }
         }
+        standing.clear();
         self.tell(lost.swap(0, Ordering::Relaxed), output);
     }
 

@@ -149,6 +149,7 @@ impl Order {
     }
 
     /// The next moment at which somebody who waits for time alone could begin.
+    #[cfg(test)]
     pub(crate) fn wakes_at(&self, now: Moment) -> Option<Moment> {
         let hosts = self
             .hosts

@@ -1,7 +1,7 @@
 //! The fetcher against a server on this machine: what is sent, what comes back, what is followed.
 
 mod guard;
-mod server;
+pub(crate) mod server;
 mod trouble;
 
 use std::time::Duration;

@@ -16,32 +16,30 @@ use crate::feeds::fetch::resolve::Found;
 
 /// One request that came.
 #[derive(Clone, Debug)]
-pub(super) struct Hit {
-    pub(super) path: String,
-    pub(super) headers: HeaderMap,
-    /// How many came before it.
-    pub(super) number: usize,
+pub(crate) struct Hit {
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
 }
 
 impl Hit {
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 }
 
 /// Put into an answer's extensions: it never comes.
 #[derive(Clone)]
-pub(super) struct Never;
+pub(crate) struct Never;
 
 /// The server; it ends when this is dropped.
-pub(super) struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     hits: Arc<Mutex<Vec<Hit>>>,
     _tasks: JoinSet<()>,
 }
 
 impl Server {
-    pub(super) async fn start(
+    pub(crate) async fn start(
         play: impl Fn(&Hit) -> Response + Clone + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -50,11 +48,8 @@ impl Server {
         let seen = hits.clone();
         let answer = move |request: Request| {
             let mut seen = seen.lock().unwrap();
-            let hit = Hit {
-                path: request.uri().path().to_owned(),
-                headers: request.headers().clone(),
-                number: seen.len(),
-            };
+            let hit =
+                Hit { path: request.uri().path().to_owned(), headers: request.headers().clone() };
             seen.push(hit.clone());
             let response = play(&hit);
             async move {
@@ -71,27 +66,27 @@ impl Server {
         Self { address, hits, _tasks: tasks }
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    pub(super) fn hits(&self) -> Vec<Hit> {
+    pub(crate) fn hits(&self) -> Vec<Hit> {
         self.hits.lock().unwrap().clone()
     }
 
-    pub(super) fn paths(&self) -> Vec<String> {
+    pub(crate) fn paths(&self) -> Vec<String> {
         self.hits().into_iter().map(|hit| hit.path).collect()
     }
 
     /// This server as the answer of a name server that gives it another address.
-    pub(super) fn found_at(&self, address: &str) -> Vec<Found> {
+    pub(in crate::feeds::fetch) fn found_at(&self, address: &str) -> Vec<Found> {
         let address: IpAddr = address.parse().unwrap();
         vec![Found { address, socket: self.address }]
     }
 }
 
 /// An answer with headers.
-pub(super) fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response {
+pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response {
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(*name, *value);
@@ -100,6 +95,6 @@ pub(super) fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Body
 }
 
 /// A redirect.
-pub(super) fn redirect(status: u16, location: &str) -> Response {
+pub(crate) fn redirect(status: u16, location: &str) -> Response {
     answer(status, &[("location", location)], "elsewhere")
 }

@@ -43,14 +43,20 @@ pub(super) struct Arguments {
     offset: u64,
 }
 
-/// How it is written.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq)]
+/// How feeds are written for other programs.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum Format {
+#[non_exhaustive]
+pub enum Format {
+    /// The list of feeds, without items.
     Opml,
+    /// Items as RSS 2.0.
     Rss,
+    /// Items as Atom 1.0.
     Atom,
+    /// Items as JSON Feed 1.1.
     Json,
+    /// Items as a table.
     Csv,
 }
 
@@ -128,6 +134,11 @@ impl Exported {
         let text = self.document.clone() + &LeftOut::line(self.left_out.as_ref());
         Answer::new(&self, text)
     }
+}
+
+/// All of these items as one document, however long.
+pub(crate) fn whole(format: Format, rows: &[Arc<FeedRow>], items: &[Kept]) -> String {
+    written(format, rows, items, &mut Room::boundless()).0
 }
 
 fn how(next: u64) -> String {

@@ -1,5 +1,10 @@
 //! `tidings feeds parse` and `tidings serve --feed`: the real binary on documents of every kind.
 
+mod many;
+mod press;
+mod rounds;
+mod secure;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -99,17 +104,6 @@ async fn a_file_that_cannot_be_read_is_a_failure_after_the_others() {
 }
 
 #[tokio::test]
-async fn a_url_is_not_a_file() {
-    let refused = run(&["feeds", "parse", "https://a.example/feed.xml"]).await;
-    assert_eq!(refused.code, Some(2));
-    assert_eq!(
-        refused.errors,
-        "error: `https://a.example/feed.xml` is a URL, not a file\n\
-         hint: download it, and give the file; `-` reads standard input\n"
-    );
-}
-
-#[tokio::test]
 async fn what_a_feed_says_cannot_steer_the_terminal() {
     let folder = folder("terminal");
     let path = file(
@@ -122,18 +116,26 @@ async fn what_a_feed_says_cannot_steer_the_terminal() {
 }
 
 /// `tidings serve` over stdio, asked one line at a time.
-struct Server {
-    child: tokio::process::Child,
+pub(crate) struct Server {
+    pub(crate) child: tokio::process::Child,
     lines: tokio::io::Lines<tokio::io::BufReader<tokio::process::ChildStdout>>,
     next_id: u64,
+    /// The methods of all notices so far.
+    pub(crate) heard: Vec<String>,
 }
 
 impl Server {
-    async fn start(arguments: &str, here: &std::path::Path) -> Self {
+    pub(crate) async fn start(arguments: &str, here: &Path) -> Self {
+        Self::start_with(arguments, here, &[]).await
+    }
+
+    /// With these paths in its environment.
+    async fn start_with(arguments: &str, here: &Path, variables: &[(&str, &Path)]) -> Self {
         let mut command = program(&format!("serve --stdio --silent {arguments}"));
+        command.envs(variables.iter().copied());
         let mut child = command.current_dir(here).spawn().unwrap();
         let lines = tokio::io::BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut server = Self { child, lines, next_id: 0 };
+        let mut server = Self { child, lines, next_id: 0, heard: Vec::new() };
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": { "name": "reader", "version": "1" },
@@ -148,12 +150,14 @@ impl Server {
         input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         let line = within(self.lines.next_line()).await.unwrap().unwrap();
-        serde_json::from_str(&line).unwrap()
+        let message: Value = serde_json::from_str(&line).unwrap();
+        self.heard.extend(message["method"].as_str().map(str::to_owned));
+        message
     }
 
-    async fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
@@ -165,7 +169,7 @@ impl Server {
         }
     }
 
-    async fn read(&mut self, uri: &str) -> Value {
+    pub(crate) async fn read(&mut self, uri: &str) -> Value {
         let answer = self.ask("resources/read", json!({ "uri": uri })).await;
         match answer["result"]["contents"][0]["text"].as_str() {
             Some(text) => serde_json::from_str(text).unwrap(),
@@ -174,12 +178,12 @@ impl Server {
     }
 
     /// Waits until it is told of an address.
-    async fn told(&mut self, uri: &str) {
+    pub(crate) async fn told(&mut self, uri: &str) {
         while self.next().await["params"]["uri"] != uri {}
     }
 }
 
-fn news(titles: &[&str]) -> String {
+pub(crate) fn news(titles: &[&str]) -> String {
     let items: Vec<_> = titles
         .iter()
         .map(|title| format!("<item><title>{title}</title><guid>{title}</guid></item>"))

@@ -1,10 +1,8 @@
-//! How fast feeds are read, beside another reader and beside their floor.
+//! How fast documents are parsed, beside another reader and beside their floor.
 //!
-//! `cargo bench -p tidings-sources --bench feeds -- [--quick]`. The documents have a thousand items
-//! with HTML; the other reader is `feed-rs` without its cleaning of HTML, and the floor is the
-//! events of `quick-xml` alone, which tell neither what they mean nor what is wrong.
-
-#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+//! The documents have a thousand items with HTML; the other reader is `feed-rs` without its cleaning
+//! of HTML, and the floor is the events of `quick-xml` alone, which tell neither what they mean nor
+//! what is wrong.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -14,24 +12,14 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use tidings_sources::feeds::parse::{Hints, parse};
 
+use crate::table::{Row, median};
+
 const ITEMS: usize = 1_000;
-/// Rounds for each figure; in each, every reader has its turn.
-const ROUNDS: usize = 31;
-const QUICK_ROUNDS: usize = 7;
 /// The share of the other reader's speed that is enough.
 const TARGET: f64 = 0.6;
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    // `cargo test` runs this too, without the flag; then there is nothing to do.
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        return;
-    }
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let rounds = if quick { QUICK_ROUNDS } else { ROUNDS };
-    println!("\nMedian ms for {ITEMS} items.\n");
-    println!("| document | size | ours | feed-rs | floor | ours : feed-rs, speed | |");
-    println!("| --- | ---: | ---: | ---: | ---: | ---: | --- |");
+/// One row for each kind of document.
+pub(crate) fn rows(rounds: usize) {
     for (name, document) in [
         ("rss, quoted", rss(Html::Quoted)),
         ("rss, cdata", rss(Html::Section)),
@@ -44,13 +32,17 @@ fn main() {
             other.push(time(|| items_of_other(&document)));
             floor.push(time(|| events(&document)));
         }
-        let (ours, other, floor) = (median(ours), median(other), median(floor));
-        let ratio = other / ours;
-        let verdict = if ratio >= TARGET { "fast enough" } else { "TOO SLOW" };
-        let size = document.len() / 1024;
-        println!(
-            "| {name} | {size} KiB | {ours:.2} | {other:.2} | {floor:.2} | {ratio:.2} | {verdict} |"
-        );
+        let (ours, other) = (median(&mut ours), median(&mut other));
+        let speed = other / ours;
+        Row {
+            what: &format!("parse {ITEMS} items, {name}, {} KiB", document.len() / 1024),
+            ours,
+            floor: Some(median(&mut floor)),
+            peer: Some(other),
+            allowed: &format!("≥ {TARGET} × feed-rs; is {speed:.2} ×"),
+            is_met: speed >= TARGET,
+        }
+        .print();
     }
 }
 
@@ -60,11 +52,6 @@ fn time(work: impl Fn() -> usize) -> f64 {
     let elapsed = start.elapsed().as_secs_f64() * 1000.0;
     assert!(found >= ITEMS, "{found} of {ITEMS}");
     elapsed
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn items_of_ours(document: &str) -> usize {

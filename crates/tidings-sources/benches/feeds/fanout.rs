@@ -1,0 +1,155 @@
+//! A change of a feed that thousands watch, beside a change of a source that has nothing to do.
+//!
+//! For the feed, time runs from the moment in which its server answers to the last listener: it is
+//! fetched, parsed, kept and told of in between.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tidings_server::model::Resource;
+use tidings_server::{AnswerError, Contents, EditError, Fingerprint, Hub, ResourceUri};
+use tidings_server::{Shelf, Source};
+use tidings_sources::feeds::{Config, Data, FeedConfig, Feeds};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::Failure;
+use crate::client::{Client, hub};
+use crate::table::{Row, median};
+
+const LISTENERS: usize = 5_000;
+const PLAIN: &str = "bench://plain";
+
+pub(crate) async fn row(rounds: usize) -> Result<(), Failure> {
+    let mut tasks = JoinSet::new();
+    let plain = hub();
+    let version = Arc::new(AtomicU64::new(0));
+    let shelf = plain.add("plain", Plain { version: version.clone() }).await?;
+    let mut plain = Crowd::gather(plain, PLAIN, &mut tasks).await?;
+
+    let (sender, mut answered) = mpsc::channel(1);
+    let (permit, permits) = mpsc::channel(1);
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let mut feed = FeedConfig::new(format!("http://{}/feed", listener.local_addr()?));
+    // The shortest there is.
+    feed.interval = Some(Duration::from_secs(1));
+    tasks.spawn(answer(listener, permits, sender));
+    let mut config = Config::new(Data::Memory);
+    config.allow_private = true;
+    config.feeds = vec![feed];
+    let feeds = Feeds::open(config).await?;
+    let served = hub();
+    served.add("feeds", feeds.clone()).await?;
+    let mut crowd = Crowd::gather(served, "feeds://all", &mut tasks).await?;
+
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        permit.send(()).await?;
+        let begun = answered.recv().await.ok_or("the server ended")?;
+        ours.push(crowd.all_told(begun).await?);
+        let begun = Instant::now();
+        version.fetch_add(1, Ordering::Relaxed);
+        shelf.notify_updated(PLAIN);
+        floor.push(plain.all_told(begun).await?);
+    }
+    plain.hub.shutdown().await;
+    crowd.hub.shutdown().await;
+    tasks.shutdown().await;
+    let (ours, floor) = (median(&mut ours), median(&mut floor));
+    Row {
+        what: "a feed's answer to the last of 5,000 listeners",
+        ours,
+        floor: Some(floor),
+        peer: None,
+        allowed: "≤ 2 × the hub alone",
+        is_met: ours <= 2.0 * floor,
+    }
+    .print();
+    Ok(())
+}
+
+/// A hub and those who listen to it.
+struct Crowd {
+    hub: Hub,
+    heard: mpsc::Receiver<()>,
+}
+
+impl Crowd {
+    async fn gather(hub: Hub, uri: &str, tasks: &mut JoinSet<()>) -> Result<Self, Failure> {
+        let (tell, heard) = mpsc::channel(LISTENERS);
+        for _ in 0..LISTENERS {
+            let mut client = Client::watching(&hub, uri, tasks).await?;
+            let tell = tell.clone();
+            tasks.spawn(async move {
+                while client.told().await.is_ok() {
+                    if tell.send(()).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        Ok(Self { hub, heard })
+    }
+
+    /// The time until every listener heard once.
+    async fn all_told(&mut self, begun: Instant) -> Result<f64, Failure> {
+        for _ in 0..LISTENERS {
+            self.heard.recv().await.ok_or("the listeners are gone")?;
+        }
+        Ok(begun.elapsed().as_secs_f64() * 1000.0)
+    }
+}
+
+/// Answers each request with one item more, once it may, and says when it did.
+async fn answer(
+    listener: TcpListener,
+    mut permits: mpsc::Receiver<()>,
+    answered: mpsc::Sender<Instant>,
+) {
+    let mut items = String::new();
+    for number in 0_u64.. {
+        let Ok((mut socket, _)) = listener.accept().await else { return };
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            let Ok(byte) = socket.read_u8().await else { break };
+            request.push(byte);
+        }
+        if permits.recv().await.is_none() {
+            return;
+        }
+        items = format!("<item><guid>{number}</guid><title>{number}</title></item>{items}");
+        let body =
+            format!("<rss version='2.0'><channel><title>News</title>{items}</channel></rss>");
+        let length = body.len();
+        let head =
+            format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        if answered.send(Instant::now()).await.is_err()
+            || socket.write_all(format!("{head}{body}").as_bytes()).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// One resource whose version is a counter.
+struct Plain {
+    version: Arc<AtomicU64>,
+}
+
+impl Source for Plain {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        shelf.add(Resource::new(PLAIN, "plain"))?;
+        Ok(())
+    }
+
+    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+        Ok(Contents::text(uri, self.version.load(Ordering::Relaxed).to_string()))
+    }
+
+    fn version(&self, _uri: &ResourceUri) -> Option<Fingerprint> {
+        Some(Fingerprint::of_bytes(&self.version.load(Ordering::Relaxed).to_le_bytes()))
+    }
+}

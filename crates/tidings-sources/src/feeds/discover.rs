@@ -1,0 +1,174 @@
+//! Which feed is at an address: the one it is itself, or the only one that the page there names.
+
+use crate::feeds::ask::causes;
+use crate::feeds::delivery::Delivery;
+use crate::feeds::fetch::{Fetched, Fetcher, Request, same_origin};
+use crate::feeds::parse::{self, Document, Found, ParseError};
+use crate::feeds::schedule::Plan;
+use crate::feeds::store::Changes;
+use crate::feeds::{FeedConfig, Feeds, FeedsError, check_web, moment};
+
+/// A feed that was found and fetched, and is not kept yet.
+#[derive(Debug)]
+pub struct Discovery {
+    feed: FeedConfig,
+    page: Option<String>,
+    delivery: Delivery,
+}
+
+/// Why there is no feed at an address that could be added.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiscoverError {
+    /// Something that is not on the web.
+    #[error("`{0}` is not the URL of a feed; it begins with `https://` or `http://`")]
+    Url(String),
+    /// Nothing is fetched.
+    #[error("nothing is fetched here")]
+    Offline,
+    /// It could not be fetched; why.
+    #[error("`{url}` could not be fetched: {reason}")]
+    Fetch {
+        /// What was asked for.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// A page that names more than one feed.
+    #[error("`{url}` is a web page that names {} feeds; choose one: {}", .feeds.len(), list(.feeds))]
+    Several {
+        /// The page.
+        url: String,
+        /// The feeds it names.
+        feeds: Vec<Found>,
+    },
+    /// Neither a feed nor a page that names one.
+    #[error("there is no feed at `{url}`: {reason}")]
+    None {
+        /// What was asked for.
+        url: String,
+        /// What is there instead.
+        reason: String,
+    },
+}
+
+impl Discovery {
+    /// Where the feed is.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.feed.url
+    }
+
+    /// The page that named it, if it was found on one.
+    #[must_use]
+    pub fn page(&self) -> Option<&str> {
+        self.page.as_deref()
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn document(&self) -> &Document {
+        &self.delivery.document
+    }
+}
+
+impl Feeds {
+    /// Looks for a feed at an address on the web: fetches what is there and, if that is a page
+    /// that names one feed, that feed. Every request is guarded as all are; nothing is kept.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or more than one.
+    pub async fn discover(&self, feed: FeedConfig) -> Result<Discovery, DiscoverError> {
+        check_web(&feed).map_err(|_| DiscoverError::Url(feed.url.clone()))?;
+        let fetcher = self.0.fetcher.as_ref().ok_or(DiscoverError::Offline)?;
+        let feed = FeedConfig { url: feed.url.trim().to_owned(), ..feed };
+        let feeds = match delivered(fetcher, &feed).await? {
+            Ok(delivery) => return Ok(Discovery { feed, page: None, delivery }),
+            Err(ParseError::Page { feeds }) => distinct(feeds),
+            Err(error) => return Err(none(&feed.url, error.to_string())),
+        };
+        let page = feed.url.clone();
+        let [found] = feeds.as_slice() else {
+            return Err(if feeds.is_empty() {
+                none(&page, "it is a web page that names no feed".to_owned())
+            } else {
+                DiscoverError::Several { url: page, feeds }
+            });
+        };
+        let mut feed = FeedConfig { url: found.url.clone(), ..feed };
+        check_web(&feed).map_err(|_| DiscoverError::Url(found.url.clone()))?;
+        // Headers are for whom they were given for.
+        if !same_origin(&feed.url, &page) {
+            feed.headers.clear();
+        }
+        match delivered(fetcher, &feed).await? {
+            Ok(delivery) => Ok(Discovery { feed, page: Some(page), delivery }),
+            Err(error) => Err(none(&feed.url, error.to_string())),
+        }
+    }
+
+    /// Adds a feed that was found, with what it says; gives its id. It can be read at once, and
+    /// it stays after a restart.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be kept.
+    pub async fn add_found(&self, found: Discovery) -> Result<String, FeedsError> {
+        let Discovery { feed, delivery, .. } = found;
+        self.change(move |inner| {
+            let now = inner.clock.time();
+            let row = inner.store.add(&feed.registration(), moment(now))?;
+            let known = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
+            let plan = known.unwrap_or_else(|| Plan::new(now));
+            let bounds = inner.bounds(&row);
+            let (changes, mut plan) = delivery.keep(&inner.store, &row, &plan, &bounds, now)?;
+            if let Some(address) = plan.take_address() {
+                inner.store.moved(&row.id, &address)?;
+            }
+            inner.store.keep_plan(&row.id, plan)?;
+            inner.publish(&row.id, &Changes { metadata: true, ..changes })?;
+            inner.touched.add(&row.id);
+            Ok(row.id)
+        })
+        .await
+    }
+}
+
+/// What is at an address: a feed, or why there is none in what came.
+async fn delivered(
+    fetcher: &Fetcher,
+    feed: &FeedConfig,
+) -> Result<Result<Delivery, ParseError>, DiscoverError> {
+    let failed = |reason: String| DiscoverError::Fetch { url: feed.url.clone(), reason };
+    let request =
+        Request { url: feed.url.clone(), headers: feed.headers.clone(), ..Request::default() };
+    let fetched = fetcher.fetch(request).await.map_err(|error| failed(causes(&error)))?;
+    let Fetched::Document { bytes, content_type, validators, url, moved, hints } = fetched else {
+        return Err(failed("the server says that nothing changed".to_owned()));
+    };
+    let known = parse::Hints { content_type, base: Some(url) };
+    let parsed = tokio::task::spawn_blocking(move || parse::parse(&bytes, &known)).await;
+    let parsed = parsed.map_err(|error| failed(error.to_string()))?;
+    Ok(parsed.map(|document| Delivery { document, validators, hints, moved }))
+}
+
+fn none(url: &str, reason: String) -> DiscoverError {
+    DiscoverError::None { url: url.to_owned(), reason }
+}
+
+/// Each address once.
+fn distinct(mut feeds: Vec<Found>) -> Vec<Found> {
+    let mut seen = std::collections::HashSet::new();
+    feeds.retain(|feed| seen.insert(feed.url.clone()));
+    feeds
+}
+
+fn list(feeds: &[Found]) -> String {
+    let named = |feed: &Found| match &feed.title {
+        Some(title) => format!("`{}` ({title})", feed.url),
+        None => format!("`{}`", feed.url),
+    };
+    let names: Vec<_> = feeds.iter().map(named).collect();
+    names.join(", ")
+}

@@ -1,0 +1,155 @@
+//! What other processes do to the feeds of a directory while they are served here: it is seen
+//! within a second, told like our own, and what they wish for is done.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::feeds::store::{FeedRow, StoreError, Wish};
+use crate::feeds::{Data, Feeds, Inner, view};
+
+/// How often it is looked whether somebody else wrote: a number is read, and nothing is written.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Sees what other processes write.
+pub(crate) struct Others {
+    inner: Arc<Inner>,
+    /// What the store said when we last looked.
+    seen: Option<i64>,
+    /// The wishes that are being fulfilled.
+    under_way: HashSet<i64>,
+    tasks: JoinSet<i64>,
+}
+
+impl Others {
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, seen: None, under_way: HashSet::new(), tasks: JoinSet::new() }
+    }
+
+    /// Until the token is cancelled. What is in memory nobody else can see: then it ends at once.
+    pub(crate) async fn run(mut self, cancel: CancellationToken) {
+        if self.inner.config.data == Data::Memory {
+            return;
+        }
+        let mut ticks = interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => break,
+                _ = ticks.tick() => self.look().await,
+                Some(done) = self.tasks.join_next() => {
+                    if let Ok(key) = done {
+                        self.under_way.remove(&key);
+                    }
+                }
+            }
+        }
+        // A wish that was not fulfilled stays for whoever comes next.
+        self.tasks.shutdown().await;
+    }
+
+    async fn look(&mut self) {
+        let (inner, seen) = (self.inner.clone(), self.seen);
+        let look = move || -> Result<_, StoreError> {
+            // Order: what is written from here on moves the number again.
+            let now = inner.store.written_by_others()?;
+            if now == seen {
+                return Ok((now, Vec::new()));
+            }
+            inner.catch_up()?;
+            let is_asked = inner.fetcher.is_some();
+            Ok((now, if is_asked { inner.store.wishes()? } else { Vec::new() }))
+        };
+        match tokio::task::spawn_blocking(look).await {
+            Ok(Ok((now, wishes))) => {
+                self.seen = now;
+                for wish in wishes {
+                    self.begin(wish);
+                }
+            }
+            Ok(Err(error)) => warn!(%error, "what others did to the feeds cannot be seen"),
+            Err(error) => warn!(%error, "looking for what others did failed"),
+        }
+    }
+
+    fn begin(&mut self, wish: Wish) {
+        if self.under_way.insert(wish.key) {
+            let inner = self.inner.clone();
+            self.tasks.spawn(async move {
+                let key = wish.key;
+                fulfil(&inner, wish).await;
+                key
+            });
+        }
+    }
+}
+
+async fn fulfil(inner: &Arc<Inner>, wish: Wish) {
+    let Wish { key, feed } = wish;
+    let feeds = Feeds(inner.clone());
+    if let Err(error) = feeds.refresh(&feed).await {
+        debug!(feed, %error, "a feed that is wanted cannot be asked");
+    }
+    let granted = feeds.change(move |inner| inner.store.granted(&[key])).await;
+    if let Err(error) = granted {
+        warn!(%error, "a wish could not be taken away");
+    }
+}
+
+impl Inner {
+    /// Makes readable what others wrote, and tells of what moved. Waits for the disk.
+    pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
+        // Order: one at a time, as in `publish`.
+        let mut offer = self.offer();
+        let rows = self.store.feeds()?;
+        let mut gone: BTreeMap<_, _> =
+            self.board().rows().map(|row| (row.id.clone(), row.clone())).collect();
+        let mut differing = Vec::new();
+        for row in rows {
+            let before = gone.remove(&row.id);
+            if before.as_deref() != Some(&row) {
+                differing.push((row.id.clone(), before, Some(row)));
+            }
+        }
+        differing.extend(gone.into_iter().map(|(id, before)| (id, Some(before), None)));
+        if differing.is_empty() {
+            return Ok(());
+        }
+        let mut has_all_moved = false;
+        let mut moved = Vec::new();
+        {
+            let mut board = self.board.write().unwrap_or_else(PoisonError::into_inner);
+            for (id, before, now) in differing {
+                self.progress.step(before.as_deref(), now.as_ref());
+                let revisions = |row: Option<&FeedRow>| row.map(|row| row.revisions);
+                let has_moved = revisions(before.as_deref()) != revisions(now.as_ref());
+                has_all_moved |= board.put(&id, now);
+                self.touched.add(&id);
+                if has_moved {
+                    moved.push(id);
+                }
+            }
+        }
+        let Some(offer) = &mut *offer else { return Ok(()) };
+        if !moved.is_empty()
+            && let Err(error) = offer.refresh(self.board().rows())
+        {
+            warn!(%error, "the feeds are not offered as they should be");
+        }
+        let shelf = offer.shelf();
+        if has_all_moved {
+            shelf.notify_updated(view::ALL);
+        }
+        for id in moved {
+            shelf.notify_updated(&view::feed_uri(&id));
+            shelf.notify_updated(&view::meta_uri(&id));
+            shelf.notify_matching(&format!("{}*", view::items_uri(&id)));
+        }
+        Ok(())
+    }
+}

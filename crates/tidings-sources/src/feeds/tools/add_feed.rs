@@ -1,0 +1,152 @@
+//! `add_feed`: a feed, or the only one that a page names, is there from now on.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tidings_server::model::Tool;
+
+use crate::feeds::store::FeedRow;
+use crate::feeds::tools::answer::{Answer, Refusal, shortened};
+use crate::feeds::tools::describe::{Effect, Words, shape, tool as describe};
+use crate::feeds::tools::{Call, Need};
+use crate::feeds::{FeedConfig, Feeds};
+
+pub(super) const NAME: &str = "add_feed";
+pub(super) const NEEDS: &[Need] = &[Need::Change, Need::Fetch];
+/// The longest title, category and address that is repeated.
+const TITLE: usize = 200;
+const ADDRESS: usize = 500;
+/// How many feeds of a page are told.
+const CHOICES: usize = 20;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Arguments {
+    url: String,
+    title: Option<String>,
+    category: Option<String>,
+    interval_minutes: Option<u64>,
+}
+
+pub(super) fn tool() -> Tool {
+    let words = Words {
+        name: NAME,
+        title: "Add a feed",
+        description: "Adds an RSS, Atom or JSON feed by its URL, or by that of a web page that \
+            names one feed. It is fetched at once, can be read when this answers, and stays. A \
+            page that names several is refused with their addresses: choose one of them",
+    };
+    let text = json!({ "type": "string" });
+    let output = shape(
+        &json!({
+            "id": text, "title": text, "url": text,
+            "isNew": { "type": "boolean", "description": "Whether it was not there before" },
+            "foundOn": { "type": "string", "description": "The page that names it" },
+            "itemCount": { "type": "integer", "minimum": 0 },
+        }),
+        &["id", "title", "url", "isNew", "itemCount"],
+    );
+    let properties = json!({
+        "url": {
+            "type": "string", "minLength": 1, "maxLength": 2000,
+            "description": "Where the feed or the page is: `https://…` or `http://…`",
+        },
+        "title": {
+            "type": "string", "minLength": 1, "maxLength": TITLE,
+            "description": "A title to be used in place of its own",
+        },
+        "category": {
+            "type": "string", "minLength": 1, "maxLength": TITLE,
+            "description": "The folder it is in; folders in it after `/`",
+        },
+        "intervalMinutes": {
+            "type": "integer", "minimum": 15, "maximum": 43_200,
+            "description": "How often it is asked; by default that depends on how often it changes",
+        },
+    });
+    describe(&words, Effect::Repeatable, &properties, &["url"], output)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answered {
+    id: String,
+    title: String,
+    url: String,
+    is_new: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found_on: Option<String>,
+    item_count: u64,
+}
+
+pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
+    let feeds = Feeds(call.inner.clone());
+    let Arguments { url, title, category, interval_minutes } = arguments;
+    let mut wanted = with_what_is_set(FeedConfig::new(url.trim()), call);
+    wanted.title = title.or(wanted.title);
+    wanted.category = category.or(wanted.category);
+    let interval = interval_minutes.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
+    wanted.interval = interval.or(wanted.interval);
+    let found = feeds.discover(wanted).await.map_err(|error| refused(&url, error))?;
+    let found_on = found.page().map(|page| shortened(page, ADDRESS).into_owned());
+    let is_new = known(call, found.url()).is_none();
+    let id = feeds.add_found(found).await?;
+    let row = call.inner.board().get(&id).cloned();
+    let row = row.ok_or_else(|| Refusal::new("the feed was removed at the same moment"))?;
+    let answered = Answered {
+        title: shortened(row.shown_title(), TITLE).into_owned(),
+        url: shortened(&row.public_url(), ADDRESS).into_owned(),
+        is_new,
+        found_on,
+        item_count: row.item_count,
+        id,
+    };
+    let verb = if is_new { "Added" } else { "It is there already:" };
+    let Answered { id, title, item_count, .. } = &answered;
+    let text = format!("{verb} {title}\nid: {id}\nitems: {item_count}");
+    Ok(Answer::new(&answered, text))
+}
+
+/// The feed that was asked for by this URL, if it is there.
+fn known(call: &Call<'_>, url: &str) -> Option<std::sync::Arc<FeedRow>> {
+    call.inner.board().rows().find(|row| row.asked_url == url).cloned()
+}
+
+/// What was set for a feed before stays, as far as nothing else is said now.
+fn with_what_is_set(feed: FeedConfig, call: &Call<'_>) -> FeedConfig {
+    let Some(row) = known(call, &feed.url) else { return feed };
+    FeedConfig {
+        title: row.title.clone(),
+        category: row.category.clone(),
+        interval: row.settings.interval.map(Duration::from_secs),
+        headers: row.settings.headers.clone(),
+        ..feed
+    }
+}
+
+fn refused(url: &str, error: crate::feeds::DiscoverError) -> Refusal {
+    use crate::feeds::DiscoverError as Error;
+    match error {
+        Error::Several { mut feeds, .. } => {
+            let more = feeds.len().saturating_sub(CHOICES);
+            feeds.truncate(CHOICES);
+            let line = |found: &crate::feeds::parse::Found| {
+                let title = found.title.as_deref().unwrap_or_default();
+                format!("\n- {} {}", shortened(&found.url, ADDRESS), shortened(title, TITLE))
+            };
+            let lines: String = feeds.iter().map(line).collect();
+            let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
+            let details = format!("it is a page that names several feeds; give one:{lines}{more}");
+            Refusal::argument("url", url, &details)
+        }
+        Error::Fetch { reason, .. } => {
+            Refusal::argument("url", url, &format!("it could not be fetched: {reason}"))
+        }
+        Error::None { reason, .. } => {
+            Refusal::argument("url", url, &format!("there is no feed: {reason}"))
+        }
+        Error::Url(_) => Refusal::argument("url", url, "it begins with `https://` or `http://`"),
+        other => Refusal::new(other.to_string()),
+    }
+}

@@ -1,0 +1,232 @@
+//! `refresh_feed`: a feed, or every one, is asked now; what was really news in it is told.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tidings_server::model::Tool;
+
+use crate::feeds::tools::answer::{Answer, Refusal, shortened};
+use crate::feeds::tools::budget::LeftOut;
+use crate::feeds::tools::describe::{Effect, Words, left_out, shape, tool as describe};
+use crate::feeds::tools::{Call, Need};
+use crate::feeds::{Feeds, FeedsError, Headline, News, Refresh, Refreshed, StoreError};
+
+pub(super) const NAME: &str = "refresh_feed";
+pub(super) const NEEDS: &[Need] = &[Need::Change, Need::Fetch];
+const TITLE: usize = 200;
+const ADDRESS: usize = 500;
+/// How many items of one feed are named.
+const NAMED: usize = 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    #[serde(rename = "ID")]
+    id: Option<String>,
+}
+
+pub(super) fn tool() -> Tool {
+    let words = Words {
+        name: NAME,
+        title: "Refresh feeds",
+        description: "Asks one feed now, or all of them without `ID`, and tells what is really \
+            new, changed or withdrawn. A server that wants to be left alone is not asked: the \
+            answer says until when. Feeds are asked by themselves too; nothing is missed without \
+            this",
+    };
+    let text = json!({ "type": "string" });
+    let moment = json!({ "type": "string", "format": "date-time" });
+    let count = json!({ "type": "integer", "minimum": 0 });
+    let item = shape(
+        &json!({
+            "news": { "enum": ["new", "changed"] }, "title": text, "link": text,
+            "published": moment,
+        }),
+        &["news"],
+    );
+    let feed = shape(
+        &json!({
+            "id": text, "title": text,
+            "outcome": { "enum": ["answered", "failed", "postponed", "paused"] },
+            "new": count, "changed": count, "withdrawn": count, "unchanged": count,
+            "items": {
+                "type": "array", "items": item, "description": "The first of what is new or changed",
+            },
+            "error": { "type": "string", "description": "Why it failed" },
+            "until": { "type": "string", "format": "date-time",
+                "description": "Until when its server wants to be left alone" },
+            "next": { "type": "string", "format": "date-time",
+                "description": "When it is asked next by itself" },
+        }),
+        &["id", "title", "outcome"],
+    );
+    let output = shape(
+        &json!({
+            "feeds": {
+                "type": "array", "items": feed, "description": "Those with news come first",
+            },
+            "total": count, "new": count, "changed": count, "withdrawn": count, "failed": count,
+            "notAsked": count, "leftOut": left_out(),
+        }),
+        &["feeds", "total", "new", "changed", "withdrawn", "failed", "notAsked"],
+    );
+    let properties = json!({
+        "ID": {
+            "type": "string", "minLength": 1, "description": "The feed's id; all feeds without it",
+        },
+    });
+    describe(&words, Effect::Once, &properties, &[], output)
+}
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answered {
+    feeds: Vec<Feed>,
+    total: usize,
+    new: usize,
+    changed: usize,
+    withdrawn: usize,
+    failed: usize,
+    not_asked: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<LeftOut>,
+}
+
+#[derive(Default, Serialize)]
+struct Feed {
+    id: String,
+    title: String,
+    outcome: &'static str,
+    #[serde(flatten)]
+    news: Option<Counts>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    items: Vec<Item>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    new: usize,
+    changed: usize,
+    withdrawn: usize,
+    unchanged: usize,
+}
+
+#[derive(Serialize)]
+struct Item {
+    news: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    published: Option<String>,
+}
+
+pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
+    let feeds = Feeds(call.inner.clone());
+    let mut refreshed = match arguments.id {
+        Some(id) => vec![feeds.refresh(&id).await.map_err(|error| match error {
+            FeedsError::Store(StoreError::NoFeed(id)) => Refusal::no_feed("ID", &id),
+            error => error.into(),
+        })?],
+        None => feeds.refresh_all().await?,
+    };
+    refreshed.sort_by_key(|feed| match &feed.outcome {
+        Refresh::Answered(news) if news.new + news.changed + news.withdrawn > 0 => 0,
+        Refresh::Failed(_) => 1,
+        Refresh::Answered(_) => 3,
+        _ => 2,
+    });
+    let mut answered = Answered { total: refreshed.len(), ..Answered::default() };
+    for feed in &refreshed {
+        match &feed.outcome {
+            Refresh::Answered(News { new, changed, withdrawn, .. }) => {
+                answered.new += new;
+                answered.changed += changed;
+                answered.withdrawn += withdrawn;
+            }
+            Refresh::Failed(_) => answered.failed += 1,
+            _ => answered.not_asked += 1,
+        }
+    }
+    let mut room = call.budget.room();
+    let feeds = refreshed.into_iter().map(Feed::of);
+    answered.feeds = feeds.take_while(|feed| room.take(feed)).collect();
+    let left_out = (answered.total - answered.feeds.len()) as u64;
+    answered.left_out =
+        LeftOut::new(left_out, || "ask with more `maxTokens`, or for one `ID`".to_owned());
+    let text = text(&answered);
+    Ok(Answer::new(&answered, text))
+}
+
+impl Feed {
+    fn of(refreshed: Refreshed) -> Self {
+        let Refreshed { id, title, outcome, next } = refreshed;
+        let title = shortened(&title, TITLE).into_owned();
+        let next = next.map(|moment| moment.to_string());
+        let feed = Self { id, title, next, ..Self::default() };
+        match outcome {
+            Refresh::Answered(News { new, changed, withdrawn, unchanged, headlines, .. }) => {
+                let news = Some(Counts { new, changed, withdrawn, unchanged });
+                let items = headlines.into_iter().take(NAMED).map(Item::of).collect();
+                Self { outcome: "answered", news, items, ..feed }
+            }
+            Refresh::Failed(reason) => {
+                let error = Some(shortened(&reason, ADDRESS).into_owned());
+                Self { outcome: "failed", error, ..feed }
+            }
+            Refresh::Postponed(until) => {
+                Self { outcome: "postponed", until: Some(until.to_string()), ..feed }
+            }
+            Refresh::Paused => Self { outcome: "paused", ..feed },
+        }
+    }
+
+    fn line(&self) -> String {
+        let Self { id, title, .. } = self;
+        let said = match (&self.news, &self.error, &self.until) {
+            (Some(Counts { new, changed, withdrawn, .. }), ..) => {
+                format!("{new} new, {changed} changed, {withdrawn} withdrawn")
+            }
+            (_, Some(error), _) => format!("failed: {error}"),
+            (_, _, Some(until)) => {
+                format!("not asked: its server wants to be left alone until {until}")
+            }
+            _ => "not asked: it is paused".to_owned(),
+        };
+        format!("- {id} · {title} · {said}")
+    }
+}
+
+impl Item {
+    fn of(headline: Headline) -> Self {
+        Self {
+            news: if headline.is_new { "new" } else { "changed" },
+            title: headline.title.map(|title| shortened(&title, TITLE).into_owned()),
+            link: headline.link.map(|link| shortened(&link, ADDRESS).into_owned()),
+            published: headline.published.map(|moment| moment.to_string()),
+        }
+    }
+}
+
+fn text(answered: &Answered) -> String {
+    let Answered { total, new, changed, withdrawn, failed, .. } = answered;
+    let mut text = format!(
+        "Feeds: {total}; {new} new, {changed} changed, {withdrawn} withdrawn, {failed} failed\n"
+    );
+    for feed in &answered.feeds {
+        let _ = writeln!(text, "{}", feed.line());
+        for Item { news, title, .. } in &feed.items {
+            let _ = writeln!(text, "  - {news}: {}", title.as_deref().unwrap_or("(no title)"));
+        }
+    }
+    text.push_str(&LeftOut::line(answered.left_out.as_ref()));
+    text
+}

@@ -1,0 +1,215 @@
+//! What a thousand feeds cost the program: starting, answering the first words, memory.
+//!
+//! `cargo bench -p tidings --bench feeds -- [--quick]`. The program is measured from outside, over
+//! stdio. Of the feeds on the web a tenth is where nobody answers, and the rest is at a server that
+//! takes what it is asked and says nothing. The floor of a start is the same program that only says
+//! its version.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tidings");
+const FEEDS: usize = 1_000;
+const ITEMS: usize = 50;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
+    // `cargo test` runs this too, without the flag; then there is nothing to do.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return Ok(());
+    }
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    println!("| 1,000 feeds | ours | floor | allowed | |\n|---|---|---|---|---|");
+    starts(if quick { 7 } else { 31 })?;
+    memory()
+}
+
+/// From the start of the process to the answer to its first request.
+fn starts(rounds: usize) -> Result<(), Failure> {
+    let here = tempfile::tempdir()?;
+    // It is connected to, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0")?;
+    let dead = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let mut list = "<opml version=\"2.0\"><body>".to_owned();
+    for number in 0..FEEDS {
+        let host = if number % 10 == 0 { dead } else { silent.local_addr()? };
+        write!(list, "<outline text=\"{number}\" xmlUrl=\"http://{host}/{number}\"/>")?;
+    }
+    let file = here.path().join("list.opml");
+    std::fs::write(&file, list + "</body></opml>")?;
+    let [mut first, mut again, mut floors] = [const { Vec::new() }; 3];
+    for round in 0..rounds {
+        let data = here.path().join(round.to_string());
+        let arguments =
+            [&"--opml".into(), &file, &"--allow-private".into(), &"--data".into(), &data];
+        for times in [&mut first, &mut again] {
+            let begun = Instant::now();
+            let mut server = Server::start(&arguments)?;
+            times.push(begun.elapsed());
+            let all = server.read("feeds://all")?;
+            assert_eq!(all.as_array().map(Vec::len), Some(FEEDS));
+            server.end()?;
+        }
+        let begun = Instant::now();
+        Command::new(PROGRAM).arg("--version").stdout(Stdio::null()).status()?;
+        floors.push(begun.elapsed());
+    }
+    let floor = median(&mut floors);
+    for (what, mut times) in
+        [("`initialize`, nothing kept yet", first), ("`initialize`, after a restart", again)]
+    {
+        let ours = median(&mut times);
+        let verdict = if ours <= Duration::from_millis(100) { "met" } else { "MISSED" };
+        let (ours, floor) = (ours.as_secs_f64() * 1000.0, floor.as_secs_f64() * 1000.0);
+        println!("| {what} | {ours:.1} ms | {floor:.1} ms | ≤ 100 ms | {verdict} |");
+    }
+    Ok(())
+}
+
+/// A thousand feeds of fifty items each, in files: right after all were taken in, and in a process
+/// that found them kept.
+fn memory() -> Result<(), Failure> {
+    let here = tempfile::tempdir()?;
+    let data = here.path().join("data");
+    let mut arguments: Vec<PathBuf> = vec!["--data".into(), data];
+    for number in 0..FEEDS {
+        let file = here.path().join(format!("{number}.xml"));
+        std::fs::write(&file, document(number))?;
+        arguments.extend(["--feed".into(), file]);
+    }
+    let arguments: Vec<_> = arguments.iter().collect();
+    for what in ["all taken in at once", "found kept"] {
+        let mut server = Server::start(&arguments)?;
+        server.ask("resources/subscribe", &json!({ "uri": "feeds://all" }))?;
+        let all = loop {
+            let all = server.read("feeds://all")?;
+            let feeds = all.as_array().ok_or("no list")?.clone();
+            if feeds.iter().all(|feed| feed["itemCount"] == ITEMS) {
+                break feeds;
+            }
+            server.hear("notifications/resources/updated")?;
+        };
+        for feed in &all {
+            let id = feed["id"].as_str().ok_or("no id")?;
+            let items = server.read(&format!("feeds://feed/{id}/items"))?;
+            assert_eq!(items.as_array().map(Vec::len), Some(ITEMS));
+        }
+        let resident = server.resident()? as f64 / 1000.0;
+        let verdict = if resident <= 60.0 { "met" } else { "MISSED" };
+        println!(
+            "| resident memory, × 50 items, {what}, all read | {resident:.1} MB | | ≤ 60 MB | {verdict} |"
+        );
+        server.end()?;
+    }
+    Ok(())
+}
+
+fn document(number: usize) -> String {
+    let mut text = format!(
+        "<rss version=\"2.0\"><channel><title>News {number}</title><link>http://a.example/</link>"
+    );
+    for item in (0..ITEMS).rev() {
+        let words = format!("Words of {number} that say nothing in particular. ").repeat(10);
+        let _ = write!(
+            text,
+            "<item><title>Item {item} of {number}</title><guid>urn:{number}:{item}</guid>\
+             <link>http://a.example/{number}/{item}</link><category>news</category>\
+             <pubDate>01 Jan 2024 12:{item:02}:00 GMT</pubDate>\
+             <description>{words}</description></item>"
+        );
+    }
+    text + "</channel></rss>"
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// The program, serving feeds over stdio.
+struct Server {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    next_id: u64,
+}
+
+impl Server {
+    fn start(arguments: &[&PathBuf]) -> Result<Self, Failure> {
+        let mut child = Command::new(PROGRAM)
+            .args(["serve", "--stdio", "--silent"])
+            .args(arguments)
+            .current_dir(Path::new("/"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let input = child.stdin.take().ok_or("no input")?;
+        let output = BufReader::new(child.stdout.take().ok_or("no output")?);
+        let mut server = Self { child, input, output, next_id: 0 };
+        let client = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "bench", "version": "1" },
+        });
+        server.ask("initialize", &client)?;
+        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
+        Ok(server)
+    }
+
+    fn send(&mut self, message: &Value) -> Result<(), Failure> {
+        writeln!(self.input, "{message}")?;
+        Ok(self.input.flush()?)
+    }
+
+    fn next(&mut self) -> Result<Value, Failure> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
+        loop {
+            let message = self.next()?;
+            if message["id"] == id {
+                return Ok(message["result"].clone());
+            }
+        }
+    }
+
+    fn read(&mut self, uri: &str) -> Result<Value, Failure> {
+        let answer = self.ask("resources/read", &json!({ "uri": uri }))?;
+        Ok(serde_json::from_str(answer["contents"][0]["text"].as_str().ok_or("no text")?)?)
+    }
+
+    fn hear(&mut self, method: &str) -> Result<(), Failure> {
+        while self.next()?["method"] != method {}
+        Ok(())
+    }
+
+    /// Resident memory in kB.
+    fn resident(&self) -> Result<u64, Failure> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        Ok(line.ok_or("no memory")?.trim().trim_end_matches(" kB").parse()?)
+    }
+
+    fn end(mut self) -> Result<(), Failure> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! `tidings feeds add`: feeds, pages that name one, and files.
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::json;
+use tidings_sources::feeds::{FeedConfig, Feeds};
+
+use crate::args::FeedsAdd;
+use crate::feeds::{Reach, directory, enter, headers, is_web, whole};
+use crate::present::Output;
+use crate::present::text::{count, one_line};
+use crate::report::{Hint, Usage};
+
+pub(crate) async fn run(args: &FeedsAdd) -> Result<()> {
+    if args.urls.len() > 1 && args.title.is_some() {
+        bail!(Usage::new("--title is for one feed").hint("add the feeds one after another"));
+    }
+    let output = Output::new(args.kept.json);
+    let headers = headers(&args.header)?;
+    let directory = directory(args.kept.data.as_deref())?;
+    let reach = if args.unseen { Reach::Nothing } else { Reach::when(args.allow_private) };
+    let feeds = enter(&directory, reach).await?;
+    let mut failed = 0;
+    for url in &args.urls {
+        let mut config = FeedConfig::new(whole(url, None));
+        config.title.clone_from(&args.title);
+        config.category.clone_from(&args.category);
+        config.interval = args.interval;
+        config.headers.clone_from(&headers);
+        if let Err(error) = add(&feeds, config, args, &output).await {
+            if args.urls.len() == 1 {
+                return Err(error);
+            }
+            failed += 1;
+            output.remark(&format!("error: {error:#}"));
+        }
+    }
+    if failed > 0 {
+        bail!("{} could not be added", count(failed, "feed", "feeds"));
+    }
+    Ok(())
+}
+
+async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output) -> Result<()> {
+    let url = config.url.clone();
+    let known = feeds.statuses().into_iter().find(|it| [&it.asked_url, &it.url].contains(&&url));
+    let is_set = config != FeedConfig::new(url.as_str());
+    let (id, state, page) = match known {
+        Some(known) if !is_set => (known.id, "present", None),
+        // What is known of it stays.
+        Some(known) => {
+            let mut config = config;
+            config.url = known.asked_url;
+            (feeds.add_unseen(config).await?, "changed", None)
+        }
+        None if args.unseen || !is_web(&url) => (feeds.add_unseen(config).await?, "added", None),
+        None => {
+            let found = feeds.discover(config).await.map_err(anyhow::Error::new);
+            let hint = "`--unseen` adds it without looking; `--allow-private` lets it be on a \
+                private address";
+            let found = found.context(Hint(hint.to_owned()))?;
+            let page = found.page().map(str::to_owned);
+            (feeds.add_found(found).await?, "added", page)
+        }
+    };
+    let status = feeds.status(&id).context("it was removed at once")?;
+    if args.kept.json {
+        return output.object(&json!({
+            "state": state, "id": id, "url": status.url, "title": status.title,
+            "items": status.items, "page": page,
+        }));
+    }
+    let word = match state {
+        "present" => "is there already:",
+        state => state,
+    };
+    let items = match (status.last_success, status.items) {
+        (None, _) => "not fetched yet".to_owned(),
+        (Some(_), items) => count(usize::try_from(items).unwrap_or(usize::MAX), "item", "items"),
+    };
+    let title = one_line(&status.title);
+    let found =
+        if page.is_some() { format!(", at {}", one_line(&status.url)) } else { String::new() };
+    output.raw(&format!("{word} {id}  {title}, {items}{found}"))
+}

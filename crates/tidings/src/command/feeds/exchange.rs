@@ -1,0 +1,65 @@
+//! `tidings feeds import` and `export`: lists of feeds as other programs have them.
+
+use anyhow::{Context as _, Result};
+use serde_json::json;
+use tidings_sources::feeds::{self, opml};
+
+use crate::args::{ExportFormat, FeedsExport, FeedsImport};
+use crate::feeds::{Reach, directory, document, enter, named, visit};
+use crate::present::Output;
+use crate::present::text::count;
+
+pub(super) async fn import(args: &FeedsImport) -> Result<()> {
+    let output = Output::new(args.kept.json);
+    let reading = || format!("reading the list of feeds `{}`", args.list);
+    let bytes = document(&args.list, args.allow_private).await.with_context(reading)?;
+    let directory = directory(args.kept.data.as_deref())?;
+    // What is no list is told before a directory is made for it.
+    opml::read(&bytes).with_context(reading)?;
+    let feeds = enter(&directory, Reach::Nothing).await?;
+    let imported = feeds.import(&bytes).await.with_context(reading)?;
+    if args.kept.json {
+        let problems: Vec<_> = imported
+            .problems
+            .iter()
+            .map(|problem| json!({ "line": problem.line, "reason": problem.reason }))
+            .collect();
+        return output.object(&json!({
+            "added": imported.added, "present": imported.known, "problems": problems,
+        }));
+    }
+    for problem in &imported.problems {
+        output.remark(&format!("{}: {problem}", args.list));
+    }
+    let mut said = vec![format!("added {}", count(imported.added.len(), "feed", "feeds"))];
+    if !imported.known.is_empty() {
+        said.push(format!("{} there already", count(imported.known.len(), "was", "were")));
+    }
+    if !imported.problems.is_empty() {
+        said.push(format!("{} not taken", count(imported.problems.len(), "was", "were")));
+    }
+    output.raw(&said.join("; "))
+}
+
+pub(super) async fn export(args: &FeedsExport) -> Result<()> {
+    let output = Output::new(false);
+    let directory = directory(args.data.as_deref())?;
+    let kept = visit(&directory, Reach::Nothing).await?;
+    let kept = kept.with_context(|| format!("no feeds are kept in `{}`", directory.display()))?;
+    let format = match args.format {
+        ExportFormat::Opml => feeds::ExportFormat::Opml,
+        ExportFormat::Rss => feeds::ExportFormat::Rss,
+        ExportFormat::Atom => feeds::ExportFormat::Atom,
+        ExportFormat::Json => feeds::ExportFormat::Json,
+        ExportFormat::Csv => feeds::ExportFormat::Csv,
+    };
+    let ids: Vec<_> =
+        named(&kept.statuses(), &args.names)?.into_iter().map(|status| status.id).collect();
+    let text = kept.export_as(format, &ids, args.limit).await.context("reading the feeds")?;
+    match &args.output {
+        None => output.raw(&text),
+        Some(file) => {
+            std::fs::write(file, text).with_context(|| format!("writing `{}`", file.display()))
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `tidings feeds health`: how the feeds do, those first that need somebody.
+
+use anyhow::Result;
+use serde_json::{Map, json};
+use tidings_sources::feeds::{Holder, Standing, Status};
+
+use super::ls::{next, object};
+use crate::args::FeedsHealth;
+use crate::feeds::{Reach, away, directory, now, visit};
+use crate::present::Output;
+use crate::present::table::Table;
+use crate::present::text::count;
+
+pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
+    let output = Output::new(args.kept.json);
+    let directory = directory(args.kept.data.as_deref())?;
+    let feeds = visit(&directory, Reach::Nothing).await?;
+    let statuses = feeds.map(|feeds| feeds.statuses()).unwrap_or_default();
+    let holder = Holder::of(&directory)?;
+    let now = now();
+    let due = statuses.iter().filter(|status| next(status, now) == "due").count();
+    if args.kept.json {
+        let states: Map<_, _> = Standing::ALL
+            .iter()
+            .map(|standing| (standing.word().to_owned(), json!(number(&statuses, *standing))))
+            .collect();
+        let failing: Vec<_> = failing(&statuses).map(object).collect();
+        let holder = holder.map(|holder| {
+            json!({ "pid": holder.pid, "since": holder.since.map(|since| since.to_string()) })
+        });
+        return output.object(&json!({
+            "feeds": statuses.len(), "states": states, "due": due, "failing": failing,
+            "served_by": holder,
+        }));
+    }
+    let number_of_all = count(statuses.len(), "feed", "feeds");
+    let states: Vec<_> = Standing::ALL
+        .iter()
+        .map(|standing| (number(&statuses, *standing), standing.word()))
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
+    output.raw(&match states.as_slice() {
+        [] => number_of_all,
+        states => format!("{number_of_all}: {}", states.join(", ")),
+    })?;
+    output.raw(&match holder {
+        Some(holder) => format!("served by {holder}"),
+        None => "no server runs on them".to_owned(),
+    })?;
+    if due > 0 {
+        output.raw(&count(due, "feed is due", "feeds are due"))?;
+    }
+    let mut table = Table::new(["ID", "TITLE", "LAST WORKED", "NEXT TRY", "REASON"]);
+    for status in failing(&statuses) {
+        let worked = status.last_success.map_or_else(
+            || format!("never (added {})", away(status.added, now)),
+            |moment| away(moment, now),
+        );
+        table.row([
+            status.id.clone(),
+            status.title.clone(),
+            worked,
+            next(status, now),
+            status.last_error.clone().unwrap_or_default(),
+        ]);
+    }
+    if failing(&statuses).next().is_some() {
+        output.raw(&table.render(output.width, output.paint))?;
+    }
+    Ok(())
+}
+
+fn number(statuses: &[Status], standing: Standing) -> usize {
+    statuses.iter().filter(|status| status.standing == standing).count()
+}
+
+/// Those that cannot be fetched.
+fn failing(statuses: &[Status]) -> impl Iterator<Item = &Status> {
+    let fails = |status: &&Status| {
+        matches!(status.standing, Standing::Failing | Standing::Resting | Standing::Gone)
+    };
+    statuses.iter().filter(fails)
+}

@@ -1,0 +1,67 @@
+//! `tidings feeds ls`: which feeds there are, and how each does.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use tidings_sources::feeds::date::Moment;
+use tidings_sources::feeds::{Standing, Status};
+
+use crate::args::FeedsLs;
+use crate::feeds::{Reach, away, directory, now, visit};
+use crate::present::Output;
+use crate::present::table::Table;
+
+pub(crate) async fn run(args: &FeedsLs) -> Result<()> {
+    let output = Output::new(args.kept.json);
+    let directory = directory(args.kept.data.as_deref())?;
+    let feeds = visit(&directory, Reach::Nothing).await?;
+    let statuses = feeds.map(|feeds| feeds.statuses()).unwrap_or_default();
+    if args.kept.json {
+        for status in &statuses {
+            output.object(&object(status))?;
+        }
+    } else if statuses.is_empty() {
+        output.remark(&format!("no feeds are kept in `{}`", directory.display()));
+    } else {
+        let now = now();
+        let mut table = Table::new(["ID", "TITLE", "STATE", "NEXT FETCH", "ITEMS", "LAST ERROR"]);
+        for status in &statuses {
+            table.row([
+                status.id.clone(),
+                status.title.clone(),
+                status.standing.word().to_owned(),
+                next(status, now),
+                status.items.to_string(),
+                status.last_error.clone().unwrap_or_default(),
+            ]);
+        }
+        output.raw(&table.render(output.width, output.paint))?;
+    }
+    Ok(())
+}
+
+/// When a feed is asked next, from now.
+pub(super) fn next(status: &Status, now: Moment) -> String {
+    match (status.standing, status.next_fetch) {
+        (Standing::Paused | Standing::Gone, _) | (_, None) => "never".to_owned(),
+        (_, Some(next)) if next <= now => "due".to_owned(),
+        (_, Some(next)) => away(next, now),
+    }
+}
+
+/// A feed as an object.
+pub(super) fn object(status: &Status) -> Value {
+    let moment = |moment: Option<Moment>| moment.map(|moment| moment.to_string());
+    json!({
+        "id": status.id,
+        "url": status.url,
+        "title": status.title,
+        "category": status.category,
+        "state": status.standing.word(),
+        "items": status.items,
+        "next_fetch": moment(status.next_fetch),
+        "last_fetch": moment(status.last_fetch),
+        "last_success": moment(status.last_success),
+        "last_error": status.last_error,
+        "failures": status.failures,
+    })
+}

@@ -1,0 +1,121 @@
+//! `tidings feeds refresh`: feeds asked now, and what is really new in them.
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use tidings_sources::feeds::{News, Refresh, Refreshed};
+use tokio::sync::mpsc;
+
+use crate::args::FeedsRefresh;
+use crate::feeds::{Reach, away, directory, named, now, visit};
+use crate::present::Output;
+use crate::present::standing::StandingLine;
+use crate::present::text::{count, one_line};
+use crate::report::Hint;
+
+/// How many results may wait to be printed.
+const WAITING: usize = 64;
+
+pub(crate) async fn run(args: &FeedsRefresh) -> Result<()> {
+    let output = Output::new(args.kept.json);
+    let directory = directory(args.kept.data.as_deref())?;
+    let Some(feeds) = visit(&directory, Reach::when(args.allow_private)).await? else {
+        output.remark(&format!("no feeds are kept in `{}`", directory.display()));
+        return Ok(());
+    };
+    let statuses = feeds.statuses();
+    let wanted = if args.names.is_empty() { statuses } else { named(&statuses, &args.names)? };
+    let ids: Vec<_> = wanted.iter().map(|status| status.id.clone()).collect();
+    let (told, mut heard) = mpsc::channel(WAITING);
+    let asking = feeds.refresh_each(&ids, args.timeout, told);
+    let printing = async {
+        let mut standing = StandingLine::new(args.kept.json);
+        let (mut done, mut failed) = (0, 0);
+        standing.draw(&format!("asking feeds: 0 of {}", ids.len()));
+        while let Some(refreshed) = heard.recv().await {
+            done += 1;
+            failed += usize::from(matches!(refreshed.outcome, Refresh::Failed(_)));
+            standing.clear();
+            if args.kept.json {
+                output.object(&object(&refreshed))?;
+            } else {
+                output.raw(&text(&refreshed, &output))?;
+            }
+            standing.draw(&format!("asking feeds: {done} of {}, {failed} failed", ids.len()));
+        }
+        standing.clear();
+        anyhow::Ok((done, failed))
+    };
+    let (asked, printed) = tokio::join!(asking, printing);
+    asked.context("asking the feeds")?;
+    let (done, failed) = printed?;
+    if done < ids.len() {
+        let missing = count(ids.len() - done, "feed was", "feeds were");
+        let late = Err(anyhow::anyhow!("{missing} not fetched in {} s", args.timeout.as_secs()));
+        return late.context(Hint("`--timeout` waits longer for the server".to_owned()));
+    }
+    if failed > 0 {
+        bail!("{} could not be fetched", count(failed, "feed", "feeds"));
+    }
+    Ok(())
+}
+
+fn text(refreshed: &Refreshed, output: &Output) -> String {
+    let title = output.paint.bold(&one_line(&refreshed.title));
+    let said = match &refreshed.outcome {
+        Refresh::Answered(news) => words(news),
+        Refresh::Failed(reason) => format!("failed: {}", one_line(reason)),
+        Refresh::Postponed(until) => {
+            format!("its server wants to be left alone; it is asked {}", away(*until, now()))
+        }
+        Refresh::Paused => "is paused".to_owned(),
+        _ => "was not asked".to_owned(),
+    };
+    let mut text = format!("{}  {title}: {said}\n", refreshed.id);
+    if let Refresh::Answered(news) = &refreshed.outcome {
+        for headline in &news.headlines {
+            let sign = if headline.is_new { '+' } else { '~' };
+            let title = one_line(headline.title.as_deref().unwrap_or("(no title)"));
+            let link = headline.link.as_deref().map(one_line).unwrap_or_default();
+            text += format!("  {sign} {title}  {link}").trim_end();
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn words(news: &News) -> String {
+    let parts = [(news.new, "new"), (news.changed, "changed"), (news.withdrawn, "withdrawn")];
+    let parts: Vec<_> = parts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
+    if parts.is_empty() { "nothing new".to_owned() } else { parts.join(", ") }
+}
+
+fn object(refreshed: &Refreshed) -> Value {
+    let (outcome, error) = match &refreshed.outcome {
+        Refresh::Answered(_) => ("answered", None),
+        Refresh::Failed(reason) => ("failed", Some(reason)),
+        Refresh::Postponed(_) => ("postponed", None),
+        Refresh::Paused => ("paused", None),
+        _ => ("not asked", None),
+    };
+    let mut object = json!({
+        "id": refreshed.id, "title": refreshed.title, "outcome": outcome, "error": error,
+        "next_fetch": refreshed.next.map(|next| next.to_string()),
+    });
+    if let Refresh::Answered(news) = &refreshed.outcome {
+        object["new"] = json!(news.new);
+        object["changed"] = json!(news.changed);
+        object["withdrawn"] = json!(news.withdrawn);
+        let items = news.headlines.iter().map(|headline| {
+            json!({
+                "new": headline.is_new, "title": headline.title, "link": headline.link,
+                "published": headline.published.map(|published| published.to_string()),
+            })
+        });
+        object["items"] = items.collect();
+    }
+    object
+}

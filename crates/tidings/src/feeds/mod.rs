@@ -1,0 +1,183 @@
+//! Feeds as people name them: where they are kept, what stands for one, when something is.
+
+pub(crate) mod settings;
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result};
+use tidings_sources::feeds::date::Moment;
+use tidings_sources::feeds::{Config, Data, Feeds, Status, fetch_document};
+
+use crate::args::{Header, HeaderValue};
+use crate::hosts::Environment;
+use crate::report::{Hint, Usage};
+use crate::values::nearest;
+
+/// Where feeds are kept: there, or where a program keeps its data on this system.
+pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf> {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
+    }
+    let folder =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = folder("XDG_DATA_HOME")
+        .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
+        .context("there is no home to keep feeds in")
+        .context(Hint("`--data DIR` says where".to_owned()))?;
+    Ok(data.join("tidings/feeds"))
+}
+
+/// Which feeds may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// None: what is kept is enough.
+    Nothing,
+    /// Those on the web.
+    Web,
+    /// Those on private addresses too.
+    Private,
+}
+
+impl Reach {
+    /// As the flag of the command line says.
+    pub(crate) fn when(allow_private: bool) -> Self {
+        if allow_private { Self::Private } else { Self::Web }
+    }
+}
+
+/// Opens the feeds of a directory beside a server that may have them open. Nothing is there if
+/// nobody kept any, and then the directory is not made.
+pub(crate) async fn visit(directory: &Path, reach: Reach) -> Result<Option<Feeds>> {
+    if !directory.join("feeds.sqlite").exists() {
+        return Ok(None);
+    }
+    enter(directory, reach).await.map(Some)
+}
+
+/// The same for somebody who adds feeds: the directory is made if it is not there.
+pub(crate) async fn enter(directory: &Path, reach: Reach) -> Result<Feeds> {
+    let mut config = Config::new(Data::Directory(directory.to_owned()));
+    config.guest = true;
+    config.offline = reach == Reach::Nothing;
+    config.allow_private = reach == Reach::Private;
+    Feeds::open(config).await.with_context(|| format!("opening `{}`", directory.display()))
+}
+
+/// The feeds with these ids or URLs.
+pub(crate) fn named(statuses: &[Status], names: &[String]) -> Result<Vec<Status>, Usage> {
+    let found = |name: &String| {
+        let is_it = |it: &&Status| [&it.id, &it.asked_url, &it.url].contains(&name);
+        let path = whole(name, None);
+        let feed = statuses.iter().find(is_it);
+        let feed = feed.or_else(|| statuses.iter().find(|it| it.asked_url == path));
+        feed.cloned().ok_or_else(|| {
+            let known: Vec<_> =
+                statuses.iter().flat_map(|it| [it.id.as_str(), it.asked_url.as_str()]).collect();
+            let usage = Usage::new(format!("there is no feed `{name}`"));
+            match nearest(name, &known) {
+                Some(near) => usage.hint(format!("did you mean `{near}`?")),
+                None => usage.hint("`tidings feeds ls` lists them"),
+            }
+        })
+    };
+    names.iter().map(found).collect()
+}
+
+pub(crate) fn is_web(url: &str) -> bool {
+    let scheme = url.trim().split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https"))
+}
+
+/// A path as it is from everywhere: what is kept is found again from another directory.
+pub(crate) fn whole(feed: &str, base: Option<&Path>) -> String {
+    if feed.contains("://") || feed.starts_with("file:") {
+        return feed.to_owned();
+    }
+    let path = base.map_or_else(|| PathBuf::from(feed), |base| base.join(feed));
+    std::path::absolute(path).map_or_else(|_| feed.to_owned(), |path| path.display().to_string())
+}
+
+/// The bytes of a document: of standard input, of a file, or from the web.
+pub(crate) async fn document(place: &str, allow_private: bool) -> Result<Vec<u8>> {
+    if place == "-" {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes)?;
+        return Ok(bytes);
+    }
+    if is_web(place) {
+        return Ok(fetch_document(place, allow_private).await?.bytes);
+    }
+    Ok(std::fs::read(place)?)
+}
+
+/// The headers as they are sent: values from files and variables put in.
+pub(crate) fn headers(headers: &[Header]) -> Result<Vec<(String, String)>> {
+    let value = |header: &Header| -> Result<String> {
+        match &header.value {
+            HeaderValue::Text(text) => Ok(expanded(text)?),
+            HeaderValue::File(file) => Ok(std::fs::read_to_string(file)
+                .with_context(|| format!("reading `{}`", file.display()))?
+                .trim()
+                .to_owned()),
+        }
+    };
+    headers.iter().map(|header| Ok((header.name.clone(), value(header)?))).collect()
+}
+
+/// A text with `${VARIABLE}` replaced from the environment.
+pub(crate) fn expanded(text: &str) -> Result<String, Usage> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let variable = |name: &str| std::env::var(name).ok();
+    let environment = Environment { variable: &variable, here: &here.to_string_lossy() };
+    environment.expand(text)
+}
+
+/// The time.
+pub(crate) fn now() -> Moment {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    Moment::from_unix(seconds).expect("the year has four digits")
+}
+
+/// How far off a moment is, as a person says it.
+pub(crate) fn away(moment: Moment, now: Moment) -> String {
+    let seconds = moment.unix() - now.unix();
+    let length = match seconds.unsigned_abs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} days", seconds / 86_400),
+    };
+    match seconds {
+        1.. => format!("in {length}"),
+        0 => "now".to_owned(),
+        _ => format!("{length} ago"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_from_now() {
+        let now = Moment::from_unix(1_000_000).unwrap();
+        let check = |seconds: i64, words: &str| {
+            let moment = Moment::from_unix(1_000_000 + seconds).unwrap();
+            assert_eq!(away(moment, now), words);
+        };
+        check(0, "now");
+        check(90, "in 90 s");
+        check(-600, "10 min ago");
+        check(3 * 3600, "in 3 h");
+        check(-200_000, "2 days ago");
+    }
+
+    #[test]
+    fn a_path_is_whole_and_a_url_is_left_alone() {
+        assert_eq!(whole("https://a.org/f", None), "https://a.org/f");
+        assert_eq!(whole("f.xml", Some(Path::new("/feeds"))), "/feeds/f.xml");
+        assert_eq!(whole("/f.xml", Some(Path::new("/feeds"))), "/f.xml");
+    }
+}

@@ -1,0 +1,190 @@
+//! `tidings.toml`: which feeds are served, and how they are kept.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Deserializer};
+use tidings_sources::feeds::FeedConfig;
+
+use crate::args::duration;
+use crate::feeds::{expanded, whole};
+use crate::report::Usage;
+use crate::values::nearest;
+
+/// The file that is read if nothing else says what to serve.
+pub(crate) const USUAL: &str = "tidings.toml";
+
+/// What a file says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    #[serde(default)]
+    pub(crate) serve: Serving,
+    #[serde(default)]
+    feeds: Vec<Feed>,
+    /// The directory of the file: paths in it begin there.
+    #[serde(skip)]
+    base: PathBuf,
+}
+
+/// How feeds are kept and fetched.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub(crate) struct Serving {
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) in_memory: bool,
+    pub(crate) offline: bool,
+    pub(crate) read_only: bool,
+    pub(crate) allow_private: bool,
+    /// Lists in OPML: files or URLs.
+    pub(crate) opml: Vec<String>,
+    /// So many items of each feed.
+    pub(crate) keep_items: Option<u64>,
+    /// Items no older than so many days.
+    pub(crate) keep_days: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Feed {
+    url: String,
+    title: Option<String>,
+    category: Option<String>,
+    #[serde(default, deserialize_with = "interval")]
+    interval: Option<Duration>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+impl Settings {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or says what cannot be.
+    pub(crate) fn read(file: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("reading `{}`", file.display()))?;
+        let mut settings = Self::parse(&text, &file.display().to_string())?;
+        let base = file.parent().unwrap_or(Path::new(""));
+        settings.base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+        if let Some(data) = &mut settings.serve.data {
+            *data = settings.base.join(&*data);
+        }
+        for list in &mut settings.serve.opml {
+            *list = whole(list, Some(&settings.base));
+        }
+        Ok(settings)
+    }
+
+    fn parse(text: &str, name: &str) -> Result<Self, Usage> {
+        let settings: Self = toml::from_str(text).map_err(|error| refusal(&error, text, name))?;
+        if settings.serve.in_memory && settings.serve.data.is_some() {
+            return Err(Usage::new(format!("`{name}`: `data` and `in_memory` exclude each other")));
+        }
+        Ok(settings)
+    }
+
+    /// The feeds, with variables put in.
+    ///
+    /// # Errors
+    ///
+    /// A variable is not set.
+    pub(crate) fn feeds(&self) -> Result<Vec<FeedConfig>, Usage> {
+        let feed = |feed: &Feed| -> Result<FeedConfig, Usage> {
+            let mut config = FeedConfig::new(whole(&expanded(&feed.url)?, Some(&self.base)));
+            config.title.clone_from(&feed.title);
+            config.category.clone_from(&feed.category);
+            config.interval = feed.interval;
+            for (name, value) in &feed.headers {
+                config.headers.push((name.clone(), expanded(value)?));
+            }
+            Ok(config)
+        };
+        self.feeds.iter().map(feed).collect()
+    }
+}
+
+fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    duration(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+/// What is wrong, on which line, and what was probably meant.
+fn refusal(error: &toml::de::Error, text: &str, name: &str) -> Usage {
+    let message = error.message().trim();
+    let line = error.span().map(|span| {
+        1 + text.as_bytes().iter().take(span.start).filter(|byte| **byte == b'\n').count()
+    });
+    let place = match line {
+        Some(line) => format!("`{name}`, line {line}"),
+        None => format!("`{name}`"),
+    };
+    let Some(rest) = message.strip_prefix("unknown field `") else {
+        return Usage::new(format!("{place}: {message}"));
+    };
+    let mut words = rest.split('`').step_by(2);
+    let unknown = words.next().unwrap_or_default();
+    // Between the names that are expected are commas and words.
+    let known: Vec<_> = rest.split('`').skip(2).step_by(2).collect();
+    let usage = Usage::new(format!("{place}: `{unknown}` means nothing here"));
+    match nearest(unknown, &known) {
+        Some(near) => usage.hint(format!("did you mean `{near}`?")),
+        None => usage.hint(format!("there are {}", known.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        format!("{:?}", Settings::parse(text, "tidings.toml").unwrap_err())
+    }
+
+    #[test]
+    fn feeds_have_all_that_can_be_set() {
+        let text = "[serve]\nkeep_items = 5\n\n[[feeds]]\nurl = 'https://a.org/f'\ntitle = 'A'\n\
+            category = 'News'\ninterval = '30m'\nheaders = { X-Key = 'k' }\n[[feeds]]\nurl = 'b'\n";
+        let mut settings = Settings::parse(text, "tidings.toml").unwrap();
+        settings.base = "/here".into();
+        assert_eq!(settings.serve.keep_items, Some(5));
+        let feeds = settings.feeds().unwrap();
+        assert_eq!(feeds[0].title.as_deref(), Some("A"));
+        assert_eq!(feeds[0].category.as_deref(), Some("News"));
+        assert_eq!(feeds[0].interval, Some(Duration::from_mins(30)));
+        assert_eq!(feeds[0].headers, [("X-Key".to_owned(), "k".to_owned())]);
+        assert_eq!(feeds[1].url, "/here/b");
+    }
+
+    #[test]
+    fn a_key_that_means_nothing_is_named_with_its_line_and_the_nearest() {
+        let text = "[[feeds]]\nurl = 'https://a.org/f'\ntitel = 'A'\n";
+        let said = refused(text);
+        assert!(said.contains("line 3: `titel` means nothing here"), "{said}");
+        assert!(said.contains("did you mean `title`?"), "{said}");
+        let said = refused("[serv]\ndata = 'x'\n");
+        assert!(said.contains("line 1: `serv`") && said.contains("`serve`"), "{said}");
+        let said = refused("[serve]\ncolour = 'red'\n");
+        assert!(said.contains("there are data, in_memory, offline"), "{said}");
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_is_told_with_its_line() {
+        let said = refused("[[feeds]]\nurl = 'https://a.org/f'\ninterval = 'soon'\n");
+        assert!(said.contains("line 3") && said.contains("500ms, 30s, 5m or 1h"), "{said}");
+        assert!(refused("[[feeds]]\ntitle = 'A'\n").contains("missing field `url`"));
+        assert!(refused("[serve]\ndata = 'x'\nin_memory = true\n").contains("exclude"));
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_is_named() {
+        let text = "[[feeds]]\nurl = 'https://a.org/f'\nheaders = { K = '${TIDINGS_NO_SUCH}' }\n";
+        let settings = Settings::parse(text, "tidings.toml").unwrap();
+        let said = settings.feeds().unwrap_err().to_string();
+        assert!(said.contains("`TIDINGS_NO_SUCH` is not set"), "{said}");
+    }
+}

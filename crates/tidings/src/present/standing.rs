@@ -1,0 +1,45 @@
+//! A line that stands below the output of a terminal and is drawn again: how far something is.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use crate::present::text::{cut, harmless};
+
+/// No terminal is narrower.
+const WIDTH: usize = 79;
+/// To the begin of the line, and nothing on it.
+pub(crate) const ERASE: &str = "\r\u{1b}[K";
+
+/// A line on standard error, if a person looks at it.
+#[derive(Debug)]
+pub(crate) struct StandingLine {
+    shown: bool,
+    drawn: bool,
+}
+
+impl StandingLine {
+    /// With `json` nobody reads along.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { shown: !json && std::io::stderr().is_terminal(), drawn: false }
+    }
+
+    pub(crate) fn draw(&mut self, text: &str) {
+        if self.shown {
+            write(&format!("{ERASE}{}", cut(&harmless(text), WIDTH)));
+            self.drawn = true;
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if self.drawn {
+            write(ERASE);
+            self.drawn = false;
+        }
+    }
+}
+
+/// Somebody who does not read any more is not told.
+fn write(text: &str) {
+    let mut stderr = std::io::stderr();
+    drop(stderr.write_all(text.as_bytes()));
+    drop(stderr.flush());
+}
