@@ -2,9 +2,11 @@
 //!
 //! - [`folder`]: a directory of scripts, prompts and files.
 //! - [`feeds`]: RSS, Atom and JSON feeds, read when they are due and kept.
+//! - [`workspace`]: artifacts and a graph that many agents share.
 
 pub mod feeds;
 pub mod folder;
 #[cfg(test)]
 mod testing;
 mod time;
+pub mod workspace;

@@ -4,6 +4,8 @@
 // drives it through the scenario and prints one JSON object per check on
 // stdout: {"check", "ok", "expected", "got", "log"}, then {"done": true}.
 
+import { obey } from './obey.mjs';
+
 export const WATCHED = 'test://watched-resource';
 export const STATIC = 'test://static-text';
 export const UNKNOWN = 'test://no-such-resource';
@@ -383,10 +385,15 @@ export async function main(makeAdapter) {
   for (let i = 2; i < process.argv.length; i += 2) options[process.argv[i].replace(/^--/, '')] = process.argv[i + 1];
   const { era, transport, server, url } = options;
   if (!VERSIONS[era] || !['stdio', 'http'].includes(transport) || !(transport === 'stdio' ? server : url)) {
-    process.stderr.write('usage: --era legacy|modern --transport stdio --server BINARY\n       --era legacy|modern --transport http --url URL\n');
+    process.stderr.write('usage: --era legacy|modern --transport stdio --server BINARY\n       --era legacy|modern --transport http --url URL [--obey yes]\n');
     process.exit(2);
   }
-  await new Judge(makeAdapter({ era, transport, server, url }), era, transport).run();
+  const adapter = makeAdapter({ era, transport, server, url });
+  if (options.obey) {
+    await obey(adapter, era);
+    process.exit(0);
+  }
+  await new Judge(adapter, era, transport).run();
   await new Promise((resolve) => process.stdout.write(JSON.stringify({ done: true }) + '\n', resolve));
   process.exit(0);
 }

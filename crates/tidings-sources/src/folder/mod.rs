@@ -13,7 +13,7 @@ mod config;
 mod describe;
 mod fill;
 mod hidden;
-mod mime;
+pub(crate) mod mime;
 mod offer;
 mod problem;
 mod provider;

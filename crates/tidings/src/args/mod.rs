@@ -5,6 +5,7 @@ mod connection;
 mod feeds;
 mod folder;
 mod serve;
+mod workspace;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -20,6 +21,10 @@ pub(crate) use self::feeds::{
 };
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::serve::Serve;
+pub(crate) use self::workspace::{
+    Select, Workspace, WorkspaceCommand, WorkspaceExport, WorkspaceFile, WorkspaceGc,
+    WorkspaceImport, WorkspaceList, WorkspaceLog, WorkspaceShow, WorkspaceTag,
+};
 
 /// Keeps MCP clients and servers in step.
 #[derive(Debug, Parser)]
@@ -91,6 +96,7 @@ pub(crate) enum Command {
     Info(Info),
     Servers(Servers),
     Feeds(Feeds),
+    Workspace(Workspace),
     Completions(Completions),
     Man(Man),
 }
@@ -133,6 +139,9 @@ mod tests {
         refused("tidings feeds export --format xls", "opml, rss, atom, json, csv");
         refused("tidings config x --write", "--client");
         refused("tidings config x --client cursor --force", "--write");
+        refused("tidings serve --demo --blob-limit 1MB", "--workspace");
+        refused("tidings workspace x log --type artifact.made", "artifact.created");
+        refused("tidings workspace x import y --blob-limit much", "64MiB");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::args::workspace::{BLOB_LIMIT, size};
+
 /// Serve sources to MCP clients of both protocol eras.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -11,6 +13,7 @@ Examples:
   tidings serve --folder my-tools               a directory of scripts, prompts and files
   tidings serve --feed news.xml --in-memory     a news feed, here a file
   tidings serve --feeds                         the feeds that `tidings feeds add` keeps
+  tidings serve --workspace notes               artifacts and a graph that many agents share
   tidings serve --demo --stdio                  the same for a client that starts its server
   tidings serve --demo --http 127.0.0.1:0       on any free port
 
@@ -44,6 +47,11 @@ pub(crate) struct Serve {
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) keeping: Keeping,
+    /// A directory where agents share artifacts and a graph; it is made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) sharing: Sharing,
     /// Where to serve Streamable HTTP; `/mcp` is the endpoint, `/healthz` and `/metrics` are beside it.
     #[arg(
         long,
@@ -123,6 +131,18 @@ pub(crate) struct Keeping {
     /// that keeps.
     #[arg(long)]
     pub(crate) read_only: bool,
+}
+
+/// How a workspace is shared.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Workspace")]
+pub(crate) struct Sharing {
+    /// The largest blob that is taken, as `64MiB` or `1GB`.
+    #[arg(long, value_name = "SIZE", default_value = BLOB_LIMIT, requires = "workspace", value_parser = size)]
+    pub(crate) blob_limit: u64,
+    /// How many events the log keeps; older ones are dropped as new ones come.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000, requires = "workspace", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) keep_events: u64,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -16,6 +16,7 @@ mod serve;
 mod servers;
 mod show;
 mod watch;
+mod workspace;
 
 use anyhow::Result;
 use tidings_mirror::List;
@@ -48,6 +49,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Info(args) => info::run(&args).await,
         Command::Servers(args) => servers::run(&args),
         Command::Feeds(args) => feeds::run(&args).await,
+        Command::Workspace(args) => workspace::run(&args).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),
     }

@@ -18,3 +18,4 @@ mod support;
 mod tidy;
 mod watching;
 mod wire;
+mod workspace;

@@ -41,6 +41,7 @@ fn settings(args: &Serve) -> Result<Option<Settings>> {
     }
     let is_named = args.demo
         || args.feeds
+        || args.workspace.is_some()
         || !args.folder.is_empty()
         || !args.feed.is_empty()
         || !args.opml.is_empty();

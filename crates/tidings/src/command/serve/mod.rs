@@ -3,6 +3,7 @@
 mod feeds;
 mod folders;
 mod printer;
+mod workspace;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,8 +13,9 @@ use tidings_server::http::{self, HttpConfig, Token};
 use tidings_server::{Config, Greeting, Hub, Merging, stdio};
 use tidings_sources::feeds::Feeds;
 use tidings_sources::folder::Introduction;
+use tidings_sources::workspace::Workspace;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -28,11 +30,12 @@ const LINES: usize = 256;
 /// Serves until a signal, or the end of the input.
 pub(crate) async fn run(args: Serve) -> Result<()> {
     let opened = feeds::open(&args).await?;
-    if !args.demo && args.folder.is_empty() && opened.is_none() {
+    let has_others = args.demo || !args.folder.is_empty() || args.workspace.is_some();
+    if !has_others && opened.is_none() {
         let usage = Usage::new("there is nothing to serve");
         bail!(usage.hint(
-            "name it with `--demo`, `--folder DIR`, `--feed URL`, `--opml FILE`, `--feeds`, or in \
-             a `tidings.toml` here"
+            "name it with `--demo`, `--folder DIR`, `--feed URL`, `--opml FILE`, `--feeds`, \
+             `--workspace DIR`, or in a `tidings.toml` here"
         ));
     }
     let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
@@ -41,6 +44,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     config.greeting = if args.silent { Greeting::Silent } else { Greeting::Announce };
     let (reports, reported) = mpsc::channel(LINES);
     let folders = folders::open(&args, &reports).await?;
+    let workspace = workspace::open(&args).await?;
     if args.demo {
         config.title = Some("Tidings: a space station".to_owned());
         config.instructions = Some(
@@ -50,6 +54,8 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
         );
     } else if let [(_, folder)] = folders.as_slice() {
         introduce(&mut config, folder.introduction());
+    } else if workspace.is_some() && folders.is_empty() && opened.is_none() {
+        workspace::introduce(&mut config);
     }
     let hub = Hub::new(config);
     let (story, told) = mpsc::channel(LINES);
@@ -66,11 +72,16 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     for (name, folder) in folders {
         hub.add(&name, folder).await.with_context(|| format!("starting {name}"))?;
     }
+    if let Some(workspace) = &workspace {
+        hub.add("workspace", workspace.clone()).await.context("starting the workspace")?;
+    }
     let printer = Printer::new(args.json, args.stdio)?;
+    // Order: whoever reads that it listens may end it at once.
+    let signals = Signals::new()?;
     let cancel = CancellationToken::new();
     let result = tokio::select! {
-        result = transport(&args, &hub, &printer, cancel.clone()) => result,
-        result = stop(&hub, cancel.clone()) => result,
+        result = transport(&args, &hub, workspace.as_ref(), &printer, cancel.clone()) => result,
+        () = stop(&hub, signals, cancel.clone()) => Ok(()),
         () = printer.run(told, reported, hub.events()) => Ok(()),
         () = feeds::tell_progress(progress, &printer) => Ok(()),
     };
@@ -99,6 +110,7 @@ fn introduce(config: &mut Config, introduction: Introduction) {
 async fn transport(
     args: &Serve,
     hub: &Hub,
+    workspace: Option<&Workspace>,
     printer: &Printer,
     cancel: CancellationToken,
 ) -> Result<()> {
@@ -111,7 +123,8 @@ async fn transport(
     config.hosts.clone_from(&args.allow_host);
     config.origins.clone_from(&args.allow_origin);
     config.token = token(args)?;
-    printer.started(listener.local_addr()?);
+    config.beside = workspace.map(Workspace::routes);
+    printer.started(listener.local_addr()?, workspace.is_some());
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")
 }
 
@@ -135,20 +148,32 @@ fn token(args: &Serve) -> Result<Option<Token>> {
     text.map(|text| Token::new(&text).context("reading the token")).transpose()
 }
 
-/// Ends everything properly at the first signal, at once at the second.
-async fn stop(hub: &Hub, cancel: CancellationToken) -> Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt()).context("waiting for signals")?;
-    let mut terminate = signal(SignalKind::terminate()).context("waiting for signals")?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// The signals that end a server. They are caught from when this is made.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let caught = |kind| signal(kind).context("waiting for signals");
+        let interrupt = caught(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: caught(SignalKind::terminate())? })
     }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            Some(()) = self.interrupt.recv() => {}
+            Some(()) = self.terminate.recv() => {}
+            else => std::future::pending().await,
+        }
+    }
+}
+
+/// Ends everything properly at the first signal, at once at the second.
+async fn stop(hub: &Hub, mut signals: Signals, cancel: CancellationToken) {
+    signals.next().await;
     hub.shutdown().await;
     cancel.cancel();
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        () = std::future::pending() => {}
-    }
-    Ok(())
+    signals.next().await;
 }

@@ -115,13 +115,22 @@ impl Printer {
         drop(self.lines.try_send(Line { lost: 0, text, stands: true }));
     }
 
-    pub(super) fn started(&self, address: SocketAddr) {
+    /// Says where the endpoint is, and where the bytes of a workspace are, if there is one.
+    pub(super) fn started(&self, address: SocketAddr, has_blobs: bool) {
         let endpoint = http::endpoint(address);
+        let blobs = has_blobs.then(|| format!("http://{address}/blob"));
         if self.look.json {
-            self.print(json!({ "event": "listening", "endpoint": endpoint }).to_string());
+            let mut line = json!({ "event": "listening", "endpoint": endpoint });
+            if let Some(blobs) = blobs {
+                line["blobs"] = blobs.into();
+            }
+            self.print(line.to_string());
             return;
         }
         self.print(format!("listening on {endpoint}"));
+        if let Some(blobs) = blobs {
+            self.print(format!("bytes go to {blobs} and come from {blobs}/HASH"));
+        }
         self.print("connect any MCP client there; Ctrl-C ends it".to_owned());
     }
 

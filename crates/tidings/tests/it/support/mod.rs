@@ -4,3 +4,9 @@ pub(crate) mod client;
 pub(crate) mod demo;
 pub(crate) mod garden;
 pub(crate) mod rogue;
+
+/// A workspace beside whoever else has it open.
+pub(crate) fn workspace(directory: &std::path::Path) -> tidings_sources::workspace::Workspace {
+    use tidings_sources::workspace::{Config, Workspace};
+    Workspace::open(Config::beside(directory)).unwrap()
+}

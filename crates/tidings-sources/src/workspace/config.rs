@@ -1,0 +1,92 @@
+//! What an operator can set of a workspace, with the defaults and their reasons.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a workspace is and how much it takes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// The directory; it is made if it is not there.
+    pub directory: PathBuf,
+    /// How it is opened.
+    pub role: Role,
+    /// What is refused.
+    pub limits: Limits,
+    /// How many events are kept: a million, about 300 MB. Older ones are dropped as new ones come.
+    pub events_kept: u64,
+    /// How many of the newest artifacts are in the list of resources: 50.
+    pub listed_artifacts: usize,
+    /// How many identities are in the list of resources: 200, the first by id.
+    pub listed_identities: usize,
+    /// How often a server looks for what other processes wrote: every second.
+    pub look: Duration,
+}
+
+impl Config {
+    /// The defaults, for a server of this directory.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            role: Role::Server,
+            limits: Limits::default(),
+            events_kept: 1_000_000,
+            listed_artifacts: 50,
+            listed_identities: 200,
+            look: Duration::from_secs(1),
+        }
+    }
+
+    /// The defaults, for a command that works beside a server.
+    #[must_use]
+    pub fn beside(directory: impl Into<PathBuf>) -> Self {
+        Self { role: Role::Beside, ..Self::new(directory) }
+    }
+}
+
+/// How a directory is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// As the one server of the directory; a second one is refused. The directory is made.
+    Server,
+    /// For one command, whether a server is there or not. There must be a workspace.
+    Beside,
+}
+
+/// What a workspace refuses to exceed. Lengths are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// One blob: 64 MiB.
+    pub blob: u64,
+    /// A title, or the name of a creator, a set or an identity: 500.
+    pub name: usize,
+    /// A tag: 200.
+    pub tag: usize,
+    /// The tags of one artifact or identity: 100.
+    pub tags: usize,
+    /// The parents of one artifact: 100.
+    pub parents: usize,
+    /// The metadata of one artifact, as JSON: 64 KiB.
+    pub metadata: usize,
+    /// The message of one annotation: 16 KiB.
+    pub message: usize,
+    /// The hints of one identity: 100.
+    pub hints: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            blob: 64 << 20,
+            name: 500,
+            tag: 200,
+            tags: 100,
+            parents: 100,
+            metadata: 64 << 10,
+            message: 16 << 10,
+            hints: 100,
+        }
+    }
+}

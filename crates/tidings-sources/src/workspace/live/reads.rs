@@ -1,0 +1,98 @@
+//! What is read, and how it is found.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn bytes_are_read_as_what_they_are() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    let text = client.call("put_blob", json!({ "text": "gr\u{fc}n" })).await;
+    let bytes = client.call("put_blob", json!({ "base64": "/wA=", "mime_type": "x/y" })).await;
+    for (blob, field, content, mime) in
+        [(&text, "text", "gr\u{fc}n", "text/plain"), (&bytes, "blob", "/wA=", "x/y")]
+    {
+        let uri = format!("cas://{}", blob["hash"].as_str().unwrap());
+        let answer = client.ask("resources/read", json!({ "uri": uri })).await;
+        let part = &answer["result"]["contents"][0];
+        assert_eq!((&part[field], &part["mimeType"]), (&json!(content), &json!(mime)));
+    }
+    let uri = format!("cas://{}", "0".repeat(64));
+    let answer = client.ask("resources/read", json!({ "uri": uri })).await;
+    assert!(answer.get("error").is_some(), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_is_the_same_bytes_whenever_it_is_read() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    let id = client.create("one", json!({ "tags": ["b", "a"] })).await;
+    for uri in [
+        "artifacts://recent",
+        "artifacts://summary",
+        &format!("artifacts://artifact/{id}"),
+        "graph://identities",
+        "events://recent",
+    ] {
+        let one = client.ask("resources/read", json!({ "uri": uri })).await;
+        let other = client.ask("resources/read", json!({ "uri": uri })).await;
+        assert_eq!(one["result"], other["result"]);
+        assert!(one["result"].is_object());
+    }
+    let summary = client.read("artifacts://summary").await;
+    assert_eq!(summary["categories"], json!([{ "category": null, "tagged": 2 }]));
+    assert_eq!(summary["creators"], json!([{ "name": "client", "artifacts": 1 }]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tags_of_any_characters_are_found_and_completed() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    let tags = ["a/b", "100 %", "gr\u{fc}n:\u{2600}", "type:midi", "q?a=b&c#d"];
+    client.create("one", json!({ "tags": tags })).await;
+    let template = "artifacts://by-tag/{tag}{?limit,after}";
+    for tag in tags {
+        let reference = json!({ "type": "ref/resource", "uri": template });
+        let argument = json!({ "name": "tag", "value": tag.chars().next().unwrap().to_string() });
+        let params = json!({ "ref": reference, "argument": argument });
+        let answer = client.ask("completion/complete", params).await;
+        assert_eq!(answer["result"]["completion"]["values"], json!([tag]), "{answer}");
+        let parsed = tidings_core::Template::parse(template).unwrap();
+        let uri = parsed.expand(&[("tag".to_owned(), tag.to_owned())].into());
+        assert_eq!(client.read(&uri).await["total"], 1, "{uri}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_category_and_its_values_are_completed() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    client.create("one", json!({ "tags": ["type:midi", "type:text", "mood:calm"] })).await;
+    let mut complete = async |name: &str, value: &str| {
+        let template = "artifacts://by-tag/{category}:{value}{?limit,after}";
+        let params = json!({
+            "ref": { "type": "ref/resource", "uri": template },
+            "argument": { "name": name, "value": value },
+            "context": { "arguments": { "category": "type" } },
+        });
+        let answer = client.ask("completion/complete", params).await;
+        answer["result"]["completion"]["values"].clone()
+    };
+    assert_eq!(complete("category", "").await, json!(["mood", "type"]));
+    assert_eq!(complete("value", "").await, json!(["midi", "text"]));
+    assert_eq!(complete("value", "m").await, json!(["midi"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_says_where_to_go_on() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    for title in ["a", "b", "c"] {
+        client.create(title, json!({})).await;
+    }
+    let page = client.read("artifacts://recent?limit=2").await;
+    let next = page["next"].as_str().unwrap();
+    let page = client.read(&format!("artifacts://recent?limit=2&after={next}")).await;
+    assert_eq!((&page["items"][0]["title"], page.get("next")), (&json!("a"), None));
+    let wrong = client.read("artifacts://recent?after=x").await;
+    assert!(wrong.to_string().contains("no place in this list"), "{wrong}");
+}

@@ -1,0 +1,172 @@
+//! The workspace as a source of a hub.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use tidings_core::{Fingerprint, ResourceUri};
+use tidings_server::model::{CallToolRequestParams, CallToolResponse, ResourceContents};
+use tidings_server::{
+    AnswerError, Completion, CompletionOf, Contents, EditError, Exchange, Shelf, Source,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::workspace::offer::{Has, Offer};
+use crate::workspace::store::{Ids, List};
+use crate::workspace::view::{FAMILIES, View};
+use crate::workspace::{Inner, Refusal, Workspace, WorkspaceError, tools};
+
+/// How many artifacts `artifacts://recent` has.
+const RECENT: usize = 10;
+/// How many any other list has.
+const LISTED: usize = 100;
+/// How many values are proposed; the protocol allows no more.
+const PROPOSED: usize = 100;
+
+impl Source for Workspace {
+    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+        let told = *self.0.store.follow().borrow();
+        let has = self.0.clone().blocking(Inner::has).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "it is not known what there is in the workspace");
+            Has::default()
+        });
+        *self.0.offer() = Some(Offer::new(shelf, has, told)?);
+        if let Err(error) = self.0.clone().blocking(Inner::enlist).await {
+            tracing::warn!(%error, "artifacts are not listed as they should be");
+        }
+        Ok(())
+    }
+
+    async fn run(&self, shelf: Shelf, cancel: CancellationToken) {
+        drop(shelf);
+        self.0.follow(cancel).await;
+    }
+
+    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+        let (view, name) = (View::parse(uri)?, uri.clone());
+        let read = self.0.clone().blocking(move |inner| inner.read(&view, &name)).await;
+        match read {
+            Ok(Some(part)) => Ok(Contents::new(vec![part])),
+            Ok(None) => Err(AnswerError::not_found(uri.as_ref())),
+            Err(WorkspaceError::Refused(refusal)) => Err(unreadable(uri, &refusal)),
+            Err(error) => Err(AnswerError::Failed(tools::chain(&error))),
+        }
+    }
+
+    fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
+        // Bytes never change; all else is compared as it is read.
+        let View::Blob(hash) = View::parse(uri).ok()? else { return None };
+        let is_there = self.0.store.has_file(&hash);
+        Some(if is_there { Fingerprint::of_bytes(hash.as_bytes()) } else { Fingerprint::ABSENT })
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        exchange: &Exchange,
+    ) -> Result<CallToolResponse, AnswerError> {
+        tools::call(self, request, exchange).await
+    }
+
+    async fn complete(&self, completion: Completion) -> Result<Vec<String>, AnswerError> {
+        let CompletionOf::Template(template) = &completion.of else { return Ok(Vec::new()) };
+        if !FAMILIES.iter().any(|family| family.template == template) {
+            return Ok(Vec::new());
+        }
+        let is_graph = template.starts_with("graph:");
+        let typed = completion.value;
+        let (argument, known) = (completion.argument, completion.known);
+        let found = self.0.clone().blocking(move |inner| match argument.as_str() {
+            "tag" | "creator" | "set" => inner.store.names_like(&argument, &typed, PROPOSED),
+            "category" => inner.store.names_like("category", &typed, PROPOSED),
+            "value" => {
+                let category = known.get("category").map(String::as_str).unwrap_or_default();
+                let tags =
+                    inner.store.names_like("tag", &format!("{category}:{typed}"), PROPOSED)?;
+                let value = |tag: String| tag.split_once(':').map(|(_, value)| value.to_owned());
+                Ok(tags.into_iter().filter_map(value).collect())
+            }
+            "id" if is_graph => inner.store.ids_like(Ids::Identity, &typed, PROPOSED),
+            "id" => inner.store.ids_like(Ids::Artifact, &typed, PROPOSED),
+            "hash" => inner.store.ids_like(Ids::Blob, &typed, PROPOSED),
+            _ => Ok(Vec::new()),
+        });
+        found.await.map_err(|error| AnswerError::Failed(tools::chain(&error)))
+    }
+}
+
+impl Inner {
+    /// Does something on a thread that may wait.
+    pub(super) async fn blocking<T: Send + 'static>(
+        self: Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, WorkspaceError> + Send + 'static,
+    ) -> Result<T, WorkspaceError> {
+        let done = tokio::task::spawn_blocking(move || work(&self)).await;
+        done.map_err(|_| WorkspaceError::Interrupted)?
+    }
+
+    fn read(
+        &self,
+        view: &View,
+        uri: &ResourceUri,
+    ) -> Result<Option<ResourceContents>, WorkspaceError> {
+        let store = &self.store;
+        let body = match view {
+            View::Summary => Some(json(&store.summary()?)),
+            View::List(list, range) => {
+                let usual = if *list == List::Recent { RECENT } else { LISTED };
+                let limit = range.limit.unwrap_or(usual);
+                Some(json(&store.list(list, range.after.as_deref(), limit)?))
+            }
+            View::Lineage(id) => store.lineage(id)?.map(|lineage| json(&lineage)),
+            View::Artifact(id) => store.artifact(id)?.map(|artifact| json(&artifact)),
+            View::Identities(range) => {
+                let limit = range.limit.unwrap_or(LISTED);
+                Some(json(&store.identities(range.after.as_deref(), limit)?))
+            }
+            View::Identity(id) => store.identity(id)?.map(|identity| json(&identity)),
+            View::Connections(range) => {
+                let limit = range.limit.unwrap_or(LISTED);
+                Some(json(&store.connections(range.after.as_deref(), limit)?))
+            }
+            View::Events(range) => Some(json(&store.newest_events(range.limit.unwrap_or(RECENT))?)),
+            View::Since(number, range) => {
+                Some(json(&store.events(*number, &[], range.limit.unwrap_or(LISTED))?))
+            }
+            View::Blob(hash) => return self.bytes(hash, uri),
+        };
+        let part = |body| ResourceContents::text(body, uri.as_ref());
+        Ok(body.map(|body| part(body).with_mime_type("application/json")))
+    }
+
+    /// Bytes as text where they are text, in base64 where they are not.
+    fn bytes(
+        &self,
+        hash: &str,
+        uri: &ResourceUri,
+    ) -> Result<Option<ResourceContents>, WorkspaceError> {
+        let Some(mut file) = self.store.open_blob(hash)? else { return Ok(None) };
+        let mime = file.blob().mime_type.clone();
+        let part = match String::from_utf8(file.bytes()?) {
+            Ok(text) => ResourceContents::text(text, uri.as_ref()),
+            Err(bytes) => ResourceContents::blob(STANDARD.encode(bytes.as_bytes()), uri.as_ref()),
+        };
+        Ok(Some(part.with_mime_type(mime)))
+    }
+}
+
+fn json(body: &impl Serialize) -> String {
+    serde_json::to_string(body).expect("what a workspace shows is plain JSON")
+}
+
+fn unreadable(uri: &ResourceUri, refusal: &Refusal) -> AnswerError {
+    let (parameter, value) = match refusal {
+        Refusal::Expired { cursor, .. } | Refusal::Ahead { cursor, .. } => {
+            ("n", cursor.to_string())
+        }
+        Refusal::After(after) => ("after", after.clone()),
+        _ => ("uri", uri.as_ref().to_owned()),
+    };
+    AnswerError::invalid(parameter, value, refusal.to_string())
+}

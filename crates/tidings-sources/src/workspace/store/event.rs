@@ -1,0 +1,138 @@
+//! The log: every write, numbered, in order.
+
+use rusqlite::{Connection, params};
+use serde::Serialize;
+
+use crate::workspace::change::{Change, Event};
+use crate::workspace::stamp::Stamp;
+use crate::workspace::store::Store;
+use crate::workspace::{Refusal, WorkspaceError};
+
+/// Part of the log.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Events {
+    /// In order.
+    pub events: Vec<Event>,
+    /// Where to go on: the number up to which was looked.
+    pub cursor: u64,
+    /// Whether there is more after it now.
+    pub has_more: bool,
+}
+
+impl Store {
+    /// The events after a number, of some kinds or of all.
+    pub(crate) fn events(
+        &self,
+        cursor: u64,
+        kinds: &[String],
+        limit: usize,
+    ) -> Result<Events, WorkspaceError> {
+        self.read(|connection| {
+            let (oldest, last) = (oldest(connection)?, last(connection)?);
+            if cursor > last {
+                return Err(Refusal::Ahead { cursor, last }.into());
+            }
+            if cursor < oldest {
+                return Err(Refusal::Expired { cursor, oldest }.into());
+            }
+            let mut events = Vec::new();
+            let mut statement = connection.prepare_cached(
+                "SELECT number, time, actor, change FROM events WHERE number > ?1
+                 AND (?2 = '[]' OR kind IN (SELECT value FROM json_each(?2)))
+                 ORDER BY number LIMIT ?3",
+            )?;
+            let kinds = serde_json::to_string(kinds).unwrap_or_default();
+            let room = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+            let mut rows = statement.query(params![signed(cursor), kinds, room])?;
+            while let Some(row) = rows.next()? {
+                events.push(of_row(row)?);
+            }
+            let has_more = events.len() > limit;
+            events.truncate(limit);
+            let reached = if has_more { events.last().map(|event| event.number) } else { None };
+            Ok(Events { cursor: reached.unwrap_or(last), events, has_more })
+        })
+    }
+
+    /// The newest events, newest first.
+    pub(crate) fn newest_events(&self, limit: usize) -> Result<Vec<Event>, WorkspaceError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT number, time, actor, change FROM events ORDER BY number DESC LIMIT ?1",
+            )?;
+            let mut rows = statement.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
+            let mut events = Vec::new();
+            while let Some(row) = rows.next()? {
+                events.push(of_row(row)?);
+            }
+            Ok(events)
+        })
+    }
+}
+
+/// Writes one event; gives its number.
+pub(super) fn append(
+    connection: &Connection,
+    time: Stamp,
+    actor: &str,
+    change: &Change,
+) -> Result<u64, WorkspaceError> {
+    let text = serde_json::to_string(change)
+        .map_err(|error| WorkspaceError::Unreadable(error.to_string()))?;
+    connection
+        .prepare_cached("INSERT INTO events (time, kind, actor, change) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![time.0, change.kind(), actor, text])?;
+    Ok(unsigned(connection.last_insert_rowid()))
+}
+
+/// Drops events beyond those that are kept. A few more than came are dropped, so that a workspace
+/// whose limit was lowered gets there by and by.
+pub(super) fn drop_old(
+    connection: &Connection,
+    last: u64,
+    kept: u64,
+    came: usize,
+) -> Result<(), WorkspaceError> {
+    let Some(gone) = last.checked_sub(kept).filter(|gone| *gone > 0) else { return Ok(()) };
+    connection
+        .prepare_cached(
+            "DELETE FROM events WHERE number IN
+             (SELECT number FROM events WHERE number <= ?1 ORDER BY number LIMIT ?2)",
+        )?
+        .execute(params![signed(gone), i64::try_from(came * 2 + 16).unwrap_or(i64::MAX)])?;
+    Ok(())
+}
+
+/// The number of the last event; 0 if there was none yet.
+pub(super) fn last(connection: &Connection) -> Result<u64, WorkspaceError> {
+    let mut statement = connection.prepare_cached("SELECT max(number) FROM events")?;
+    let last: Option<i64> = statement.query_row([], |row| row.get(0))?;
+    Ok(unsigned(last.unwrap_or_default()))
+}
+
+/// The oldest number after which nothing is missing.
+fn oldest(connection: &Connection) -> Result<u64, WorkspaceError> {
+    let mut statement = connection.prepare_cached("SELECT min(number) FROM events")?;
+    let first: Option<i64> = statement.query_row([], |row| row.get(0))?;
+    Ok(unsigned(first.unwrap_or(1)).saturating_sub(1))
+}
+
+fn of_row(row: &rusqlite::Row<'_>) -> Result<Event, WorkspaceError> {
+    let number = unsigned(row.get(0)?);
+    let change: String = row.get(3)?;
+    let change = serde_json::from_str(&change)
+        .map_err(|error| WorkspaceError::Unreadable(format!("event {number}: {error}")))?;
+    Ok(Event { number, time: Stamp(row.get(1)?), actor: row.get(2)?, change })
+}
+
+/// Numbers as the database has them.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Numbers as we have them.
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}

@@ -1,0 +1,198 @@
+//! A workspace on disk: a database for what is known, files for bytes.
+//!
+//! Every write is an event and its effect in one transaction. Every method may wait for the disk;
+//! call them on threads that may.
+
+mod apply;
+mod artifact;
+mod backup;
+mod bind;
+mod blob;
+mod commit;
+mod event;
+mod gc;
+mod graph;
+mod lock;
+mod schema;
+mod search;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Transaction};
+use tokio::sync::watch;
+
+pub(crate) use self::artifact::Ids;
+pub use self::artifact::List;
+pub(crate) use self::backup::restore;
+pub use self::bind::Bind;
+pub use self::blob::BlobFile;
+pub(crate) use self::blob::{Blobs, Incoming, Whole, is_hash};
+use self::commit::Desk;
+pub use self::event::Events;
+pub use self::gc::Collected;
+pub use self::graph::Find;
+use self::lock::Lock;
+pub use self::search::Search;
+pub use self::verify::{Problem, Verified};
+pub use self::write::{Draft, Place};
+use crate::workspace::config::{Config, Role};
+use crate::workspace::record::Blob;
+use crate::workspace::{Refusal, WorkspaceError};
+
+/// The database in a workspace's directory.
+pub(crate) const DATABASE: &str = "workspace.sqlite";
+/// How long a connection waits for another process that writes; no transaction takes as long.
+const BUSY: Duration = Duration::from_secs(20);
+/// How many connections that read are kept. There may be more at once; those are closed again.
+const READERS: usize = 8;
+/// How many statements a connection keeps ready: all that there are.
+const STATEMENTS: usize = 128;
+
+/// Where a workspace is kept.
+pub(crate) struct Store {
+    pub(super) file: PathBuf,
+    pub(super) blobs: Blobs,
+    pub(super) config: Config,
+    desk: Desk,
+    readers: Mutex<Vec<Connection>>,
+    /// The number of the last event that is known to be durable.
+    last: watch::Sender<u64>,
+    _lock: Option<Lock>,
+}
+
+impl Store {
+    /// Opens a workspace; a server makes one if there is none.
+    pub(crate) fn open(config: Config) -> Result<Self, WorkspaceError> {
+        let directory = config.directory.clone();
+        let file = directory.join(DATABASE);
+        let lock = match config.role {
+            Role::Server => {
+                std::fs::create_dir_all(&directory)
+                    .map_err(|error| WorkspaceError::path(&directory, error))?;
+                Some(Lock::take(&directory)?)
+            }
+            Role::Beside if file.is_file() => None,
+            Role::Beside => return Err(WorkspaceError::Missing(directory)),
+        };
+        make_private(&file).map_err(|error| WorkspaceError::path(&file, error))?;
+        let writer = writer(&file).map_err(|error| schema::damaged(&file, error))?;
+        let blobs = Blobs::open(&directory, config.limits.blob)?;
+        let last = event::last(&writer).map_err(|error| schema::damaged(&file, error))?;
+        let (last, _) = watch::channel(last);
+        let (desk, readers) = (Desk::new(writer), Mutex::default());
+        Ok(Self { file, blobs, config, desk, readers, last, _lock: lock })
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Where new bytes go.
+    pub(crate) fn incoming(&self) -> Result<Incoming, WorkspaceError> {
+        self.blobs.writer()
+    }
+
+    /// The number of the last event, and every one that comes.
+    pub(crate) fn follow(&self) -> watch::Receiver<u64> {
+        self.last.subscribe()
+    }
+
+    /// Looks for events of other processes.
+    pub(crate) fn look(&self) -> Result<(), WorkspaceError> {
+        let last = self.read(event::last)?;
+        self.reached(last);
+        Ok(())
+    }
+
+    fn reached(&self, number: u64) {
+        self.last.send_if_modified(|last| {
+            let is_news = number > *last;
+            *last = number.max(*last);
+            is_news
+        });
+    }
+
+    /// Reads what one transaction left, all of it of one moment.
+    pub(super) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
+    ) -> Result<T, WorkspaceError> {
+        let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut connection = kept.map_or_else(|| reader(&self.file), Ok)?;
+        let transaction: Transaction<'_> = connection.transaction()?;
+        let done = work(&transaction)?;
+        transaction.commit()?;
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if readers.len() < READERS {
+            readers.push(connection);
+        }
+        Ok(done)
+    }
+
+    /// What is known of a blob.
+    pub(crate) fn blob(&self, hash: &str) -> Result<Option<Blob>, WorkspaceError> {
+        check_hash(hash)?;
+        self.read(|connection| artifact::blob(connection, hash))
+    }
+
+    /// Whether the bytes of a hash are there.
+    pub(crate) fn has_file(&self, hash: &str) -> bool {
+        self.blobs.path_of(hash).is_file()
+    }
+
+    /// A blob to be read, if it is there.
+    pub(crate) fn open_blob(&self, hash: &str) -> Result<Option<BlobFile>, WorkspaceError> {
+        let Some(blob) = self.blob(hash)? else { return Ok(None) };
+        let file = self.blobs.open_file(hash)?;
+        Ok(file.map(|file| BlobFile::new(blob, file)))
+    }
+}
+
+pub(crate) fn check_hash(hash: &str) -> Result<(), Refusal> {
+    if is_hash(hash) {
+        return Ok(());
+    }
+    let shown: String = hash.chars().filter(|it| !it.is_control()).take(80).collect();
+    Err(Refusal::Hash(shown))
+}
+
+/// Makes the file if it is not there, for its owner only. The files beside it get the same rights.
+fn make_private(file: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::File::options();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map(drop)
+}
+
+fn writer(file: &Path) -> Result<Connection, WorkspaceError> {
+    let mut connection = Connection::open(file)?;
+    prepare(&connection)?;
+    schema::check(&connection)?;
+    // A log that is written ahead, and synced before a write is acknowledged: readers and the
+    // writer do not wait for each other, and neither a kill nor a power cut takes a write back.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    schema::migrate(&mut connection)?;
+    Ok(connection)
+}
+
+fn reader(file: &Path) -> Result<Connection, WorkspaceError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> Result<(), WorkspaceError> {
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(())
+}

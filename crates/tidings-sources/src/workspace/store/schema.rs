@@ -1,0 +1,146 @@
+//! The tables, and how a workspace of an older version becomes one of this.
+
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use crate::workspace::WorkspaceError;
+
+/// Each makes a workspace of the version before it one of the next; the first makes one of
+/// nothing. What is written here stays as it is: a workspace may be at any of them.
+const MIGRATIONS: [&str; 1] = [r"
+CREATE TABLE blobs (
+    hash TEXT PRIMARY KEY,
+    mime TEXT NOT NULL,
+    size INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE artifacts (
+    -- The order in which they were stored; never used again.
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    hash TEXT NOT NULL REFERENCES blobs(hash),
+    mime TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    creator TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    -- JSON, in order.
+    tags TEXT NOT NULL,
+    parents TEXT NOT NULL,
+    collection TEXT,
+    place INTEGER,
+    metadata TEXT NOT NULL,
+    archived INTEGER NOT NULL DEFAULT 0
+);
+CREATE UNIQUE INDEX artifacts_of_set ON artifacts (collection, place)
+    WHERE collection IS NOT NULL;
+CREATE INDEX artifacts_of_creator ON artifacts (creator, key) WHERE archived = 0;
+CREATE INDEX artifacts_archived ON artifacts (key) WHERE archived = 1;
+CREATE INDEX artifacts_of_hash ON artifacts (hash);
+-- Of artifacts that are not archived.
+CREATE TABLE tagged (
+    tag TEXT NOT NULL,
+    artifact INTEGER NOT NULL REFERENCES artifacts(key),
+    PRIMARY KEY (tag, artifact)
+) WITHOUT ROWID;
+CREATE TABLE descent (
+    parent INTEGER NOT NULL REFERENCES artifacts(key),
+    child INTEGER NOT NULL REFERENCES artifacts(key),
+    PRIMARY KEY (parent, child)
+) WITHOUT ROWID;
+CREATE TABLE annotations (
+    key INTEGER PRIMARY KEY,
+    artifact INTEGER NOT NULL REFERENCES artifacts(key),
+    message TEXT NOT NULL,
+    author TEXT NOT NULL,
+    time INTEGER NOT NULL
+);
+CREATE INDEX annotations_of_artifact ON annotations (artifact, key);
+-- Counted as it is written, so that nothing is counted when it is read.
+CREATE TABLE counts (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+CREATE INDEX counts_by_count ON counts (kind, count DESC, name);
+CREATE TABLE identities (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    created INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE hints (
+    kind TEXT NOT NULL,
+    value TEXT NOT NULL,
+    identity TEXT NOT NULL REFERENCES identities(id),
+    confidence REAL NOT NULL,
+    PRIMARY KEY (kind, value)
+) WITHOUT ROWID;
+CREATE INDEX hints_of_identity ON hints (identity, kind, value);
+CREATE TABLE connections (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    source TEXT NOT NULL REFERENCES identities(id),
+    source_port TEXT NOT NULL,
+    target TEXT NOT NULL REFERENCES identities(id),
+    target_port TEXT NOT NULL,
+    transport TEXT NOT NULL,
+    UNIQUE (source, source_port, target, target_port, transport)
+);
+CREATE INDEX connections_to ON connections (target);
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    time INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    change TEXT NOT NULL
+);
+CREATE VIRTUAL TABLE words USING fts5(
+    title, remarks, body,
+    content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+"];
+
+/// Makes the workspace one of this version.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), WorkspaceError> {
+    let version = version_of(connection)?;
+    if version == MIGRATIONS.len() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Looked at again: somebody else may have been faster.
+    let version = version_of(&transaction)?;
+    for migration in MIGRATIONS.get(version..).unwrap_or_default() {
+        transaction.execute_batch(migration)?;
+    }
+    let version = i64::try_from(MIGRATIONS.len()).unwrap_or_default();
+    transaction.pragma_update(None, "user_version", version)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Checks that a database is one, of a version this release knows.
+pub(super) fn check(connection: &Connection) -> Result<(), WorkspaceError> {
+    version_of(connection).map(drop)
+}
+
+/// Says that a database is damaged, where that is what an error means.
+pub(super) fn damaged(path: &Path, error: WorkspaceError) -> WorkspaceError {
+    let WorkspaceError::Database(cause) = &error else { return error };
+    match cause.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            WorkspaceError::Damaged { path: path.to_owned(), details: cause.to_string() }
+        }
+        _ => error,
+    }
+}
+
+fn version_of(connection: &Connection) -> Result<usize, WorkspaceError> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    // A version alone is in the first page; the tables are asked for so that it is really read.
+    connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))?;
+    usize::try_from(version)
+        .ok()
+        .filter(|version| *version <= MIGRATIONS.len())
+        .ok_or(WorkspaceError::Newer(version))
+}

@@ -1,0 +1,152 @@
+//! Opening, looking after, and carrying away.
+
+use super::*;
+
+const NONE: Duration = Duration::ZERO;
+
+#[test]
+fn a_second_server_is_refused_and_a_command_is_not() {
+    let (directory, store) = fresh();
+    let second = Store::open(Config::new(directory.path()));
+    assert!(matches!(second, Err(WorkspaceError::Locked { .. })));
+    let beside = Store::open(Config::beside(directory.path())).unwrap();
+    let id = create(&beside, draft("from beside"));
+    assert!(store.artifact(&id).unwrap().is_some());
+    let mut news = store.follow();
+    assert!(!news.has_changed().unwrap());
+    store.look().unwrap();
+    assert!(news.has_changed().unwrap());
+    assert_eq!(*news.borrow_and_update(), 2);
+    let nowhere = Store::open(Config::beside(directory.path().join("none")));
+    assert!(matches!(nowhere, Err(WorkspaceError::Missing(_))));
+}
+
+#[test]
+fn a_workspace_of_a_later_release_is_refused() {
+    let (directory, store) = fresh();
+    store.exclusively(|it| Ok(it.pragma_update(None, "user_version", 99)?)).unwrap();
+    drop(store);
+    let later = Store::open(Config::new(directory.path()));
+    assert!(matches!(later, Err(WorkspaceError::Newer(99))));
+}
+
+#[test]
+fn a_damaged_database_is_refused_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join(DATABASE), "x".repeat(10_000)).unwrap();
+    let Err(error) = Store::open(Config::new(directory.path())) else { panic!("it was opened") };
+    assert!(matches!(error, WorkspaceError::Damaged { .. }), "{error:?}");
+    assert!(error.to_string().contains("restore"), "{error}");
+    let bytes = std::fs::read(directory.path().join(DATABASE)).unwrap();
+    assert_eq!(bytes, "x".repeat(10_000).as_bytes());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_directory_that_cannot_be_written_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("file"), "").unwrap();
+    let under_a_file = Store::open(Config::new(directory.path().join("file").join("workspace")));
+    assert!(matches!(under_a_file, Err(WorkspaceError::Path { .. })));
+}
+
+#[test]
+fn a_full_disk_takes_nothing_back_and_leaves_nothing_half_done() {
+    let (_directory, store) = fresh();
+    create(&store, draft("kept"));
+    let before = state(&store);
+    let pages = |limit: i64| {
+        store.exclusively(|it| {
+            Ok(it.query_row(&format!("PRAGMA max_page_count = {limit}"), [], |_| Ok(()))?)
+        })
+    };
+    pages(1).unwrap();
+    let mut large = draft("large");
+    large.metadata.insert("x".to_owned(), json!("y".repeat(60_000)));
+    let whole = whole(&store, b"large");
+    let error = store.create_of(whole, large, "tester").unwrap_err();
+    assert!(matches!(error, WorkspaceError::Full), "{error:?}");
+    assert_eq!(state(&store), before);
+    pages(1_000_000).unwrap();
+    create(&store, draft("after"));
+    assert_eq!(store.verify(|_, _| {}).unwrap().problems, []);
+}
+
+#[test]
+fn only_what_nobody_uses_is_collected_and_only_when_it_is_old() {
+    let (_directory, store) = fresh();
+    let used = create(&store, draft("used"));
+    let unused = put(&store, b"unused");
+    assert_eq!(store.collect(Duration::from_hours(1), "t").unwrap(), Collected::default());
+    let collected = store.collect(NONE, "t").unwrap();
+    assert_eq!((collected.blobs, collected.bytes), (1, 6));
+    assert!(store.open_blob(&unused).unwrap().is_none());
+    let hash = store.entry(&used).unwrap().unwrap().hash;
+    assert_eq!(store.open_blob(&hash).unwrap().unwrap().bytes().unwrap(), b"used");
+    let mut one = draft("one");
+    one.hash.clone_from(&unused);
+    assert!(store.create(one.clone(), "t").is_err());
+    assert_eq!(put(&store, b"unused"), unused);
+    store.create(one, "t").unwrap();
+    assert_eq!(store.verify(|_, _| {}).unwrap().problems, []);
+}
+
+#[test]
+fn bytes_that_changed_or_are_gone_are_found() {
+    let (_directory, store) = fresh();
+    let hashes = ["one", "two", "six"].map(|title| {
+        let id = create(&store, draft(title));
+        store.entry(&id).unwrap().unwrap().hash
+    });
+    std::fs::write(store.blobs.path_of(&hashes[0]), "eno").unwrap();
+    std::fs::remove_file(store.blobs.path_of(&hashes[1])).unwrap();
+    let mut heard = Vec::new();
+    let verified = store.verify(|read, all| heard.push((read, all))).unwrap();
+    let mut expected = vec![
+        Problem::Changed { hash: hashes[0].clone() },
+        Problem::Lost { hash: hashes[1].clone() },
+    ];
+    expected.sort_by_key(|it| match it {
+        Problem::Changed { hash } | Problem::Lost { hash } => hash.clone(),
+        Problem::Database { .. } => String::new(),
+    });
+    assert_eq!(verified.problems, expected);
+    assert_eq!((verified.blobs, verified.artifacts, heard.last()), (2, 3, Some(&(3, 3))));
+}
+
+#[test]
+fn a_count_that_is_wrong_is_found() {
+    let (_directory, store) = fresh();
+    create(&store, draft("one"));
+    store.exclusively(|it| Ok(it.execute_batch("UPDATE counts SET count = 7")?)).unwrap();
+    assert_eq!(store.verify(|_, _| {}).unwrap().problems.len(), 2);
+}
+
+#[test]
+fn a_backup_is_one_file_and_becomes_the_same_workspace() {
+    let (directory, store) = fresh();
+    let id = create(&store, draft("kept"));
+    store.annotate(&id, "good", "t").unwrap();
+    let file = directory.path().join("backup");
+    assert_eq!(store.backup(&file).unwrap(), 1);
+    assert!(store.backup(&file).is_err());
+    let before = state(&store);
+    create(&store, draft("later"));
+    let config = Config::new(directory.path().join("again"));
+    assert_eq!(backup::restore(&config, &file).unwrap(), 1);
+    assert!(matches!(backup::restore(&config, &file), Err(WorkspaceError::Occupied(_))));
+    let again = Store::open(config).unwrap();
+    assert_eq!(state(&again), before);
+    assert_eq!(again.verify(|_, _| {}).unwrap().problems, []);
+    create(&again, draft("goes on"));
+}
+
+#[test]
+fn a_file_that_is_no_backup_makes_no_workspace() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "x".repeat(5000)).unwrap();
+    let config = Config::new(directory.path().join("workspace"));
+    assert!(matches!(backup::restore(&config, &file), Err(WorkspaceError::Damaged { .. })));
+    assert!(!directory.path().join("workspace").join(DATABASE).exists());
+}

@@ -1,0 +1,49 @@
+//! `annotate`: remarks something on an artifact.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidings_server::model::Tool;
+
+use crate::workspace::Workspace;
+use crate::workspace::tools::schema::{Effect, number, object, text, tool as described};
+use crate::workspace::tools::{Answer, arguments};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    id: String,
+    message: String,
+    author: Option<String>,
+}
+
+pub(super) fn tool() -> Tool {
+    let input = object(
+        &json!({
+            "id": text("the id of an artifact"),
+            "message": text("what is to be said; it may have several lines"),
+            "author": text("who says it; the name of the client if it is not given"),
+        }),
+        &["id", "message"],
+    );
+    let output = object(
+        &json!({
+            "id": text("the id of the artifact"),
+            "annotations": number(1, u64::MAX >> 11, "how many it has now"),
+        }),
+        &["id", "annotations"],
+    );
+    described(
+        "annotate",
+        "Annotate an artifact",
+        "Remarks something on an artifact. `artifacts://artifact/{id}` has all that was remarked.",
+        Effect::Adds,
+        (input, output),
+    )
+}
+
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+    let Arguments { id, message, author } = arguments(given)?;
+    workspace.annotate(&id, &message, author.as_deref().unwrap_or(actor))?;
+    let count = workspace.artifact(&id)?.map_or(0, |artifact| artifact.annotations.len());
+    Ok(json!({ "id": id, "annotations": count }))
+}

@@ -1,0 +1,62 @@
+//! The parameters of a list. What is wrong is told by name, with what would be right.
+
+use percent_encoding::percent_decode_str;
+use tidings_server::AnswerError;
+
+/// The most that may be asked for.
+const MOST: usize = 1_000;
+
+/// Which part of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Range {
+    /// So many at most.
+    pub(crate) limit: Option<usize>,
+    /// Those that follow this one.
+    pub(crate) after: Option<String>,
+}
+
+impl Range {
+    /// Reads a query.
+    pub(super) fn parse(query: &str) -> Result<Self, AnswerError> {
+        let mut range = Self::default();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let spaced = value.replace('+', " ");
+            let value = percent_decode_str(&spaced).decode_utf8().map_err(|_| {
+                AnswerError::invalid(name, value, "what is percent-encoded must be UTF-8")
+            })?;
+            match name {
+                "limit" if range.limit.is_none() => range.limit = Some(limit(&value)?),
+                "after" if range.after.is_none() => range.after = Some(value.into_owned()),
+                "limit" | "after" => {
+                    let details = format!("`{name}` may be given once");
+                    return Err(AnswerError::invalid(name, value, details));
+                }
+                _ => {
+                    let details = "there is no such parameter; there are `limit` and `after`";
+                    return Err(AnswerError::invalid(name, value, details));
+                }
+            }
+        }
+        Ok(range)
+    }
+
+    /// A list that has no places to go on from.
+    pub(super) fn without_after(self) -> Result<Self, AnswerError> {
+        match self.after {
+            Some(after) => {
+                let details = "there is `limit` here; `events://since/{n}` goes on from a number";
+                Err(AnswerError::invalid("after", after, details))
+            }
+            None => Ok(self),
+        }
+    }
+}
+
+fn limit(value: &str) -> Result<usize, AnswerError> {
+    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    let limit = value.parse().ok().filter(|limit| is_number && (1..=MOST).contains(limit));
+    limit.ok_or_else(|| {
+        AnswerError::invalid("limit", value, "it must be a whole number from 1 to 1000")
+    })
+}

@@ -1,0 +1,130 @@
+//! `tidings workspace export`: artifacts as files, and what is known of them beside.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+use serde_json::json;
+use tidings_sources::workspace::{Entry, WorkspaceError};
+
+use super::names::Names;
+use super::progress::Progress;
+use super::{Desk, change, list};
+use crate::args::{Select, WorkspaceExport};
+use crate::present::text::count;
+use crate::report::{Hint, Usage};
+
+const MANIFEST: &str = "manifest.json";
+/// How many artifacts are looked up in one step.
+const STEP: usize = 500;
+
+pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceExport) -> Result<()> {
+    let target = args.target.as_path();
+    let writing = || format!("writing to `{}`", target.display());
+    std::fs::create_dir_all(target).with_context(writing)?;
+    if std::fs::read_dir(target).with_context(writing)?.next().is_some() {
+        let usage = Usage::new(format!("`{}` is not empty", target.display()));
+        bail!(usage.hint("give a directory that is empty or not there"));
+    }
+    let mut manifest =
+        BufWriter::new(File::create_new(target.join(MANIFEST)).with_context(writing)?);
+    manifest.write_all(b"{\"artifacts\":[").with_context(writing)?;
+    let (mut names, mut progress) = (Names::new(MANIFEST), Progress::new(desk.output.json));
+    let (mut written, mut bytes, mut lost) = (0, 0, 0);
+    let mut after: Option<String> = None;
+    loop {
+        let (entries, has_more) =
+            list::page(&desk.workspace, &args.select, true, after.as_deref(), STEP)
+                .map_err(|error| desk.explained(error))?;
+        for entry in &entries {
+            progress.tell(|| format!("{written} written, {}", change::bytes(bytes)));
+            let Some(artifact) = desk.workspace.artifact(&entry.id)? else { continue };
+            let name = names.take(&entry.title, &entry.mime_type);
+            if !content(desk, entry, &target.join(&name))? {
+                lost += 1;
+                progress.clear();
+                desk.output.remark(&format!("error: the bytes of `{}` are gone", entry.id));
+                continue;
+            }
+            let mut known = serde_json::to_value(&artifact)?;
+            known["file"] = name.into();
+            let comma = if written == 0 { "\n" } else { ",\n" };
+            write!(manifest, "{comma}{known}").with_context(writing)?;
+            written += 1;
+            bytes += entry.size;
+        }
+        match entries.last().filter(|_| has_more) {
+            Some(last) => after = Some(last.id.clone()),
+            None => break,
+        }
+    }
+    manifest.write_all(b"\n]").with_context(writing)?;
+    if is_all(&args.select) {
+        graph(desk, &mut manifest)?;
+    }
+    manifest.write_all(b"}\n").and_then(|()| manifest.flush()).with_context(writing)?;
+    drop(progress);
+    if desk.output.json {
+        desk.output.object(&json!({ "artifacts": written, "bytes": bytes, "lost": lost }))?;
+    } else {
+        let artifacts = count(written, "artifact", "artifacts");
+        desk.output.raw(&format!("{artifacts}, {}", change::bytes(bytes)))?;
+    }
+    if lost > 0 {
+        let failed =
+            anyhow::anyhow!("{} without bytes", count(lost, "artifact is", "artifacts are"));
+        return Err(failed.context(Hint("`verify` says which; a backup may have them".to_owned())));
+    }
+    Ok(())
+}
+
+fn is_all(select: &Select) -> bool {
+    select.tag.is_empty() && select.creator.is_none() && select.set.is_none()
+}
+
+/// Writes the identities and the connections.
+fn graph(desk: &Desk<'_>, manifest: &mut impl Write) -> Result<()> {
+    let workspace = &desk.workspace;
+    list_of(manifest, "identities", |after| {
+        let page = workspace.identities(after, STEP)?;
+        let items = page.items.iter().map(|it| workspace.identity(&it.id));
+        Ok((items.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect(), page.next))
+    })?;
+    list_of(manifest, "connections", |after| {
+        let page = workspace.connections(after, STEP)?;
+        Ok((page.items, page.next))
+    })
+}
+
+/// Writes a list page by page.
+fn list_of<T: Serialize>(
+    manifest: &mut impl Write,
+    name: &str,
+    page: impl Fn(Option<&str>) -> Result<(Vec<T>, Option<String>), WorkspaceError>,
+) -> Result<()> {
+    write!(manifest, ",\n\"{name}\":[")?;
+    let (mut comma, mut after) = ("\n", None);
+    loop {
+        let (items, next) = page(after.as_deref())?;
+        for item in items {
+            write!(manifest, "{comma}{}", serde_json::to_string(&item)?)?;
+            comma = ",\n";
+        }
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(write!(manifest, "\n]")?)
+}
+
+/// Writes the bytes of an artifact; says whether they are there.
+fn content(desk: &Desk<'_>, entry: &Entry, path: &Path) -> Result<bool> {
+    let Some(blob) = desk.workspace.open_blob(&entry.hash)? else { return Ok(false) };
+    let writing = || format!("writing `{}`", path.display());
+    let mut file = File::create_new(path).with_context(writing)?;
+    std::io::copy(&mut blob.into_file(), &mut file).with_context(writing)?;
+    Ok(true)
+}

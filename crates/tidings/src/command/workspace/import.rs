@@ -1,0 +1,107 @@
+//! `tidings workspace import`: files become artifacts.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use serde_json::json;
+use tidings_sources::workspace::{Draft, Place, WorkspaceError};
+
+use super::files::{Files, Found};
+use super::progress::Progress;
+use super::{Desk, change};
+use crate::args::WorkspaceImport;
+use crate::present::text::{count, one_line};
+use crate::report::Usage;
+
+/// The title of what came from nowhere.
+const INPUT: &str = "standard input";
+
+pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceImport) -> Result<()> {
+    let mut files = Files::new(args.hidden, desk.dir);
+    for path in &args.paths {
+        if path == Path::new("-") {
+            files.found.push(Found { path: path.clone(), title: INPUT.to_owned(), set: None });
+        } else {
+            files.add(path)?;
+        }
+    }
+    if files.found.len() != 1 && args.title.is_some() {
+        let usage = format!("`--title` is for one file; here are {}", files.found.len());
+        bail!(Usage::new(usage).hint("leave it out, and names are titles"));
+    }
+    let mut progress = Progress::new(desk.output.json);
+    let (mut bytes, mut failed) = (0, 0);
+    let all = files.found.len();
+    for (number, file) in files.found.iter().enumerate() {
+        progress.tell(|| {
+            let size = change::bytes(bytes);
+            format!("{number} of {}, {size}: {}", count(all, "file", "files"), file.title)
+        });
+        let size = std::fs::metadata(&file.path).map_or(0, |it| it.len());
+        match import(desk, args, file) {
+            Ok(id) => {
+                bytes += size;
+                progress.clear();
+                said(desk, &id, file, args)?;
+            }
+            // What is wrong with one file is nothing to the others.
+            Err(error @ (WorkspaceError::Refused(_) | WorkspaceError::Path { .. })) if all > 1 => {
+                failed += 1;
+                progress.clear();
+                let details = chain(&error);
+                desk.output
+                    .remark(&format!("error: importing `{}`: {details}", file.path.display()));
+            }
+            Err(error) => {
+                drop(progress);
+                let done = count(number - failed, "file was", "files were");
+                let importing = format!("importing `{}`; {done} imported", file.path.display());
+                return Err(desk.explained(error).context(importing));
+            }
+        }
+    }
+    drop(progress);
+    if files.others > 0 {
+        let others = count(files.others, "link or special file", "links or special files");
+        desk.output.remark(&format!("{others} left out"));
+    }
+    if failed > 0 {
+        bail!("{} could not be imported", count(failed, "file", "files"));
+    }
+    Ok(())
+}
+
+fn import(desk: &Desk<'_>, args: &WorkspaceImport, file: &Found) -> Result<String, WorkspaceError> {
+    let mut draft = Draft::new(title(args, file), "", desk.by);
+    draft.tags.clone_from(&args.tag);
+    draft.mime_type.clone_from(&args.mime_type);
+    let set = args.set.as_ref().or(file.set.as_ref());
+    draft.place = set.map(|set| Place { set: set.clone(), index: None });
+    if file.path == Path::new("-") {
+        return desk.workspace.import(&mut std::io::stdin().lock(), draft, desk.by);
+    }
+    desk.workspace.import_file(&file.path, draft, desk.by)
+}
+
+fn title(args: &WorkspaceImport, file: &Found) -> String {
+    args.title.clone().unwrap_or_else(|| file.title.clone())
+}
+
+fn said(desk: &Desk<'_>, id: &str, file: &Found, args: &WorkspaceImport) -> Result<()> {
+    let title = title(args, file);
+    if desk.output.json {
+        let path = file.path.to_string_lossy();
+        return desk.output.object(&json!({ "id": id, "title": title, "path": path }));
+    }
+    desk.output.raw(&format!("{id}  {}", one_line(&title)))
+}
+
+fn chain(error: &WorkspaceError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

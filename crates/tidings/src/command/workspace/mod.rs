@@ -1,0 +1,115 @@
+//! `tidings workspace`: on the directory itself, beside a server or without one.
+
+mod change;
+mod export;
+mod files;
+mod import;
+mod list;
+mod log;
+mod names;
+mod progress;
+mod show;
+mod tag;
+mod upkeep;
+
+use std::path::Path;
+
+use anyhow::{Error, Result};
+use tidings_sources::workspace::{Config, Refusal, Workspace, WorkspaceError};
+
+use crate::args::{Workspace as Args, WorkspaceCommand as Command, quoted};
+use crate::present::Output;
+use crate::report::Hint;
+
+/// What the subcommands share.
+struct Desk<'a> {
+    workspace: Workspace,
+    /// The directory as it was given, for words to a person.
+    dir: &'a Path,
+    /// Who is in the log.
+    by: &'a str,
+    output: Output,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<()> {
+    let (dir, output) = (args.dir.as_path(), Output::new(args.json));
+    if let Command::Restore(file) = &args.command {
+        return upkeep::restore(dir, file, &output);
+    }
+    let mut config = Config::beside(dir);
+    if let Command::Import(args) = &args.command {
+        config.limits.blob = args.blob_limit;
+        make(dir).map_err(|error| unopened(error, dir))?;
+    }
+    let workspace = Workspace::open(config).map_err(|error| unopened(error, dir))?;
+    let desk = Desk { workspace, dir, by: &args.by, output };
+    match &args.command {
+        Command::Ls(args) => list::run(&desk, args),
+        Command::Show(args) => show::run(&desk, args),
+        Command::Tag(args) => tag::add(&desk, args),
+        Command::Untag(args) => tag::remove(&desk, args),
+        Command::Log(args) => log::run(&desk, args).await,
+        Command::Import(args) => import::run(&desk, args),
+        Command::Export(args) => export::run(&desk, args),
+        Command::Gc(args) => upkeep::gc(&desk, args),
+        Command::Verify => upkeep::verify(&desk),
+        Command::Backup(args) => upkeep::backup(&desk, args),
+        Command::Restore(_) => unreachable!("it was done before"),
+    }
+}
+
+/// Makes a workspace where there is none.
+fn make(dir: &Path) -> Result<(), WorkspaceError> {
+    match Workspace::open(Config::beside(dir)) {
+        Err(WorkspaceError::Missing(_)) => match Workspace::open(Config::new(dir)) {
+            // A server has begun to make it.
+            Err(WorkspaceError::Locked { .. }) => Ok(()),
+            made => made.map(drop),
+        },
+        opened => opened.map(drop),
+    }
+}
+
+impl Desk<'_> {
+    /// An error with what can be done about it.
+    fn explained(&self, error: WorkspaceError) -> Error {
+        explained(error, self.dir)
+    }
+}
+
+/// Why a workspace cannot be opened, with which and with what can be done about it.
+pub(crate) fn unopened(error: WorkspaceError, dir: &Path) -> Error {
+    let is_ours = matches!(error, WorkspaceError::Database(_) | WorkspaceError::Path { .. });
+    let error = explained(error, dir);
+    if !is_ours {
+        return error;
+    }
+    let hint = "the directory and what is in it must be yours to write, on a disk of this machine";
+    error
+        .context(format!("opening the workspace `{}`", dir.display()))
+        .context(Hint(hint.to_owned()))
+}
+
+fn explained(error: WorkspaceError, dir: &Path) -> Error {
+    let command =
+        |rest: &str| format!("tidings workspace {} {rest}", quoted(&dir.to_string_lossy()));
+    let hint = match &error {
+        WorkspaceError::Missing(_) => {
+            let serve = format!("tidings serve --workspace {}", quoted(&dir.to_string_lossy()));
+            format!("`{serve}` makes one, and so does `{}`", command("import PATH"))
+        }
+        WorkspaceError::Full => format!("`{}` says how much could go", command("gc --dry-run")),
+        WorkspaceError::Occupied(_) => "move it aside, or restore into another one".to_owned(),
+        WorkspaceError::Refused(Refusal::NoArtifact(_) | Refusal::After(_)) => {
+            format!("`{}` has the ids", command("ls"))
+        }
+        WorkspaceError::Refused(Refusal::Expired { oldest, .. }) => {
+            format!("`{}` is all there is", command(&format!("log --since {oldest}")))
+        }
+        WorkspaceError::Refused(Refusal::BlobTooLarge { .. }) => {
+            "`--blob-limit SIZE` takes more".to_owned()
+        }
+        _ => return Error::new(error),
+    };
+    Error::new(error).context(Hint(hint))
+}

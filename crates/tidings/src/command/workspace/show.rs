@@ -1,0 +1,125 @@
+//! `tidings workspace show`: one artifact with all that is known of it.
+
+use anyhow::Result;
+use serde_json::json;
+use tidings_sources::workspace::{Ancestor, Artifact, Refusal, WorkspaceError};
+
+use super::Desk;
+use crate::args::WorkspaceShow;
+use crate::present::text::{count, harmless, one_line, size};
+
+/// How much of a text is shown.
+const PREVIEW: usize = 4096;
+const LINES: usize = 20;
+/// How much is written at once.
+const CHUNK: usize = 1 << 18;
+
+pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceShow) -> Result<()> {
+    let explained = |error| desk.explained(error);
+    let missing = || explained(WorkspaceError::from(Refusal::NoArtifact(args.id.clone())));
+    let artifact = desk.workspace.artifact(&args.id).map_err(explained)?.ok_or_else(missing)?;
+    if args.content {
+        return content(desk, &artifact);
+    }
+    let lineage = desk.workspace.lineage(&args.id).map_err(explained)?.unwrap_or_default();
+    if desk.output.json {
+        let mut object = serde_json::to_value(&artifact)?;
+        object["lineage"] = json!(lineage);
+        return desk.output.object(&object);
+    }
+    let mut text = described(desk, &artifact);
+    text += &ancestors(desk, &lineage);
+    for remark in &artifact.annotations {
+        let who =
+            desk.output.paint.faint(&format!("{} {}:", remark.time, one_line(&remark.author)));
+        let message = harmless(&remark.message).replace('\n', "\n  ");
+        text += &["\n", &who, "\n  ", &message, "\n"].concat();
+    }
+    text += &preview(desk, &artifact)?;
+    desk.output.raw(&text)
+}
+
+/// Writes the bytes themselves.
+fn content(desk: &Desk<'_>, artifact: &Artifact) -> Result<()> {
+    let hash = &artifact.entry.hash;
+    let lost = || WorkspaceError::from(Refusal::NoBlob(hash.clone()));
+    let mut file = desk.workspace.open_blob(hash)?.ok_or_else(lost)?;
+    let mut start = 0;
+    loop {
+        let bytes = file.read_at(start, CHUNK)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        start += bytes.len() as u64;
+        desk.output.bytes(&bytes)?;
+    }
+}
+
+fn described(desk: &Desk<'_>, artifact: &Artifact) -> String {
+    let (entry, paint) = (&artifact.entry, desk.output.paint);
+    let mut text = format!("{}\n", paint.bold(&one_line(&entry.title)));
+    let size = size(usize::try_from(entry.size).unwrap_or(usize::MAX));
+    let place = entry.set.as_ref().zip(entry.index);
+    let metadata = (!artifact.metadata.is_empty()).then(|| json!(artifact.metadata).to_string());
+    let children = (artifact.child_count > 0).then(|| {
+        let count = usize::try_from(artifact.child_count).unwrap_or(usize::MAX);
+        format!(
+            "{}, the first {}",
+            self::count(count, "artifact", "artifacts"),
+            artifact.children[0]
+        )
+    });
+    for (name, value) in [
+        ("id", Some(entry.id.clone())),
+        ("content", Some(format!("{}, {size}", entry.mime_type))),
+        ("hash", Some(entry.hash.clone())),
+        ("created", Some(format!("{} by {}", entry.created, entry.creator))),
+        ("tags", Some(entry.tags.join(", ")).filter(|tags| !tags.is_empty())),
+        ("set", place.map(|(set, index)| format!("{set}, at {index}"))),
+        ("metadata", metadata),
+        ("led to", children),
+        ("archived", entry.archived.then(|| "yes".to_owned())),
+    ] {
+        if let Some(value) = value {
+            let name = paint.faint(&format!("{name:8}"));
+            text += &["  ", &name, " ", &one_line(&value), "\n"].concat();
+        }
+    }
+    text
+}
+
+/// What it was made from, roots first; nothing if it was made from nothing.
+fn ancestors(desk: &Desk<'_>, lineage: &[Ancestor]) -> String {
+    let Some((_, ancestors)) = lineage.split_last().filter(|(_, rest)| !rest.is_empty()) else {
+        return String::new();
+    };
+    let mut text = format!("\n{}\n", desk.output.paint.faint("made from"));
+    for ancestor in ancestors {
+        let (title, creator) = (one_line(&ancestor.title), one_line(&ancestor.creator));
+        text += &["  ", &ancestor.id, "  ", &title, ", by ", &creator, "\n"].concat();
+    }
+    text
+}
+
+/// The beginning of a text.
+fn preview(desk: &Desk<'_>, artifact: &Artifact) -> Result<String> {
+    let Some(mut file) = desk.workspace.open_blob(&artifact.entry.hash)? else {
+        let gone = "its bytes are gone; `verify` says more";
+        return Ok(format!("\n{}\n", desk.output.paint.red(gone)));
+    };
+    let bytes = file.read_at(0, PREVIEW)?;
+    let text = match std::str::from_utf8(&bytes) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()])?
+        }
+        Err(_) => return Ok(String::new()),
+    };
+    if text.is_empty() || text.contains('\0') {
+        return Ok(String::new());
+    }
+    let shown: Vec<_> = text.lines().take(LINES).collect();
+    let is_all = bytes.len() as u64 == artifact.entry.size && text.lines().count() <= LINES;
+    let more = if is_all { "" } else { "…\n" };
+    Ok(format!("\n{}\n{more}", harmless(&shown.join("\n"))))
+}

@@ -1,0 +1,85 @@
+//! A server and the command line on one directory at one time.
+
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use super::{Place, Server};
+use crate::support::demo::within;
+
+const RECENT: &str = "artifacts://recent";
+const X: &str = "artifacts://by-tag/x";
+const Y: &str = "artifacts://by-tag/y";
+
+/// How often each was told of.
+fn counts(server: &Server) -> [usize; 3] {
+    [RECENT, X, Y].map(|uri| server.told.iter().filter(|it| *it == uri).count())
+}
+
+#[tokio::test]
+async fn a_server_tells_of_what_the_command_line_writes_once() {
+    let place = Place::new();
+    let mut server = Server::start(&place, "").await;
+    for uri in [RECENT, X, Y] {
+        server.subscribe(uri).await;
+    }
+    let id = place.import("one", "--tag x").await;
+    server.wait(RECENT, 1).await;
+    server.wait(X, 1).await;
+    assert_eq!(server.read(X).await["items"][0]["id"], json!(id));
+    // What only looks is not told of.
+    for words in ["ls", "log", "verify", "gc", "export target"] {
+        assert_eq!(place.run(words).await.code, Some(0), "{words}");
+    }
+    place.run(&format!("tag {id} x")).await;
+    place.run(&format!("tag {id} y")).await;
+    server.wait(Y, 1).await;
+    server.wait(RECENT, 2).await;
+    server.wait(X, 2).await;
+    place.import("two", "--tag y").await;
+    server.wait(Y, 2).await;
+    server.wait(RECENT, 3).await;
+    assert_eq!(counts(&server), [3, 2, 2], "{:?}", server.told);
+}
+
+#[tokio::test]
+async fn the_command_line_sees_and_follows_what_a_server_writes() {
+    let place = Place::new();
+    let mut server = Server::start(&place, "").await;
+    let mut follow = place.command("workspace w log --follow --json --since 0").spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    server.create("One", "1", &["x"]).await;
+    let mut kinds = Vec::new();
+    while kinds.len() < 2 {
+        let line = within(lines.next_line()).await.unwrap().unwrap();
+        let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+        kinds.push(event["type"].as_str().unwrap().to_owned());
+        assert_eq!(event["actor"], "tester");
+    }
+    assert_eq!(kinds, ["blob.stored", "artifact.created"]);
+    assert_eq!(place.lines("ls --tag x").await[0]["title"], "One");
+    let id = follow.id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(within(follow.wait()).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_second_server_is_refused_with_who_has_the_directory() {
+    let place = Place::new();
+    let first = Server::start(&place, "").await;
+    let second =
+        crate::support::demo::ended(place.command("serve --workspace w --http 127.0.0.1:0")).await;
+    assert_eq!(second.code, Some(1));
+    let holder = format!("is served already, by process {} since 2", first.child.id().unwrap());
+    assert!(second.errors.contains(&holder), "{second:?}");
+    drop(first);
+}
+
+#[tokio::test]
+async fn a_server_that_ended_in_any_way_leaves_the_directory_free() {
+    let place = Place::new();
+    let mut first = Server::start(&place, "").await;
+    first.create("One", "1", &[]).await;
+    first.child.kill().await.unwrap();
+    let mut second = Server::start(&place, "").await;
+    assert_eq!(second.read(RECENT).await["items"][0]["title"], "One");
+}
