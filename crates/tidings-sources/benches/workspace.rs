@@ -340,7 +340,7 @@ fn rows(connection: &Connection, hash: &str, number: usize) -> rusqlite::Result<
             .execute([kind, name])?;
     }
     connection
-        .prepare_cached("INSERT INTO words (rowid, title, remarks, body) VALUES (?1, ?2, '', ?3)")?
+        .prepare_cached("INSERT INTO words (rowid, title, body) VALUES (?1, ?2, ?3)")?
         .execute(params![key, title, "some text"])?;
     Ok(())
 }

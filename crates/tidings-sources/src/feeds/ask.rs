@@ -17,13 +17,23 @@ use crate::feeds::store::{Changes, FeedRow, State, Store, StoreError};
 use crate::feeds::{FeedsError, Inner};
 
 /// The largest feed on this machine.
-const LOCAL_LIMIT: u64 = 16 * 1024 * 1024;
+pub(crate) const LOCAL_LIMIT: u64 = 16 * 1024 * 1024;
 
 /// What came of asking, when it is kept.
 enum Answer {
-    Unmodified { hints: fetch::Hints, moved: Option<String> },
+    Unmodified {
+        hints: fetch::Hints,
+        moved: Option<String>,
+    },
     Document(Box<Delivery>),
-    Failed { reason: String, failure: Failure },
+    Failed {
+        reason: String,
+        failure: Failure,
+    },
+    /// It was not asked, since it is on a private address.
+    Forbidden {
+        reason: String,
+    },
 }
 
 /// What came of asking a feed, and the plan for the next time.
@@ -56,6 +66,13 @@ pub(crate) async fn ask(
     let now = inner.clock.time();
     let bounds = inner.bounds(&row);
     let kept = match answer {
+        // What a guest may not do says nothing of the feed.
+        Answer::Forbidden { reason } if inner.config.guest => {
+            return Asked { plan, outcome: Outcome::Failed(reason) };
+        }
+        Answer::Forbidden { reason } => {
+            failed(&inner, &row, &plan, reason, Failure::Rejected).await
+        }
         Answer::Failed { reason, failure } => failed(&inner, &row, &plan, reason, failure).await,
         Answer::Unmodified { hints, moved } => {
             let at = moment(now);
@@ -132,6 +149,9 @@ async fn fetched(fetcher: &Fetcher, row: &FeedRow) -> Answer {
         };
         match fetcher.fetch(request).await {
             Ok(fetched) => fetched,
+            Err(error) if error.is_private() => {
+                return Answer::Forbidden { reason: causes(&error) };
+            }
             Err(error) => return Answer::failed(&error, error.kind()),
         }
     };

@@ -107,8 +107,10 @@ impl Board {
         if !row.is_known() {
             return Some(Fingerprint::of_bytes(b"not fetched yet"));
         }
-        let [one, other] = parts(row).map(i64::to_le_bytes);
-        Some(Fingerprint::of_bytes(&[one, other].concat()))
+        let [one, other] = parts(row);
+        // A feed that is removed and added again counts from the beginning, under another key.
+        let named = [row.key, one, other].map(i64::to_le_bytes);
+        Some(Fingerprint::of_bytes(&named.concat()))
     }
 }
 
@@ -168,6 +170,21 @@ mod tests {
         assert!(other.put(&rows[3].id, Some(rows[3].clone())));
         assert_eq!(other.version(&View::All), one.version(&View::All));
         assert_eq!(Board::default().all(), "[]");
+    }
+
+    #[test]
+    fn a_feed_that_was_removed_and_added_again_is_another() {
+        let store = Store::in_memory(Retention::default()).unwrap();
+        let known = |row: FeedRow| FeedRow { last_success: Some(row.added), ..row };
+        let first = known(row(&store, 1));
+        store.remove(&first.id).unwrap();
+        let second = known(row(&store, 1));
+        assert_eq!((&first.id, first.revisions), (&second.id, second.revisions));
+        for view in [View::Feed(first.id.clone()), View::Items(first.id.clone(), Filter::default())]
+        {
+            let version = |row: &FeedRow| Board::new(vec![row.clone()]).version(&view);
+            assert_ne!(version(&first), version(&second));
+        }
     }
 
     #[test]

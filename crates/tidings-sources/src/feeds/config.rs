@@ -21,6 +21,11 @@ pub struct Config {
     /// Be a guest in a directory that another process may serve: the feeds of the configuration
     /// there stay as they are, and nothing is fetched unless it is asked for.
     pub guest: bool,
+    /// Serve what another process keeps in a directory, as long as it does; when that one is gone,
+    /// fetch in its place. The feeds are those that are there.
+    pub follow: bool,
+    /// What becomes of feeds of an earlier configuration that this one does not name.
+    pub earlier: Earlier,
     /// Fetch nothing, but let feeds be added and removed.
     pub offline: bool,
     /// How much is kept of each feed.
@@ -41,12 +46,29 @@ impl Config {
             feeds: Vec::new(),
             read_only: false,
             guest: false,
+            follow: false,
+            earlier: Earlier::default(),
             offline: false,
             retention: Retention::default(),
             allow_private: false,
             tools: Tools::default(),
         }
     }
+
+    /// Whether the directory is, or may be, somebody else's.
+    pub(crate) fn is_second(&self) -> bool {
+        self.read_only || self.guest || self.follow
+    }
+}
+
+/// What becomes of feeds of an earlier configuration that is no longer the one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Earlier {
+    /// They are not served. What is known of them stays, for when they come back.
+    #[default]
+    Dropped,
+    /// They are served on.
+    Served,
 }
 
 /// Where feeds are kept.

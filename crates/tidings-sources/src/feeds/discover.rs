@@ -1,12 +1,16 @@
 //! Which feed is at an address: the one it is itself, or the only one that the page there names.
 
-use crate::feeds::ask::causes;
+use std::sync::Arc;
+
+use crate::feeds::ask::{LOCAL_LIMIT, causes};
 use crate::feeds::delivery::Delivery;
-use crate::feeds::fetch::{Fetched, Fetcher, Request, same_origin};
+use crate::feeds::fetch::{
+    Fetched, Fetcher, Hints, Request, Validators, local_path, local_stamp, read_local, same_origin,
+};
 use crate::feeds::parse::{self, Document, Found, ParseError};
 use crate::feeds::schedule::Plan;
-use crate::feeds::store::Changes;
-use crate::feeds::{FeedConfig, Feeds, FeedsError, check_web, moment};
+use crate::feeds::store::{Changes, FeedRow};
+use crate::feeds::{FeedConfig, Feeds, FeedsError, Inner, check_web, moment};
 
 /// A feed that was found and fetched, and is not kept yet.
 #[derive(Debug)]
@@ -31,6 +35,14 @@ pub enum DiscoverError {
     Fetch {
         /// What was asked for.
         url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// It is a file that could not be read; why.
+    #[error("`{path}` could not be read: {reason}")]
+    Read {
+        /// What was asked for.
+        path: String,
         /// What went wrong.
         reason: String,
     },
@@ -83,7 +95,7 @@ impl Feeds {
         check_web(&feed).map_err(|_| DiscoverError::Url(feed.url.clone()))?;
         let fetcher = self.0.fetcher.as_ref().ok_or(DiscoverError::Offline)?;
         let feed = FeedConfig { url: feed.url.trim().to_owned(), ..feed };
-        let feeds = match delivered(fetcher, &feed).await? {
+        let feeds = match self.delivered(fetcher, &feed).await? {
             Ok(delivery) => return Ok(Discovery { feed, page: None, delivery }),
             Err(ParseError::Page { feeds }) => distinct(feeds),
             Err(error) => return Err(none(&feed.url, error.to_string())),
@@ -102,14 +114,35 @@ impl Feeds {
         if !same_origin(&feed.url, &page) {
             feed.headers.clear();
         }
-        match delivered(fetcher, &feed).await? {
+        match self.delivered(fetcher, &feed).await? {
             Ok(delivery) => Ok(Discovery { feed, page: Some(page), delivery }),
             Err(error) => Err(none(&feed.url, error.to_string())),
         }
     }
 
+    /// Reads the feed in a file, which only the operator may name; nothing is kept.
+    ///
+    /// # Errors
+    ///
+    /// There is no such file, or no feed in it.
+    pub async fn discover_file(&self, feed: FeedConfig) -> Result<Discovery, DiscoverError> {
+        let feed = FeedConfig { url: feed.url.trim().to_owned(), ..feed };
+        let path = local_path(&feed.url).ok_or_else(|| DiscoverError::Url(feed.url.clone()))?;
+        let failed = |reason: String| DiscoverError::Read { path: feed.url.clone(), reason };
+        // Taken before the content: what changes in between is read again the next time.
+        let stamp = local_stamp(&path).await;
+        let bytes = read_local(&path, LOCAL_LIMIT).await.map_err(|error| failed(causes(&error)))?;
+        let parsed =
+            tokio::task::spawn_blocking(move || parse::parse(&bytes, &parse::Hints::default()));
+        let parsed = parsed.await.map_err(|error| failed(error.to_string()))?;
+        let document = parsed.map_err(|error| none(&feed.url, error.to_string()))?;
+        let validators = Validators { etag: stamp, last_modified: None };
+        let delivery = Delivery { document, validators, hints: Hints::default(), moved: None };
+        Ok(Discovery { feed, page: None, delivery })
+    }
+
     /// Adds a feed that was found, with what it says; gives its id. It can be read at once, and
-    /// it stays after a restart.
+    /// it stays after a restart. For one that was there already, what is not said now stays set.
     ///
     /// # Errors
     ///
@@ -133,24 +166,40 @@ impl Feeds {
         })
         .await
     }
+
+    /// What is at an address: a feed, or why there is none in what came.
+    async fn delivered(
+        &self,
+        fetcher: &Fetcher,
+        feed: &FeedConfig,
+    ) -> Result<Result<Delivery, ParseError>, DiscoverError> {
+        let failed = |reason: String| DiscoverError::Fetch { url: feed.url.clone(), reason };
+        // A feed that is there is asked as it always is.
+        let known = self.0.feed_at(&feed.url).filter(|row| same_origin(&row.asked_url, &feed.url));
+        let headers = match known {
+            Some(row) if feed.headers.is_empty() => row.settings.headers.clone(),
+            _ => feed.headers.clone(),
+        };
+        let request = Request { url: feed.url.clone(), headers, ..Request::default() };
+        let fetched = fetcher.fetch(request).await.map_err(|error| failed(causes(&error)))?;
+        let Fetched::Document { bytes, content_type, validators, url, moved, hints } = fetched
+        else {
+            return Err(failed("the server says that nothing changed".to_owned()));
+        };
+        let known = parse::Hints { content_type, base: Some(url) };
+        let parsed = tokio::task::spawn_blocking(move || parse::parse(&bytes, &known)).await;
+        let parsed = parsed.map_err(|error| failed(error.to_string()))?;
+        Ok(parsed.map(|document| Delivery { document, validators, hints, moved }))
+    }
 }
 
-/// What is at an address: a feed, or why there is none in what came.
-async fn delivered(
-    fetcher: &Fetcher,
-    feed: &FeedConfig,
-) -> Result<Result<Delivery, ParseError>, DiscoverError> {
-    let failed = |reason: String| DiscoverError::Fetch { url: feed.url.clone(), reason };
-    let request =
-        Request { url: feed.url.clone(), headers: feed.headers.clone(), ..Request::default() };
-    let fetched = fetcher.fetch(request).await.map_err(|error| failed(causes(&error)))?;
-    let Fetched::Document { bytes, content_type, validators, url, moved, hints } = fetched else {
-        return Err(failed("the server says that nothing changed".to_owned()));
-    };
-    let known = parse::Hints { content_type, base: Some(url) };
-    let parsed = tokio::task::spawn_blocking(move || parse::parse(&bytes, &known)).await;
-    let parsed = parsed.map_err(|error| failed(error.to_string()))?;
-    Ok(parsed.map(|document| Delivery { document, validators, hints, moved }))
+impl Inner {
+    /// The feed that was asked for by this URL, or is there now.
+    pub(crate) fn feed_at(&self, url: &str) -> Option<Arc<FeedRow>> {
+        let board = self.board();
+        let asked = board.rows().find(|row| row.asked_url == url);
+        asked.or_else(|| board.rows().find(|row| row.url == url)).cloned()
+    }
 }
 
 fn none(url: &str, reason: String) -> DiscoverError {

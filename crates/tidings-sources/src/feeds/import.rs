@@ -1,11 +1,11 @@
 //! Lists of feeds taken in: what is good in them is added, and the rest is told by its line.
 
 use crate::feeds::ask::causes;
-use crate::feeds::config::FeedConfig;
+use crate::feeds::config::{Earlier, FeedConfig};
 use crate::feeds::fetch::{Accept, Fetched, Request};
 use crate::feeds::opml::{self, ReadOpmlError};
 use crate::feeds::store::Changes;
-use crate::feeds::{Feeds, FeedsError, moment};
+use crate::feeds::{Feeds, FeedsError, check, moment};
 
 /// What came of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,8 @@ pub enum ImportError {
 }
 
 impl Feeds {
-    /// Adds the feeds of a list in OPML, with folders as categories. They stay after a restart.
+    /// Adds the feeds of a list in OPML, with folders as categories. They stay after a restart;
+    /// what is set for those that were there stays as it is.
     ///
     /// # Errors
     ///
@@ -61,6 +62,25 @@ impl Feeds {
         let (added, known): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, is_new)| *is_new);
         let names = |ids: Vec<(String, bool)>| ids.into_iter().map(|(id, _)| id).collect();
         Ok(Imported { added: names(added), known: names(known), problems: list.problems })
+    }
+
+    /// From now on the feeds of the configuration are these.
+    ///
+    /// # Errors
+    ///
+    /// One of them is no feed, or they cannot be kept.
+    pub async fn configure(
+        &self,
+        feeds: Vec<FeedConfig>,
+        earlier: Earlier,
+    ) -> Result<(), FeedsError> {
+        feeds.iter().try_for_each(check)?;
+        self.change(move |inner| {
+            let registrations: Vec<_> = feeds.iter().map(FeedConfig::registration).collect();
+            inner.store.configure(&registrations, earlier, moment(inner.clock.time()))?;
+            inner.catch_up()
+        })
+        .await
     }
 
     /// The bytes of a list on the web, fetched as everything is: guarded and within limits.

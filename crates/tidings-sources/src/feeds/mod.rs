@@ -46,7 +46,7 @@ use tokio::sync::mpsc;
 
 use self::board::Board;
 use self::clock::{Clock, moment};
-pub use self::config::{Config, Data, FeedConfig, Tools};
+pub use self::config::{Config, Data, Earlier, FeedConfig, Tools};
 pub use self::discover::{DiscoverError, Discovery};
 pub use self::document::{FetchDocumentError, Fetched, fetch_document};
 use self::fetch::Fetcher;
@@ -57,9 +57,10 @@ pub use self::progress::Progress;
 use self::progress::Tally;
 pub use self::refresh::{Headline, News, Refresh, Refreshed};
 use self::rounds::Wanted;
+use self::schedule::{Plan, Time};
 pub use self::status::{Standing, Status};
-use self::store::{Changes, Hold, Store};
-pub use self::store::{Holder, Retention, StoreError};
+use self::store::{Changes, FeedRow, Hold, Store};
+pub use self::store::{Holder, Retention, Role, StoreError};
 pub use self::tools::ExportFormat;
 use self::touched::Touched;
 
@@ -115,8 +116,8 @@ pub(crate) struct Inner {
     unwatched: AtomicBool,
     /// How far the first fetches are.
     progress: Tally,
-    /// Whoever fetches for a directory has it.
-    _hold: Option<Hold>,
+    /// Whoever fetches for a directory has it; who follows another gets it when that one is gone.
+    hold: Mutex<Option<Hold>>,
 }
 
 impl Feeds {
@@ -136,8 +137,9 @@ impl Feeds {
         config.feeds.iter().try_for_each(check)?;
         let clock = Clock::new();
         let hold = match &config.data {
-            Data::Directory(path) if !(config.read_only || config.guest) => {
-                Some(visit::hold(path, clock, config.offline).await?)
+            Data::Directory(path) if !config.is_second() => {
+                let role = if config.offline { Role::Offline } else { Role::Serves };
+                Some(visit::hold(path, clock, role, visit::FOR_A_VISIT).await?)
             }
             _ => None,
         };
@@ -146,8 +148,8 @@ impl Feeds {
         Ok(Self(Arc::new(opened.map_err(|_| FeedsError::Interrupted)??)))
     }
 
-    /// Adds a feed, or changes what is set for one that is there; gives its id. It stays after a
-    /// restart.
+    /// Adds a feed, or changes what is said here of one that is there; gives its id. It stays after
+    /// a restart.
     ///
     /// # Errors
     ///
@@ -245,15 +247,23 @@ impl Inner {
         clock: Clock,
         hold: Option<Hold>,
     ) -> Result<Self, FeedsError> {
+        // How much is kept is for the host to say.
+        let retention =
+            if config.guest { config.retention.without_end() } else { config.retention };
         let store = match (&config.data, config.read_only) {
             (Data::Memory, true) => return Err(FeedsError::NothingToRead),
-            (Data::Memory, false) => Store::in_memory(config.retention)?,
+            (Data::Memory, false) => Store::in_memory(retention)?,
             (Data::Directory(path), true) => Store::read_only(path)?,
-            (Data::Directory(path), false) => Store::in_directory(path, config.retention)?,
+            (Data::Directory(path), false) => {
+                let store = Store::in_directory(path, retention);
+                // Where nothing can be written, one can still follow.
+                let reads = |error| Store::read_only(path).map_err(|_| error);
+                if config.follow { store.or_else(reads)? } else { store? }
+            }
         };
-        if !(config.read_only || config.guest) {
+        if !config.is_second() {
             let feeds: Vec<_> = config.feeds.iter().map(FeedConfig::registration).collect();
-            store.configure(&feeds, moment(clock.time()))?;
+            store.configure(&feeds, config.earlier, moment(clock.time()))?;
         }
         let fetcher = if config.read_only || config.offline {
             None
@@ -261,6 +271,9 @@ impl Inner {
             Some(Fetcher::new(fetching).map_err(|error| FeedsError::Client(Box::new(error)))?)
         };
         let rows = store.feeds()?;
+        if let Some(fetcher) = &fetcher {
+            leave_alone(fetcher, &rows, clock.time());
+        }
         let progress = Tally::new(&rows);
         let board = RwLock::new(Board::new(rows));
         Ok(Self {
@@ -274,8 +287,21 @@ impl Inner {
             line: Mutex::default(),
             unwatched: AtomicBool::new(false),
             progress,
-            _hold: hold,
+            hold: Mutex::new(hold),
         })
+    }
+}
+
+/// Leaves alone the hosts that asked for it before the restart, or another process.
+fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Time) {
+    for row in rows {
+        let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str::<Plan>(plan).ok());
+        // What was planned by a clock that has since been set back says nothing.
+        let plan = plan.filter(|plan| plan.last.is_some_and(|last| last <= now));
+        let until = plan.and_then(|plan| plan.left_alone_until(now));
+        if let Some((until, host)) = until.zip(fetch::host_of(&row.url)) {
+            fetcher.leave_alone(&host, until.since(now));
+        }
     }
 }
 
@@ -288,7 +314,5 @@ fn check(feed: &FeedConfig) -> Result<(), FeedsError> {
 /// Checks the address of a feed that anybody may have named.
 fn check_web(feed: &FeedConfig) -> Result<(), FeedsError> {
     let url = feed.url.trim();
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    let is_web = matches!(scheme.as_deref(), Some("http" | "https"));
-    if is_web { Ok(()) } else { Err(FeedsError::Url(url.to_owned())) }
+    if fetch::is_web(url) { Ok(()) } else { Err(FeedsError::Url(url.to_owned())) }
 }

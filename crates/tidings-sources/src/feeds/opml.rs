@@ -7,6 +7,9 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
+use crate::feeds::fetch::is_web;
+use crate::feeds::parse;
+
 /// The most feeds of one list; nobody reads as many.
 const MOST: usize = 10_000;
 /// The most problems that are told.
@@ -15,6 +18,8 @@ const PROBLEMS: usize = 100;
 const SHOWN: usize = 200;
 /// The deepest folder.
 const DEEPEST: usize = 32;
+/// What stands for `/` in the name of a folder, where `/` is between two.
+const SLASH: &str = "\u{2215}";
 
 /// One feed of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +30,7 @@ pub struct Outline {
     pub title: Option<String>,
     /// The page it belongs to.
     pub page: Option<String>,
-    /// The folders it is in, from the outermost, with `/` between them.
+    /// The folders it is in, from the outermost, with `/` between them; one in a name is `∕`.
     pub category: Option<String>,
 }
 
@@ -88,8 +93,7 @@ pub fn read_list(bytes: &[u8]) -> Result<OutlineList, ReadOpmlError> {
     let List { outlines, lines, mut problems, .. } = scan(bytes)?;
     let mut taken = Vec::new();
     for (outline, line) in outlines.into_iter().zip(lines) {
-        let scheme = outline.url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-        if matches!(scheme.as_deref(), Some("http" | "https")) {
+        if is_web(&outline.url) {
             taken.push(outline);
         } else {
             let url: String = outline.url.chars().take(SHOWN).collect();
@@ -102,7 +106,7 @@ pub fn read_list(bytes: &[u8]) -> Result<OutlineList, ReadOpmlError> {
 }
 
 fn scan(bytes: &[u8]) -> Result<List, ReadOpmlError> {
-    let text = decoded(bytes);
+    let text = parse::text(bytes, None);
     let mut reader = Reader::from_str(&text);
     let config = reader.config_mut();
     config.check_end_names = false;
@@ -187,7 +191,7 @@ impl List {
             if value("type").is_some_and(|kind| kind.eq_ignore_ascii_case("rss")) {
                 self.note("a feed without `xmlUrl`".to_owned());
             }
-            self.folders.push(title);
+            self.folders.push(title.map(|title| title.replace('/', SLASH)));
             return;
         };
         let url = address(&url);
@@ -240,22 +244,6 @@ fn is_outline(name: &(impl AsRef<[u8]> + ?Sized)) -> bool {
     name.as_ref().eq_ignore_ascii_case(b"outline")
 }
 
-/// The text of a file: UTF-8, UTF-16 with a mark, or what was usual before.
-fn decoded(bytes: &[u8]) -> String {
-    let wide = |pair: fn([u8; 2]) -> u16| {
-        let units: Vec<_> = bytes[2..].as_chunks::<2>().0.iter().map(|it| pair(*it)).collect();
-        String::from_utf16_lossy(&units)
-    };
-    match bytes {
-        [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
-        _ => match std::str::from_utf8(bytes) {
-            Ok(text) => text.trim_start_matches('\u{feff}').to_owned(),
-            Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),
-        },
-    }
-}
-
 /// A folder while a list is written.
 #[derive(Default)]
 struct Folder<'a> {
@@ -267,7 +255,7 @@ impl Folder<'_> {
     fn write(&self, text: &mut String, depth: usize) {
         let indent = "  ".repeat(depth);
         for (name, folder) in &self.folders {
-            let name = quoted(name);
+            let name = quoted(&name.replace(SLASH, "/"));
             line(text, &format!("{indent}<outline text=\"{name}\" title=\"{name}\">"));
             folder.write(text, depth + 1);
             line(text, &format!("{indent}</outline>"));
@@ -339,15 +327,17 @@ mod tests {
         let list = b"<opml><body>\n<outline text='One' xmlUrl='https://a.org/1'/>\n\
             <outline xmlUrl='/etc/passwd'/><outline type='rss' text='Two'/>\n\
             <outline xmlUrl='https://a.org/1'/>\n<outline text='F'>\n\
-            <outline text='Three' xmlUrl='feed://a.org/3'/>\n<outline xmlUrl='";
+            <outline text='Three' xmlUrl='feed://a.org/3'/>\n\
+            <outline xmlUrl='http://a b/../x'/>\n<outline xmlUrl='";
         let list = read_list(list).unwrap();
         let urls: Vec<_> = list.outlines.iter().map(|it| it.url.as_str()).collect();
         assert_eq!(urls, ["https://a.org/1", "http://a.org/3"]);
         let problems: Vec<_> = list.problems.iter().map(ToString::to_string).collect();
-        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert_eq!(problems.len(), 4, "{problems:?}");
         assert_eq!(problems[0], "line 3: a feed without `xmlUrl`");
         assert_eq!(problems[1], "line 3: `/etc/passwd` is not the URL of a feed on the web");
-        assert!(problems[2].starts_with("line 7: the rest cannot be read"), "{problems:?}");
+        assert_eq!(problems[2], "line 7: `http://a b/../x` is not the URL of a feed on the web");
+        assert!(problems[3].starts_with("line 8: the rest cannot be read"), "{problems:?}");
     }
 
     #[test]
@@ -395,9 +385,23 @@ mod tests {
         let latin: Vec<_> = list.chars().map(|it| u8::try_from(u32::from(it)).unwrap()).collect();
         let wide = std::iter::once(0xfeff).chain(list.encode_utf16());
         let wide: Vec<_> = wide.flat_map(u16::to_le_bytes).collect();
+        let declared = b"<?xml version='1.0' encoding='iso-8859-5'?>
+            <opml><outline text='\xd6' xmlUrl='https://a.org/'/></opml>";
         for bytes in [list.as_bytes().to_vec(), latin, wide] {
             assert_eq!(read(&bytes).unwrap(), [outline("https://a.org/", "é", None)]);
         }
+        assert_eq!(read(declared).unwrap(), [outline("https://a.org/", "ж", None)]);
+    }
+
+    #[test]
+    fn a_slash_in_the_name_of_a_folder_divides_nothing() {
+        let list = r#"<opml><outline text="TCP/IP"><outline text="RFC">
+            <outline text="A" xmlUrl="https://a.org/"/></outline></outline></opml>"#;
+        let outlines = read(list.as_bytes()).unwrap();
+        assert_eq!(outlines, [outline("https://a.org/", "A", Some("TCP\u{2215}IP/RFC"))]);
+        let written = write(&outlines);
+        assert!(written.contains("<outline text=\"TCP/IP\""), "{written}");
+        assert_eq!(read(written.as_bytes()).unwrap(), outlines);
     }
 
     proptest! {

@@ -2,19 +2,23 @@
 //! within a second, told like our own, and what they wish for is done.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::feeds::store::{FeedRow, StoreError, Wish};
+use crate::feeds::clock::moment;
+use crate::feeds::store::{FeedRow, Hold, Holder, Role, StoreError, Wish};
 use crate::feeds::{Data, Feeds, Inner, view};
 
 /// How often it is looked whether somebody else wrote: a number is read, and nothing is written.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long nobody must have fetched before who follows does: a server that is started again finds
+/// its place free.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// Sees what other processes write.
 pub(crate) struct Others {
@@ -62,7 +66,7 @@ impl Others {
                 return Ok((now, Vec::new()));
             }
             inner.catch_up()?;
-            let is_asked = inner.fetcher.is_some();
+            let is_asked = inner.fetcher.is_some() && !inner.is_following();
             Ok((now, if is_asked { inner.store.wishes()? } else { Vec::new() }))
         };
         match tokio::task::spawn_blocking(look).await {
@@ -102,6 +106,50 @@ async fn fulfil(inner: &Arc<Inner>, wish: Wish) {
 }
 
 impl Inner {
+    /// Whether another process fetches what is served here, or nobody does yet.
+    pub(crate) fn is_following(&self) -> bool {
+        self.config.follow && self.hold().is_none()
+    }
+
+    /// Waits until this process may fetch: at once, unless it follows another. Says whether it may.
+    pub(crate) async fn turn(&self, cancel: &CancellationToken) -> bool {
+        let Data::Directory(path) = &self.config.data else { return true };
+        let mut ticks = interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut alone_since = None;
+        let mut is_told = false;
+        while self.is_following() {
+            tokio::select! {
+                () = cancel.cancelled() => return false,
+                _ = ticks.tick() => {}
+            }
+            if let Ok(Some(Holder { role: Role::Serves | Role::Offline, .. })) = Holder::of(path) {
+                alone_since = None;
+                continue;
+            }
+            if alone_since.get_or_insert_with(Instant::now).elapsed() < GRACE {
+                continue;
+            }
+            match Hold::take(path, moment(self.clock.time()), Role::Serves) {
+                Ok(hold) => {
+                    warn!("whoever fetched the feeds is gone; they are fetched here from now on");
+                    *self.hold() = Some(hold);
+                }
+                Err(StoreError::Held { .. }) => {}
+                Err(error) if !is_told => {
+                    is_told = true;
+                    warn!(%error, "whoever fetched the feeds is gone, and nobody fetches them");
+                }
+                Err(_) => {}
+            }
+        }
+        true
+    }
+
+    fn hold(&self) -> MutexGuard<'_, Option<Hold>> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Makes readable what others wrote, and tells of what moved. Waits for the disk.
     pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
         // Order: one at a time, as in `publish`.
@@ -126,8 +174,9 @@ impl Inner {
             let mut board = self.board.write().unwrap_or_else(PoisonError::into_inner);
             for (id, before, now) in differing {
                 self.progress.step(before.as_deref(), now.as_ref());
-                let revisions = |row: Option<&FeedRow>| row.map(|row| row.revisions);
-                let has_moved = revisions(before.as_deref()) != revisions(now.as_ref());
+                // By its key too: one that was removed and added again may have the same revisions.
+                let named = |row: Option<&FeedRow>| row.map(|row| (row.key, row.revisions));
+                let has_moved = named(before.as_deref()) != named(now.as_ref());
                 has_all_moved |= board.put(&id, now);
                 self.touched.add(&id);
                 if has_moved {

@@ -17,7 +17,7 @@ use crate::feeds::ask::{Asked, Outcome, ask};
 use crate::feeds::clock::Clock;
 use crate::feeds::fetch::{self, Fetcher, local_path};
 use crate::feeds::schedule::{Bounds, Health, Plan};
-use crate::feeds::store::FeedRow;
+use crate::feeds::store::{FeedRow, Settings};
 use crate::feeds::watch::Watch;
 
 /// The clock is looked at this often: a machine that slept wakes up at another time than the one
@@ -53,6 +53,8 @@ pub(crate) struct Rounds {
     /// The feeds that are being asked.
     asked: HashMap<String, Asking>,
     names: HashMap<Id, String>,
+    /// What was set for each feed when it was planned.
+    planned: HashMap<String, Settings>,
     /// Who waits for feeds that are not being asked yet.
     waiting: HashMap<String, Vec<oneshot::Sender<Outcome>>>,
     wanted: mpsc::Receiver<Wanted>,
@@ -85,6 +87,7 @@ impl Rounds {
             asking: JoinSet::new(),
             asked: HashMap::new(),
             names: HashMap::new(),
+            planned: HashMap::new(),
             waiting: HashMap::new(),
             wanted,
             watch: Watch::new(),
@@ -120,6 +123,7 @@ impl Rounds {
         let now = self.clock.time();
         let Some(row) = self.inner.board().get(id).cloned() else {
             self.agenda.remove(id);
+            self.planned.remove(id);
             self.watch.forget(id);
             self.tell(id, &Outcome::Removed);
             return;
@@ -134,8 +138,20 @@ impl Rounds {
         if self.asked.contains_key(id) {
             return;
         }
+        let before = self.planned.insert(id.to_owned(), row.settings.clone());
         let is_paused = |plan: &Plan| plan.health == Health::Paused;
-        if self.agenda.get(id).is_some_and(|plan| is_paused(plan) == row.paused) {
+        if let Some(plan) = self.agenda.get(id)
+            && is_paused(plan) == row.paused
+        {
+            if let Some(before) = before.filter(|before| *before != row.settings)
+                && !row.paused
+            {
+                let plan = self.set_anew(plan, &row, &before);
+                self.agenda.put(id, lane(&row), plan);
+                if self.waiting.contains_key(id) {
+                    self.agenda.hurry(id);
+                }
+            }
             return;
         }
         // A plan of another release may have another shape: then there is none.
@@ -145,6 +161,14 @@ impl Rounds {
             // A clock may have been set back since, and who is gone is asked once at a start.
             |plan: Plan| match plan.health {
                 Health::Gone => plan.resumed(now),
+                // The headers may be what it failed for the want of.
+                Health::Failing | Health::Open if !row.settings.headers.is_empty() => {
+                    plan.resumed(now)
+                }
+                Health::Fine if row.settings.interval.is_some() => {
+                    let bounds = self.inner.bounds(&row);
+                    plan.hastened(&bounds, now, random()).caught_up(&bounds, now, random())
+                }
                 _ => plan.caught_up(&self.inner.bounds(&row), now, random()),
             },
         );
@@ -152,6 +176,15 @@ impl Rounds {
             self.tell(id, &Outcome::Paused);
         }
         self.agenda.put(id, lane(&row), plan);
+    }
+
+    /// The plan of a feed for which something else is set than before.
+    fn set_anew(&self, plan: &Plan, row: &FeedRow, before: &Settings) -> Plan {
+        let now = self.clock.time();
+        if before.headers != row.settings.headers {
+            return plan.resumed(now);
+        }
+        plan.hastened(&self.inner.bounds(row), now, random())
     }
 
     /// Asks a feed as soon as that can be, for somebody who waits for it.
@@ -293,4 +326,50 @@ impl Inner {
 pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(0_u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feeds::schedule::{Failure, Outcome};
+    use crate::feeds::{Config, Data, FeedConfig, Feeds};
+
+    const URL: &str = "https://example.com/feed.xml";
+
+    /// In how many minutes a feed is asked that was refused just now, was to be asked in a day, and
+    /// gets these settings.
+    async fn minutes(set: impl Fn(&mut FeedConfig)) -> u64 {
+        let mut config = Config::new(Data::Memory);
+        config.offline = true;
+        let feeds = Feeds::open(config).await.unwrap();
+        let mut feed = FeedConfig::new(URL);
+        feed.interval = Some(Duration::from_hours(24));
+        let id = feeds.add(feed.clone()).await.unwrap();
+        let fetcher = Fetcher::new(fetch::Config::default()).unwrap();
+        let (mut rounds, _line) = Rounds::new(feeds.0.clone(), fetcher, Mode::All);
+        rounds.take_up(&id);
+        let row = feeds.0.board().get(&id).unwrap().clone();
+        let now = feeds.0.clock.time();
+        let refused = Outcome::Failed(Failure::Rejected);
+        let plan = Plan::new(now).after(&refused, &feeds.0.bounds(&row), now, 0);
+        rounds.agenda.put(&id, lane(&row), plan);
+        set(&mut feed);
+        feeds.add(feed).await.unwrap();
+        rounds.take_up(&id);
+        rounds.agenda.next_time().unwrap().since(now).as_secs() / 60
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shorter_interval_counts_at_once() {
+        assert_eq!(minutes(|_| {}).await, 24 * 60);
+        let half_an_hour = minutes(|feed| feed.interval = Some(Duration::from_mins(30))).await;
+        assert!((30..=33).contains(&half_an_hour), "{half_an_hour}");
+        assert_eq!(minutes(|feed| feed.interval = Some(Duration::from_hours(48))).await, 24 * 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_feed_that_gets_other_headers_is_asked_now() {
+        let header = ("Authorization".to_owned(), "Bearer token".to_owned());
+        assert_eq!(minutes(|feed| feed.headers = vec![header.clone()]).await, 0);
+    }
 }

@@ -32,7 +32,9 @@ impl Source for Feeds {
     async fn run(&self, shelf: Shelf, cancel: CancellationToken) {
         drop(shelf);
         let rounds = async {
-            if let Some(fetcher) = &self.0.fetcher {
+            if let Some(fetcher) = &self.0.fetcher
+                && self.0.turn(&cancel).await
+            {
                 let (rounds, line) = Rounds::new(self.0.clone(), fetcher.clone(), Mode::All);
                 *self.0.line() = Some(line);
                 rounds.run(cancel.clone()).await;

@@ -1,9 +1,9 @@
 //! How each feed does, in words for people.
 
-use crate::feeds::Feeds;
 use crate::feeds::date::Moment;
 use crate::feeds::schedule::{Health, Plan, Time};
-use crate::feeds::store::{FeedRow, State};
+use crate::feeds::store::{FeedRow, State, Store};
+use crate::feeds::{Feeds, FeedsError};
 
 /// How a feed does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,12 +21,21 @@ pub enum Standing {
     Paused,
     /// Its server says that it will not come back.
     Gone,
+    /// It is of an earlier configuration. What is kept of it stays, for when it comes back.
+    Unserved,
 }
 
 impl Standing {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 6] =
-        [Self::Good, Self::New, Self::Failing, Self::Resting, Self::Paused, Self::Gone];
+    pub const ALL: [Self; 7] = [
+        Self::Good,
+        Self::New,
+        Self::Failing,
+        Self::Resting,
+        Self::Paused,
+        Self::Gone,
+        Self::Unserved,
+    ];
 
     /// The one word for it.
     #[must_use]
@@ -38,6 +47,7 @@ impl Standing {
             Self::Resting => "resting",
             Self::Paused => "paused",
             Self::Gone => "gone",
+            Self::Unserved => "unserved",
         }
     }
 }
@@ -79,6 +89,21 @@ impl Feeds {
     #[must_use]
     pub fn statuses(&self) -> Vec<Status> {
         self.0.board().rows().map(|row| status(row)).collect()
+    }
+
+    /// The feeds of an earlier configuration, by id: they are kept and not served.
+    ///
+    /// # Errors
+    ///
+    /// What is kept cannot be read.
+    pub async fn unserved(&self) -> Result<Vec<Status>, FeedsError> {
+        let rows = self.look(Store::unserved).await?;
+        let unserved = |row: &FeedRow| Status {
+            standing: Standing::Unserved,
+            next_fetch: None,
+            ..status(row)
+        };
+        Ok(rows.iter().map(unserved).collect())
     }
 
     /// How one feed does.

@@ -17,13 +17,15 @@ use crate::feeds::refresh::{News, Refresh, Refreshed};
 use crate::feeds::rounds::{Mode, Rounds};
 use crate::feeds::schedule::Plan;
 use crate::feeds::store::{
-    Changes, FeedRow, Hold, Holder, Listing, Seen, State, Store, StoreError,
+    Changes, FeedRow, Hold, Holder, Listing, Role, Seen, State, Store, StoreError,
 };
 use crate::feeds::view::Filter;
-use crate::feeds::{Data, ExportFormat, FeedConfig, Feeds, FeedsError, check, opml, tools};
+use crate::feeds::{Data, ExportFormat, FeedConfig, Feeds, FeedsError, Inner, check, opml, tools};
 
-/// How often a directory is tried that another process holds: who only looks lets go at once.
-const TRIES: u32 = 10;
+/// How long a directory is tried that another process holds: who only looks lets go at once.
+const FOR_A_LOOK: Duration = Duration::from_millis(500);
+/// How long a server waits for somebody who fetches once: as long as many slow feeds may take.
+pub(super) const FOR_A_VISIT: Duration = Duration::from_mins(10);
 /// The time between two tries.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 /// How many feeds are asked at once, those that wait for their host included.
@@ -92,8 +94,8 @@ impl Feeds {
     }
 
     /// Has feeds asked now, and tells of each when it was: here if nobody serves the directory,
-    /// else by whoever does, who is given so much time. Those that are not told of when this
-    /// returns were removed, or not asked in time.
+    /// else by whoever does, who is given so much time. Another visitor is waited for as long.
+    /// Those that are not told of when this returns were removed, or not asked in time.
     ///
     /// # Errors
     ///
@@ -107,12 +109,24 @@ impl Feeds {
         let hold = match &self.0.config.data {
             Data::Memory => None,
             Data::Directory(path) => match self.holder()? {
-                Some(holder) if holder.is_offline => return Err(FeedsError::Offline),
-                Some(_) => return self.wish_to_refresh(ids, patience, told).await,
-                None => Some(hold(path, self.0.clock, false).await?),
+                Some(Holder { role: Role::Offline, .. }) => return Err(FeedsError::Offline),
+                Some(Holder { role: Role::Serves, .. }) => {
+                    return self.wish_to_refresh(ids, patience, told).await;
+                }
+                None | Some(Holder { role: Role::Visits, .. }) => {
+                    match hold(path, self.0.clock, Role::Visits, patience).await {
+                        // A server was faster.
+                        Err(StoreError::Held { holder, .. }) if holder.role == Role::Serves => {
+                            return self.wish_to_refresh(ids, patience, told).await;
+                        }
+                        taken => Some(taken?),
+                    }
+                }
             },
         };
         let fetcher = self.0.fetcher.clone().ok_or(FeedsError::Offline)?;
+        // Who was waited for may have asked the same feeds.
+        self.change(Inner::catch_up).await?;
         let (rounds, line) = Rounds::new(self.0.clone(), fetcher, Mode::Wanted);
         *self.0.line() = Some(line);
         let result = tokio::select! {
@@ -194,17 +208,17 @@ impl Feeds {
         let Some(row) = &now.row else { return Ok(None) };
         let outcome = match outcome(before.row.as_ref(), row) {
             Some(outcome) => outcome,
-            None => Refresh::Answered(self.news(before, &now).await?),
+            None => Refresh::Answered(self.news(id, before, &now).await?),
         };
         let title = row.shown_title().to_owned();
         Ok(Some(Refreshed { id: id.to_owned(), title, outcome, next: row.next_fetch }))
     }
 
-    async fn news(&self, before: &Sight, now: &Sight) -> Result<News, FeedsError> {
+    async fn news(&self, id: &str, before: &Sight, now: &Sight) -> Result<News, FeedsError> {
         let mut keys = Vec::new();
         let mut news = News::default();
-        for (key, hash) in &now.items {
-            match before.items.get(key) {
+        for (key, (hash, _)) in &now.items {
+            match before.items.get(key).map(|(hash, _)| hash) {
                 None => {
                     news.new += 1;
                     keys.push((*key, true));
@@ -216,7 +230,10 @@ impl Feeds {
                 Some(_) => news.unchanged += 1,
             }
         }
-        news.withdrawn = before.items.keys().filter(|key| !now.items.contains_key(key)).count();
+        let gone = before.items.iter().filter(|(key, _)| !now.items.contains_key(key));
+        let gone: Vec<_> = gone.map(|(_, (_, identity))| identity.clone()).collect();
+        let id = id.to_owned();
+        news.withdrawn = self.look(move |store| store.taken_back(&id, &gone)).await?;
         let metadata = |sight: &Sight| sight.row.as_ref().map(|row| row.revisions.metadata);
         news.metadata = metadata(before) != metadata(now);
         keys.sort_by_key(|(_, is_new)| !is_new);
@@ -226,7 +243,7 @@ impl Feeds {
     }
 
     /// Looks into the store on a thread that may wait.
-    async fn look<T: Send + 'static>(
+    pub(super) async fn look<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, FeedsError> {
@@ -261,20 +278,22 @@ fn outcome(before: Option<&FeedRow>, now: &FeedRow) -> Option<Refresh> {
     }
 }
 
-/// Takes the right to fetch for a directory. Who has it for a moment only is waited for.
+/// Takes the right to fetch for a directory. Who has it for a moment only is waited for, and who
+/// fetches once for so long.
 pub(super) async fn hold(
     directory: &Path,
     clock: Clock,
-    is_offline: bool,
+    role: Role,
+    patience: Duration,
 ) -> Result<Hold, StoreError> {
-    let mut tries = 1;
+    let began = Instant::now();
     loop {
-        match Hold::take(directory, moment(clock.time()), is_offline) {
-            Err(StoreError::Held { .. }) if tries < TRIES => {
-                tries += 1;
-                sleep(BETWEEN_TRIES).await;
-            }
-            taken => return taken,
+        let taken = Hold::take(directory, moment(clock.time()), role);
+        let Err(StoreError::Held { holder, .. }) = &taken else { return taken };
+        let patience = if holder.role == Role::Visits { patience } else { FOR_A_LOOK };
+        if began.elapsed() >= patience {
+            return taken;
         }
+        sleep(BETWEEN_TRIES).await;
     }
 }

@@ -3,6 +3,8 @@
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
+use crate::feeds::parse::unescaped;
+
 /// The words of a text, in order, without case and accents.
 ///
 /// Scripts that put no spaces between words have one word for each character, so that a part of a
@@ -78,12 +80,12 @@ pub(crate) fn plain(text: &str) -> String {
     // Once there is no end of a tag any more, none is looked for: else a text of beginnings alone
     // would be read as often as it has them.
     let (mut tags, mut comments) = (true, true);
-    while let Some(at) = rest.find(['<', '&']) {
-        plain.push_str(&rest[..at]);
+    while let Some(at) = rest.find('<') {
+        plain.push_str(&unescaped(&rest[..at]));
         let here = &rest[at..];
         let is_comment = here.starts_with("<!--");
         let sought = if is_comment { &mut comments } else { &mut tags };
-        let begins = here.starts_with('<') && *sought && (is_comment || is_tag(here));
+        let begins = *sought && (is_comment || is_tag(here));
         let length = if begins { tag_length(here) } else { None };
         *sought &= !begins || length.is_some();
         if let Some(length) = length {
@@ -91,15 +93,12 @@ pub(crate) fn plain(text: &str) -> String {
                 plain.push(' ');
             }
             rest = &here[length..];
-        } else if let Some((character, length)) = reference(here) {
-            plain.push(character);
-            rest = &here[length..];
         } else {
             plain.push_str(&here[..1]);
             rest = &here[1..];
         }
     }
-    plain.push_str(rest);
+    plain.push_str(&unescaped(rest));
     plain
 }
 
@@ -123,30 +122,6 @@ fn is_inline(tag: &str) -> bool {
         "strong", "sub", "sup", "u", "wbr",
     ];
     inline.contains(&name.as_str())
-}
-
-/// The character that a reference such as `&#228;` stands for, and how long the reference is. Of
-/// the names only those are known that XML has, and the space.
-fn reference(text: &str) -> Option<(char, usize)> {
-    let end = text.bytes().take(10).position(|byte| byte == b';')?;
-    let name = text[..end].strip_prefix('&')?;
-    let character = match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        "nbsp" => ' ',
-        _ => {
-            let number = name.strip_prefix('#')?;
-            let code = match number.strip_prefix(['x', 'X']) {
-                Some(digits) => u32::from_str_radix(digits, 16),
-                None => number.parse(),
-            };
-            char::from_u32(code.ok()?)?
-        }
-    };
-    Some((character, end + 1))
 }
 
 #[cfg(test)]
@@ -186,6 +161,8 @@ mod tests {
         let markup = "<p class=\"lead\"><B>O</B>ne<br/>two &#228;nd &amp; 3 < 4</p><!-- no -->";
         assert_eq!(words_of_markup(markup).join(" "), "one two and 3 4");
         assert_eq!(words_of_markup("a <b").join(" "), "a b");
+        assert_eq!(words_of_markup("caf&eacute;&nbsp;&hellip;&#8217;x").join(" "), "cafe x");
+        assert_eq!(plain("caf&eacute; R&D &lt;b&gt; &unknown;"), "café R&D <b> &unknown;");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Event {
 #[serde(tag = "type")]
 #[non_exhaustive]
 pub enum Change {
-    /// Bytes that were not there before.
+    /// Bytes that were not there before, or not any more.
     #[serde(rename = "blob.stored", rename_all = "camelCase")]
     BlobStored {
         /// Their hash.
@@ -119,6 +119,10 @@ pub enum Change {
     /// A connection is gone.
     #[serde(rename = "connection.removed")]
     Disconnected(Connection),
+    /// Something this release does not know, or cannot read: as it was written, as far as it is
+    /// JSON, with its kind as `type`.
+    #[serde(untagged, skip_deserializing)]
+    Unknown(Map<String, Value>),
 }
 
 /// A new artifact as the log keeps it.
@@ -153,7 +157,7 @@ pub struct Created {
 }
 
 impl Change {
-    /// The words for what can be done.
+    /// The words for what can be done, as far as this release knows.
     pub const KINDS: [&str; 13] = [
         "blob.stored",
         "blobs.collected",
@@ -172,8 +176,11 @@ impl Change {
 
     /// The word for what was done.
     #[must_use]
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &str {
         Self::KINDS[match self {
+            Self::Unknown(fields) => {
+                return fields.get("type").and_then(Value::as_str).unwrap_or_default();
+            }
             Self::BlobStored { .. } => 0,
             Self::BlobsCollected { .. } => 1,
             Self::Created(_) => 2,

@@ -13,7 +13,8 @@ pub struct Config {
     pub role: Role,
     /// What is refused.
     pub limits: Limits,
-    /// How many events are kept: a million, about 300 MB. Older ones are dropped as new ones come.
+    /// How many events a server keeps: a million, about 300 MB. Older ones are dropped as new ones
+    /// come; a command beside it drops none.
     pub events_kept: u64,
     /// How many of the newest artifacts are in the list of resources: 50.
     pub listed_artifacts: usize,
@@ -60,6 +61,8 @@ pub enum Role {
 pub struct Limits {
     /// One blob: 64 MiB.
     pub blob: u64,
+    /// A blob that is read as a resource, whole and in one answer: 4 MiB.
+    pub read: u64,
     /// A title, or the name of a creator, a set or an identity: 500.
     pub name: usize,
     /// A tag: 200.
@@ -72,6 +75,8 @@ pub struct Limits {
     pub metadata: usize,
     /// The message of one annotation: 16 KiB.
     pub message: usize,
+    /// The annotations of one artifact: 10,000.
+    pub annotations: usize,
     /// The hints of one identity: 100.
     pub hints: usize,
 }
@@ -80,12 +85,14 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             blob: 64 << 20,
+            read: 4 << 20,
             name: 500,
             tag: 200,
             tags: 100,
             parents: 100,
             metadata: 64 << 10,
             message: 16 << 10,
+            annotations: 10_000,
             hints: 100,
         }
     }

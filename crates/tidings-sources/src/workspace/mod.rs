@@ -6,7 +6,6 @@
 mod bytes;
 mod change;
 mod config;
-mod export;
 mod graph;
 mod import;
 #[cfg(test)]
@@ -28,19 +27,21 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 pub use self::bytes::BlobWriter;
 pub use self::change::{Change, Created, Event};
 pub use self::config::{Config, Limits, Role};
 use self::offer::Offer;
 pub use self::record::{
     Ancestor, Annotation, Artifact, Blob, Category, Connection, Count, Entry, Hint, Identity,
-    IdentityDetails, Page, Summary,
+    IdentityDetails, Lineage, Page, Summary,
 };
 pub use self::refusal::{Refusal, WorkspaceError};
 pub use self::stamp::Stamp;
 use self::store::Store;
 pub use self::store::{
-    Bind, BlobFile, Collected, Draft, Events, Find, List, Place, Problem, Search, Verified,
+    Bind, BlobFile, Carried, Collected, Draft, Events, Find, List, Place, Problem, Search, Verified,
 };
 
 /// A workspace.
@@ -70,7 +71,12 @@ pub(crate) struct Inner {
     /// What is on the shelf, while a hub serves it. Held while it is told what was written, so
     /// that two that publish do so in turns.
     offer: Mutex<Option<Offer>>,
+    /// One for each blob that may be in memory at once, to be read as a resource.
+    turns: Semaphore,
 }
+
+/// How many blobs are read as resources at once.
+const TURNS: usize = 4;
 
 impl Workspace {
     /// Opens a workspace. It may wait for the disk, but not longer the more there is in it.
@@ -80,15 +86,17 @@ impl Workspace {
     /// The directory cannot be used, is served already, or its database is damaged or of a later
     /// release.
     pub fn open(config: Config) -> Result<Self, WorkspaceError> {
-        Ok(Self(Arc::new(Inner { store: Store::open(config)?, offer: Mutex::default() })))
+        let (store, turns) = (Store::open(config)?, Semaphore::new(TURNS));
+        Ok(Self(Arc::new(Inner { store, offer: Mutex::default(), turns })))
     }
 
-    /// Makes a workspace of a backup, in a directory that has none; gives how many blobs it has.
+    /// Makes a workspace of a backup, in a directory that has none. Blobs whose bytes the backup
+    /// does not have as they were are left out and told of.
     ///
     /// # Errors
     ///
-    /// There is a workspace, or the file is no backup.
-    pub fn restore(config: &Config, file: &Path) -> Result<u64, WorkspaceError> {
+    /// There is a workspace or a server, or the file is no backup.
+    pub fn restore(config: &Config, file: &Path) -> Result<Carried, WorkspaceError> {
         store::restore(config, file)
     }
 
@@ -130,12 +138,12 @@ impl Workspace {
         self.0.store.artifact(id)
     }
 
-    /// An artifact and all it was made from, roots first, if there is one of this id.
+    /// An artifact and what it was made from, if there is one of this id.
     ///
     /// # Errors
     ///
     /// The database cannot be read.
-    pub fn lineage(&self, id: &str) -> Result<Option<Vec<Ancestor>>, WorkspaceError> {
+    pub fn lineage(&self, id: &str) -> Result<Option<Lineage>, WorkspaceError> {
         self.0.store.lineage(id)
     }
 
@@ -189,17 +197,17 @@ impl Workspace {
         self.0.store.untag(artifact, tags, actor)
     }
 
-    /// Remarks something on an artifact.
+    /// Remarks something on an artifact; gives how many remarks there are now.
     ///
     /// # Errors
     ///
-    /// There is no such artifact, or the message cannot be.
+    /// There is no such artifact, it has as many as it may have, or the message cannot be.
     pub fn annotate(
         &self,
         artifact: &str,
         message: &str,
         author: &str,
-    ) -> Result<(), WorkspaceError> {
+    ) -> Result<u64, WorkspaceError> {
         self.0.store.annotate(artifact, message, author)
     }
 
@@ -254,12 +262,13 @@ impl Workspace {
         self.0.store.verify(progress)
     }
 
-    /// Writes everything as it is at one moment into a new file; gives how many blobs it has.
+    /// Writes everything as it is at one moment into a new file. Blobs that are damaged or gone are
+    /// left out and told of.
     ///
     /// # Errors
     ///
     /// The file is there, or there is no room.
-    pub fn backup(&self, file: &Path) -> Result<u64, WorkspaceError> {
+    pub fn backup(&self, file: &Path) -> Result<Carried, WorkspaceError> {
         self.0.store.backup(file)
     }
 }

@@ -18,8 +18,10 @@ pub(crate) struct Offer {
     identities: Handle<ResourceTemplate>,
     tools: BTreeMap<&'static str, (Needs, Handle<Tool>)>,
     has: Has,
-    /// Up to which event everything was told.
-    pub(crate) told: u64,
+    /// Up to which event everything was told; nothing if anything may have moved since.
+    pub(crate) told: Option<u64>,
+    /// Up to which event the list of resources is right; nothing if it may be wrong.
+    pub(crate) listed: Option<u64>,
 }
 
 /// What there is for tools to work on.
@@ -43,7 +45,7 @@ impl Has {
 
 impl Offer {
     /// Puts everything on the shelf, for a workspace that has this.
-    pub(crate) fn new(shelf: &Shelf, has: Has, told: u64) -> Result<Self, EditError> {
+    pub(crate) fn new(shelf: &Shelf, has: Has, told: Option<u64>) -> Result<Self, EditError> {
         let mut transaction = shelf.transaction();
         for (uri, name, description) in [
             (view::SUMMARY, "summary", "How many artifacts there are, by tag, creator and set"),
@@ -74,7 +76,8 @@ impl Offer {
         transaction.commit()?;
         let mut template = |name| templates.remove(name).expect("a family has this name");
         let (artifacts, identities) = (template("artifact"), template("identity"));
-        Ok(Self { shelf: shelf.clone(), artifacts, identities, tools: handles, has, told })
+        let (shelf, tools) = (shelf.clone(), handles);
+        Ok(Self { shelf, artifacts, identities, tools, has, told, listed: None })
     }
 
     pub(crate) fn shelf(&self) -> &Shelf {

@@ -39,24 +39,37 @@ impl Inner {
         let mut place = self.offer();
         let Some(offer) = &mut *place else { return Ok(()) };
         loop {
-            if offer.told >= *self.store.follow().borrow() {
+            let last = *self.store.follow().borrow();
+            let Some(told) = offer.told else {
+                self.tell_all(offer)?;
+                offer.told = Some(last);
+                continue;
+            };
+            if told >= last {
                 return Ok(());
             }
-            let news = match self.store.events(offer.told, &[], AT_ONCE) {
-                Err(WorkspaceError::Refused(Refusal::Expired { .. })) => {
-                    // More was written than is kept: anything may have moved.
-                    offer.told = *self.store.follow().borrow();
-                    for scheme in ["artifacts", "cas", "graph", "events"] {
-                        offer.shelf().notify_matching(&format!("{scheme}://*"));
-                    }
-                    arm(offer, self.has()?);
-                    continue;
+            match self.store.events(told, &[], AT_ONCE) {
+                // More was written than is kept.
+                Err(WorkspaceError::Refused(Refusal::Expired { .. })) => offer.told = None,
+                Ok(news) if news.events.iter().any(|it| is_unknown(&it.change)) => {
+                    offer.told = None;
                 }
-                other => other?,
-            };
-            self.tell(offer, &news.events)?;
-            offer.told = news.cursor;
+                Ok(news) => {
+                    self.tell(offer, &news.events)?;
+                    offer.told = Some(news.cursor);
+                }
+                Err(error) => return Err(error),
+            }
         }
+    }
+
+    /// Tells that anything may have moved.
+    fn tell_all(&self, offer: &mut Offer) -> Result<(), WorkspaceError> {
+        arm(offer, self.has()?);
+        for scheme in ["artifacts", "cas", "graph", "events"] {
+            offer.shelf().notify_matching(&format!("{scheme}://*"));
+        }
+        Ok(())
     }
 
     fn tell(&self, offer: &mut Offer, events: &[Event]) -> Result<(), WorkspaceError> {
@@ -96,22 +109,26 @@ impl Inner {
         Ok(())
     }
 
-    /// Brings the list of resources up to date.
+    /// Brings the list of resources up to date with what was told.
     pub(super) fn enlist(&self) -> Result<(), WorkspaceError> {
         let config = self.store.config();
-        let place = self.offer();
-        let Some(offer) = &*place else { return Ok(()) };
+        let mut place = self.offer();
+        let Some(offer) = &mut *place else { return Ok(()) };
+        if offer.listed.is_some() && offer.listed == offer.told {
+            return Ok(());
+        }
         let artifacts = self.store.list(&List::Recent, None, config.listed_artifacts)?;
         let identities = self.store.identities(None, config.listed_identities)?;
         let listed: Result<(), EditError> = offer.list(&artifacts.items, &identities.items);
         if let Err(error) = listed {
             warn!(%error, "artifacts are not listed as they should be");
         }
+        offer.listed = offer.told;
         Ok(())
     }
 
     /// Follows the log until the token is cancelled: what this process writes as it is written,
-    /// what others write when it is looked for.
+    /// what others write when it is looked for, and then also what could not be told before.
     pub(super) async fn follow(self: &Arc<Self>, cancel: CancellationToken) {
         let mut news = self.store.follow();
         let mut looks = tokio::time::interval(self.store.config().look);
@@ -125,7 +142,10 @@ impl Inner {
                 _ = looks.tick() => false,
             };
             let inner = self.clone();
-            let work = move || if is_news { inner.catch_up() } else { inner.store.look() };
+            let work = move || {
+                let looked = if is_news { Ok(()) } else { inner.store.look() };
+                looked.and(inner.catch_up())
+            };
             match tokio::task::spawn_blocking(work).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => warn!(%error, "the log of the workspace cannot be followed"),
@@ -144,6 +164,11 @@ impl Inner {
         self.publish()?;
         self.enlist()
     }
+}
+
+/// Whether this release cannot tell what was done.
+fn is_unknown(change: &Change) -> bool {
+    matches!(change, Change::Unknown(_))
 }
 
 fn arm(offer: &mut Offer, has: Has) {

@@ -23,7 +23,7 @@ pub struct Blob {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its own id: unique, and later ones are greater.
+    /// Its own id: unique, and it begins with the time it was made at.
     pub id: String,
     /// Its title.
     pub title: String,
@@ -65,8 +65,10 @@ pub struct Artifact {
     pub child_count: u64,
     /// What else was said of it.
     pub metadata: Map<String, Value>,
-    /// What was remarked, oldest first.
+    /// The newest hundred of what was remarked, oldest first.
     pub annotations: Vec<Annotation>,
+    /// How much was remarked.
+    pub annotation_count: u64,
 }
 
 /// A remark on an artifact.
@@ -79,6 +81,16 @@ pub struct Annotation {
     pub author: String,
     /// When.
     pub time: Stamp,
+}
+
+/// An artifact and what it was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Lineage {
+    /// Each once, roots first, itself last.
+    pub items: Vec<Ancestor>,
+    /// Whether there are more than ten thousand; then those furthest from it are left out.
+    pub truncated: bool,
 }
 
 /// One of a lineage.

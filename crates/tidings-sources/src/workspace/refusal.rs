@@ -110,6 +110,19 @@ pub enum Refusal {
         /// The limit.
         limit: u64,
     },
+    /// More bytes than are read as a resource.
+    #[error(
+        "this blob has {size} bytes, and a resource {limit} at most; `GET /blob/{hash}` gives it, \
+         whole or in parts"
+    )]
+    TooLargeToRead {
+        /// Its hash.
+        hash: String,
+        /// How many bytes it has.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// A text that is empty, or only white space.
     #[error("`{what}` is empty")]
     Empty {

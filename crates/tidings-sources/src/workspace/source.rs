@@ -12,7 +12,7 @@ use tidings_server::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::workspace::offer::{Has, Offer};
+use crate::workspace::offer::Offer;
 use crate::workspace::store::{Ids, List};
 use crate::workspace::view::{FAMILIES, View};
 use crate::workspace::{Inner, Refusal, Workspace, WorkspaceError, tools};
@@ -27,11 +27,12 @@ const PROPOSED: usize = 100;
 impl Source for Workspace {
     async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
         let told = *self.0.store.follow().borrow();
-        let has = self.0.clone().blocking(Inner::has).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "it is not known what there is in the workspace");
-            Has::default()
+        let has = self.0.clone().blocking(Inner::has).await.inspect_err(|error| {
+            tracing::warn!(%error, "it is not known yet what there is in the workspace");
         });
-        *self.0.offer() = Some(Offer::new(shelf, has, told)?);
+        // What is not known now is looked for when the log is followed.
+        let told = has.is_ok().then_some(told);
+        *self.0.offer() = Some(Offer::new(shelf, has.unwrap_or_default(), told)?);
         if let Err(error) = self.0.clone().blocking(Inner::enlist).await {
             tracing::warn!(%error, "artifacts are not listed as they should be");
         }
@@ -45,6 +46,11 @@ impl Source for Workspace {
 
     async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
         let (view, name) = (View::parse(uri)?, uri.clone());
+        // Bytes are whole in memory while they are read.
+        let _turn = match view {
+            View::Blob(_) => self.0.turns.acquire().await.ok(),
+            _ => None,
+        };
         let read = self.0.clone().blocking(move |inner| inner.read(&view, &name)).await;
         match read {
             Ok(Some(part)) => Ok(Contents::new(vec![part])),
@@ -57,7 +63,7 @@ impl Source for Workspace {
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
         // Bytes never change; all else is compared as it is read.
         let View::Blob(hash) = View::parse(uri).ok()? else { return None };
-        let is_there = self.0.store.has_file(&hash);
+        let is_there = self.0.store.has_blob(&hash).ok()?;
         Some(if is_there { Fingerprint::of_bytes(hash.as_bytes()) } else { Fingerprint::ABSENT })
     }
 
@@ -147,6 +153,10 @@ impl Inner {
         uri: &ResourceUri,
     ) -> Result<Option<ResourceContents>, WorkspaceError> {
         let Some(mut file) = self.store.open_blob(hash)? else { return Ok(None) };
+        let (size, limit) = (file.blob().size, self.store.config().limits.read);
+        if size > limit {
+            return Err(Refusal::TooLargeToRead { hash: hash.to_owned(), size, limit }.into());
+        }
         let mime = file.blob().mime_type.clone();
         let part = match String::from_utf8(file.bytes()?) {
             Ok(text) => ResourceContents::text(text, uri.as_ref()),

@@ -119,6 +119,8 @@ pub(crate) fn touched(change: &Change, entry: Option<&Entry>) -> Touched {
             touched.identity(&connection.from);
             touched.identity(&connection.to);
         }
+        // Whoever tells of it tells that anything may have moved.
+        Change::Unknown(_) => {}
     }
     touched
 }

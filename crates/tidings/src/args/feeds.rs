@@ -41,12 +41,24 @@ pub(crate) enum FeedsCommand {
     Parse(FeedsParse),
 }
 
+/// Where feeds are kept.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FeedsPlace {
+    /// Where feeds are kept; by default where the configuration says, else `tidings/feeds` below
+    /// `XDG_DATA_HOME` or `~/.local/share`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// The configuration that `tidings serve` was given; without it and `--data`, `tidings.toml`
+    /// here.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
 /// Which feeds, and how they are shown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Kept {
-    /// Where feeds are kept; by default `tidings/feeds` below `XDG_DATA_HOME` or `~/.local/share`.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: FeedsPlace,
     /// Print one JSON object a line instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -70,7 +82,7 @@ pub(crate) struct FeedsHealth {
 
 /// Add feeds, by their URLs, those of pages that name one, or the paths of files.
 ///
-/// Each is fetched first, so that it can be read at once. One that is there already gets the
+/// Each is read first, so that its items are there at once. One that is there already gets the
 /// title, category, interval and headers that are given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings feeds add news.xml --category World --interval 30m")]
@@ -131,7 +143,7 @@ pub(crate) struct FeedsRefresh {
     /// Feeds, by their ids or URLs; without any, all.
     #[arg(value_name = "ID|URL")]
     pub(crate) names: Vec<String>,
-    /// How long to wait for a server that runs on the directory.
+    /// How long to wait for a server that runs on the directory, or for another that refreshes.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     pub(crate) timeout: Duration,
     /// Let them be on private addresses, such as those of this machine and its network.
@@ -171,9 +183,8 @@ pub(crate) struct FeedsExport {
     /// Where it is written to; without it, standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Where feeds are kept; by default `tidings/feeds` below `XDG_DATA_HOME` or `~/.local/share`.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: FeedsPlace,
 }
 
 /// How feeds are written.

@@ -17,7 +17,7 @@ pub(crate) use self::connection::{
 };
 pub(crate) use self::feeds::{
     ExportFormat, Feeds, FeedsAdd, FeedsCommand, FeedsExport, FeedsHealth, FeedsImport, FeedsLs,
-    FeedsNamed, FeedsParse, FeedsRefresh,
+    FeedsNamed, FeedsParse, FeedsPlace, FeedsRefresh,
 };
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::serve::Serve;

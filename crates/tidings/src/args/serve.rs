@@ -30,28 +30,23 @@ pub(crate) struct Serve {
     /// A directory of scripts, prompts and files; may be repeated. `tidings new folder DIR` makes one.
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) folders: Folders,
     /// A news feed, by its URL, or by the path of a file; may be repeated.
     #[arg(long, value_name = "URL")]
     pub(crate) feed: Vec<String>,
-    /// A list of feeds in OPML, a file or a URL; its folders are categories; may be repeated.
+    /// A list of feeds in OPML, a file or a URL; its folders are categories; may be repeated. One
+    /// on the web is read while what is kept is served.
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) opml: Vec<String>,
-    /// The feeds that are kept already, as by `tidings feeds add`.
+    /// The feeds that are kept already, as by `tidings feeds add`, or that the last server had.
     #[arg(long)]
     pub(crate) feeds: bool,
     /// A file that names feeds and says how they are kept; without it, and if nothing else is
     /// named, `tidings.toml` here.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) keeping: Keeping,
     /// A directory where agents share artifacts and a graph; it is made if it is not there.
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) sharing: Sharing,
     /// Where to serve Streamable HTTP; `/mcp` is the endpoint, `/healthz` and `/metrics` are beside it.
     #[arg(
         long,
@@ -84,6 +79,13 @@ pub(crate) struct Serve {
     /// Print one JSON object a line instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+    // Last: what follows such a group is under its heading.
+    #[command(flatten)]
+    pub(crate) folders: Folders,
+    #[command(flatten)]
+    pub(crate) keeping: Keeping,
+    #[command(flatten)]
+    pub(crate) sharing: Sharing,
 }
 
 /// How folders are served.
@@ -128,7 +130,7 @@ pub(crate) struct Keeping {
     #[arg(long, conflicts_with = "in_memory")]
     pub(crate) offline: bool,
     /// Offer no tool that changes anything. On a directory that another server has, serve what
-    /// that keeps.
+    /// that keeps, and fetch when that one is gone.
     #[arg(long)]
     pub(crate) read_only: bool,
 }

@@ -62,7 +62,8 @@ pub(crate) enum WorkspaceCommand {
     Gc(WorkspaceGc),
     /// Read every blob again and check every reference; the exit code is 1 if something is wrong.
     Verify,
-    /// Write everything as it is now into one new file.
+    /// Write everything as it is now into one new file; the exit code is 1 if some bytes are
+    /// damaged or gone.
     Backup(WorkspaceFile),
     /// Make a workspace of a backup, where there is none.
     Restore(WorkspaceFile),

@@ -7,10 +7,12 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use tidings_sources::feeds::date::Moment;
-use tidings_sources::feeds::{Config, Data, Feeds, Status, fetch_document};
+use tidings_sources::feeds::{Config, Data, Feeds, FeedsError, Status, StoreError, fetch_document};
 
-use crate::args::{Header, HeaderValue};
+use crate::args::{FeedsPlace, Header, HeaderValue};
+use crate::feeds::settings::{Serving, Settings, USUAL};
 use crate::hosts::Environment;
+use crate::present::Output;
 use crate::report::{Hint, Usage};
 use crate::values::nearest;
 
@@ -26,6 +28,33 @@ pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf> {
         .context("there is no home to keep feeds in")
         .context(Hint("`--data DIR` says where".to_owned()))?;
     Ok(data.join("tidings/feeds"))
+}
+
+/// Where the feeds of a command are, and whether they may be on private addresses.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) directory: PathBuf,
+    pub(crate) allow_private: bool,
+}
+
+/// Finds them as `tidings serve` does: as the command line says, or a configuration.
+pub(crate) fn kept(place: &FeedsPlace, output: &Output) -> Result<Kept> {
+    let usual = Path::new(USUAL);
+    let file = match &place.config {
+        Some(file) => Some(file.as_path()),
+        None => Some(usual).filter(|file| place.data.is_none() && file.exists()),
+    };
+    let Some(file) = file else {
+        return Ok(Kept { directory: directory(place.data.as_deref())?, allow_private: false });
+    };
+    let Serving { data, allow_private, .. } = Settings::read(file)?.serve;
+    let said = data.filter(|_| place.data.is_none());
+    if let Some(said) = &said {
+        let (said, file) = (said.display(), file.display());
+        output.remark(&format!("the feeds are those in `{said}`, as `{file}` says"));
+    }
+    let directory = directory(place.data.as_deref().or(said.as_deref()))?;
+    Ok(Kept { directory, allow_private })
 }
 
 /// Which feeds may be asked.
@@ -44,6 +73,29 @@ impl Reach {
     pub(crate) fn when(allow_private: bool) -> Self {
         if allow_private { Self::Private } else { Self::Web }
     }
+}
+
+/// Opens the feeds of a directory to look at them. Nothing is written, unless an earlier release
+/// kept them: then they are brought up to date. Nothing is there if nobody kept any.
+pub(crate) async fn look(directory: &Path) -> Result<Option<Feeds>> {
+    if !directory.join("feeds.sqlite").exists() {
+        return Ok(None);
+    }
+    let mut config = Config::new(Data::Directory(directory.to_owned()));
+    config.read_only = true;
+    match Feeds::open(config).await {
+        Err(FeedsError::Store(StoreError::Older(_))) => {
+            enter(directory, Reach::Nothing).await.map(Some)
+        }
+        opened => opened.map(Some).with_context(|| format!("opening `{}`", directory.display())),
+    }
+}
+
+/// The feeds that are kept: those that are served, and those of an earlier configuration.
+pub(crate) async fn all(feeds: &Feeds) -> Result<Vec<Status>> {
+    let mut statuses = feeds.statuses();
+    statuses.extend(feeds.unserved().await?);
+    Ok(statuses)
 }
 
 /// Opens the feeds of a directory beside a server that may have them open. Nothing is there if
@@ -159,6 +211,18 @@ pub(crate) fn away(moment: Moment, now: Moment) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn who_only_looks_can_change_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(look(directory.path()).await.unwrap().is_none());
+        let feed = tidings_sources::feeds::FeedConfig::new("https://example.com/feed.xml");
+        let guest = enter(directory.path(), Reach::Nothing).await.unwrap();
+        let id = guest.add_unseen(feed).await.unwrap();
+        let feeds = look(directory.path()).await.unwrap().unwrap();
+        assert_eq!(all(&feeds).await.unwrap().len(), 1);
+        assert!(matches!(feeds.pause(&id).await, Err(FeedsError::ReadOnly)));
+    }
 
     #[test]
     fn times_are_told_from_now() {

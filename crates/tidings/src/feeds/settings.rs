@@ -85,6 +85,12 @@ impl Settings {
         if settings.serve.in_memory && settings.serve.data.is_some() {
             return Err(Usage::new(format!("`{name}`: `data` and `in_memory` exclude each other")));
         }
+        let Serving { keep_items, keep_days, .. } = settings.serve;
+        let keeps = [("keep_items", keep_items), ("keep_days", keep_days)];
+        if let Some((key, _)) = keeps.iter().find(|(_, number)| *number == Some(0)) {
+            let usage = Usage::new(format!("`{name}`: `{key} = 0` would keep nothing"));
+            return Err(usage.hint(format!("give 1 or more, or leave `{key}` out")));
+        }
         Ok(settings)
     }
 
@@ -178,6 +184,14 @@ mod tests {
         assert!(said.contains("line 3") && said.contains("500ms, 30s, 5m or 1h"), "{said}");
         assert!(refused("[[feeds]]\ntitle = 'A'\n").contains("missing field `url`"));
         assert!(refused("[serve]\ndata = 'x'\nin_memory = true\n").contains("exclude"));
+    }
+
+    #[test]
+    fn nothing_is_kept_by_nobody() {
+        for key in ["keep_items", "keep_days"] {
+            let said = refused(&format!("[serve]\n{key} = 0\n"));
+            assert!(said.contains(&format!("`{key} = 0` would keep nothing")), "{said}");
+        }
     }
 
     #[test]

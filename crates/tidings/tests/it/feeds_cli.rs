@@ -9,6 +9,7 @@ use axum::Router;
 use axum::extract::State;
 use http::{StatusCode, Uri};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -251,6 +252,14 @@ async fn a_second_server_is_told_who_has_the_feeds_and_may_follow_it() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     let who = format!("caused by: process {} (since ", first.child.id().unwrap());
     assert!(refused.errors.contains(&who), "{refused:?}");
+    assert!(refused.errors.contains("hint: `--read-only` serves what it keeps"), "{refused:?}");
+    let mut wrong = program("serve --stdio --data other --feed ftp://example.com/feed");
+    let refused = ended({
+        wrong.current_dir(home.path());
+        wrong
+    })
+    .await;
+    assert!(refused.errors.ends_with("hint: a feed on this machine is named by its path\n"));
     let mut follower = home.serve("--read-only").await;
     assert_eq!(follower.read("feeds://all").await, json!([]));
     home.write("news.xml", &news(&["one"]));
@@ -394,4 +403,87 @@ async fn the_examples_of_the_commands_work_as_printed() {
         assert_eq!(ended.code, Some(0), "{example}: {ended:?}");
         assert!(name == "export" || !ended.output.is_empty(), "{example}: {ended:?}");
     }
+}
+
+#[tokio::test]
+async fn a_list_on_the_web_is_read_while_what_is_kept_is_served() {
+    let (home, publisher) = (Home::new(), Publisher::start().await);
+    let serve = format!("--allow-private --opml {}", publisher.url("/list"));
+    let list = format!("<opml><body><outline xmlUrl='{}'/></body></opml>", publisher.url("/feed"));
+    publisher.publish("/list", &list);
+    let mut server = home.serve(&serve).await;
+    server.ask("resources/subscribe", json!({ "uri": "feeds://all" })).await;
+    while server.read("feeds://all").await[0]["itemCount"] != 1 {
+        server.told("feeds://all").await;
+    }
+    drop(server);
+    // A list that cannot be read is told, and what it named the last time is served.
+    publisher.fail("/list", 500);
+    let mut server = home.serve(&serve).await;
+    assert_eq!(server.read("feeds://all").await[0]["itemCount"], 1);
+    let mut errors = BufReader::new(server.child.stderr.take().unwrap()).lines();
+    let said = within(errors.next_line()).await.unwrap().unwrap();
+    assert!(said.contains("/list` was not read and is tried again in 15 min: "), "{said}");
+    drop(server);
+    let mut server = home.serve(&format!("{serve} --offline")).await;
+    assert_eq!(server.read("feeds://all").await[0]["itemCount"], 1);
+}
+
+#[tokio::test]
+async fn feeds_of_an_earlier_start_are_served_shown_and_removed() {
+    let home = Home::new();
+    home.write("news.xml", &news(&["one"]));
+    home.write("other.xml", &news(&["two"]));
+    drop(home.serve("--feed news.xml").await);
+    let mut server = home.serve("--feeds").await;
+    let all = server.read("feeds://all").await;
+    assert_eq!(all.as_array().unwrap().len(), 1, "{all}");
+    drop(server);
+    drop(home.serve("--feed other.xml").await);
+    let shown = home.feeds(&["ls", "--json"]).await;
+    let mut states: Vec<_> = shown.lines().iter().map(|it| it["state"].clone()).collect();
+    states.sort_by_key(ToString::to_string);
+    assert_eq!(states.last().unwrap(), "unserved", "{shown:?}");
+    let removed = home.feeds(&["rm", "news.xml"]).await;
+    assert!(good(&removed).starts_with("removed "), "{removed:?}");
+    assert_eq!(home.feeds(&["ls", "--json"]).await.lines().len(), 1);
+}
+
+#[tokio::test]
+async fn a_file_is_read_before_it_is_added() {
+    let home = Home::new();
+    home.write("news.xml", &news(&["one"]));
+    home.write("notes.txt", "nothing like a feed");
+    let added = home.feeds(&["add", "news.xml"]).await;
+    assert!(good(&added).ends_with("News, 1 item\n"), "{added:?}");
+    let refused = home.feeds(&["add", "notes.txt"]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.errors.contains("there is no feed at `"), "{refused:?}");
+    let missing = home.feeds(&["add", "example.com/feed.xml"]).await;
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert!(missing.errors.contains("could not be read"), "{missing:?}");
+    assert!(
+        missing.errors.ends_with("hint: did you mean `https://example.com/feed.xml`?\n"),
+        "{missing:?}"
+    );
+    assert_eq!(home.feeds(&["ls", "--json"]).await.lines().len(), 1);
+}
+
+#[tokio::test]
+async fn commands_find_the_feeds_where_the_configuration_says() {
+    let home = Home::new();
+    home.write("news.xml", &news(&["one"]));
+    home.write("tidings.toml", "[serve]\ndata = 'kept'\n");
+    let run = async |words: &[&str]| {
+        let mut command = client(&["feeds"]);
+        command.args(words).current_dir(home.path());
+        ended(command).await
+    };
+    let added = run(&["add", "news.xml"]).await;
+    assert_eq!(added.code, Some(0), "{added:?}");
+    assert_eq!(added.errors, "the feeds are those in `kept`, as `tidings.toml` says\n");
+    assert!(home.path().join("kept/feeds.sqlite").exists());
+    assert_eq!(run(&["ls", "--config", "tidings.toml", "--json"]).await.lines().len(), 1);
+    home.write("tidings.toml", "[serve]\nkeep_items = 0\n");
+    assert_eq!(run(&["ls"]).await.code, Some(2));
 }

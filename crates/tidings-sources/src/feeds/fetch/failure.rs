@@ -98,6 +98,11 @@ impl FetchError {
         }
     }
 
+    /// Whether it was not asked because private addresses are not: somebody else may be allowed to.
+    pub(crate) fn is_private(&self) -> bool {
+        matches!(self, Self::Private { .. } | Self::Port(_))
+    }
+
     /// How long the server wants to be left alone, if it said so.
     #[cfg(test)]
     pub(crate) fn retry_after(&self) -> Option<Duration> {

@@ -19,10 +19,15 @@ pub(crate) enum ReadLocalError {
     Read(#[from] std::io::Error),
 }
 
-/// The path that an operator gave in place of a URL, plain or as `file:`; none if it is a URL.
+/// The path that an operator gave in place of a URL, plain or as `file:`; none if it is a URL, or
+/// was meant to be one of the web.
 ///
 /// Never called with what a document says: a feed does not name files.
 pub(crate) fn local_path(text: &str) -> Option<PathBuf> {
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme.trim_start().to_ascii_lowercase());
+    if matches!(scheme.as_deref(), Some("http" | "https")) {
+        return None;
+    }
     match Url::parse(text) {
         Ok(url) if url.scheme() == "file" => url.to_file_path().ok(),
         // A letter alone is a drive, not a scheme.
@@ -69,6 +74,8 @@ mod tests {
         assert_eq!(path("C:\\feed.xml").as_deref(), Some("C:\\feed.xml"));
         assert_eq!(path("https://example.com/feed.xml"), None);
         assert_eq!(path("gopher://example.com/"), None);
+        assert_eq!(path("http://a b/../../srv/feed.xml"), None);
+        assert_eq!(path(" HTTPS:///"), None);
     }
 
     #[tokio::test]

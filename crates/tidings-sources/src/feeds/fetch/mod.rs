@@ -31,7 +31,7 @@ pub(crate) use request::{Accept, Request, Validators};
 pub(crate) use resolve::Directory;
 #[cfg(test)]
 pub(crate) use resolve::Found;
-pub(crate) use target::{host_of, same_origin};
+pub(crate) use target::{host_of, is_web, same_origin};
 
 use queue::{Place, Queue};
 use target::Target;
@@ -136,6 +136,11 @@ impl Fetcher {
         Ok(Self { config: Arc::new(config), client, queue })
     }
 
+    /// Leaves a host alone for this long.
+    pub(crate) fn leave_alone(&self, host: &str, length: Duration) {
+        self.queue.pause(host, length);
+    }
+
     /// Fetches one document, after waiting for its turn.
     ///
     /// Redirects are followed here and not by the client: each hop is checked, queues at its own
@@ -208,6 +213,12 @@ impl Fetcher {
         let status = response.status();
         let hints = Hints::read(response.headers(), SystemTime::now());
         match status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                place.pause(hints.retry_after);
+            }
+            _ => place.welcome(),
+        }
+        match status {
             StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION => {
                 self.document(response, hints).await
             }
@@ -226,9 +237,6 @@ impl Fetcher {
             StatusCode::NOT_FOUND => Err(FetchError::Missing),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 let retry_after = hints.retry_after;
-                if let Some(length) = retry_after {
-                    place.pause(length);
-                }
                 Err(FetchError::Refused { status: status.as_u16(), retry_after })
             }
             other => Err(FetchError::Status(other.as_u16())),

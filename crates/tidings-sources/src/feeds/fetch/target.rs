@@ -91,6 +91,12 @@ pub(crate) fn host_of(url: &str) -> Option<String> {
     url.host_str().map(|host| host.trim_end_matches('.').to_owned())
 }
 
+/// Whether this is an address on the web.
+pub(crate) fn is_web(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https")) && Url::parse(url).is_ok()
+}
+
 /// Whether two addresses are of one server.
 pub(crate) fn same_origin(one: &str, other: &str) -> bool {
     match (Url::parse(one), Url::parse(other)) {
@@ -114,6 +120,16 @@ mod tests {
         }
         assert!(matches!(Target::parse("feed.xml", true), Err(FetchError::Url)));
         assert!(matches!(Target::parse("http://", true), Err(FetchError::Url)));
+    }
+
+    #[test]
+    fn what_cannot_be_an_address_is_none() {
+        for url in ["https://a.org", "HTTP://a.org/x?y#z", "http://[::1]:80/"] {
+            assert!(is_web(url), "{url}");
+        }
+        for url in ["http://a b/../x", "http://", "https://[::1/", "http:a.org", "ftp://a.org/"] {
+            assert!(!is_web(url), "{url}");
+        }
     }
 
     #[test]

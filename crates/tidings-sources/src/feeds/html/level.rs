@@ -8,8 +8,8 @@ const DEPTH: usize = 48;
 /// How many signs between attributes and references a tag may have; one with more loses its
 /// attributes.
 const SIGNS: usize = 128;
-/// How many references one text may have. A text with more becomes several: to write one takes time
-/// in proportion to the square of them.
+/// After how many references a text is split: to read one takes time in proportion to the square of
+/// them.
 const REFERENCES: usize = 64;
 /// The longest tag; one that is longer loses its attributes.
 const LONGEST: usize = 32 << 10;
@@ -61,14 +61,39 @@ pub(super) struct Tag<'a> {
     attributes: &'a str,
 }
 
+/// Splits texts that have too many references, with comments. It counts from text to text: those
+/// between which a tag was left out become one.
+#[derive(Debug, Default)]
+pub(crate) struct Splitter {
+    references: usize,
+}
+
+impl Splitter {
+    /// Gives the parts of a text in order, with the comments between them.
+    pub(crate) fn split(&mut self, text: &str, mut take: impl FnMut(&str)) {
+        let mut begin = 0;
+        for (at, _) in text.match_indices('&') {
+            self.references += 1;
+            if self.references > REFERENCES {
+                take(&text[begin..at]);
+                take("<!---->");
+                begin = at;
+                self.references = 1;
+            }
+        }
+        take(&text[begin..]);
+    }
+}
+
 /// The same HTML, levelled.
-pub(super) fn levelled(source: &str) -> String {
+pub(crate) fn levelled(source: &str) -> String {
     let mut level = String::with_capacity(source.len());
     let mut open: Vec<String> = Vec::new();
     // Elements that are too deep, by name: their ends end nothing.
     let mut deeper: HashMap<String, usize> = HashMap::new();
+    let mut splitter = Splitter::default();
     pieces(source, |piece| match piece {
-        Piece::Text(text) => write_text(&mut level, text),
+        Piece::Text(text) => splitter.split(text, |part| level.push_str(part)),
         Piece::Void(tag) => tag.write(&mut level),
         Piece::Open(tag) if open.len() < DEPTH => {
             tag.write(&mut level);
@@ -128,7 +153,9 @@ pub(super) fn pieces(source: &str, mut take: impl FnMut(Piece<'_>)) {
             if is_end {
                 take(Piece::Close(tag));
             } else if UNREAD.contains(&&*name) {
-                rest = after(rest, &name);
+                // Drawings and formulas may end where they begin; nothing else does.
+                let is_empty = written.ends_with('/') && matches!(&*name, "svg" | "math");
+                rest = if is_empty { rest } else { after(rest, &name) };
             } else if VOID.contains(&&*name) {
                 take(Piece::Void(tag));
             } else {
@@ -154,17 +181,6 @@ impl Tag<'_> {
         let attributes = self.attributes.trim_end_matches('/');
         let _ = write!(text, "<{}{attributes}>", self.name);
     }
-}
-
-/// Writes a text, with a comment where one of several ends.
-fn write_text(level: &mut String, text: &str) {
-    let mut begin = 0;
-    for (at, _) in text.match_indices('&').skip(REFERENCES).step_by(REFERENCES) {
-        level.push_str(&text[begin..at]);
-        level.push_str("<!---->");
-        begin = at;
-    }
-    level.push_str(&text[begin..]);
 }
 
 /// How long a tag is, and how many signs between attributes it has. `None` if it does not end; then

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use self::level::levelled;
+pub(crate) use self::level::{Splitter, levelled};
 use crate::feeds::parse::unescaped;
 
 /// How a text is shown.

@@ -41,6 +41,7 @@ fn addresses_that_run_something_are_gone_everywhere() {
 #[test]
 fn words_without_markup_stay_as_they_are() {
     check(Format::Text, "1 < 2 and <3 & 4", "1 < 2 and <3 & 4");
+    check(Format::Text, "a<svg/>b<math/>c", "abc");
     check(Format::Text, "", "");
     check(Format::Text, "東京\u{a0}é", "東京 é");
 }
@@ -76,6 +77,8 @@ fn hostile_markup_ends_soon_and_well() {
         "<script>".repeat(many),
         "&".repeat(many),
         "a&amp;é".repeat(many),
+        "<".repeat(10_000),
+        "&amp;</x>".repeat(10_000),
         references,
         "<p ".to_owned() + &attributes.join(" ") + ">x</p>",
         formats.join("") + &"<p>x".repeat(500),
@@ -86,6 +89,15 @@ fn hostile_markup_ends_soon_and_well() {
             assert!(shown.text.chars().count() <= 2_000);
         }
         markdown(&source);
+    }
+}
+
+#[test]
+fn references_without_end_are_split_whatever_is_left_out_between_them() {
+    for source in ["&amp;".repeat(300), "<".repeat(300), "&amp;</x>".repeat(300)] {
+        let level = levelled(&source);
+        assert_eq!(level.matches('&').count(), 300);
+        assert!(level.split("<!---->").all(|part| part.matches('&').count() <= 64), "{level}");
     }
 }
 

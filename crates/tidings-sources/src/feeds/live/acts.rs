@@ -157,6 +157,21 @@ async fn a_server_that_wants_to_be_left_alone_is_not_asked_again() {
 }
 
 #[tokio::test]
+async fn a_host_that_wants_to_be_left_alone_is_after_a_restart() {
+    let server = Server::start(|_| answer(429, &[("retry-after", "120")], "")).await;
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = one(server.url("/feed"));
+    config.data = Data::Directory(directory.path().to_owned());
+    let before = feeds(config.clone()).await;
+    before.refresh(&only_id(&before)).await.unwrap();
+    drop(before);
+    let after = feeds(config).await;
+    let refused = after.discover(FeedConfig::new(server.url("/other"))).await.unwrap_err();
+    assert!(refused.to_string().contains("left alone"), "{refused}");
+    assert_eq!(server.paths(), ["/feed"]);
+}
+
+#[tokio::test]
 async fn a_refresh_joins_an_asking_that_is_under_way() {
     let (arrived, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (came, held) = (arrived.clone(), release.clone());
@@ -284,6 +299,29 @@ async fn a_feed_is_added_refreshed_paused_and_removed_by_tools() {
         let text = world.refusal("add_feed", json!({ "url": url })).await;
         assert!(text.contains("it begins with `https://`"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn the_page_of_a_feed_that_is_there_changes_nothing_that_is_set_for_it() {
+    let server = Server::start(|hit| match hit.path.as_str() {
+        "/feed" if hit.header("authorization") != "Bearer x" => answer(401, &[], ""),
+        _ => play(hit),
+    })
+    .await;
+    let mut feed = FeedConfig::new(server.url("/feed"));
+    feed.title = Some("Mine".to_owned());
+    feed.interval = Some(Duration::from_mins(30));
+    feed.headers = vec![("Authorization".to_owned(), "Bearer x".to_owned())];
+    let mut world = World::over(feeds(Config::new(Data::Memory)).await, Era::Legacy).await;
+    let id = world.feeds.add_unseen(feed.clone()).await.unwrap();
+    let arguments = json!({ "url": server.url("/one"), "category": "A/B" });
+    let added = world.call("add_feed", arguments).await;
+    assert_eq!((&added["isNew"], &added["id"]), (&json!(false), &json!(id)));
+    world.feeds.import(world.feeds.export().as_bytes()).await.unwrap();
+    assert_eq!(only_id(&world.feeds), id);
+    let row = world.feeds.0.board().get(&id).unwrap().clone();
+    assert_eq!((row.title.as_deref(), row.category.as_deref()), (Some("Mine"), Some("A/B")));
+    assert_eq!(row.settings, feed.registration().settings);
 }
 
 #[tokio::test]

@@ -48,6 +48,8 @@ impl Asked {
 
     async fn ask(&mut self) -> Arc<FeedRow> {
         let inner = self.feeds.0.clone();
+        // As if it were due.
+        self.plan.next = self.plan.next.min(inner.clock.time());
         let asked = ask(inner, self.fetcher.clone(), self.row(), self.plan.clone()).await;
         self.plan = asked.plan;
         self.row()

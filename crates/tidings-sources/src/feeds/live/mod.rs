@@ -21,7 +21,7 @@ use tidings_server::{Config as HubConfig, Greeting, Hub};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::feeds::date::Moment;
-use crate::feeds::parse::{Category, Document, Feed, Item, Person, Text};
+use crate::feeds::parse::{Category, Document, Feed, Item, Person, Text, TextKind};
 use crate::feeds::{Changes, Config, Data, FeedConfig, Feeds};
 use crate::testing::Wire;
 
@@ -174,6 +174,10 @@ fn day(day: i64) -> Moment {
 
 fn text(value: &str) -> Text {
     Text { value: value.to_owned(), ..Text::default() }
+}
+
+fn html(value: &str) -> Text {
+    Text { kind: TextKind::Html, ..text(value) }
 }
 
 /// A feed of this title with an item for each name and day.

@@ -53,6 +53,33 @@ async fn the_same_document_again_is_told_to_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn age_alone_is_told_to_nobody_and_what_is_too_old_goes_with_news() {
+    for era in [Era::Legacy, Era::Modern] {
+        let mut config = Config::new(Data::Memory);
+        config.feeds = vec![FeedConfig::new(URL)];
+        config.offline = true;
+        config.retention.age = Some(Duration::from_hours(72));
+        let mut world = World::with(config, era).await;
+        let mut names = vec![("b", 2), ("a", 1)];
+        world.apply(ID, &document("News", &names), 3).await;
+        let items = format!("feeds://feed/{ID}/items");
+        world.listen(std::slice::from_ref(&items)).await;
+        let before = world.read(&items).await;
+        world.apply(ID, &document("News", &names), 9).await;
+        let unmodified =
+            |store: &crate::feeds::store::Store, id: &str| store.unmodified(id, day(9));
+        world.feeds.0.record(ID, unmodified).await.unwrap();
+        assert_eq!(world.notices().await, Vec::<String>::new());
+        assert_eq!(world.read(&items).await, before);
+        names.insert(0, ("c", 9));
+        world.apply(ID, &document("News", &names), 9).await;
+        assert_eq!(world.notices().await, [items.as_str()]);
+        let now = world.read(&items).await;
+        assert_eq!((now.as_array().unwrap().len(), &now[0]["title"]), (1, &json!("c")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_edited_item_is_told_to_the_views_it_is_in() {
     both(async |world| {
         let mut edited = document("News", &[("b", 2), ("a", 1)]);

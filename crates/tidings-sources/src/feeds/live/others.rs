@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use super::*;
-use crate::feeds::store::Store;
-use crate::feeds::{FeedsError, Holder, Refresh, Refreshed, StoreError};
+use crate::feeds::store::{Hold, Store};
+use crate::feeds::{
+    Earlier, FeedsError, Holder, Refresh, Refreshed, Role, Standing, Status, StoreError,
+};
 
 fn config(directory: &Path) -> Config {
     let mut config = Config::new(Data::Directory(directory.to_owned()));
@@ -52,6 +54,30 @@ async fn a_feed_that_another_process_adds_or_removes_is_told_once_and_can_be_rea
     .await;
 }
 
+/// Both have the same revisions: then only the feed as a whole can tell them apart.
+#[tokio::test(start_paused = true)]
+async fn a_feed_that_another_process_removes_and_adds_again_is_told() {
+    both(async |world, guest| {
+        let other = document("News", &[("c", 1)]);
+        let again = guest.0.blocking(move |inner| {
+            let row = inner.store.feed(ID)?.unwrap();
+            inner.store.remove(ID)?;
+            let registration = FeedConfig::new(URL).registration();
+            inner.store.add(&registration, row.added)?;
+            inner.store.apply(ID, &other, day(3))?;
+            let again = inner.store.feed(ID)?.unwrap();
+            Ok((row.revisions, again.revisions))
+        });
+        let (before, now) = again.await.unwrap();
+        assert_eq!(before, now);
+        let told = world.notices().await;
+        assert!(told.contains(&format!("feeds://feed/{ID}/items")), "{told:?}");
+        let items = world.read(&format!("feeds://feed/{ID}/items")).await;
+        assert_eq!(items[0]["title"], "c");
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn many_feeds_that_come_at_once_are_told_once() {
     both(async |world, guest| {
@@ -78,6 +104,21 @@ async fn items_that_another_process_keeps_are_told_to_the_views_they_are_in() {
         assert_eq!(items[0]["title"], "c");
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_lets_nothing_go_that_its_host_would_keep() {
+    let directory = tempfile::tempdir().unwrap();
+    Feeds::open(config(directory.path())).await.unwrap();
+    let mut config = Config::new(Data::Directory(directory.path().to_owned()));
+    config.guest = true;
+    config.offline = true;
+    config.retention = crate::feeds::Retention::new(1, Some(Duration::from_hours(1)));
+    let guest = Feeds::open(config).await.unwrap();
+    let grown = document("News", &[("b", 2), ("a", 1)]);
+    let keep = move |store: &Store, id: &str| store.apply(id, &grown, day(9));
+    guest.0.record(ID, keep).await.unwrap();
+    assert_eq!(guest.0.board().get(ID).unwrap().item_count, 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,4 +263,103 @@ async fn a_server_that_fetches_nothing_is_not_waited_for() {
     let _server = Feeds::open(config(directory.path())).await.unwrap();
     let guest = guest(directory.path()).await;
     assert!(matches!(refreshed(&guest).await, Err(FeedsError::Offline)));
+}
+
+/// A guest that may fetch, with a feed that is a file.
+async fn visitor(data: &Path, file: &Path) -> Feeds {
+    std::fs::write(file, RSS).unwrap();
+    let mut config = Config::new(Data::Directory(data.to_owned()));
+    config.guest = true;
+    let guest = Feeds::open(config).await.unwrap();
+    guest.add_unseen(FeedConfig::new(file.to_str().unwrap())).await.unwrap();
+    guest
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_fetches_once_is_waited_for_by_visitors_and_servers() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let guest = visitor(&data, &directory.path().join("feed.xml")).await;
+    for hold_for in [Duration::from_secs(1), QUIET / 2] {
+        let hold = Hold::take(&data, day(1), Role::Visits).unwrap();
+        let leave = async {
+            tokio::time::sleep(hold_for).await;
+            assert_eq!(guest.0.store.wishes().unwrap(), []);
+            drop(hold);
+        };
+        let (told, ()) = tokio::join!(refreshed(&guest), leave);
+        assert_eq!(told.unwrap().len(), 1);
+    }
+    let hold = Hold::take(&data, day(1), Role::Visits).unwrap();
+    let leave = async {
+        tokio::time::sleep(QUIET).await;
+        drop(hold);
+    };
+    let config = Config::new(Data::Directory(data.clone()));
+    let (opened, ()) = tokio::join!(Feeds::open(config), leave);
+    assert_eq!(opened.unwrap().holder().unwrap().unwrap().role, Role::Serves);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_follows_fetches_when_the_other_is_gone_and_not_only_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    drop(visitor(&data, &directory.path().join("feed.xml")).await);
+    let first = Feeds::open(Config::new(Data::Directory(data.clone()))).await.unwrap();
+    let mut config = Config::new(Data::Directory(data.clone()));
+    config.follow = true;
+    let mut world = World::with(config, Era::Legacy).await;
+    let id = world.feeds.statuses()[0].id.clone();
+    world.listen(&[]).await;
+    assert_eq!(world.feeds.status(&id).unwrap().items, 0);
+    assert!(matches!(world.feeds.refresh(&id).await, Err(FeedsError::ReadOnly)));
+    drop(first);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let again = Feeds::open(Config::new(Data::Directory(data.clone()))).await.unwrap();
+    world.notices().await;
+    assert_eq!(world.feeds.status(&id).unwrap().items, 0);
+    drop(again);
+    assert_eq!(world.notices().await, ["list"]);
+    assert_eq!(world.feeds.status(&id).unwrap().items, 1);
+    let holder = Holder::of(&data).unwrap().unwrap();
+    assert_eq!(holder.role, Role::Serves);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_guest_may_not_ask_is_told_and_not_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = Config::new(Data::Directory(directory.path().to_owned()));
+    config.guest = true;
+    let guest = Feeds::open(config).await.unwrap();
+    let id = guest.add_unseen(FeedConfig::new("http://127.0.0.1:8080/feed")).await.unwrap();
+    let before = guest.status(&id).unwrap();
+    let told = refreshed(&guest).await.unwrap();
+    let Refresh::Failed(reason) = &told[0].outcome else { panic!("{told:?}") };
+    assert!(reason.contains("private address"), "{reason}");
+    let row = guest.0.store.feed(&id).unwrap().unwrap();
+    assert_eq!((row.last_error, row.plan), (None, None));
+    assert_eq!(guest.status(&id).unwrap(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn feeds_of_an_earlier_configuration_are_served_on_where_that_is_wanted() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = async |urls: &[&str], earlier| {
+        let mut config = config(directory.path());
+        config.feeds = urls.iter().map(|url| FeedConfig::new(*url)).collect();
+        config.earlier = earlier;
+        Feeds::open(config).await.unwrap()
+    };
+    let ids = |statuses: Vec<Status>| -> Vec<_> { statuses.into_iter().map(|it| it.id).collect() };
+    drop(open(&[URL], Earlier::Dropped).await);
+    let feeds = open(&[], Earlier::Served).await;
+    assert_eq!(ids(feeds.statuses()), [ID]);
+    // A list that comes later takes the place of what was there before.
+    feeds.configure(vec![FeedConfig::new(OTHER_URL)], Earlier::Dropped).await.unwrap();
+    assert_eq!(ids(feeds.statuses()), [OTHER_ID]);
+    let unserved = feeds.unserved().await.unwrap();
+    assert_eq!(unserved[0].standing, Standing::Unserved);
+    assert_eq!(ids(unserved), [ID]);
+    assert!(feeds.remove(ID).await.unwrap());
+    assert_eq!(feeds.unserved().await.unwrap(), []);
 }

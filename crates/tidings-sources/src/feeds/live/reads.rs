@@ -6,7 +6,7 @@ use crate::feeds::schedule::{Plan, Time};
 async fn world() -> World {
     let mut document = document("News", &[("c", 3), ("b", 2), ("a", 1)]);
     document.feed.updated = Some(day(3));
-    document.items[0].content = Some(text("<p>All of it.</p>"));
+    document.items[0].content = Some(html("<p>All of it.</p>"));
     document.items[0].authors.clear();
     let world = World::new(Era::Legacy).await;
     world.apply(ID, &document, 4).await;

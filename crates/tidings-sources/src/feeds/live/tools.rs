@@ -56,7 +56,7 @@ fn titles(structure: &Value) -> String {
 async fn world() -> World {
     let world = World::new(Era::Legacy).await;
     let mut news = document("News", &[("c", 5), ("b", 3), ("a", 1)]);
-    news.items[0].content = Some(text("<p>All <b>of</b> it.</p><script>steal()</script>"));
+    news.items[0].content = Some(html("<p>All <b>of</b> it.</p><script>steal()</script>"));
     world.apply(ID, &news, 6).await;
     world.apply(OTHER_ID, &document("Other", &[("c", 4), ("x", 2)]), 6).await;
     world
@@ -135,6 +135,19 @@ async fn items_of_a_feed_come_as_much_as_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn plain_text_that_looks_like_markup_is_shown_as_it_is() {
+    let mut world = World::new(Era::Modern).await;
+    let mut news = document("News", &[("a", 1)]);
+    news.items[0].content = Some(text("Use <script> & &eacute; <b>here</b>"));
+    world.apply(ID, &news, 2).await;
+    let asked = json!({ "ID": ID, "includeContent": true });
+    let shown = world.call("get_syndication_feed_items", asked).await;
+    assert_eq!(shown["items"][0]["content"], "Use <script> & &eacute; <b>here</b>");
+    let found = world.call("search_items", json!({ "search": "script" })).await;
+    assert_eq!(found["total"], 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_has_a_length_and_says_what_it_left_out() {
     let world = &mut World::new(Era::Legacy).await;
     let names: Vec<_> = (0..100).map(|number| format!("number-{number}")).collect();
@@ -150,8 +163,8 @@ async fn an_answer_has_a_length_and_says_what_it_left_out() {
         arguments["maxTokens"] = json!(1000);
         let result = world.result(name, arguments.clone()).await;
         let structure = &result["structuredContent"];
-        assert!(structure.to_string().len() <= 4000, "{name}: {}", structure.to_string().len());
-        assert!(result["content"][0]["text"].as_str().unwrap().len() <= 4000, "{name}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(structure.to_string().len() + text.len() <= 4000, "{name}");
         let shown = structure["items"]
             .as_array()
             .map_or_else(|| structure["count"].as_u64().unwrap(), |items| items.len() as u64);
@@ -282,6 +295,12 @@ async fn what_cannot_be_done_is_a_result_that_says_what_to_do() {
             "new_since",
             json!({ "agent": "a", "cursor": "x" }),
             "`cursor`: `x` cannot be used: it must be the `cursor` of an answer, or be left out",
+        ),
+        (
+            "new_since",
+            json!({ "agent": "a", "cursor": "c999" }),
+            "`cursor`: `c999` cannot be used: it is of other feeds than are kept here; call without \
+             `cursor`",
         ),
         (
             "mark_items",

@@ -7,6 +7,7 @@ use htmd::options::Options;
 
 use super::bound::{Bounded, bounded};
 use crate::feeds::date::Moment;
+use crate::feeds::html::levelled;
 
 /// The longest text about a page that is believed.
 const LONGEST: usize = 1_000;
@@ -66,7 +67,8 @@ fn markdown(html: &str, url: &str) -> String {
     if let Ok(base) = ammonia::Url::parse(url) {
         cleaner.url_relative(UrlRelative::RewriteWithBase(base));
     }
-    let clean = cleaner.clean(html).to_string();
+    // What was found has no comments any more that would split its texts.
+    let clean = cleaner.clean(&levelled(html)).to_string();
     let options = Options { ul_bullet_spacing: 1, ol_number_spacing: 1, ..Options::default() };
     let converter = HtmlToMarkdown::builder().options(options).build();
     // Nothing is read or written that could fail; then it would be shown as it is.
@@ -141,6 +143,9 @@ mod tests {
         assert!(article(&formats.concat(), URL).markdown.contains('y'));
         let links = "<a href=x>".repeat(5_000) + "z";
         assert!(article(&links, URL).markdown.contains('z'));
+        for references in ["&amp;".repeat(20_000), "<".repeat(20_000)] {
+            assert!(article(&format!("<p>{references}"), URL).markdown.len() >= 20_000);
+        }
         assert_eq!(article("", URL).markdown, "");
     }
 }

@@ -5,6 +5,8 @@
 //! opened again in every paragraph that follows: a page of a few kilobytes can take all memory.
 //! So this closes what it opens. It reads every byte once.
 
+use crate::feeds::html::Splitter;
+
 /// How deep elements may be in each other.
 const DEPTH: usize = 100;
 /// How many of them may be of those that are opened again after every block.
@@ -15,6 +17,10 @@ const ELEMENTS: usize = 50_000;
 const LENGTH: usize = 2 << 20;
 /// A longer tag is kept without its attributes: they are compared with each other.
 const TAG: usize = 2_048;
+/// How many references a tag may have before it loses its attributes.
+const REFERENCES: usize = 64;
+/// How much of a title is kept.
+const TITLE: usize = 4 << 10;
 /// The longest description of the page for machines that is kept.
 const DATA: usize = 64 << 10;
 
@@ -83,7 +89,7 @@ pub(super) struct Bounded {
 /// Makes a page harmless.
 pub(super) fn bounded(html: &str) -> Bounded {
     let mut page = Page::default();
-    let is_whole = page.read(html).is_some();
+    let is_whole = page.read(html).is_some() && !page.is_cut;
     page.close_down_to(0);
     Bounded { html: page.html, is_whole }
 }
@@ -97,6 +103,9 @@ struct Page {
     /// How many were opened and left out because they were too deep.
     skipped: usize,
     elements: usize,
+    splitter: Splitter,
+    /// Whether something that is left out has no end, and all after it is left out with it.
+    is_cut: bool,
 }
 
 impl Page {
@@ -104,7 +113,7 @@ impl Page {
     fn read(&mut self, html: &str) -> Option<()> {
         let mut rest = html;
         while let Some(start) = rest.find('<') {
-            self.text(&rest[..start])?;
+            self.words(&rest[..start])?;
             rest = &rest[start..];
             rest = if let Some(comment) = rest.strip_prefix("<!--") {
                 after(comment, "-->")
@@ -118,11 +127,20 @@ impl Page {
                 let (tag, after) = split_tag(tag);
                 self.start(tag, after)?
             } else {
-                self.text("&lt;")?;
+                self.words("&lt;")?;
                 &rest[1..]
             };
         }
-        self.text(rest)
+        self.words(rest)
+    }
+
+    /// Writes what a reader sees.
+    fn words(&mut self, text: &str) -> Option<()> {
+        let mut splitter = std::mem::take(&mut self.splitter);
+        let mut written = Some(());
+        splitter.split(text, |part| written = written.and_then(|()| self.text(part)));
+        self.splitter = splitter;
+        written
     }
 
     fn text(&mut self, text: &str) -> Option<()> {
@@ -136,16 +154,20 @@ impl Page {
         let name = name(tag);
         match name.as_str() {
             "script" | "title" => {
-                let (content, after) = raw(after, &name);
-                let is_kept = name == "title" || tag.contains("ld+json");
-                if is_kept && content.len() <= DATA {
-                    self.element(tag, &name)?;
-                    self.text(content)?;
-                    self.text(&format!("</{name}>"))?;
-                }
+                let (content, after) = self.raw(after, &name);
+                let content = match name.as_str() {
+                    "title" => &content[..content.floor_char_boundary(TITLE)],
+                    _ if tag.contains("ld+json") && content.len() <= DATA => content,
+                    _ => return Some(after),
+                };
+                self.element(tag, &name)?;
+                self.text(content)?;
+                self.text(&format!("</{name}>"))?;
                 return Some(after);
             }
-            dropped if DROPPED.contains(&dropped) => return Some(raw(after, &name).1),
+            // Drawings and formulas may end where they begin; nothing else does.
+            "svg" | "math" if tag.ends_with('/') => return Some(after),
+            dropped if DROPPED.contains(&dropped) => return Some(self.raw(after, &name).1),
             _ => {}
         }
         self.end_what_it_ends(&name);
@@ -164,12 +186,28 @@ impl Page {
         Some(after)
     }
 
+    /// What is in an element that holds no others, and what comes after it.
+    fn raw<'a>(&mut self, text: &'a str, name: &str) -> (&'a str, &'a str) {
+        let mut from = 0;
+        while let Some(found) = text[from..].find("</") {
+            let start = from + found;
+            let tag = &text[start + 2..];
+            if tag.get(..name.len()).is_some_and(|it| it.eq_ignore_ascii_case(name)) {
+                return (&text[..start], after(tag, ">"));
+            }
+            from = start + 2;
+        }
+        self.is_cut |= !text.is_empty();
+        (text, "")
+    }
+
     fn element(&mut self, tag: &str, name: &str) -> Option<()> {
         self.elements += 1;
         if self.elements > ELEMENTS {
             return None;
         }
-        let tag = if tag.len() <= TAG { tag } else { name };
+        let references = tag.bytes().filter(|byte| *byte == b'&').count();
+        let tag = if tag.len() <= TAG && references <= REFERENCES { tag } else { name };
         self.text("<")?;
         self.text(tag)?;
         self.text(">")
@@ -247,20 +285,6 @@ fn split_tag(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// What is in an element that holds no others, and what comes after it.
-fn raw<'a>(text: &'a str, name: &str) -> (&'a str, &'a str) {
-    let mut from = 0;
-    while let Some(found) = text[from..].find("</") {
-        let start = from + found;
-        let tag = &text[start + 2..];
-        if tag.get(..name.len()).is_some_and(|it| it.eq_ignore_ascii_case(name)) {
-            return (&text[..start], after(tag, ">"));
-        }
-        from = start + 2;
-    }
-    (text, "")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,6 +313,7 @@ mod tests {
         let data = "<script type=\"application/ld+json\">{\"a\":\"<b>\"}</script>";
         check(data, data);
         check("<title>a <b> c</title>x", "<title>a <b> c</title>x");
+        check("a<svg/>b<math />c", "abc");
         check("a<script>never closed", "a");
         check("a<p class='never closed>b", "a<p class='never closed>b></p>");
     }
@@ -303,6 +328,24 @@ mod tests {
         let formats: Vec<_> = (0..1000).map(|number| format!("<b id={number}>")).collect();
         let html = format!("{}{}", formats.concat(), "<p>z</p>".repeat(10));
         assert_eq!(super::bounded(&html).html.matches("<b ").count(), FORMATTING_DEPTH);
+    }
+
+    #[test]
+    fn what_never_ends_is_not_taken_for_the_end_of_the_page() {
+        for (html, is_whole) in [("a<svg>b", false), ("a<svg>b</svg>c", true), ("a<svg/>b", true)] {
+            assert_eq!(bounded(html).is_whole, is_whole, "{html}");
+        }
+    }
+
+    #[test]
+    fn references_without_end_are_split_and_all_there() {
+        for (text, reference) in [("&amp;", "&amp;"), ("<", "&lt;"), ("&amp;</x>", "&amp;")] {
+            let html = bounded(&text.repeat(1_000)).html;
+            assert_eq!(html.matches(reference).count(), 1_000);
+            assert!(html.split("<!---->").all(|part| part.matches('&').count() <= REFERENCES));
+        }
+        let tag = format!("<a href='{}'>x", "&amp;".repeat(REFERENCES + 1));
+        check(&tag, "<a>x</a>");
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) async fn text(inner: &Arc<Inner>, given: Given) -> Result<String, Ans
             let items = listed.items.iter().map(|kept| Item::of(kept, &names, Texts::BRIEF));
             let items = fitting(&mut share.room(), items);
             let title = titles.get(&key).map_or("", String::as_str);
-            let (shown, total) = (items.len(), listed.total);
+            let (shown, total) = (items.len(), listed.count());
             let _ = writeln!(text, "## {title}: {shown} of {total} items\n");
             for item in &items {
                 item.write(&mut text);

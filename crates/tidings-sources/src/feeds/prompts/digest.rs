@@ -30,7 +30,8 @@ pub(super) async fn text(inner: &Arc<Inner>, given: Given) -> Result<String, Ans
         let items = fitting(&mut budget.room(), items);
         let shown = &listed.items[..items.len()];
         let mut text = String::new();
-        let _ = writeln!(text, "{} of {} items follow, newest first:\n", items.len(), listed.total);
+        let _ =
+            writeln!(text, "{} of {} items follow, newest first:\n", items.len(), listed.count());
         for (kept, item) in shown.iter().zip(&items) {
             item.write(&mut text);
             let feed = titles.get(&kept.feed).map_or("", String::as_str);

@@ -68,7 +68,7 @@ impl Given {
     }
 
     pub(super) fn budget(&self) -> Result<Budget, AnswerError> {
-        Ok(self.number("maxTokens", 500..=200_000)?.map(Budget::of_tokens).unwrap_or_default())
+        Ok(self.number("maxTokens", 1_000..=200_000)?.map(Budget::of_tokens).unwrap_or_default())
     }
 
     /// The key of the feed that is named, if one is.

@@ -57,7 +57,7 @@ pub(super) async fn text(inner: &Arc<Inner>, given: Given) -> Result<String, Ans
             let listed = inner.store.list(&Listing { filter, ..listing.clone() })?;
             let items = listed.items.iter().map(|kept| Item::of(kept, &names, Texts::BRIEF));
             let items = fitting(&mut share.room(), items);
-            let (shown, total) = (items.len(), listed.total);
+            let (shown, total) = (items.len(), listed.count());
             let _ = writeln!(text, "## {keyword}: {total} items, {shown} shown, newest first\n");
             for item in &items {
                 item.write(&mut text);

@@ -11,7 +11,7 @@ use crate::feeds::clock::moment;
 use crate::feeds::date::Moment;
 use crate::feeds::prompts::given::Given;
 use crate::feeds::prompts::{Argument, FEED, MAX_TOKENS, UNTIL, Words, titles};
-use crate::feeds::store::{Span, Trend};
+use crate::feeds::store::{Span, TITLES, Trend};
 use crate::feeds::words::words;
 
 /// How many days are compared with as many before them, unless it is said.
@@ -43,9 +43,7 @@ pub(super) async fn text(inner: &Arc<Inner>, given: Given) -> Result<String, Ans
     let ago = |seconds: i64| Moment::from_unix(to.unix() - seconds).unwrap_or(to);
     let span = |from: i64, to: i64| Span { feed, from: ago(from), to: ago(to) };
     let (now, before) = (span(length - 1, 0), span(2 * length - 1, length));
-    let counted =
-        inner.blocking(move |inner| Ok((inner.store.trend(now)?, inner.store.trend(before)?)));
-    let (now, before) = counted.await?;
+    let [now, before] = inner.blocking(move |inner| inner.store.trends([now, before])).await?;
     let mut room = given.budget()?.room();
     let titles = titles(inner);
     let mut list = String::new();
@@ -54,13 +52,22 @@ pub(super) async fn text(inner: &Arc<Inner>, given: Given) -> Result<String, Ans
     let feeds = lines(
         now.feeds.iter().map(|(key, count)| (*key, named(*key), *count)),
         before.feeds.iter().map(|(key, count)| (*key, named(*key), *count)),
+        1,
     );
     let shown =
         |(value, shown, count): &(String, String, u64)| (value.clone(), shown.clone(), *count);
-    let categories = lines(now.categories.iter().map(shown), before.categories.iter().map(shown));
-    let words = lines(in_titles(&now), in_titles(&before));
+    let categories =
+        lines(now.categories.iter().map(shown), before.categories.iter().map(shown), 1);
+    // A word that is in one title only is no trend.
+    let words = lines(in_titles(&now), in_titles(&before), 2);
+    let is_sample = now.titles.len().max(before.titles.len()) >= TITLES;
+    let in_titles = if is_sample {
+        format!("Words in titles, counted in the newest {TITLES} now and before")
+    } else {
+        "Words in titles".to_owned()
+    };
     for (head, lines) in
-        [("Items of each feed", feeds), ("Categories", categories), ("Words in titles", words)]
+        [("Items of each feed", feeds), ("Categories", categories), (&in_titles, words)]
     {
         let lines: Vec<_> = lines.into_iter().take_while(|line| room.take(line)).collect();
         if !lines.is_empty() {
@@ -78,10 +85,11 @@ pub(super) async fn text(inner: &Arc<Inner>, given: Given) -> Result<String, Ans
     ))
 }
 
-/// Lines of counts, those that moved most first.
+/// Lines of counts, those that moved most first, of what is there at least so often now or before.
 fn lines<K: std::hash::Hash + Eq + Clone>(
     now: impl Iterator<Item = (K, String, u64)>,
     before: impl Iterator<Item = (K, String, u64)>,
+    least: u64,
 ) -> Vec<String> {
     let mut counts: HashMap<K, (String, u64, u64)> = HashMap::new();
     for (key, shown, count) in now {
@@ -91,6 +99,7 @@ fn lines<K: std::hash::Hash + Eq + Clone>(
         counts.entry(key).or_insert((shown, 0, 0)).2 += count;
     }
     let mut counts: Vec<_> = counts.into_values().collect();
+    counts.retain(|(_, now, before)| *now.max(before) >= least);
     counts.sort_by(|one, other| {
         let moved = |it: &(String, u64, u64)| (it.1.abs_diff(it.2), it.1.max(it.2));
         moved(other).cmp(&moved(one)).then_with(|| one.0.cmp(&other.0))
@@ -99,7 +108,7 @@ fn lines<K: std::hash::Hash + Eq + Clone>(
     lines.map(|(shown, now, before)| format!("- {shown}: {now} (before: {before})")).collect()
 }
 
-/// In how many titles each word is, of those that are in more than one.
+/// In how many titles each word is.
 fn in_titles(trend: &Trend) -> impl Iterator<Item = (String, String, u64)> + use<> {
     let mut counts: HashMap<String, u64> = HashMap::new();
     for title in &trend.titles {
@@ -108,8 +117,7 @@ fn in_titles(trend: &Trend) -> impl Iterator<Item = (String, String, u64)> + use
             *counts.entry(word).or_default() += 1;
         }
     }
-    let several = counts.into_iter().filter(|(_, count)| *count > 1);
-    several.map(|(word, count)| (word.clone(), word, count))
+    counts.into_iter().map(|(word, count)| (word.clone(), word, count))
 }
 
 #[cfg(test)]
@@ -122,7 +130,7 @@ mod tests {
         let now = [count("a", 5), count("b", 9), count("new", 3)];
         let before = [count("a", 5), count("b", 1), count("gone", 2)];
         assert_eq!(
-            lines(now.into_iter(), before.into_iter()),
+            lines(now.into_iter(), before.into_iter(), 1),
             [
                 "- b: 9 (before: 1)",
                 "- new: 3 (before: 0)",
@@ -133,11 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn a_word_counts_once_in_a_title_and_only_if_others_have_it() {
-        let titles = ["Pears, pears!", "More PEARS and figs", "Figs"].map(str::to_owned);
-        let trend = Trend { titles: titles.into(), ..Trend::default() };
-        let mut words: Vec<_> = in_titles(&trend).map(|(word, _, count)| (word, count)).collect();
-        words.sort();
-        assert_eq!(words, [("figs".to_owned(), 2), ("pears".to_owned(), 2)]);
+    fn a_word_counts_once_in_a_title_and_is_told_if_several_have_it_in_one_span() {
+        let trend = |titles: &[&str]| {
+            let titles = titles.iter().map(|title| (*title).to_owned()).collect();
+            in_titles(&Trend { titles, ..Trend::default() })
+        };
+        let now = trend(&["Pears, pears!", "More PEARS and figs", "Kiwi"]);
+        let before = trend(&["A pear, or pears", "Kiwi and figs", "Figs"]);
+        assert_eq!(lines(now, before, 2), ["- figs: 1 (before: 2)", "- pears: 2 (before: 1)"]);
     }
 }

@@ -149,7 +149,11 @@ impl Plan {
             }
             Outcome::Failed(Failure::Postponed { by }) => {
                 plan.last = self.last;
-                plan.schedule(now, *by, share(*by / 10, random), random);
+                if now < self.next {
+                    plan.stay(now.after(*by), random);
+                } else {
+                    plan.schedule(now, *by, share(*by / 10, random), random);
+                }
             }
             Outcome::Failed(failure) => plan.fail(failure, bounds, now, random),
         }
@@ -170,6 +174,17 @@ impl Plan {
             let window = CATCH_UP.min(bounds.least()).min(late);
             plan.schedule(now, Duration::ZERO, share(window, random), random);
         }
+        plan
+    }
+
+    /// The plan of a feed that may have been planned with a longer interval than the one that is set
+    /// now: no later than that one says.
+    pub(crate) fn hastened(&self, bounds: &Bounds, now: Time, random: u64) -> Self {
+        let (Some(last), Some(_)) = (self.last, bounds.fixed) else { return self.clone() };
+        let mut plan = self.clone();
+        let due = last.after(bounds.least()).after(share(bounds.least() / 10, random));
+        plan.schedule(now, due.since(now), Duration::ZERO, random);
+        plan.next = plan.next.min(self.next);
         plan
     }
 
@@ -223,8 +238,17 @@ impl Plan {
     }
 
     fn fail(&mut self, failure: &Failure, bounds: &Bounds, now: Time, random: u64) {
-        self.failures = self.failures.saturating_add(1);
         self.moved = None;
+        if let Failure::Refused { retry_after: Some(length) } = failure {
+            self.not_before = now.after(*length);
+        }
+        // Who asks before it is due, as by hand while a server is down, learns nothing about how
+        // long it will be.
+        if now < self.next && *failure != Failure::Gone {
+            self.stay(now, random);
+            return;
+        }
+        self.failures = self.failures.saturating_add(1);
         // The first wait is the floor. An address that is wrong is given up faster than a server
         // that is down.
         let doublings = match failure {
@@ -235,7 +259,6 @@ impl Plan {
         let mut wait = bounds.least().saturating_mul(factor).min(bounds.most());
         let mut health = Health::Failing;
         if let Failure::Refused { retry_after: Some(length) } = failure {
-            self.not_before = now.after(*length);
             // It said when to come back; there is nothing to guess.
             wait = bounds.least().max(*length);
         }
@@ -252,8 +275,14 @@ impl Plan {
         self.schedule(now, wait, share(wait / 4, random), random);
     }
 
-    /// Invariant: every `next` but the first is made here, so none is before `not_before` or in an
-    /// hour to be skipped.
+    /// Stays as it was planned, but not before then.
+    fn stay(&mut self, earliest: Time, random: u64) {
+        let next = self.next.max(earliest).max(self.not_before);
+        self.next = self.skip.next_allowed(next, random);
+    }
+
+    /// Invariant: every `next` but the first is made here or in `stay`, so none is before
+    /// `not_before` or in an hour to be skipped.
     fn schedule(&mut self, now: Time, wait: Duration, spread: Duration, random: u64) {
         let next = now.after(wait).after(spread).max(self.not_before);
         self.next = self.skip.next_allowed(next, random);

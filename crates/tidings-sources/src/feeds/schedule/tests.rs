@@ -27,12 +27,17 @@ fn wait(plan: &Plan, outcome: &Outcome) -> u64 {
     plan.after(outcome, &Bounds::default(), NOW, 0).next.since(NOW).as_secs()
 }
 
+/// The plan of a feed that is due.
+fn due(plan: &Plan) -> Plan {
+    Plan { next: NOW, ..plan.clone() }
+}
+
 /// The waits after several failures of one kind, in minutes, and how the feed does then.
 fn failing(failure: &Failure, times: usize) -> (Vec<u64>, Plan) {
     let mut plan = Plan::new(NOW);
     let outcome = Outcome::Failed(failure.clone());
     let waits = (0..times).map(|_| {
-        plan = plan.after(&outcome, &Bounds::default(), NOW, 0);
+        plan = due(&plan).after(&outcome, &Bounds::default(), NOW, 0);
         plan.next.since(NOW).as_secs() / MINUTE
     });
     (waits.collect(), plan)
@@ -106,15 +111,34 @@ fn failures_back_off_until_the_circuit_opens_and_one_success_closes_it() {
 }
 
 #[test]
+fn who_asks_by_hand_while_a_server_is_down_does_not_make_it_rest() {
+    let fine = Plan::new(NOW).after(&unchanged(hints()), &Bounds::default(), NOW, 0);
+    for planned in [fine, failing(&Failure::Transient, 3).1] {
+        let mut plan = planned.clone();
+        for second in 1..20 {
+            let failed = Outcome::Failed(Failure::Transient);
+            plan = plan.after(&failed, &Bounds::default(), NOW.after(seconds(second)), second);
+        }
+        assert_eq!(Plan { last: planned.last, ..plan.clone() }, planned);
+        let refused = Failure::Refused { retry_after: Some(seconds(DAY)) };
+        let plan = plan.after(&Outcome::Failed(refused), &Bounds::default(), NOW, 0);
+        assert_eq!((plan.next, plan.failures), (NOW.after(seconds(DAY)), planned.failures));
+        let plan = plan.after(&Outcome::Failed(Failure::Gone), &Bounds::default(), NOW, 0);
+        assert_eq!(plan.health, Health::Gone);
+    }
+}
+
+#[test]
 fn a_server_says_when_to_come_back() {
     let refused = |length| Failure::Refused { retry_after: Some(seconds(length)) };
     assert_eq!(failing(&refused(3 * HOUR), 3).0, [180, 180, 180]);
     assert_eq!(failing(&refused(5), 1).0, [15]);
     let plan = failing(&Failure::Refused { retry_after: None }, 2).1;
     let postponed = Outcome::Failed(Failure::Postponed { by: seconds(90) });
-    let later = plan.after(&postponed, &Bounds::default(), NOW, 0);
+    let later = due(&plan).after(&postponed, &Bounds::default(), NOW, 0);
     assert_eq!(later.next, NOW.after(seconds(90)));
     assert_eq!((later.failures, later.health), (2, Health::Failing), "it was not asked");
+    assert_eq!(plan.after(&postponed, &Bounds::default(), NOW, 0), plan, "it is not due");
 }
 
 #[test]
@@ -294,7 +318,7 @@ proptest! {
         let mut plan = Plan::new(NOW);
         let mut last = NOW;
         for _ in 0..100 {
-            plan = plan.after(&Outcome::Failed(kind.clone()), &bounds, NOW, random);
+            plan = due(&plan).after(&Outcome::Failed(kind.clone()), &bounds, NOW, random);
             prop_assert!(plan.next >= last);
             last = plan.next;
         }

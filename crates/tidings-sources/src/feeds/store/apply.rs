@@ -6,12 +6,16 @@ use rusqlite::{Connection, Transaction, params};
 
 use crate::feeds::date::Moment;
 use crate::feeds::parse::{Document, Problem};
-use crate::feeds::store::identity::{content_hash, identified};
+use crate::feeds::store::identity::{Part, content_hash, fragment_of, identified, part_of};
 use crate::feeds::store::record::{apply_metadata, insert, succeed, update};
 use crate::feeds::store::register::feed_of;
 use crate::feeds::store::retention::is_buried;
 use crate::feeds::store::row::{Entry, FeedRow, State};
 use crate::feeds::store::{Store, StoreError};
+
+/// An item that is dated anew each time is dated this close to now, in seconds; an answer may have
+/// been kept on the way.
+const STAMP: u64 = 3600;
 
 /// What was news.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +26,8 @@ pub(crate) struct Changes {
     pub(crate) changed: Vec<i64>,
     /// Items that the feed took back.
     pub(crate) withdrawn: Vec<i64>,
-    /// Items that were let go because there are newer ones; nobody is told for their sake.
+    /// Items that were let go for the sake of others: never without news, so that nobody is told
+    /// of a feed that said nothing.
     pub(crate) purged: usize,
     /// Whether the feed says something else of itself.
     pub(crate) metadata: bool,
@@ -48,6 +53,7 @@ pub(super) struct Known {
     hash: String,
     published: Option<i64>,
     updated: Option<i64>,
+    link: Option<String>,
     pub(super) rank: Rank,
 }
 
@@ -76,11 +82,14 @@ impl Store {
             }
             let entries = identified(entries);
             let mut changes = apply_entries(transaction, &feed, &entries, document, now)?;
-            let gone: HashSet<_> =
-                self.retention.purge(transaction, feed.key, now)?.into_iter().collect();
-            changes.new.retain(|key| !gone.contains(key));
-            changes.changed.retain(|key| !gone.contains(key));
-            changes.purged = gone.len();
+            if changes.has_items() {
+                let gone = self.retention.purge(transaction, feed.key, &entries, now)?;
+                let mut gone: HashSet<_> = gone.into_iter().collect();
+                changes.changed.retain(|key| !gone.contains(key));
+                // One that went at once was never there.
+                changes.new.retain(|key| !gone.remove(key));
+                changes.purged = gone.len();
+            }
             apply_metadata(transaction, &feed, document, &mut changes)?;
             succeed(transaction, &feed, now, &mut changes)?;
             Ok(changes)
@@ -91,8 +100,7 @@ impl Store {
     pub(crate) fn unmodified(&self, id: &str, now: Moment) -> Result<Changes, StoreError> {
         self.write(|transaction| {
             let feed = served(transaction, id)?;
-            let gone = self.retention.purge(transaction, feed.key, now)?;
-            let mut changes = Changes { purged: gone.len(), ..Changes::default() };
+            let mut changes = Changes::default();
             succeed(transaction, &feed, now, &mut changes)?;
             Ok(changes)
         })
@@ -125,13 +133,17 @@ fn apply_entries(
     now: Moment,
 ) -> Result<Changes, StoreError> {
     let mut known = known_items(transaction, feed.key)?;
-    let stamped = is_stamped(entries, &known);
+    let stamped = is_stamped(entries, &known, now);
     let mut changes = Changes::default();
     // In the order of the document.
     let mut ranks = Vec::new();
     for (position, (identity, entry)) in (0_i64..).zip(entries) {
         let hash = content_hash(entry);
-        if let Some(known) = known.remove(identity) {
+        let found = match known.remove(identity) {
+            None => namesake(transaction, &mut known, identity, entry)?,
+            found => found,
+        };
+        if let Some(known) = found {
             ranks.push(known.rank);
             let redated = !stamped && entry.published.map(Moment::unix) != known.published;
             if known.hash != hash || redated {
@@ -204,24 +216,61 @@ fn edge(ranks: &[Rank]) -> Option<Rank> {
 }
 
 /// Whether the feed dates every item anew each time it is asked: then dates are no news.
-fn is_stamped(entries: &[(String, Entry)], known: &HashMap<String, Known>) -> bool {
-    let mut common = 0;
+fn is_stamped(entries: &[(String, Entry)], known: &HashMap<String, Known>, now: Moment) -> bool {
+    let mut moved = Vec::new();
     for (identity, entry) in entries {
-        if let Some(known) = known.get(identity) {
-            common += 1;
-            if entry.published.map(Moment::unix) == known.published {
+        let published = entry.published.map(Moment::unix);
+        // Where there is no date, none can be new.
+        let known = known.get(identity).filter(|it| it.published.or(published).is_some());
+        if let Some(known) = known {
+            if published == known.published {
                 return false;
             }
+            moved.push((entry, known));
         }
     }
-    common >= 2
+    match moved.as_slice() {
+        [] => false,
+        // One that says the same as before, and that it is of this moment.
+        [(entry, known)] => {
+            let is_now = |it: Moment| it.unix().abs_diff(now.unix()) <= STAMP;
+            entry.published.is_some_and(is_now) && content_hash(entry) == known.hash
+        }
+        _ => true,
+    }
+}
+
+/// An item of a page of several that was there alone, or the other way round: its fragment counts
+/// in one of the two and not in the other.
+fn namesake(
+    transaction: &Transaction<'_>,
+    known: &mut HashMap<String, Known>,
+    identity: &str,
+    entry: &Entry,
+) -> Result<Option<Known>, StoreError> {
+    let Some(Part { alone, beside, fragment }) = part_of(entry) else { return Ok(None) };
+    if identity == alone {
+        return Ok(known.remove(&beside));
+    }
+    let is_other = |known: &Known| fragment_of(known.link.as_deref()) != fragment;
+    if known.get(&alone).is_none_or(is_other) {
+        return Ok(None);
+    }
+    let found = known.remove(&alone);
+    if let Some(known) = &found {
+        // From now on it is told apart from the others.
+        transaction
+            .prepare_cached("UPDATE items SET identity = ?2 WHERE key = ?1")?
+            .execute(params![known.key, identity])?;
+    }
+    Ok(found)
 }
 
 fn known_items(
     transaction: &Transaction<'_>,
     feed: i64,
 ) -> Result<HashMap<String, Known>, StoreError> {
-    let query = "SELECT identity, key, hash, published, updated, moment, first_seen, position
+    let query = "SELECT identity, key, hash, published, updated, moment, first_seen, position, link
         FROM items WHERE feed = ?1";
     let mut statement = transaction.prepare_cached(query)?;
     let rows = statement.query_map([feed], |row| {
@@ -232,9 +281,60 @@ fn known_items(
             hash: row.get(2)?,
             published: row.get(3)?,
             updated: row.get(4)?,
+            link: row.get(8)?,
             rank,
         };
         Ok((row.get(0)?, known))
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feeds::parse::Item;
+    use crate::feeds::store::tests::{check, day, items, store, text, titles};
+
+    /// It once was told at each answer: two of several are needed to see that all dates move.
+    #[test]
+    fn a_feed_of_one_item_that_is_dated_anew_each_time_is_no_news() {
+        let store = store();
+        check(&store, &items(&[("a", 1)]), 1, [1, 0, 0]);
+        check(&store, &items(&[("a", 2)]), 2, [0, 0, 0]);
+        check(&store, &items(&[("a", 5)]), 9, [0, 1, 0]);
+        let mut edited = items(&[("a", 10)]);
+        edited.items[0].title = Some(text("A!"));
+        check(&store, &edited, 10, [0, 1, 0]);
+    }
+
+    #[test]
+    fn items_without_dates_do_not_hide_that_all_dates_move() {
+        let store = store();
+        let mut document = items(&[("c", 3), ("b", 2), ("a", 1)]);
+        document.items[0].published = None;
+        check(&store, &document, 3, [3, 0, 0]);
+        for item in &mut document.items[1..] {
+            item.published = Some(day(4));
+        }
+        check(&store, &document, 4, [0, 0, 0]);
+    }
+
+    #[test]
+    fn a_part_of_a_page_is_the_same_alone_and_beside_others() {
+        let parts = |names: &[&str]| {
+            let part = |name: &&str| Item {
+                link: Some(format!("https://a.org/log#{name}")),
+                title: Some(text(name)),
+                ..Item::default()
+            };
+            Document { items: names.iter().map(part).collect(), ..Document::default() }
+        };
+        let store = store();
+        check(&store, &parts(&["1"]), 1, [1, 0, 0]);
+        check(&store, &parts(&["2", "1"]), 2, [1, 0, 0]);
+        assert!(check(&store, &parts(&["2", "1"]), 3, [0, 0, 0]).is_empty());
+        check(&store, &parts(&["2"]), 4, [0, 0, 0]);
+        check(&store, &parts(&["3", "2"]), 5, [1, 0, 0]);
+        assert_eq!(titles(&store), ["3", "2", "1"]);
+    }
 }

@@ -11,6 +11,38 @@ use crate::feeds::store::StoreError;
 const FILE: &str = "feeds.lock";
 /// What the file says of a process that fetches nothing.
 const OFFLINE: &str = "offline";
+/// What it says of one that does not stay.
+const VISIT: &str = "visit";
+
+/// What whoever has a directory does there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// It serves the feeds and fetches them.
+    Serves,
+    /// It serves what is kept and fetches nothing.
+    Offline,
+    /// It fetches once, for somebody who asked for it, and lets go by itself.
+    Visits,
+}
+
+impl Role {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Serves => "",
+            Self::Offline => OFFLINE,
+            Self::Visits => VISIT,
+        }
+    }
+
+    fn of(word: Option<&str>) -> Self {
+        match word {
+            Some(OFFLINE) => Self::Offline,
+            Some(VISIT) => Self::Visits,
+            _ => Self::Serves,
+        }
+    }
+}
 
 /// Who fetches the feeds of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +52,8 @@ pub struct Holder {
     pub pid: Option<u32>,
     /// Since when.
     pub since: Option<Moment>,
-    /// Whether it serves what is kept and fetches nothing.
-    pub is_offline: bool,
+    /// What it does there.
+    pub role: Role,
 }
 
 impl Holder {
@@ -51,7 +83,7 @@ impl Holder {
         let mut words = text.split_whitespace();
         let pid = words.next().and_then(|word| word.parse().ok());
         let since = words.next().and_then(Moment::parse);
-        Self { pid, since, is_offline: words.next() == Some(OFFLINE) }
+        Self { pid, since, role: Role::of(words.next()) }
     }
 }
 
@@ -73,12 +105,8 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// Takes it, if nobody has it, and says in the file who did and whether that one is offline.
-    pub(crate) fn take(
-        directory: &Path,
-        now: Moment,
-        is_offline: bool,
-    ) -> Result<Self, StoreError> {
+    /// Takes it, if nobody has it, and says in the file who did and what for.
+    pub(crate) fn take(directory: &Path, now: Moment, role: Role) -> Result<Self, StoreError> {
         let failed = |error| StoreError::Directory { path: directory.to_owned(), error };
         std::fs::create_dir_all(directory).map_err(failed)?;
         let mut options = File::options();
@@ -92,8 +120,7 @@ impl Hold {
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let offline = if is_offline { OFFLINE } else { "" };
-        let said = format!("{} {now} {offline}\n", std::process::id());
+        let said = format!("{} {now} {}\n", std::process::id(), role.word());
         file.set_len(0).and_then(|()| file.write_all(said.as_bytes())).map_err(failed)?;
         Ok(Self { _file: file })
     }
@@ -108,17 +135,19 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let now = Moment::from_unix(1_704_067_200).unwrap();
         assert_eq!(Holder::of(directory.path()).unwrap(), None);
-        let hold = Hold::take(directory.path(), now, true).unwrap();
+        let hold = Hold::take(directory.path(), now, Role::Offline).unwrap();
         let pid = Some(std::process::id());
-        let holder = Holder { pid, since: Some(now), is_offline: true };
+        let holder = Holder { pid, since: Some(now), role: Role::Offline };
         assert_eq!(Holder::of(directory.path()).unwrap(), Some(holder));
-        let refused = Hold::take(directory.path(), now, false).unwrap_err();
+        let refused = Hold::take(directory.path(), now, Role::Serves).unwrap_err();
         assert!(matches!(refused, StoreError::Held { holder: by, .. } if by == holder));
         drop(hold);
         assert_eq!(Holder::of(directory.path()).unwrap(), None);
-        let hold = Hold::take(directory.path(), now, false).unwrap();
-        let holder = Holder { is_offline: false, ..holder };
-        assert_eq!(Holder::of(directory.path()).unwrap(), Some(holder));
-        drop(hold);
+        for role in [Role::Serves, Role::Visits] {
+            let hold = Hold::take(directory.path(), now, role).unwrap();
+            let holder = Holder { role, ..holder };
+            assert_eq!(Holder::of(directory.path()).unwrap(), Some(holder));
+            drop(hold);
+        }
     }
 }

@@ -40,13 +40,44 @@ fn identity(entry: &Entry, divided: &HashSet<String>) -> String {
     } else if let Some(link) = filled(entry.link.as_ref()) {
         let address = alias(link);
         let part = if divided.contains(&address) { fragment(link) } else { "" };
-        format!("link {address}{part}")
+        return linked(&address, part);
     } else {
         let mut digest = Digest::new();
         digest.add(entry.title.as_deref());
         digest.add(entry.description.as_deref());
         format!("text {}", digest.finish())
     };
+    shortened(identity)
+}
+
+/// An item with a link to a part of a page, as it is called alone and beside others of that page.
+pub(super) struct Part<'a> {
+    pub(super) alone: String,
+    pub(super) beside: String,
+    pub(super) fragment: &'a str,
+}
+
+/// Which part of a page an item is, if its link is what tells it apart.
+pub(super) fn part_of(entry: &Entry) -> Option<Part<'_>> {
+    if filled(entry.guid.as_ref()).is_some() {
+        return None;
+    }
+    let link = filled(entry.link.as_ref())?;
+    let (address, fragment) = (alias(link), fragment(link));
+    let (alone, beside) = (linked(&address, ""), linked(&address, fragment));
+    Some(Part { alone, beside, fragment }).filter(|_| !fragment.is_empty())
+}
+
+/// The fragment of a link.
+pub(super) fn fragment_of(link: Option<&str>) -> &str {
+    link.map_or("", |link| fragment(link.trim()))
+}
+
+fn linked(address: &str, part: &str) -> String {
+    shortened(format!("link {address}{part}"))
+}
+
+fn shortened(identity: String) -> String {
     if identity.len() <= LONGEST {
         return identity;
     }
@@ -129,7 +160,7 @@ fn fragment(link: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn linked(link: &str) -> Entry {
+    fn entry_at(link: &str) -> Entry {
         Entry { link: Some(link.to_owned()), ..Entry::default() }
     }
 
@@ -139,7 +170,7 @@ mod tests {
 
     #[track_caller]
     fn check_alias(one: &str, other: &str) {
-        assert_eq!(identities(vec![linked(one)]), identities(vec![linked(other)]));
+        assert_eq!(identities(vec![entry_at(one)]), identities(vec![entry_at(other)]));
     }
 
     #[test]
@@ -153,14 +184,14 @@ mod tests {
     #[test]
     fn links_to_other_pages_are_not() {
         for other in ["https://example.com/A", "https://example.com/a?x=1", "https://a.org/a"] {
-            let one = identities(vec![linked("https://example.com/a")]);
-            assert_ne!(one, identities(vec![linked(other)]));
+            let one = identities(vec![entry_at("https://example.com/a")]);
+            assert_ne!(one, identities(vec![entry_at(other)]));
         }
     }
 
     #[test]
     fn parts_of_one_page_are_several_items() {
-        let entries = vec![linked("https://a.org/log#1"), linked("https://a.org/log#2")];
+        let entries = vec![entry_at("https://a.org/log#1"), entry_at("https://a.org/log#2")];
         assert_eq!(identities(entries), ["link a.org/log#1", "link a.org/log#2"]);
     }
 
@@ -169,7 +200,7 @@ mod tests {
         let with = |guid: &str, title: &str| Entry {
             guid: Some(guid.to_owned()),
             title: Some(title.to_owned()),
-            ..linked("https://a.org/")
+            ..entry_at("https://a.org/")
         };
         let entries = vec![with("1", "a"), with("1", "b"), with("2", "a")];
         assert_eq!(identities(entries), ["guid 1", "guid 2"]);
@@ -188,7 +219,7 @@ mod tests {
     fn what_moves_by_itself_is_no_change() {
         let entry = Entry {
             categories: vec!["b".to_owned(), "a".to_owned()],
-            ..linked("https://a.org/1?utm_source=x")
+            ..entry_at("https://a.org/1?utm_source=x")
         };
         let mut other = entry.clone();
         other.categories.reverse();

@@ -36,7 +36,8 @@ pub(crate) struct Delivery {
 
 impl Store {
     /// What an agent has not seen yet, at most so many. What comes up to `acknowledged` it has seen
-    /// from now on; an agent that never asked begins with so many of the last that came.
+    /// from now on; an agent that never asked begins there, or with so many of the last that came.
+    /// Nothing if what is acknowledged never came here.
     pub(crate) fn deliver(
         &self,
         inbox: &Inbox,
@@ -44,29 +45,27 @@ impl Store {
         backlog: u32,
         limit: u32,
         now: Moment,
-    ) -> Result<Delivery, StoreError> {
+    ) -> Result<Option<Delivery>, StoreError> {
         self.write(|transaction| {
+            if acknowledged > last(transaction)? {
+                return Ok(None);
+            }
             let scope = inbox.scope();
             let query = "SELECT seen FROM inboxes WHERE agent = ?1 AND scope = ?2";
             let before: Option<i64> = transaction
                 .query_row(query, params![inbox.agent, scope], |row| row.get(0))
                 .optional()?;
-            let start = match before {
+            let seen = match before.max(acknowledged) {
                 Some(seen) => seen,
                 None => inbox.beginning(transaction, backlog)?,
             };
-            // What never came cannot have been seen.
-            let last: i64 =
-                transaction
-                    .query_row("SELECT coalesce(max(key), 0) FROM items", [], |row| row.get(0))?;
-            let seen = acknowledged.map_or(start, |it| it.min(last.max(start)).max(start));
             keep(transaction, &inbox.agent, &scope, seen, now)?;
             let keys = inbox.keys(transaction, seen)?;
             let shown = keys.len().min(usize::try_from(limit).unwrap_or(usize::MAX));
             let items = keys[..shown].iter().map(|key| kept(transaction, *key));
             let items = items.collect::<Result<_, _>>()?;
             let more = (keys.len() - shown) as u64;
-            Ok(Delivery { items, more, seen, is_first: before.is_none() })
+            Ok(Some(Delivery { items, more, seen, is_first: before.is_none() }))
         })
     }
 }
@@ -107,6 +106,12 @@ impl Inbox {
     }
 }
 
+/// The last item that ever came, whether it is still there or not.
+fn last(transaction: &Transaction<'_>) -> Result<Option<i64>, StoreError> {
+    let query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'items'";
+    Ok(transaction.query_row(query, [], |row| row.get(0))?)
+}
+
 fn keep(
     transaction: &Transaction<'_>,
     agent: &str,
@@ -133,7 +138,7 @@ mod tests {
 
     #[track_caller]
     fn deliver(store: &Store, name: &str, acknowledged: Option<i64>, limit: u32) -> Delivery {
-        store.deliver(&agent(name), acknowledged, 10, limit, day(9)).unwrap()
+        store.deliver(&agent(name), acknowledged, 10, limit, day(9)).unwrap().unwrap()
     }
 
     fn titles(delivery: &Delivery) -> Vec<&str> {
@@ -165,7 +170,9 @@ mod tests {
         let second = deliver(&store, "one", Some(first.items[0].key), 1);
         assert_eq!(titles(&second), ["a"]);
         assert_eq!(titles(&deliver(&store, "one", Some(0), 1)), ["a"]);
-        assert!(deliver(&store, "one", Some(i64::MAX), 1).items.is_empty());
+        let last = second.items[0].key;
+        assert_eq!(store.deliver(&agent("one"), Some(last + 1), 10, 1, day(9)).unwrap(), None);
+        assert!(deliver(&store, "one", Some(last), 1).items.is_empty());
         check(&store, &items(&[("c", 3), ("b", 2), ("a", 1)]), 4, [1, 0, 0]);
         assert_eq!(titles(&deliver(&store, "one", None, 1)), ["c"]);
     }
@@ -174,10 +181,29 @@ mod tests {
     fn who_never_asked_begins_with_the_last_that_came() {
         let store = store();
         check(&store, &items(&[("c", 3), ("b", 2), ("a", 1)]), 4, [3, 0, 0]);
-        let delivery = store.deliver(&agent("one"), None, 1, 9, day(9)).unwrap();
+        let delivery = store.deliver(&agent("one"), None, 1, 9, day(9)).unwrap().unwrap();
         assert_eq!(titles(&delivery), ["a"]);
-        let none = store.deliver(&agent("two"), None, 0, 9, day(9)).unwrap();
+        let none = store.deliver(&agent("two"), None, 0, 9, day(9)).unwrap().unwrap();
         assert!(none.items.is_empty());
+    }
+
+    #[test]
+    fn who_is_not_known_any_more_goes_on_where_the_cursor_is() {
+        let store = store();
+        check(&store, &items(&[("c", 3), ("b", 2), ("a", 1)]), 4, [3, 0, 0]);
+        let all = deliver(&store, "one", None, 9);
+        let first = Some(all.items[0].key);
+        let late = store.deliver(&agent("two"), first, 0, 9, day(9)).unwrap().unwrap();
+        assert_eq!(titles(&late), ["b", "a"]);
+    }
+
+    #[test]
+    fn what_was_seen_stays_so_when_it_is_gone() {
+        let store = store();
+        check(&store, &items(&[("b", 2), ("a", 1)]), 3, [2, 0, 0]);
+        let cursor = deliver(&store, "one", None, 9).items.last().map(|item| item.key);
+        store.remove(ID).unwrap();
+        assert!(deliver(&store, "one", cursor, 9).items.is_empty());
     }
 
     #[test]
@@ -186,23 +212,23 @@ mod tests {
         check(&store, &items(&[("b", 2), ("a", 1)]), 3, [2, 0, 0]);
         let key = store.feed(ID).unwrap().unwrap().key;
         let narrow = Inbox { feed: Some((key, ID.to_owned())), ..agent("one") };
-        let first = store.deliver(&narrow, None, 10, 9, day(9)).unwrap();
+        let first = store.deliver(&narrow, None, 10, 9, day(9)).unwrap().unwrap();
         let seen = first.items.last().map(|item| item.key);
-        assert!(store.deliver(&narrow, seen, 10, 9, day(9)).unwrap().items.is_empty());
+        assert!(store.deliver(&narrow, seen, 10, 9, day(9)).unwrap().unwrap().items.is_empty());
         assert_eq!(deliver(&store, "one", None, 9).items.len(), 2);
         let other = Inbox { category: Some("none".to_owned()), ..agent("one") };
-        assert!(store.deliver(&other, None, 10, 9, day(9)).unwrap().items.is_empty());
+        assert!(store.deliver(&other, None, 10, 9, day(9)).unwrap().unwrap().items.is_empty());
     }
 
     #[test]
     fn the_inbox_that_was_not_used_for_longest_makes_room() {
         let store = store();
         check(&store, &items(&[("a", 1)]), 3, [1, 0, 0]);
-        let old = store.deliver(&agent("old"), None, 10, 9, day(3)).unwrap();
+        let old = store.deliver(&agent("old"), None, 10, 9, day(3)).unwrap().unwrap();
         for number in 0..INBOXES {
             store.deliver(&agent(&number.to_string()), None, 10, 9, day(4)).unwrap();
         }
-        let again = store.deliver(&agent("old"), None, 10, 9, day(5)).unwrap();
+        let again = store.deliver(&agent("old"), None, 10, 9, day(5)).unwrap().unwrap();
         assert_eq!((again.is_first, again.items), (true, old.items));
     }
 }

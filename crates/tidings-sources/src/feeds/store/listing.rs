@@ -42,9 +42,19 @@ pub(crate) enum Order {
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listed {
-    /// How many there are, whatever the limit; of a search, counted up to ten thousand.
+    /// How many there are, whatever the limit; of a search, counted up to ten thousand, or up to
+    /// two thousand of which the best are first.
     pub(crate) total: u64,
+    /// Whether it was counted to the end.
+    pub(crate) is_counted: bool,
     pub(crate) items: Vec<Kept>,
+}
+
+impl Listed {
+    /// How many there are, in words.
+    pub(crate) fn count(&self) -> String {
+        format!("{}{}", self.total, if self.is_counted { "" } else { " or more" })
+    }
 }
 
 impl Store {
@@ -53,8 +63,8 @@ impl Store {
         self.read(|connection| {
             let query = Query::new(listing, &unserved(connection)?);
             let items = query.items(connection, listing)?;
-            let total = query.total(connection)?;
-            Ok(Listed { total, items })
+            let (total, is_counted) = query.total(connection, listing.order)?;
+            Ok(Listed { total, is_counted, items })
         })
     }
 }
@@ -147,14 +157,20 @@ impl Query {
         keys.into_iter().map(|key| kept(connection, key)).collect()
     }
 
-    fn total(&self, connection: &Connection) -> Result<u64, StoreError> {
+    /// How many fit, and whether these are all.
+    fn total(&self, connection: &Connection, order: Order) -> Result<(u64, bool), StoreError> {
         let (query, values) = self.select("1");
-        let most = if self.search.is_some() { COUNTED } else { -1 };
+        let most = match (&self.search, order) {
+            (None, _) => i64::MAX,
+            (Some(_), Order::Newest) => COUNTED,
+            // What is behind them is never shown.
+            (Some(_), Order::Best) => RANKED,
+        };
         let query = format!("SELECT count(*) FROM ({query} LIMIT {most})");
         let count: i64 = connection
             .prepare_cached(&query)?
             .query_row(params_from_iter(values), |row| row.get(0))?;
-        Ok(u64::try_from(count).unwrap_or_default())
+        Ok((u64::try_from(count).unwrap_or_default(), count < most))
     }
 }
 
@@ -188,6 +204,7 @@ pub(super) fn kept(connection: &Connection, key: i64) -> Result<Kept, StoreError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feeds::config::Earlier;
     use crate::feeds::parse::{Category, Document};
     use crate::feeds::store::tests::{day, item, registration, text};
     use crate::feeds::store::{Mark, Retention};
@@ -197,7 +214,7 @@ mod tests {
     /// Two feeds with two items each; what the items say is told beside them.
     fn store() -> (Store, Vec<i64>) {
         let store = Store::in_memory(Retention::default()).unwrap();
-        store.configure(&URLS.map(registration), day(0)).unwrap();
+        store.configure(&URLS.map(registration), Earlier::Dropped, day(0)).unwrap();
         let mut keys = Vec::new();
         for (number, url) in (0..).zip(URLS) {
             let id = crate::feeds::id::short(url);
@@ -254,6 +271,25 @@ mod tests {
     }
 
     #[test]
+    fn of_what_is_everywhere_only_those_count_that_are_put_in_order() {
+        let store = Store::in_memory(Retention::new(3_000, None)).unwrap();
+        store.configure(&[registration(URLS[0])], Earlier::Dropped, day(0)).unwrap();
+        let items = (0..=RANKED).map(|number| crate::feeds::parse::Item {
+            summary: Some(text("pear")),
+            ..item(&number.to_string(), 1)
+        });
+        let document = Document { items: items.collect(), ..Document::default() };
+        store.apply(&crate::feeds::id::short(URLS[0]), &document, day(9)).unwrap();
+        let list = |order| {
+            let filter = filter(&[("search", "pear"), ("offset", &RANKED.to_string())]);
+            let listed = store.list(&Listing { filter, order, ..Listing::default() }).unwrap();
+            (listed.items.len(), listed.count())
+        };
+        assert_eq!(list(Order::Best), (0, "2000 or more".to_owned()));
+        assert_eq!(list(Order::Newest), (1, "2001".to_owned()));
+    }
+
+    #[test]
     fn marks_choose_and_go_with_their_item() {
         let (store, _) = store();
         let key = store.list(&Listing::default()).unwrap().items[0].key;
@@ -269,7 +305,7 @@ mod tests {
     #[test]
     fn what_is_not_served_is_not_listed() {
         let (store, _) = store();
-        store.configure(&[registration(URLS[0])], day(9)).unwrap();
+        store.configure(&[registration(URLS[0])], Earlier::Dropped, day(9)).unwrap();
         check(&store, &Listing::default(), 2, "new0 old0");
         let listing = Listing { filter: filter(&[("search", "pear")]), ..Listing::default() };
         check(&store, &listing, 2, "new0 old0");

@@ -76,8 +76,8 @@ mod tests {
         check(&store, &items(&[("d", 4), ("c", 3), ("b", 2)]), 5, [2, 0, 0]);
         assert_eq!(titles(&store), ["d", "c", "a"]);
         star(&store, false);
-        check(&store, &items(&[("d", 4), ("c", 3)]), 6, [0, 0, 0]);
-        assert_eq!(titles(&store), ["d", "c"]);
+        check(&store, &items(&[("e", 5), ("d", 4), ("c", 3)]), 6, [1, 0, 0]);
+        assert_eq!(titles(&store), ["e", "d"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod identity;
 mod inbox;
 mod listing;
 mod marks;
+mod merge;
 mod query;
 mod record;
 mod register;
@@ -31,7 +32,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 pub(crate) use self::apply::Changes;
 pub(crate) use self::hold::Hold;
-pub use self::hold::Holder;
+pub use self::hold::{Holder, Role};
 pub(crate) use self::identity::alias as address_of;
 pub(crate) use self::inbox::Inbox;
 pub(crate) use self::listing::{Listed, Listing, Order};
@@ -40,7 +41,7 @@ pub(crate) use self::query::{Found, Label};
 pub(crate) use self::register::Registration;
 pub use self::retention::Retention;
 pub(crate) use self::row::{Enclosure, Entry, FeedRow, Kept, Metadata, Person, Settings, State};
-pub(crate) use self::trend::{Span, Trend};
+pub(crate) use self::trend::{Span, TITLES, Trend};
 pub(crate) use self::visit::Seen;
 pub(crate) use self::wishes::Wish;
 

@@ -1,12 +1,16 @@
 //! Which feeds there are, and how each is doing.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::de::DeserializeOwned;
 
 use crate::feeds::clock::moment;
+use crate::feeds::config::Earlier;
 use crate::feeds::date::Moment;
 use crate::feeds::id;
 use crate::feeds::schedule::{Health, Plan, Time};
+use crate::feeds::store::merge::{Addresses, Merge, Stored};
 use crate::feeds::store::row::{FeedRow, Revisions, Settings, State};
 use crate::feeds::store::{Store, StoreError};
 
@@ -21,7 +25,7 @@ pub(crate) struct Registration {
 
 /// Who wants a feed; see the table.
 #[derive(Clone, Copy)]
-enum Origin {
+pub(super) enum Origin {
     Configured = 0,
     Added = 1,
 }
@@ -33,48 +37,67 @@ const COLUMNS: &str = "key, id, asked_url, url, title, category, added, settings
     (SELECT max(moment) FROM items WHERE feed = feeds.key)";
 
 impl Store {
-    /// The feeds of the configuration are those. One that is not there any more is not served, but
-    /// what is known of it stays, for when it comes back.
+    /// The feeds of the configuration are those. What is known of one that is not there any more
+    /// stays, for when it comes back. Of one that is named more than once the first word counts,
+    /// and what was set while it ran stays unless the configuration says something else.
     pub(crate) fn configure(
         &self,
         registrations: &[Registration],
+        earlier: Earlier,
         now: Moment,
     ) -> Result<(), StoreError> {
         self.write(|transaction| {
-            transaction.execute("UPDATE feeds SET active = 0 WHERE origin = 0", [])?;
+            if earlier == Earlier::Dropped {
+                transaction.execute("UPDATE feeds SET active = 0 WHERE origin = 0", [])?;
+            }
+            let addresses = Addresses::read(transaction)?;
+            let mut named = HashSet::new();
             for registration in registrations {
-                put(transaction, registration, Origin::Configured, now)?;
+                let stored = addresses.find(transaction, registration)?;
+                let merge = match &stored {
+                    Some(stored) if named.contains(&stored.id) => Merge::Complete,
+                    Some(stored) if stored.was_added => Merge::Amend,
+                    _ => Merge::Replace,
+                };
+                let origin = Origin::Configured;
+                named.insert(put(transaction, stored, registration, merge, origin, now)?);
             }
             Ok(())
         })
     }
 
-    /// Adds a feed while it runs; it stays after a restart.
+    /// Adds a feed while it runs; it stays after a restart. Of one that is there already only what
+    /// is said now is set anew.
     pub(crate) fn add(
         &self,
         registration: &Registration,
         now: Moment,
     ) -> Result<FeedRow, StoreError> {
         self.write(|transaction| {
-            let id = put(transaction, registration, Origin::Added, now)?;
+            let stored = Addresses::read(transaction)?.find(transaction, registration)?;
+            let is_served = stored.as_ref().is_some_and(|stored| stored.active);
+            let merge = if is_served { Merge::Amend } else { Merge::Replace };
+            let id = put(transaction, stored, registration, merge, Origin::Added, now)?;
             feed_of(transaction, &id)?.ok_or(StoreError::NoFeed(id))
         })
     }
 
-    /// The same for many, in one step; gives their ids and whether each is new.
+    /// Adds those of many that are not there, in one step, and leaves the others as they are;
+    /// gives the ids of all and whether each is new.
     pub(crate) fn add_all(
         &self,
         registrations: &[Registration],
         now: Moment,
     ) -> Result<Vec<(String, bool)>, StoreError> {
         self.write(|transaction| {
-            let query = "SELECT count(*) FROM feeds WHERE asked_url = ? AND active = 1";
+            let addresses = Addresses::read(transaction)?;
             let mut ids = Vec::new();
             for registration in registrations {
-                let known: i64 = transaction
-                    .prepare_cached(query)?
-                    .query_row([&registration.url], |row| row.get(0))?;
-                ids.push((put(transaction, registration, Origin::Added, now)?, known == 0));
+                let stored = addresses.find(transaction, registration)?;
+                let is_served = stored.as_ref().is_some_and(|stored| stored.active);
+                let merge = if is_served { Merge::Keep } else { Merge::Replace };
+                let id = put(transaction, stored, registration, merge, Origin::Added, now)?;
+                ids.push((id, !is_served));
             }
             Ok(ids)
         })
@@ -89,16 +112,12 @@ impl Store {
 
     /// The feeds that are served, by id.
     pub(crate) fn feeds(&self) -> Result<Vec<FeedRow>, StoreError> {
-        self.read(|connection| {
-            let query = format!("SELECT {COLUMNS} FROM feeds WHERE active = 1 ORDER BY id");
-            let mut statement = connection.prepare_cached(&query)?;
-            let mut rows = statement.query([])?;
-            let mut feeds = Vec::new();
-            while let Some(row) = rows.next()? {
-                feeds.push(feed(row)?);
-            }
-            Ok(feeds)
-        })
+        self.read(|connection| listed(connection, 1))
+    }
+
+    /// The feeds of an earlier configuration, which are not served, by id.
+    pub(crate) fn unserved(&self) -> Result<Vec<FeedRow>, StoreError> {
+        self.read(|connection| listed(connection, 0))
     }
 
     /// One feed that is served.
@@ -176,15 +195,17 @@ fn write_plan(
 /// Makes a feed be there and gives its id.
 fn put(
     transaction: &Transaction<'_>,
+    stored: Option<Stored>,
     registration: &Registration,
+    merge: Merge,
     origin: Origin,
     now: Moment,
 ) -> Result<String, StoreError> {
-    let Registration { url, title, category, settings } = registration;
-    let settings = serde_json::to_string(settings).expect("settings are plain JSON");
-    let query = "SELECT id FROM feeds WHERE asked_url = ?";
-    let known: Option<String> = transaction.query_row(query, [url], |row| row.get(0)).optional()?;
-    if let Some(id) = known {
+    let written =
+        |settings: &Settings| serde_json::to_string(settings).expect("settings are plain JSON");
+    if let Some(Stored { id, set, .. }) = stored {
+        let Registration { title, category, settings, .. } = merge.of(set, registration);
+        let settings = written(&settings);
         // Who added it wants it, whatever becomes of the configuration.
         let query = "UPDATE feeds SET title = ?1, category = ?2, settings = ?3, active = 1,
             origin = max(origin, ?5), metadata_revision = metadata_revision + (title IS NOT ?1)
@@ -192,6 +213,8 @@ fn put(
         transaction.execute(query, params![title, category, settings, id, origin as i64])?;
         return Ok(id);
     }
+    let Registration { url, title, category, settings } = registration;
+    let settings = written(settings);
     let query = "SELECT count(*) FROM feeds WHERE id = ?";
     let short = id::short(url);
     let taken: i64 = transaction.query_row(query, [&short], |row| row.get(0))?;
@@ -201,6 +224,17 @@ fn put(
     let origin = origin as i64;
     transaction.execute(query, params![id, url, title, category, origin, now.unix(), settings])?;
     Ok(id)
+}
+
+fn listed(connection: &Connection, active: i64) -> Result<Vec<FeedRow>, StoreError> {
+    let query = format!("SELECT {COLUMNS} FROM feeds WHERE active = ? ORDER BY id");
+    let mut statement = connection.prepare_cached(&query)?;
+    let mut rows = statement.query([active])?;
+    let mut feeds = Vec::new();
+    while let Some(row) = rows.next()? {
+        feeds.push(feed(row)?);
+    }
+    Ok(feeds)
 }
 
 /// One feed that is served, as a connection sees it.

@@ -1,5 +1,6 @@
 //! How much is kept of a feed, and that what went does not come back as new.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use rusqlite::{Transaction, params};
@@ -24,7 +25,7 @@ pub struct Retention {
     pub count: u64,
     /// Items no older than this. By default age does not matter.
     pub age: Option<Duration>,
-    /// So many bytes of text at most, of the newest items: 8 MiB, which is 1,000 long posts. The
+    /// So many bytes at most, of the newest items: 8 MiB, which is 1,000 long posts. The
     /// newest one stays, however long it is. Without it one feed could fill the disk.
     pub bytes: u64,
     /// So many bytes of one text of an item at most; the rest of it is cut: 256 KiB, which is a
@@ -45,6 +46,11 @@ impl Retention {
         Self { count, age, ..Self::default() }
     }
 
+    /// These bounds for one text, and none for a feed.
+    pub(crate) fn without_end(self) -> Self {
+        Self { count: u64::MAX, age: None, bytes: u64::MAX, ..self }
+    }
+
     /// Cuts the texts of an item that are too long, not within a tag.
     pub(super) fn cut(self, entry: &mut Entry) {
         let most = usize::try_from(self.text_bytes).unwrap_or(usize::MAX);
@@ -59,12 +65,13 @@ impl Retention {
         }
     }
 
-    /// Lets go of what is too much of a feed, and gives the keys of it. What is starred stays, and
-    /// is not counted.
+    /// Lets go of what is too much of a feed that has these items, and gives the keys of it. What is
+    /// starred stays, and is not counted.
     pub(super) fn purge(
         self,
         transaction: &Transaction<'_>,
         feed: i64,
+        entries: &[(String, Entry)],
         now: Moment,
     ) -> Result<Vec<i64>, StoreError> {
         let oldest = self.age.map_or(i64::MIN, |age| {
@@ -74,7 +81,10 @@ impl Retention {
         let bytes = i64::try_from(self.bytes).unwrap_or(i64::MAX);
         let query = "SELECT key FROM (SELECT key, moment, row_number() OVER newest AS rank,
                 sum(ifnull(octet_length(title), 0) + ifnull(octet_length(description), 0)
-                    + ifnull(octet_length(content), 0)) OVER newest AS bytes
+                    + ifnull(octet_length(content), 0) + ifnull(octet_length(guid), 0)
+                    + ifnull(octet_length(link), 0) + ifnull(octet_length(image), 0)
+                    + octet_length(authors) + octet_length(categories)
+                    + octet_length(enclosures)) OVER newest AS bytes
             FROM items WHERE feed = ?1 AND NOT EXISTS
                 (SELECT 1 FROM marks WHERE item = items.key AND starred = 1)
             WINDOW newest AS (ORDER BY moment DESC, first_seen DESC, position, key
@@ -96,13 +106,19 @@ impl Retention {
         if !gone.is_empty() {
             let most = self.count.saturating_mul(TOMBSTONES_PER_ITEM);
             let most = i64::try_from(most).unwrap_or(i64::MAX);
-            transaction
-                .prepare_cached(
-                    "DELETE FROM tombstones WHERE feed = ?1 AND identity IN (
-                    SELECT identity FROM tombstones WHERE feed = ?1
-                    ORDER BY seen DESC, identity LIMIT -1 OFFSET ?2)",
-                )?
-                .execute(params![feed, most])?;
+            let query = "SELECT identity FROM tombstones WHERE feed = ?1
+                ORDER BY seen DESC, identity LIMIT -1 OFFSET ?2";
+            let forgotten: Vec<String> = transaction
+                .prepare_cached(query)?
+                .query_map(params![feed, most], |row| row.get(0))?
+                .collect::<Result<_, _>>()?;
+            // What the feed has still would come back, and go, each time.
+            let said: HashSet<_> = entries.iter().map(|(identity, _)| identity).collect();
+            let mut forget = transaction
+                .prepare_cached("DELETE FROM tombstones WHERE feed = ?1 AND identity = ?2")?;
+            for identity in forgotten.iter().filter(|identity| !said.contains(identity)) {
+                forget.execute(params![feed, identity])?;
+            }
         }
         Ok(gone)
     }
@@ -129,4 +145,29 @@ pub(super) fn is_buried(
 
 fn today(now: Moment) -> i64 {
     now.unix().div_euclid(DAY) * DAY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feeds::store::tests::{check, items, store_with};
+
+    /// They once were forgotten while the feed still had their items, which came and went each time.
+    #[test]
+    fn what_a_feed_still_has_is_remembered_however_much_it_is() {
+        let store = store_with(Retention::new(1, None));
+        let names: Vec<_> = (0..30).map(|number| format!("{number:02}")).collect();
+        let all: Vec<_> = names.iter().rev().map(|name| (name.as_str(), 1)).collect();
+        let buried = || {
+            let count = "SELECT count(*) FROM tombstones";
+            store.read(|it| Ok(it.query_row(count, [], |row| row.get::<_, i64>(0))?)).unwrap()
+        };
+        check(&store, &items(&all[1..]), 2, [1, 0, 0]);
+        assert_eq!(buried(), 28);
+        check(&store, &items(&all), 3, [1, 0, 0]);
+        assert_eq!(buried(), 29);
+        // Of what it does not have any more there is an end.
+        check(&store, &items(&[("x", 9)]), 10, [1, 0, 0]);
+        assert_eq!(buried(), 10);
+    }
 }

@@ -223,42 +223,57 @@ mod moments {
     }
 }
 
+/// The longest title of a feed and name of a person or thing, in bytes.
+const NAME: usize = 1 << 10;
+/// The longest text of a feed about itself.
+const ABOUT: usize = 16 << 10;
+/// The longest address; one that is longer is left out, for cut it would lead nowhere.
+const ADDRESS: usize = 8 << 10;
+/// How many categories of one item are kept, how many people, and how many files; nobody gives an
+/// item as many.
+const TERMS: usize = 256;
+const PEOPLE: usize = 100;
+const FILES: usize = 100;
+
 impl From<&parse::Feed> for Metadata {
     fn from(feed: &parse::Feed) -> Self {
+        let about = |text: &parse::Text| block(text).map(|text| cut(text, ABOUT));
         Self {
-            title: feed.title.as_ref().and_then(line),
-            description: feed.description.as_ref().and_then(block),
-            link: feed.link.clone(),
-            language: feed.language.clone(),
-            copyright: feed.copyright.as_ref().and_then(block),
-            generator: feed.generator.clone(),
+            title: feed.title.as_ref().and_then(line).map(|title| cut(title, NAME)),
+            description: feed.description.as_ref().and_then(about),
+            link: address(feed.link.as_ref()),
+            language: name(feed.language.as_ref()),
+            copyright: feed.copyright.as_ref().and_then(about),
+            generator: name(feed.generator.as_ref()),
             authors: people(&feed.authors),
             categories: terms(&feed.categories),
             updated: feed.updated.or(feed.published),
-            image: feed.image.clone().or_else(|| feed.icon.clone()),
+            image: address(feed.image.as_ref()).or_else(|| address(feed.icon.as_ref())),
         }
     }
 }
 
 impl From<&parse::Item> for Entry {
     fn from(item: &parse::Item) -> Self {
-        let enclosure = |enclosure: &parse::Enclosure| Enclosure {
-            url: enclosure.url.clone(),
-            media_type: enclosure.media_type.clone(),
-            length: enclosure.length,
+        let enclosure = |enclosure: &parse::Enclosure| {
+            Some(Enclosure {
+                url: address(Some(&enclosure.url))?,
+                media_type: name(enclosure.media_type.as_ref()),
+                length: enclosure.length,
+            })
         };
         Self {
             title: item.title.as_ref().and_then(line),
             description: item.summary.as_ref().and_then(block),
             content: item.content.as_ref().and_then(block),
-            link: item.link.clone(),
+            link: address(item.link.as_ref()),
             published: item.published,
             updated: item.updated,
             authors: people(&item.authors),
             categories: terms(&item.categories),
-            guid: item.id.clone(),
-            image: item.image.clone(),
-            enclosures: item.enclosures.iter().map(enclosure).collect(),
+            guid: address(item.id.as_ref()),
+            image: address(item.image.as_ref()),
+            enclosures: item.enclosures.iter().filter_map(enclosure).take(FILES).collect(),
         }
     }
 }
@@ -273,25 +288,118 @@ fn line(text: &parse::Text) -> Option<String> {
     if words.is_empty() { None } else { Some(words.join(" ")) }
 }
 
-/// A longer text, as it was received.
+/// A longer text, as HTML.
 fn block(text: &parse::Text) -> Option<String> {
     let value = text.value.trim();
-    if value.is_empty() { None } else { Some(value.to_owned()) }
+    let value = match text.kind {
+        parse::TextKind::Plain => html(value),
+        parse::TextKind::Html => value.to_owned(),
+    };
+    if value.is_empty() { None } else { Some(value) }
+}
+
+/// A plain text as HTML: what would be read as a tag or a reference is written as a reference.
+fn html(plain: &str) -> String {
+    let mut html = String::with_capacity(plain.len());
+    let mut rest = plain;
+    while let Some(at) = rest.find(['<', '&']) {
+        html.push_str(&rest[..at]);
+        let (sign, after) = rest[at..].split_at(1);
+        let begins = |signs: &str| {
+            after.starts_with(|next: char| next.is_ascii_alphanumeric() || signs.contains(next))
+        };
+        html.push_str(match sign {
+            "<" if begins("/!?") => "&lt;",
+            "&" if begins("#") => "&amp;",
+            sign => sign,
+        });
+        rest = after;
+    }
+    html.push_str(rest);
+    html
+}
+
+/// A text, at most so many bytes of it.
+fn cut(mut text: String, most: usize) -> String {
+    text.truncate(text.floor_char_boundary(most));
+    text
+}
+
+fn name(text: Option<&String>) -> Option<String> {
+    text.map(|text| text[..text.floor_char_boundary(NAME)].to_owned())
+}
+
+fn address(text: Option<&String>) -> Option<String> {
+    text.filter(|text| text.len() <= ADDRESS).cloned()
 }
 
 fn people(people: &[parse::Person]) -> Vec<Person> {
-    let person =
-        |person: &parse::Person| Person { name: person.name.clone(), email: person.email.clone() };
+    let person = |person: &parse::Person| Person {
+        name: name(person.name.as_ref()),
+        email: name(person.email.as_ref()),
+    };
     let people = people.iter().map(person);
-    people.filter(|person| *person != Person::default()).collect()
+    people.filter(|person| *person != Person::default()).take(PEOPLE).collect()
 }
-
-/// How many categories of one item are kept; nobody gives an item as many.
-const TERMS: usize = 256;
 
 fn terms(categories: &[parse::Category]) -> Vec<String> {
     let terms = categories.iter().map(|it| it.label.as_ref().unwrap_or(&it.term));
+    let terms = terms.map(|term| &term[..term.floor_char_boundary(NAME)]);
     let mut seen = std::collections::HashSet::new();
-    let fresh = terms.filter(|term| !term.is_empty() && seen.insert(term.as_str()));
-    fresh.take(TERMS).cloned().collect()
+    let fresh = terms.filter(|term| !term.is_empty() && seen.insert(*term));
+    fresh.take(TERMS).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(plain: &str, expected: &str) {
+        let text = parse::Text { value: plain.to_owned(), kind: parse::TextKind::Plain };
+        let kept = block(&text).unwrap();
+        assert_eq!(kept, expected);
+        let words = crate::feeds::html::plain(&kept);
+        assert_eq!(words, plain);
+    }
+
+    #[test]
+    fn plain_text_is_kept_as_html_that_says_the_same() {
+        check("Use <script> tags", "Use &lt;script> tags");
+        check("a </p> b <!-- c --> d <?e", "a &lt;/p> b &lt;!-- c --> d &lt;?e");
+        check("1 < 2 & 3 <é", "1 < 2 & 3 <é");
+        check("&eacute; &#65; R&D", "&amp;eacute; &amp;#65; R&amp;D");
+        let html = parse::Text { value: "<p>a".to_owned(), kind: parse::TextKind::Html };
+        assert_eq!(block(&html).as_deref(), Some("<p>a"));
+    }
+
+    #[test]
+    fn what_a_feed_says_of_itself_and_around_its_items_is_bounded() {
+        let long = || "ä".repeat(1 << 20);
+        let text = || parse::Text { value: long(), ..parse::Text::default() };
+        let person = || parse::Person { name: Some(long()), ..parse::Person::default() };
+        let category = || parse::Category { term: long(), ..parse::Category::default() };
+        let feed = parse::Feed {
+            title: Some(text()),
+            description: Some(text()),
+            link: Some(long()),
+            authors: vec![person(); 1_000],
+            categories: vec![category()],
+            ..parse::Feed::default()
+        };
+        let kept = serde_json::to_string(&Metadata::from(&feed)).unwrap();
+        assert!((ABOUT..200 << 10).contains(&kept.len()), "{}", kept.len());
+        let file = |url| parse::Enclosure { url, ..parse::Enclosure::default() };
+        let files = (0..1_000).map(|number| file(format!("https://a.org/{number}")));
+        let item = parse::Item {
+            id: Some(long()),
+            link: Some(long()),
+            image: Some(long()),
+            enclosures: [file(long())].into_iter().chain(files).collect(),
+            ..parse::Item::default()
+        };
+        let kept = Entry::from(&item);
+        assert_eq!((kept.guid, kept.link, kept.image), (None, None, None));
+        assert_eq!((kept.enclosures.len(), &*kept.enclosures[0].url), (FILES, "https://a.org/0"));
+    }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::*;
+use crate::feeds::config::Earlier;
 use crate::feeds::date::Moment;
-use crate::feeds::parse::{Document, Feed, Item, Text};
+use crate::feeds::parse::{Document, Feed, Item, Text, TextKind};
 use crate::feeds::schedule::{Plan, Time};
 use crate::feeds::view::Filter;
 
@@ -19,6 +20,10 @@ pub(super) fn day(day: i64) -> Moment {
 
 pub(super) fn text(value: &str) -> Text {
     Text { value: value.to_owned(), ..Text::default() }
+}
+
+fn html(value: &str) -> Text {
+    Text { kind: TextKind::Html, ..text(value) }
 }
 
 pub(super) fn item(guid: &str, published: i64) -> Item {
@@ -51,7 +56,7 @@ pub(super) fn registration(url: &str) -> Registration {
 
 pub(super) fn store_with(retention: Retention) -> Store {
     let store = Store::in_memory(retention).unwrap();
-    store.configure(&[registration(URL)], day(0)).unwrap();
+    store.configure(&[registration(URL)], Earlier::Dropped, day(0)).unwrap();
     store
 }
 
@@ -164,15 +169,24 @@ fn what_was_let_go_does_not_come_back_as_new() {
 }
 
 #[test]
-fn what_is_too_old_goes_with_time() {
+fn what_is_too_old_goes_when_something_comes() {
     let store = store_with(Retention::new(10, Some(Duration::from_hours(72))));
-    check(&store, &items(&[("c", 3), ("b", 2), ("a", 1)]), 4, [3, 0, 0]);
-    let before = store.feed(ID).unwrap().unwrap().revisions.items;
-    let changes = store.unmodified(ID, day(5)).unwrap();
-    assert!(changes.is_empty() && changes.purged == 1);
-    assert_eq!(titles(&store), ["c", "b"]);
-    assert!(store.feed(ID).unwrap().unwrap().revisions.items > before);
-    check(&store, &items(&[("c", 3), ("b", 2), ("a", 1)]), 5, [0, 0, 0]);
+    let mut names = vec![("c", 3), ("b", 2), ("a", 1)];
+    check(&store, &items(&names), 4, [3, 0, 0]);
+    let revision = || store.feed(ID).unwrap().unwrap().revisions.items;
+    let before = revision();
+    store.unmodified(ID, day(5)).unwrap();
+    check(&store, &items(&names), 5, [0, 0, 0]);
+    assert_eq!((titles(&store).len(), revision()), (3, before));
+    names.insert(0, ("d", 5));
+    assert_eq!(check(&store, &items(&names), 5, [1, 0, 0]).purged, 1);
+    assert_eq!(titles(&store), ["d", "c", "b"]);
+    check(&store, &items(&names), 5, [0, 0, 0]);
+    // One that is too old when it comes was never there.
+    let before = revision();
+    names.push(("e", 0));
+    assert_eq!(check(&store, &items(&names), 5, [0, 0, 0]).purged, 0);
+    assert_eq!(revision(), before);
 }
 
 #[test]
@@ -223,13 +237,13 @@ fn all_survives_a_restart_and_a_permanent_redirect() {
     let directory = tempfile::tempdir().unwrap();
     let open = || Store::in_directory(directory.path(), Retention::default()).unwrap();
     let store = open();
-    store.configure(&[registration(URL)], day(0)).unwrap();
+    store.configure(&[registration(URL)], Earlier::Dropped, day(0)).unwrap();
     check(&store, &items(&[("b", 2), ("a", 1)]), 3, [2, 0, 0]);
     assert!(store.moved(ID, "https://elsewhere.example/feed").unwrap());
     store.keep_plan(ID, plan(4)).unwrap();
     drop(store);
     let store = open();
-    store.configure(&[registration(URL)], day(5)).unwrap();
+    store.configure(&[registration(URL)], Earlier::Dropped, day(5)).unwrap();
     let row = store.feed(ID).unwrap().unwrap();
     assert_eq!(row.public_url(), "https://elsewhere.example/feed");
     assert_eq!((row.item_count, row.next_fetch), (2, Some(day(4))));
@@ -241,10 +255,10 @@ fn a_feed_that_is_not_configured_any_more_waits_for_its_return() {
     let store = store();
     check(&store, &items(&[("a", 1)]), 2, [1, 0, 0]);
     let added = store.add(&registration("https://example.com/other"), day(2)).unwrap();
-    store.configure(&[], day(3)).unwrap();
+    store.configure(&[], Earlier::Dropped, day(3)).unwrap();
     let ids: Vec<_> = store.feeds().unwrap().into_iter().map(|row| row.id).collect();
     assert_eq!(ids, [added.id]);
-    store.configure(&[registration(URL)], day(4)).unwrap();
+    store.configure(&[registration(URL)], Earlier::Dropped, day(4)).unwrap();
     assert_eq!(titles(&store), ["a"]);
 }
 
@@ -252,7 +266,7 @@ fn a_feed_that_is_not_configured_any_more_waits_for_its_return() {
 fn a_feed_that_was_added_stays_whatever_becomes_of_the_configuration() {
     let store = store();
     store.add(&registration(URL), day(1)).unwrap();
-    store.configure(&[], day(2)).unwrap();
+    store.configure(&[], Earlier::Dropped, day(2)).unwrap();
     assert_eq!(store.feeds().unwrap().len(), 1);
 }
 
@@ -260,7 +274,7 @@ fn a_feed_that_was_added_stays_whatever_becomes_of_the_configuration() {
 fn a_process_that_is_killed_loses_nothing_that_was_told() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::in_directory(directory.path(), Retention::default()).unwrap();
-    store.configure(&[registration(URL)], day(0)).unwrap();
+    store.configure(&[registration(URL)], Earlier::Dropped, day(0)).unwrap();
     check(&store, &items(&[("b", 2), ("a", 1)]), 3, [2, 0, 0]);
     // What would be found if the process ended here, in the middle of another document.
     let found = tempfile::tempdir().unwrap();
@@ -298,7 +312,7 @@ fn what_others_write_is_seen_and_what_is_written_here_is_not_theirs() {
     let open = || Store::in_directory(directory.path(), Retention::default()).unwrap();
     let (store, other) = (open(), open());
     let before = store.written_by_others().unwrap();
-    store.configure(&[registration(URL)], day(0)).unwrap();
+    store.configure(&[registration(URL)], Earlier::Dropped, day(0)).unwrap();
     assert_eq!(store.feeds().unwrap().len(), 1);
     assert_eq!(store.written_by_others().unwrap(), before);
     assert!(other.remove(ID).unwrap());
@@ -310,7 +324,7 @@ fn what_others_write_is_seen_and_what_is_written_here_is_not_theirs() {
 fn a_reader_reads_and_does_not_write() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::in_directory(directory.path(), Retention::default()).unwrap();
-    store.configure(&[registration(URL)], day(0)).unwrap();
+    store.configure(&[registration(URL)], Earlier::Dropped, day(0)).unwrap();
     let reader = Store::read_only(directory.path()).unwrap();
     assert_eq!(reader.feeds().unwrap().len(), 1);
     assert!(reader.remove(ID).is_err());
@@ -343,8 +357,8 @@ fn bytes_are_bounded_and_the_newest_item_stays() {
     for item in &mut document.items {
         item.summary = Some(text(&"x".repeat(100)));
     }
-    let changes = check(&store, &document, 4, [2, 0, 0]);
-    assert_eq!((changes.purged, titles(&store)), (1, vec!["c".to_owned(), "b".to_owned()]));
+    check(&store, &document, 4, [2, 0, 0]);
+    assert_eq!(titles(&store), ["c", "b"]);
     // What went does not come back, and one that is too long by itself is better than none.
     assert!(check(&store, &document, 5, [0, 0, 0]).is_empty());
     let mut long = item("d", 4);
@@ -359,13 +373,13 @@ fn a_text_that_is_too_long_is_cut_between_letters_and_tags() {
     let store = store_with(Retention { text_bytes: 12, ..Retention::default() });
     let mut document = items(&[("a", 1)]);
     document.items[0].summary = Some(text("ééééééé"));
-    document.items[0].content = Some(text("<p>some <a href='x'>words</a></p>"));
+    document.items[0].content = Some(html("<p>some <a href='x'>words</a></p>"));
     check(&store, &document, 2, [1, 0, 0]);
     let found = store.find(ID, &Filter::default()).unwrap().unwrap();
     assert_eq!(found.entries[0].description.as_deref(), Some("éééééé"));
     assert_eq!(found.entries[0].content.as_deref(), Some("<p>some "));
     // Behind the cut nothing is news.
-    document.items[0].content = Some(text("<p>some <a href='y'>others</a></p>"));
+    document.items[0].content = Some(html("<p>some <a href='y'>others</a></p>"));
     check(&store, &document, 3, [0, 0, 0]);
 }
 

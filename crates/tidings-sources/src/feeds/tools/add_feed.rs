@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_server::model::Tool;
 
-use crate::feeds::store::FeedRow;
 use crate::feeds::tools::answer::{Answer, Refusal, shortened};
 use crate::feeds::tools::describe::{Effect, Words, shape, tool as describe};
 use crate::feeds::tools::{Call, Need};
@@ -83,14 +82,11 @@ struct Answered {
 pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
     let feeds = Feeds(call.inner.clone());
     let Arguments { url, title, category, interval_minutes } = arguments;
-    let mut wanted = with_what_is_set(FeedConfig::new(url.trim()), call);
-    wanted.title = title.or(wanted.title);
-    wanted.category = category.or(wanted.category);
     let interval = interval_minutes.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
-    wanted.interval = interval.or(wanted.interval);
+    let wanted = FeedConfig { title, category, interval, ..FeedConfig::new(url.trim()) };
     let found = feeds.discover(wanted).await.map_err(|error| refused(&url, error))?;
     let found_on = found.page().map(|page| shortened(page, ADDRESS).into_owned());
-    let is_new = known(call, found.url()).is_none();
+    let is_new = call.inner.feed_at(found.url()).is_none();
     let id = feeds.add_found(found).await?;
     let row = call.inner.board().get(&id).cloned();
     let row = row.ok_or_else(|| Refusal::new("the feed was removed at the same moment"))?;
@@ -106,23 +102,6 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
     let Answered { id, title, item_count, .. } = &answered;
     let text = format!("{verb} {title}\nid: {id}\nitems: {item_count}");
     Ok(Answer::new(&answered, text))
-}
-
-/// The feed that was asked for by this URL, if it is there.
-fn known(call: &Call<'_>, url: &str) -> Option<std::sync::Arc<FeedRow>> {
-    call.inner.board().rows().find(|row| row.asked_url == url).cloned()
-}
-
-/// What was set for a feed before stays, as far as nothing else is said now.
-fn with_what_is_set(feed: FeedConfig, call: &Call<'_>) -> FeedConfig {
-    let Some(row) = known(call, &feed.url) else { return feed };
-    FeedConfig {
-        title: row.title.clone(),
-        category: row.category.clone(),
-        interval: row.settings.interval.map(Duration::from_secs),
-        headers: row.settings.headers.clone(),
-        ..feed
-    }
 }
 
 fn refused(url: &str, error: crate::feeds::DiscoverError) -> Refusal {

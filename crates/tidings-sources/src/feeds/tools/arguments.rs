@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn the_budget_is_taken_out() {
         let schema = jsonschema::validator_for(&json!({ "type": "object" })).unwrap();
-        let Value::Object(arguments) = json!({ "a": 1, "maxTokens": 500 }) else { panic!() };
+        let Value::Object(arguments) = json!({ "a": 1, "maxTokens": 1000 }) else { panic!() };
         let (budget, rest) = checked(&schema, arguments).unwrap();
-        assert_eq!((budget.bytes(), rest.len()), (2000, 1));
+        assert_eq!((budget.bytes(), rest.len()), (4000, 1));
     }
 }

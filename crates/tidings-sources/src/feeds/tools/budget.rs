@@ -4,8 +4,8 @@ use serde::Serialize;
 
 /// Bytes of a token, about, in most languages.
 const BYTES: u64 = 4;
-/// The least that can be asked for, in tokens: room for one item in a few words.
-pub(super) const LEAST: u64 = 500;
+/// The least that can be asked for, in tokens: room for one item in a few words, twice.
+pub(super) const LEAST: u64 = 1_000;
 /// What an answer may have if nothing else is asked for.
 pub(super) const USUAL: u64 = 8_000;
 /// The most that can be asked for.
@@ -13,7 +13,8 @@ pub(super) const MOST: u64 = 200_000;
 /// Kept for what stands around the things of an answer.
 const FRAME: usize = 500;
 
-/// How long an answer may be, as the JSON of its structure; its text is not longer.
+/// How long something may be, as JSON. An answer of a tool has two halves: a structure, and a text
+/// that is not longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget(usize);
 
@@ -57,14 +58,21 @@ impl Room {
 
     /// Takes the room that a thing needs as JSON; not if it does not fit.
     pub(crate) fn take(&mut self, thing: &impl Serialize) -> bool {
+        self.take_of(self.left, thing)
+    }
+
+    /// The same for a thing that may take half of what is left.
+    pub(crate) fn take_half(&mut self, thing: &impl Serialize) -> bool {
+        self.take_of(self.left / 2, thing)
+    }
+
+    fn take_of(&mut self, most: usize, thing: &impl Serialize) -> bool {
         let length = serde_json::to_string(thing).map_or(usize::MAX, |text| text.len() + 1);
-        match self.left.checked_sub(length) {
-            Some(left) => {
-                self.left = left;
-                true
-            }
-            None => false,
+        let fits = length <= most;
+        if fits {
+            self.left -= length;
         }
+        fits
     }
 }
 
@@ -93,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_fits_is_taken_until_nothing_does() {
-        let mut room = Budget::of_tokens(0).room();
+        let mut room = Budget::of_tokens(0).shared(2).room();
         let things = std::iter::repeat_with(|| room.take(&"a".repeat(97)));
         assert_eq!(things.take_while(|taken| *taken).count(), 15);
         assert!(!room.take(&"b"));
@@ -102,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_thing_that_is_too_long_takes_nothing() {
-        let mut room = Budget::of_tokens(LEAST).room();
+        let mut room = Budget::of_tokens(LEAST).shared(2).room();
         assert!(!room.take(&"a".repeat(3000)));
         assert!(room.take(&"a".repeat(1000)));
     }

@@ -6,7 +6,7 @@ use tidings_server::model::Tool;
 
 use crate::feeds::html::Format;
 use crate::feeds::store::Listing;
-use crate::feeds::tools::answer::{Answer, Refusal};
+use crate::feeds::tools::answer::{Answer, Refusal, shortened};
 use crate::feeds::tools::choice::{USUAL, limit, offset, word};
 use crate::feeds::tools::describe::{Effect, Words, tool as describe};
 use crate::feeds::tools::item::{Item, Page, Texts, list_shape};
@@ -21,6 +21,8 @@ const DESCRIPTION: usize = 500;
 const CONTENT: usize = 5_000;
 /// The most that can be asked for.
 const MOST: usize = 1_000_000;
+/// The longest title of a feed, in bytes.
+const TITLE: usize = 200;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -90,10 +92,11 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
         Ok(Page::new(budget, items, offset, listed.total))
     });
     let list = list.await?;
-    let head = format!("{} · {} · {} items", row.shown_title(), row.id, list.total);
+    let title = shortened(row.shown_title(), TITLE);
+    let head = format!("{title} · {} · {} items", row.id, list.total);
     let text = list.text(&head);
     let mut answer = Answer::new(&list, text);
     answer.add("feedId", &row.id);
-    answer.add("feedTitle", row.shown_title());
+    answer.add("feedTitle", title);
     Ok(answer)
 }

@@ -204,6 +204,7 @@ mod tests {
         let mut plan = Plan::new(now);
         for number in 1..=failures {
             let failure = if number == failures { last.clone() } else { Failure::Transient };
+            plan.next = now;
             plan = plan.after(&Outcome::Failed(failure), &Bounds::default(), now, 0);
             store.failed(&id, "no answer", moment(now)).unwrap();
         }

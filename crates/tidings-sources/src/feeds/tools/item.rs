@@ -221,6 +221,9 @@ impl Page {
         let items = fitting(&mut budget.room(), items);
         let next = offset.saturating_add(items.len() as u64);
         let left_out = LeftOut::new(total.saturating_sub(next), || {
+            if next == offset {
+                return "ask again with more `maxTokens`".to_owned();
+            }
             format!(
                 "ask again with `offset` {next}; with more `maxTokens` or a higher `limit` \
                      more come at once"
@@ -255,7 +258,8 @@ pub(crate) fn list_shape(more: &[(&str, Value)], required: &[&str]) -> Value {
         "items": { "type": "array", "items": item_shape() },
         "total": {
             "type": "integer", "minimum": 0,
-            "description": "How many fit what was asked for; of a search, counted up to 10000",
+            "description": "How many fit what was asked for; of a search, counted up to 10000, \
+                or up to 2000 where the best come first",
         },
         "leftOut": super::describe::left_out(),
     });
@@ -312,7 +316,7 @@ mod tests {
             description: long(9_999),
             ..Item::default()
         };
-        let items = fitting(&mut Budget::of_tokens(0).room(), (0..3).map(item));
+        let items = fitting(&mut Budget::of_tokens(0).shared(2).room(), (0..3).map(item));
         assert_eq!(items.len(), 1);
         assert!(items[0].is_cut && items[0].description.is_none());
     }

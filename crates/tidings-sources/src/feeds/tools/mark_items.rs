@@ -32,7 +32,7 @@ pub(super) fn tool() -> Tool {
         name: NAME,
         title: "Mark items",
         description: "Marks items as read or starred, or takes the mark from them. Starred items \
-            are kept for as long as their feed is, however many newer ones come",
+            are kept however many newer ones come, until their feed is removed or takes them back",
     };
     let properties = json!({
         "ids": {

@@ -40,7 +40,7 @@ pub(super) async fn call(call: &Call<'_>, choice: Arguments) -> Result<Answer, R
     let (budget, offset) = (call.budget, choice.offset);
     let names = call.inner.names();
     let merged = call.inner.blocking(move |inner| {
-        let Listed { total, items } = inner.store.list(&listing)?;
+        let Listed { total, items, .. } = inner.store.list(&listing)?;
         let groups = folded(&items);
         let shown = groups.iter().map(|group| shown(&items, group, &names));
         let shown = fitting(&mut budget.room(), shown);

@@ -55,7 +55,7 @@ struct Call<'a> {
     inner: &'a Arc<Inner>,
     #[expect(dead_code, reason = "for tools that report progress")]
     exchange: &'a Exchange,
-    /// How long the answer may be.
+    /// How long the structure of the answer may be.
     budget: Budget,
 }
 
@@ -131,7 +131,8 @@ pub(crate) async fn call(
         Ok(checked) => checked,
         Err(refusal) => return Ok(refusal.result(&request.name).into()),
     };
-    let call = Call { inner, exchange, budget };
+    // The other half is for the same as text.
+    let call = Call { inner, exchange, budget: budget.shared(2) };
     let answer = tokio::select! {
         biased;
         () = exchange.cancelled() => return Err(AnswerError::Failed("cancelled".to_owned())),

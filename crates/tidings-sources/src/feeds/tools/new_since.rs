@@ -83,14 +83,18 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
     let (limit, backlog) = (limit.unwrap_or(USUAL), backlog.unwrap_or(BACKLOG));
     let (budget, names) = (call.budget, call.inner.names());
     let shown = call.inner.blocking(move |inner| {
-        let delivery = inner.store.deliver(&inbox, acknowledged, backlog, limit, now)?;
+        let delivered = inner.store.deliver(&inbox, acknowledged, backlog, limit, now)?;
+        let Some(delivery) = delivered else { return Ok(None) };
         let items = delivery.items.iter().map(|kept| Item::of(kept, &names, Texts::BRIEF));
         let items = fitting(&mut budget.room(), items);
         let last = items.len().checked_sub(1).map(|at| delivery.items[at].key);
         let total = delivery.items.len() as u64 + delivery.more;
-        Ok((items, total, last.unwrap_or(delivery.seen)))
+        Ok(Some((items, total, last.unwrap_or(delivery.seen))))
     });
-    let (items, total, last) = shown.await?;
+    let (items, total, last) = shown.await?.ok_or_else(|| {
+        let details = "it is of other feeds than are kept here; call without `cursor`";
+        Refusal::argument("cursor", cursor.unwrap_or_default(), details)
+    })?;
     let cursor = cursor_of(last);
     let left_out = LeftOut::new(total - items.len() as u64, || {
         format!("ask again with `cursor` \"{cursor}\", once you have these")

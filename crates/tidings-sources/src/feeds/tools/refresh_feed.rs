@@ -7,7 +7,7 @@ use serde_json::json;
 use tidings_server::model::Tool;
 
 use crate::feeds::tools::answer::{Answer, Refusal, shortened};
-use crate::feeds::tools::budget::LeftOut;
+use crate::feeds::tools::budget::{LeftOut, Room};
 use crate::feeds::tools::describe::{Effect, Words, left_out, shape, tool as describe};
 use crate::feeds::tools::{Call, Need};
 use crate::feeds::{Feeds, FeedsError, Headline, News, Refresh, Refreshed, StoreError};
@@ -157,13 +157,34 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
         }
     }
     let mut room = call.budget.room();
-    let feeds = refreshed.into_iter().map(Feed::of);
-    answered.feeds = feeds.take_while(|feed| room.take(feed)).collect();
+    answered.feeds = fitting(&mut room, refreshed.into_iter().map(Feed::of));
     let left_out = (answered.total - answered.feeds.len()) as u64;
-    answered.left_out =
-        LeftOut::new(left_out, || "ask with more `maxTokens`, or for one `ID`".to_owned());
+    // To ask again would find no news.
+    answered.left_out = LeftOut::new(left_out, || {
+        "`new_since` gives what came in, `get_syndication_feed_items` the items of a feed"
+            .to_owned()
+    });
     let text = text(&answered);
     Ok(Answer::new(&answered, text))
+}
+
+/// The feeds that fit, in order, and of their items as many as there is room for besides.
+fn fitting(room: &mut Room, feeds: impl Iterator<Item = Feed>) -> Vec<Feed> {
+    let mut fitting = Vec::new();
+    let mut named = Vec::new();
+    for mut feed in feeds {
+        let items = std::mem::take(&mut feed.items);
+        if !room.take(&feed) {
+            break;
+        }
+        fitting.push(feed);
+        named.push(items);
+    }
+    for (feed, items) in fitting.iter_mut().zip(named) {
+        // With the name of the list in which it is.
+        feed.items = items.into_iter().take_while(|item| room.take(&("items", item))).collect();
+    }
+    fitting
 }
 
 impl Feed {
@@ -229,4 +250,26 @@ fn text(answered: &Answered) -> String {
     }
     text.push_str(&LeftOut::line(answered.left_out.as_ref()));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feeds::tools::budget::Budget;
+
+    #[test]
+    fn titles_of_items_make_room_for_feeds() {
+        let item =
+            || Item { news: "new", title: Some("t".repeat(TITLE)), link: None, published: None };
+        let feed = |_| Feed {
+            id: "b799e597".to_owned(),
+            outcome: "answered",
+            items: (0..NAMED).map(|_| item()).collect(),
+            ..Feed::default()
+        };
+        let feeds = fitting(&mut Budget::of_tokens(0).shared(2).room(), (0..10).map(feed));
+        assert_eq!(feeds.len(), 10);
+        assert!((1..NAMED).contains(&feeds[0].items.len()));
+        assert!(feeds[9].items.is_empty());
+    }
 }

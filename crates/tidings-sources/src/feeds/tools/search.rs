@@ -45,11 +45,11 @@ pub(super) async fn call(call: &Call<'_>, choice: Arguments) -> Result<Answer, R
             snippet: listing.filter.search.as_ref().and_then(|search| snippet(kept, search)),
             ..Item::without_texts(kept, &names)
         });
-        Ok(Page::new(budget, items, offset, listed.total))
+        Ok((listed.count(), Page::new(budget, items, offset, listed.total)))
     });
-    let list = list.await?;
+    let (count, list) = list.await?;
     let search = choice.search.unwrap_or_default();
-    let text = list.text(&format!("{} items with {search}", list.total));
+    let text = list.text(&format!("{count} items with {search}"));
     Ok(Answer::new(&list, text))
 }
 

@@ -51,7 +51,8 @@ async fn a_child_is_told_to_its_parent_and_no_lineage_that_stays() {
     assert_eq!(updates(watcher.notices().await), [uris[0].clone()]);
     assert_eq!(watcher.read(&uris[0]).await["children"], json!([child]));
     let lineage = watcher.read(&uri("lineage", &child)).await;
-    assert_eq!((&lineage[0]["id"], &lineage[1]["id"]), (&json!(parent), &json!(child)));
+    let items = &lineage["items"];
+    assert_eq!((&items[0]["id"], &items[1]["id"]), (&json!(parent), &json!(child)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -280,4 +281,67 @@ async fn tools_and_resources_are_told_only_when_what_is_listed_moved() {
     assert_eq!(watcher.notices().await, ["resources", "tools"]);
     let tools = watcher.names("tools").await;
     assert!(!tools.iter().any(|tool| tool == "graph_connect" || tool == "graph_disconnect"));
+}
+
+/// The database without the workspace around it.
+fn database(world: &World) -> rusqlite::Connection {
+    rusqlite::Connection::open(world.directory.path().join("workspace.sqlite")).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_told_is_told_as_soon_as_it_can_be() {
+    let (world, _writer, mut watcher) = watched(&[EVENTS]).await;
+    let database = database(&world);
+    // Told of a tag, a watcher of lists has to hear which the artifact is in.
+    let broken = r#"INSERT INTO events (time, kind, actor, change) VALUES (0, 'artifact.tagged', 'a',
+            '{"type":"artifact.tagged","artifact":"x","tags":["y"]}');
+        ALTER TABLE artifacts RENAME TO elsewhere;"#;
+    database.execute_batch(broken).unwrap();
+    assert_eq!(watcher.notices().await, Vec::<String>::new());
+    database.execute_batch("ALTER TABLE elsewhere RENAME TO artifacts").unwrap();
+    assert_eq!(watcher.notices().await, [EVENTS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_cannot_be_read_is_shown_and_hides_nothing() {
+    let (world, mut writer, mut watcher) = watched(&[EVENTS, RECENT, "graph://identities"]).await;
+    let beside = r#"INSERT INTO identities VALUES ('a', 'A', '[]', 0, 'a');
+        INSERT INTO counts VALUES ('identities', '', 1);
+        INSERT INTO events (time, kind, actor, change) VALUES
+        (0, 'artifact.sung', 'a', '{"type":"artifact.sung","song":1,"number":7}'),
+        (0, 'blob.stored', 'a', '{"type":"blob.stored","hash":7}'), (0, 'odd', 'a', 'not JSON');"#;
+    database(&world).execute_batch(beside).unwrap();
+    let moved = sorted([EVENTS, "graph://identities", "resources", "tools"]);
+    assert_eq!(watcher.notices().await, moved);
+    let shown = watcher.read("events://since/0").await["events"].clone();
+    let polled = writer.call("poll_events", json!({ "cursor": 0 })).await["events"].clone();
+    assert_eq!(polled, shown);
+    assert_eq!((&shown[0]["type"], &shown[0]["song"]), (&json!("artifact.sung"), &json!(1)));
+    assert_eq!((&shown[0]["number"], &shown[0]["actor"]), (&json!(1), &json!("a")));
+    assert_eq!((&shown[1]["type"], &shown[1]["hash"]), (&json!("blob.stored"), &json!(7)));
+    assert_eq!((&shown[2]["type"], &shown[2]["number"]), (&json!("odd"), &json!(3)));
+    writer.create("one", json!({})).await;
+    assert_eq!(updates(watcher.notices().await), sorted([EVENTS, RECENT]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_are_told_when_they_can_be_read_and_not_when_there_is_a_file() {
+    let world = World::new().await;
+    let (mut writer, mut watcher) = (world.client("writer").await, world.client("watcher").await);
+    let hash = blake3::hash(b"text").to_hex().to_string();
+    let uri = format!("cas://{hash}");
+    // As a process leaves it that is killed before it is done.
+    let file = world.directory.path().join("objects").join(&hash[..2]).join(&hash);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "text").unwrap();
+    watcher.subscribe(&[&uri]).await;
+    writer.call("put_blob", json!({ "text": "text" })).await;
+    assert_eq!(watcher.notices().await, std::slice::from_ref(&uri));
+    writer.call("put_blob", json!({ "text": "text" })).await;
+    assert_eq!(watcher.notices().await, Vec::<String>::new());
+    watcher.unsubscribe(&uri).await;
+    std::fs::remove_file(&file).unwrap();
+    watcher.subscribe(&[&uri]).await;
+    writer.call("put_blob", json!({ "text": "text" })).await;
+    assert_eq!(watcher.notices().await, [uri]);
 }

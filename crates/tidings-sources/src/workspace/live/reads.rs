@@ -96,3 +96,29 @@ async fn a_page_says_where_to_go_on() {
     let wrong = client.read("artifacts://recent?after=x").await;
     assert!(wrong.to_string().contains("no place in this list"), "{wrong}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn more_bytes_than_one_answer_holds_are_not_read_but_said_where_they_are() {
+    let world = World::with(|config| config.limits.read = 4).await;
+    let mut client = world.client("client").await;
+    for (text, is_read) in [("1234", true), ("12345", false)] {
+        let blob = client.call("put_blob", json!({ "text": text })).await;
+        let uri = format!("cas://{}", blob["hash"].as_str().unwrap());
+        let answer = client.ask("resources/read", json!({ "uri": uri })).await;
+        assert_eq!(answer.get("result").is_some(), is_read, "{answer}");
+        assert_eq!(answer.to_string().contains("`GET /blob/"), !is_read, "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reads_of_bytes_wait_for_their_turn() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    let blob = client.call("put_blob", json!({ "text": "x" })).await;
+    let uri = format!("cas://{}", blob["hash"].as_str().unwrap());
+    let turns = world.workspace.0.turns.acquire_many(4).await.unwrap();
+    client.send(json!({ "id": 99, "method": "resources/read", "params": { "uri": uri } })).await;
+    assert_eq!(client.hear().await, None);
+    drop(turns);
+    assert_eq!(client.hear().await.unwrap()["result"]["contents"][0]["text"], "x");
+}

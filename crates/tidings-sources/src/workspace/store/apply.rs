@@ -1,12 +1,13 @@
 //! What an event does to the tables. It is checked before it is recorded; here it is only done.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use crate::workspace::WorkspaceError;
 use crate::workspace::change::{Change, Created, Event};
 use crate::workspace::record::Hint;
 use crate::workspace::stamp::Stamp;
 use crate::workspace::store::artifact::{self, names};
+use crate::workspace::store::event::signed;
 use crate::workspace::store::{Blobs, graph};
 
 /// How much of a text can be found by its words.
@@ -45,13 +46,17 @@ pub(super) fn apply(
         }
         Change::Annotated { artifact, message, author } => {
             let row = artifact::state(connection, artifact)?;
+            let number = artifact::annotated(connection, row.key)? + 1;
             connection
                 .prepare_cached(
-                    "INSERT INTO annotations (artifact, message, author, time)
-                     VALUES (?1, ?2, ?3, ?4)",
+                    "INSERT INTO annotations (artifact, number, message, author, time)
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
                 )?
-                .execute(params![row.key, message, author, event.time.0])?;
-            index(connection, blobs, row.key, &row.title, &row.hash)
+                .execute(params![row.key, signed(number), message, author, event.time.0])?;
+            connection
+                .prepare_cached("INSERT INTO remarks (rowid, message) VALUES (?1, ?2)")?
+                .execute(params![connection.last_insert_rowid(), message])?;
+            Ok(())
         }
         Change::Archived { artifact } => archive(connection, artifact, true),
         Change::Restored { artifact } => archive(connection, artifact, false),
@@ -70,14 +75,12 @@ pub(super) fn apply(
             Ok(())
         }
         Change::Unbound { identity, .. } => {
-            for statement in [
-                "DELETE FROM connections WHERE source = ?1 OR target = ?1",
-                "DELETE FROM hints WHERE identity = ?1",
-                "DELETE FROM identities WHERE id = ?1",
-            ] {
-                connection.prepare_cached(statement)?.execute([identity])?;
-            }
-            Ok(())
+            let delete = |statement| connection.prepare_cached(statement)?.execute([identity]);
+            let ends = delete("DELETE FROM connections WHERE source = ?1 OR target = ?1")?;
+            delete("DELETE FROM hints WHERE identity = ?1")?;
+            delete("DELETE FROM identities WHERE id = ?1")?;
+            count(connection, "connections", "", -i64::try_from(ends).unwrap_or(i64::MAX))?;
+            count(connection, "identities", "", -1)
         }
         Change::Connected(it) => {
             connection
@@ -86,7 +89,7 @@ pub(super) fn apply(
                      VALUES (?1, ?2, ?3, ?4, ?5)",
                 )?
                 .execute([&it.from, &it.from_port, &it.to, &it.to_port, &it.transport])?;
-            Ok(())
+            count(connection, "connections", "", 1)
         }
         Change::Disconnected(it) => {
             connection
@@ -95,7 +98,11 @@ pub(super) fn apply(
                      AND target = ?3 AND target_port = ?4 AND transport = ?5",
                 )?
                 .execute([&it.from, &it.from_port, &it.to, &it.to_port, &it.transport])?;
-            Ok(())
+            count(connection, "connections", "", -1)
+        }
+        Change::Unknown(_) => {
+            let (number, kind) = (event.number, event.change.kind());
+            Err(WorkspaceError::Unreadable(format!("event {number} of the kind `{kind}`")))
         }
     }
 }
@@ -196,12 +203,15 @@ fn bind(
     hints: &[Hint],
     time: Stamp,
 ) -> Result<(), WorkspaceError> {
+    if graph::name(connection, id)?.is_none() {
+        count(connection, "identities", "", 1)?;
+    }
     connection
         .prepare_cached(
-            "INSERT INTO identities VALUES (?1, ?2, '[]', ?3)
-             ON CONFLICT (id) DO UPDATE SET name = excluded.name",
+            "INSERT INTO identities VALUES (?1, ?2, '[]', ?3, ?4)
+             ON CONFLICT (id) DO UPDATE SET name = excluded.name, folded = excluded.folded",
         )?
-        .execute(params![id, name, time.0])?;
+        .execute(params![id, name, time.0, graph::folded(id, name)])?;
     for hint in hints {
         connection
             .prepare_cached(
@@ -214,6 +224,9 @@ fn bind(
 }
 
 fn count(connection: &Connection, kind: &str, name: &str, by: i64) -> Result<(), WorkspaceError> {
+    if by == 0 {
+        return Ok(());
+    }
     connection
         .prepare_cached(
             "INSERT INTO counts VALUES (?1, ?2, ?3)
@@ -228,7 +241,7 @@ fn count(connection: &Connection, kind: &str, name: &str, by: i64) -> Result<(),
     Ok(())
 }
 
-/// Makes an artifact findable by the words of its title, its remarks and its text.
+/// Makes an artifact findable by the words of its title and its text.
 fn index(
     connection: &Connection,
     blobs: &Blobs,
@@ -237,15 +250,8 @@ fn index(
     hash: &str,
 ) -> Result<(), WorkspaceError> {
     let body = blobs.text(hash, SEARCHED)?.unwrap_or_default();
-    let remarks: Option<String> = connection
-        .prepare_cached("SELECT group_concat(message, ' ') FROM annotations WHERE artifact = ?1")?
-        .query_row([key], |row| row.get(0))
-        .optional()?
-        .flatten();
     connection
-        .prepare_cached(
-            "INSERT OR REPLACE INTO words (rowid, title, remarks, body) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(params![key, title, remarks.unwrap_or_default(), body])?;
+        .prepare_cached("INSERT INTO words (rowid, title, body) VALUES (?1, ?2, ?3)")?
+        .execute(params![key, title, body])?;
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Artifacts as they are read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::workspace::record::{
-    Ancestor, Annotation, Artifact, Blob, Category, Count, Entry, Page, Summary,
+    Ancestor, Annotation, Artifact, Blob, Category, Count, Entry, Lineage, Page, Summary,
 };
 use crate::workspace::stamp::Stamp;
 use crate::workspace::store::Store;
@@ -15,9 +15,9 @@ use crate::workspace::{Refusal, WorkspaceError};
 /// The columns of an [`Entry`], in the order [`entry`] reads them.
 pub(super) const ENTRY: &str = "artifacts.key, id, artifacts.title, hash, mime, size, creator, \
     created, tags, collection, place, archived";
-/// How many children are named, and how many creators and sets.
+/// How many children are named, how many creators and sets, and how many annotations are shown.
 const NAMED: i64 = 100;
-/// How many ancestors are followed before a lineage is cut.
+/// How many a lineage has before it is cut.
 const ANCESTORS: usize = 10_000;
 
 /// Which artifacts a list has.
@@ -38,8 +38,6 @@ pub enum List {
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) key: i64,
-    pub(super) title: String,
-    pub(super) hash: String,
     pub(super) creator: String,
     pub(super) tags: Vec<String>,
     pub(super) archived: bool,
@@ -70,9 +68,9 @@ impl Store {
         })
     }
 
-    /// An artifact and all it was made from, roots first; nothing if there is none of this id.
-    pub(crate) fn lineage(&self, id: &str) -> Result<Option<Vec<Ancestor>>, WorkspaceError> {
-        self.read(|connection| lineage(connection, id))
+    /// An artifact and what it was made from; nothing if there is none of this id.
+    pub(crate) fn lineage(&self, id: &str) -> Result<Option<Lineage>, WorkspaceError> {
+        self.read(|connection| lineage(connection, id, ANCESTORS))
     }
 
     /// How much there is.
@@ -181,17 +179,14 @@ pub(super) fn blob(connection: &Connection, hash: &str) -> Result<Option<Blob>, 
 
 /// An artifact that is about to change, or a refusal if there is none.
 pub(super) fn state(connection: &Connection, id: &str) -> Result<State, WorkspaceError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT key, title, hash, creator, tags, archived FROM artifacts WHERE id = ?1",
-    )?;
+    let mut statement = connection
+        .prepare_cached("SELECT key, creator, tags, archived FROM artifacts WHERE id = ?1")?;
     let found = statement.query_row([id], |row| {
         Ok(State {
             key: row.get(0)?,
-            title: row.get(1)?,
-            hash: row.get(2)?,
-            creator: row.get(3)?,
-            tags: listed(&row.get::<_, String>(4)?),
-            archived: row.get(5)?,
+            creator: row.get(1)?,
+            tags: listed(&row.get::<_, String>(2)?),
+            archived: row.get(3)?,
         })
     });
     found.optional()?.ok_or_else(|| Refusal::NoArtifact(id.to_owned()).into())
@@ -210,22 +205,35 @@ fn page(
         List::Set(set) => ("set", set.as_str()),
     };
     // Where the page begins: a key for lists that are newest first, a place for sets.
-    let column = if matches!(list, List::Set(_)) { "place" } else { "key" };
+    let (first, place) = match list {
+        List::Set(_) => (-1, "SELECT place FROM artifacts WHERE id = ?1 AND collection = ?2"),
+        _ => (i64::MAX, "SELECT key FROM artifacts WHERE id = ?1 AND ?2 IS NOT NULL"),
+    };
     let start = match after {
-        None if column == "place" => -1,
-        None => i64::MAX,
+        None => first,
         Some(id) => connection
-            .prepare_cached(&format!(
-                "SELECT {column} FROM artifacts WHERE id = ?1 AND {column} IS NOT NULL"
-            ))?
-            .query_row([id], |row| row.get(0))
+            .prepare_cached(place)?
+            .query_row([id, name], |row| row.get(0))
             .optional()?
             .ok_or_else(|| Refusal::After(id.to_owned()))?,
     };
-    let sql = match list {
+    let room = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+    let mut statement = connection.prepare_cached(&statement(list))?;
+    let rows = statement.query_map(params![name, start, room], entry)?;
+    let mut items = rows.map(|row| Ok(row?.1)).collect::<Result<Vec<_>, WorkspaceError>>()?;
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let next = if has_more { items.last().map(|entry| entry.id.clone()) } else { None };
+    Ok(Page { total: counted(connection, kind, name)?, items, next })
+}
+
+/// What reads a list: of a name, from a place on, so many.
+fn statement(list: &List) -> String {
+    match list {
+        // Told to use the index: those that were put away may be most of them.
         List::Recent => format!(
-            "SELECT {ENTRY} FROM artifacts WHERE key < ?2 AND archived = 0 AND ?1 = ''
-             ORDER BY key DESC LIMIT ?3"
+            "SELECT {ENTRY} FROM artifacts INDEXED BY artifacts_recent
+             WHERE key < ?2 AND archived = 0 AND ?1 = '' ORDER BY key DESC LIMIT ?3"
         ),
         List::Tag(_) => format!(
             "SELECT {ENTRY} FROM tagged CROSS JOIN artifacts ON key = artifact
@@ -239,15 +247,7 @@ fn page(
             "SELECT {ENTRY} FROM artifacts WHERE collection = ?1 AND place > ?2
              ORDER BY place LIMIT ?3"
         ),
-    };
-    let room = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![name, start, room], entry)?;
-    let mut items = rows.map(|row| Ok(row?.1)).collect::<Result<Vec<_>, WorkspaceError>>()?;
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    let next = if has_more { items.last().map(|entry| entry.id.clone()) } else { None };
-    Ok(Page { total: counted(connection, kind, name)?, items, next })
+    }
 }
 
 fn artifact(connection: &Connection, id: &str) -> Result<Option<Artifact>, WorkspaceError> {
@@ -269,26 +269,56 @@ fn artifact(connection: &Connection, id: &str) -> Result<Option<Artifact>, Works
         connection.prepare_cached("SELECT count(*) FROM descent WHERE parent = ?1")?;
     let child_count = unsigned(statement.query_row([key], |row| row.get(0))?);
     let mut statement = connection.prepare_cached(
-        "SELECT message, author, time FROM annotations WHERE artifact = ?1 ORDER BY key",
+        "SELECT message, author, time FROM annotations WHERE artifact = ?1
+         ORDER BY number DESC LIMIT ?2",
     )?;
-    let annotations = statement
-        .query_map([key], |row| {
+    let mut annotations = statement
+        .query_map(params![key, NAMED], |row| {
             let time = Stamp(row.get(2)?);
             Ok(Annotation { message: row.get(0)?, author: row.get(1)?, time })
         })?
         .collect::<Result<Vec<_>, _>>()?;
+    annotations.reverse();
+    let annotation_count = annotated(connection, key)?;
     let metadata = serde_json::from_str(&metadata)
         .map_err(|error| WorkspaceError::Unreadable(format!("metadata of `{id}`: {error}")))?;
     let parents = listed(&parents);
-    Ok(Some(Artifact { entry, parents, children, child_count, metadata, annotations }))
+    Ok(Some(Artifact {
+        entry,
+        parents,
+        children,
+        child_count,
+        metadata,
+        annotations,
+        annotation_count,
+    }))
+}
+
+/// How many annotations an artifact has.
+pub(super) fn annotated(connection: &Connection, key: i64) -> Result<u64, WorkspaceError> {
+    let mut statement =
+        connection.prepare_cached("SELECT max(number) FROM annotations WHERE artifact = ?1")?;
+    let last: Option<i64> = statement.query_row([key], |row| row.get(0))?;
+    Ok(unsigned(last.unwrap_or_default()))
 }
 
 /// Parents are stored before their children, so keys grow along a lineage: in order of keys, roots
-/// come first. Each is there once, whatever the database says.
-fn lineage(connection: &Connection, id: &str) -> Result<Option<Vec<Ancestor>>, WorkspaceError> {
+/// come first. Each is there once, whatever the database says. The nearest are looked at first, so
+/// that those furthest away are left out where there are more than `most`.
+fn lineage(
+    connection: &Connection,
+    id: &str,
+    most: usize,
+) -> Result<Option<Lineage>, WorkspaceError> {
     let mut found = BTreeMap::new();
-    let mut open = vec![id.to_owned()];
-    while let Some(id) = open.pop() {
+    let mut seen = HashSet::from([id.to_owned()]);
+    let mut open = VecDeque::from([id.to_owned()]);
+    let mut truncated = false;
+    while let Some(id) = open.pop_front() {
+        if found.len() == most {
+            truncated = true;
+            break;
+        }
         let mut statement = connection.prepare_cached(
             "SELECT key, title, mime, creator, created, parents, archived FROM artifacts
              WHERE id = ?1",
@@ -306,13 +336,11 @@ fn lineage(connection: &Connection, id: &str) -> Result<Option<Vec<Ancestor>>, W
             Ok((row.get::<_, i64>(0)?, ancestor))
         });
         let Some((key, ancestor)) = row.optional()? else { continue };
-        if found.len() >= ANCESTORS || found.contains_key(&key) {
-            continue;
-        }
-        open.extend(ancestor.parents.iter().cloned());
+        open.extend(ancestor.parents.iter().filter(|it| seen.insert((*it).clone())).cloned());
         found.insert(key, ancestor);
     }
-    Ok((!found.is_empty()).then(|| found.into_values().collect()))
+    let lineage = || Lineage { items: found.values().cloned().collect(), truncated };
+    Ok((!found.is_empty()).then(lineage))
 }
 
 pub(super) fn counted(
@@ -352,4 +380,48 @@ pub(super) fn names(names: &[String]) -> String {
 /// Names as we have them.
 pub(super) fn listed(names: &str) -> Vec<String> {
     serde_json::from_str(names).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Config;
+    use crate::workspace::store::Draft;
+
+    fn fresh() -> (tempfile::TempDir, Store) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(Config::new(directory.path())).unwrap();
+        (directory, store)
+    }
+
+    #[test]
+    fn those_that_were_put_away_are_not_looked_at_for_the_newest() {
+        let (_directory, store) = fresh();
+        let plan: Result<String, _> = store.read(|connection| {
+            let sql = format!("EXPLAIN QUERY PLAN {}", statement(&List::Recent));
+            Ok(connection.query_row(&sql, params!["", 1, 1], |row| row.get(3))?)
+        });
+        assert_eq!(plan.unwrap(), "SEARCH artifacts USING INDEX artifacts_recent (key<?)",);
+    }
+
+    #[test]
+    fn a_lineage_that_is_too_large_has_the_nearest_and_says_so() {
+        let (_directory, store) = fresh();
+        let create = |title: &str, parents: &[&String]| {
+            let mut incoming = store.incoming().unwrap();
+            incoming.write(b"same").unwrap();
+            let mut draft = Draft::new(title, "", "t");
+            draft.parents = parents.iter().map(|it| (*it).clone()).collect();
+            store.create_of(incoming.finish().unwrap(), draft, "t").unwrap()
+        };
+        let root = create("root", &[]);
+        let left = create("left", &[&root]);
+        let right = create("right", &[]);
+        let last = create("last", &[&left, &right]);
+        let cut = |most| store.read(|it| lineage(it, &last, most)).unwrap().unwrap();
+        let titles =
+            |it: &Lineage| it.items.iter().map(|it| it.title.clone()).collect::<Vec<_>>().join(" ");
+        assert_eq!((titles(&cut(3)).as_str(), cut(3).truncated), ("left right last", true));
+        assert_eq!((titles(&cut(4)).as_str(), cut(4).truncated), ("root left right last", false));
+    }
 }

@@ -1,121 +1,225 @@
 //! A workspace in one file, and back.
 //!
 //! The file is a database: the workspace's own as it was at one moment, with one more table that
-//! has the bytes of every blob that was known then.
+//! has the bytes of every blob that was known then, in parts. A blob that is damaged or gone takes
+//! nothing else with it: the rest is carried, and which are not is said.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::workspace::WorkspaceError;
 use crate::workspace::config::Config;
-use crate::workspace::store::{Blobs, DATABASE, Store, schema};
+use crate::workspace::store::{
+    Blobs, DATABASE, Lock, Problem, Store, give_to_owner, make_private, schema, sync_directory,
+    verify,
+};
 
-/// The bytes of blobs, in a backup and nowhere else.
-const TABLE: &str = "CREATE TABLE backup_blobs (hash TEXT PRIMARY KEY, bytes BLOB NOT NULL)";
+/// The bytes of blobs, in a backup and nowhere else. Every blob has a part, also the empty one.
+const TABLE: &str = "CREATE TABLE backup_parts (
+    hash TEXT NOT NULL,
+    part INTEGER NOT NULL,
+    bytes BLOB NOT NULL,
+    PRIMARY KEY (hash, part)
+)";
+/// How long a part is: much less than a database takes as one value, and little to have in memory.
+const PART: u64 = 1 << 20;
+/// What a database has beside it while it is written, or after its writer was killed. Whatever is
+/// there when a restored one is opened would be taken for its own.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// What was carried into a backup or out of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Carried {
+    /// Blobs whose every byte arrived.
+    pub blobs: u64,
+    /// Blobs that did not; nothing, if all is well.
+    pub problems: Vec<Problem>,
+}
+
+impl Carried {
+    fn add(&mut self, hash: String, is_used: bool, arrival: Arrival) {
+        match arrival {
+            Arrival::Whole => self.blobs += 1,
+            Arrival::Changed => self.problems.push(Problem::Changed { hash }),
+            Arrival::Unreadable(details) => {
+                self.problems.push(Problem::Unreadable { hash, details });
+            }
+            Arrival::Lost if is_used => self.problems.push(Problem::Lost { hash }),
+            // One that nobody has may be collected at any time.
+            Arrival::Lost => {}
+        }
+    }
+}
+
+/// How one blob arrived.
+enum Arrival {
+    Whole,
+    Changed,
+    Unreadable(String),
+    Lost,
+}
 
 impl Store {
-    /// Writes everything into a new file, while others read and write; gives how many blobs. What
-    /// is written is that of one moment. The file is whole or not there.
-    pub(crate) fn backup(&self, file: &Path) -> Result<u64, WorkspaceError> {
+    /// Writes everything into a new file, while others read and write. What is written is that of
+    /// one moment. The file is there with all that could be read, or not at all.
+    pub(crate) fn backup(&self, file: &Path) -> Result<Carried, WorkspaceError> {
         let failed = |error| WorkspaceError::path(file, error);
         if file.exists() {
-            return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+            return Err(failed(ErrorKind::AlreadyExists.into()));
         }
         let directory = file.parent().filter(|it| !it.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
         let place = tempfile::tempdir_in(directory).map_err(failed)?;
         let copy = place.path().join("backup");
-        let blobs = self.copy(&copy)?;
-        std::fs::File::open(&copy).and_then(|file| file.sync_all()).map_err(failed)?;
-        // A link replaces nothing, but not every file system has them.
-        match std::fs::hard_link(&copy, file) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(error),
-            Err(_) => std::fs::rename(&copy, file),
-            Ok(()) => Ok(()),
-        }
-        .map_err(failed)?;
-        Ok(blobs)
+        let carried = self.copy(&copy)?;
+        File::open(&copy).and_then(|file| file.sync_all()).map_err(failed)?;
+        put_in_place(&copy, file).map_err(failed)?;
+        sync_directory(directory).map_err(failed)?;
+        Ok(carried)
     }
 
     /// The database as it is at one moment, then the blobs it names. Those that artifacts have stay
     /// what they are; one nobody has may be collected meanwhile, and is not missed.
-    fn copy(&self, copy: &Path) -> Result<u64, WorkspaceError> {
+    fn copy(&self, copy: &Path) -> Result<Carried, WorkspaceError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let reader = Connection::open_with_flags(&self.file, flags)?;
-        let name = copy.to_str().ok_or_else(|| {
-            WorkspaceError::path(copy, std::io::ErrorKind::InvalidFilename.into())
-        })?;
+        let name = copy
+            .to_str()
+            .ok_or_else(|| WorkspaceError::path(copy, ErrorKind::InvalidFilename.into()))?;
+        make_private(copy).map_err(|error| WorkspaceError::path(copy, error))?;
         reader.execute("VACUUM INTO ?1", [name])?;
         let mut target = Connection::open(copy)?;
         target.execute_batch(TABLE)?;
         let transaction = target.transaction()?;
-        let mut count = 0;
-        {
-            let mut hashes = transaction.prepare("SELECT hash FROM blobs ORDER BY hash")?;
-            let mut insert = transaction.prepare("INSERT INTO backup_blobs VALUES (?1, ?2)")?;
-            let mut rows = hashes.query([])?;
-            while let Some(row) = rows.next()? {
-                let hash: String = row.get(0)?;
-                let path = self.blobs.path_of(&hash);
-                match std::fs::read(&path) {
-                    Ok(bytes) => {
-                        insert.execute(params![hash, bytes])?;
-                        count += 1;
-                    }
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    Err(error) => return Err(WorkspaceError::path(path, error)),
-                }
+        let mut carried = Carried::default();
+        for known in verify::known(&transaction)? {
+            let arrival = self.pack(&transaction, &known.hash)?;
+            if !matches!(arrival, Arrival::Whole) {
+                let rest = "DELETE FROM backup_parts WHERE hash = ?1";
+                transaction.prepare_cached(rest)?.execute([&known.hash])?;
             }
+            carried.add(known.hash, known.is_used, arrival);
         }
         transaction.commit()?;
-        Ok(count)
+        Ok(carried)
+    }
+
+    /// Writes the parts of one blob. They are of no use unless they are all there.
+    fn pack(&self, target: &Connection, hash: &str) -> Result<Arrival, WorkspaceError> {
+        let mut file = match self.blobs.open_file(hash) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Ok(Arrival::Lost),
+            Err(error) => return Ok(Arrival::Unreadable(verify::details(&error))),
+        };
+        let mut insert = target.prepare_cached("INSERT INTO backup_parts VALUES (?1, ?2, ?3)")?;
+        let (mut hasher, mut bytes) = (blake3::Hasher::new(), Vec::new());
+        for part in 0_i64.. {
+            bytes.clear();
+            if let Err(error) = (&mut file).take(PART).read_to_end(&mut bytes) {
+                return Ok(Arrival::Unreadable(error.to_string()));
+            }
+            hasher.update(&bytes);
+            insert.execute(params![hash, part, bytes])?;
+            if (bytes.len() as u64) < PART {
+                break;
+            }
+        }
+        let is_whole = hasher.finalize().to_hex().as_str() == hash;
+        Ok(if is_whole { Arrival::Whole } else { Arrival::Changed })
     }
 }
 
-/// Makes a workspace of a backup, in a directory that has none; gives how many blobs.
-pub(crate) fn restore(config: &Config, file: &Path) -> Result<u64, WorkspaceError> {
+/// Makes a workspace of a backup, in a directory that has none and that nobody serves meanwhile.
+pub(crate) fn restore(config: &Config, file: &Path) -> Result<Carried, WorkspaceError> {
     let directory = &config.directory;
     let database = directory.join(DATABASE);
-    if database.exists() {
-        return Err(WorkspaceError::Occupied(directory.clone()));
-    }
     let failed = |error| WorkspaceError::path(directory, error);
     let whole = |error| schema::damaged(file, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let backup = Connection::open_with_flags(file, flags).map_err(WorkspaceError::from)?;
     schema::check(&backup).map_err(whole)?;
     std::fs::create_dir_all(directory).map_err(failed)?;
+    let _lock = Lock::take(directory)?;
+    let taken = BESIDE.iter().map(|ending| beside(&database, ending)).any(|it| it.exists());
+    if taken || database.exists() {
+        return Err(WorkspaceError::Occupied(directory.clone()));
+    }
     let blobs = Blobs::open(directory, u64::MAX)?;
-    let count = unpack(&backup, &blobs).map_err(whole)?;
+    let carried = unpack(&backup, &blobs).map_err(whole)?;
     let place = tempfile::tempdir_in(directory).map_err(failed)?;
     let copy = place.path().join(DATABASE);
-    std::fs::copy(file, &copy).map_err(failed)?;
+    make_private(&copy).map_err(failed)?;
+    let mut source = File::open(file).map_err(|error| WorkspaceError::path(file, error))?;
+    let mut target = File::options().write(true).open(&copy).map_err(failed)?;
+    std::io::copy(&mut source, &mut target).map_err(failed)?;
+    drop(target);
     let trimmed = Connection::open(&copy)?;
-    trimmed.execute_batch("DROP TABLE backup_blobs; VACUUM")?;
+    trimmed.execute_batch("DROP TABLE backup_parts; VACUUM")?;
     trimmed.close().map_err(|(_, error)| error)?;
-    std::fs::File::open(&copy).and_then(|file| file.sync_all()).map_err(failed)?;
+    give_to_owner(&copy, directory).map_err(failed)?;
+    File::open(&copy).and_then(|file| file.sync_all()).map_err(failed)?;
     // The database last: before it is there, there is no workspace.
-    std::fs::rename(&copy, &database).map_err(failed)?;
-    std::fs::File::open(directory).and_then(|it| it.sync_all()).map_err(failed)?;
-    Ok(count)
+    match put_in_place(&copy, &database) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Err(WorkspaceError::Occupied(directory.clone()));
+        }
+        done => done.map_err(failed)?,
+    }
+    sync_directory(directory).map_err(failed)?;
+    Ok(carried)
 }
 
-fn unpack(backup: &Connection, blobs: &Blobs) -> Result<u64, WorkspaceError> {
-    let mut statement = backup.prepare("SELECT hash, bytes FROM backup_blobs")?;
-    let mut rows = statement.query([])?;
-    let mut count = 0;
-    while let Some(row) = rows.next()? {
-        let (hash, bytes): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
-        let mut incoming = blobs.writer()?;
-        incoming.write(&bytes)?;
-        let incoming = incoming.finish()?;
-        if incoming.hash != hash {
-            let details = format!("the bytes of the blob {hash} are not those it was stored with");
-            return Err(WorkspaceError::Unreadable(details));
-        }
-        blobs.keep(&incoming)?;
-        count += 1;
+fn unpack(backup: &Connection, blobs: &Blobs) -> Result<Carried, WorkspaceError> {
+    let mut carried = Carried::default();
+    // Without the table it is no backup; with it, whatever is wrong is wrong with one blob.
+    backup.prepare("SELECT 1 FROM backup_parts")?;
+    for known in verify::known(backup)? {
+        let arrival = match unpack_one(backup, blobs, &known.hash) {
+            Err(error @ WorkspaceError::Database(_)) => {
+                Arrival::Unreadable(verify::details(&error))
+            }
+            arrival => arrival?,
+        };
+        carried.add(known.hash, known.is_used, arrival);
     }
-    Ok(count)
+    Ok(carried)
+}
+
+fn unpack_one(backup: &Connection, blobs: &Blobs, hash: &str) -> Result<Arrival, WorkspaceError> {
+    let mut statement =
+        backup.prepare_cached("SELECT bytes FROM backup_parts WHERE hash = ?1 ORDER BY part")?;
+    let mut rows = statement.query([hash])?;
+    let mut incoming = None;
+    while let Some(row) = rows.next()? {
+        let mut writer = incoming.map_or_else(|| blobs.writer(), Ok)?;
+        writer.write(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)?;
+        incoming = Some(writer);
+    }
+    let Some(incoming) = incoming else { return Ok(Arrival::Lost) };
+    let incoming = incoming.finish()?;
+    if incoming.hash != hash {
+        return Ok(Arrival::Changed);
+    }
+    blobs.keep(&incoming)?;
+    Ok(Arrival::Whole)
+}
+
+/// Gives a file its name, if nothing has it.
+fn put_in_place(file: &Path, name: &Path) -> std::io::Result<()> {
+    // A link replaces nothing, but not every file system has them.
+    match std::fs::hard_link(file, name) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+        Err(_) => std::fs::rename(file, name),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn beside(database: &Path, ending: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
 }

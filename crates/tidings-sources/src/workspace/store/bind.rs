@@ -32,17 +32,19 @@ impl Bind {
 
 impl Store {
     /// Makes an identity, renames it, adds hints; says whether that changed anything.
-    pub(crate) fn bind(&self, bind: Bind, actor: &str) -> Result<bool, WorkspaceError> {
+    pub(crate) fn bind(&self, mut bind: Bind, actor: &str) -> Result<bool, WorkspaceError> {
         let limits = &self.config.limits;
         text::check("id", &bind.id, limits.tag, Lines::One)?;
         text::check("name", &bind.name, limits.name, Lines::One)?;
         at_most("hints", bind.hints.len(), limits.hints)?;
-        for hint in &bind.hints {
+        for hint in &mut bind.hints {
             text::check("kind", &hint.kind, limits.tag, Lines::One)?;
             text::check("value", &hint.value, limits.name, Lines::One)?;
             if !(0.0..=1.0).contains(&hint.confidence) {
                 return Err(Refusal::Confidence.into());
             }
+            // There is one zero.
+            hint.confidence += 0.0;
         }
         let actor = actor.to_owned();
         self.write(move |ledger| rebind(ledger, bind, &actor))

@@ -3,13 +3,16 @@
 //! A blob is written under another name, synced, and renamed; then its directory is synced. What
 //! can be seen under a hash has that hash, also after a power cut.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use tempfile::NamedTempFile;
 
+use crate::workspace::store::{give_to_owner, sync_directory};
 use crate::workspace::{Refusal, WorkspaceError};
 
 /// Where bytes are until they are whole.
@@ -23,6 +26,8 @@ const HEAD: usize = 8 << 10;
 pub(crate) struct Blobs {
     directory: PathBuf,
     limit: u64,
+    /// The shelves whose own names we made durable. Nobody removes a shelf.
+    shelves: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl Blobs {
@@ -30,15 +35,21 @@ impl Blobs {
     pub(super) fn open(directory: &Path, limit: u64) -> Result<Self, WorkspaceError> {
         for name in [OBJECTS, INCOMING] {
             let path = directory.join(name);
-            std::fs::create_dir_all(&path).map_err(|error| WorkspaceError::path(&path, error))?;
+            let failed = |error| WorkspaceError::path(&path, error);
+            std::fs::create_dir_all(&path).map_err(failed)?;
+            give_to_owner(&path, directory).map_err(failed)?;
         }
-        Ok(Self { directory: directory.to_owned(), limit })
+        sync_directory(directory).map_err(|error| WorkspaceError::path(directory, error))?;
+        let parent = directory.parent().filter(|it| !it.as_os_str().is_empty());
+        // What is above may not be ours to read, and then it was not we who made the directory.
+        drop(sync_directory(parent.unwrap_or(Path::new("."))));
+        Ok(Self { directory: directory.to_owned(), limit, shelves: Arc::default() })
     }
 
     /// Where new bytes go.
     pub(crate) fn writer(&self) -> Result<Incoming, WorkspaceError> {
         let path = self.incoming();
-        let file = NamedTempFile::new_in(&path).map_err(|it| WorkspaceError::path(&path, it))?;
+        let file = self.temporary().map_err(|error| WorkspaceError::path(&path, error))?;
         let (hasher, head) = (blake3::Hasher::new(), Vec::new());
         Ok(Incoming {
             file,
@@ -61,19 +72,47 @@ impl Blobs {
         let shelf = path.parent().unwrap_or(&self.directory);
         if !shelf.is_dir() {
             std::fs::create_dir_all(shelf).map_err(failed)?;
-            sync_directory(&self.directory.join(OBJECTS)).map_err(failed)?;
+            give_to_owner(shelf, &self.directory).map_err(failed)?;
         }
         // A link, so that the bytes can be kept again should they be collected meanwhile. If there is
         // a file, it has another length, or it would have been taken as it is.
         if std::fs::hard_link(incoming.file.path(), &path).is_err() {
             self.replace(incoming, &path).map_err(failed)?;
         }
-        sync_directory(shelf).map_err(failed)
+        self.sync(shelf).map_err(failed)
+    }
+
+    /// Makes the name of a blob durable that is there, if it was not we who put it there: whoever
+    /// did may not have come so far yet.
+    pub(super) fn settle(&self, incoming: &Whole) -> Result<(), WorkspaceError> {
+        let path = self.path_of(&incoming.hash);
+        let failed = |error| WorkspaceError::path(&path, error);
+        if is_same(&path, incoming.file.as_file()).map_err(failed)? {
+            return Ok(());
+        }
+        self.sync(path.parent().unwrap_or(&self.directory)).map_err(failed)
+    }
+
+    /// Makes the names on a shelf durable, and its own.
+    fn sync(&self, shelf: &Path) -> std::io::Result<()> {
+        sync_directory(shelf)?;
+        let known = || self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known().contains(shelf) {
+            sync_directory(&self.directory.join(OBJECTS))?;
+            known().insert(shelf.to_owned());
+        }
+        Ok(())
+    }
+
+    fn temporary(&self) -> std::io::Result<NamedTempFile> {
+        let file = NamedTempFile::new_in(self.incoming())?;
+        give_to_owner(file.path(), &self.directory)?;
+        Ok(file)
     }
 
     /// Puts a copy in place of what is there, also where files cannot be linked.
     fn replace(&self, incoming: &Whole, path: &Path) -> std::io::Result<()> {
-        let copy = NamedTempFile::new_in(self.incoming())?;
+        let copy = self.temporary()?;
         std::fs::copy(incoming.file.path(), copy.path())?;
         copy.as_file().sync_all()?;
         copy.persist(path)?;
@@ -294,14 +333,24 @@ pub(crate) fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it))
 }
 
-/// Makes names in a directory durable.
-fn sync_directory(directory: &Path) -> std::io::Result<()> {
-    File::open(directory)?.sync_all()
+/// Whether a name is that of an open file, where that can be told.
+#[cfg(unix)]
+fn is_same(path: &Path, file: &File) -> std::io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (one, other) = (std::fs::metadata(path)?, file.metadata()?);
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_same(_: &Path, _: &File) -> std::io::Result<bool> {
+    Ok(false)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::Config;
+    use crate::workspace::store::Store;
 
     fn blobs(limit: u64) -> (tempfile::TempDir, Blobs) {
         let directory = tempfile::tempdir().unwrap();
@@ -340,6 +389,36 @@ mod tests {
         std::fs::write(&path, "hel").unwrap();
         blobs.keep(&whole).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"hello");
+    }
+
+    #[test]
+    fn bytes_another_put_there_are_made_durable_before_they_are_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(Config::new(directory.path())).unwrap();
+        let whole = whole(&store.blobs, &[b"hello"]);
+        let path = store.blobs.path_of(&whole.hash);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "hello").unwrap();
+        store.put(whole, None, "tester").unwrap();
+        assert!(store.blobs.shelves.lock().unwrap().contains(path.parent().unwrap()));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_root_stores_is_the_directorys_owners() {
+        use std::os::unix::fs::{MetadataExt as _, chown};
+        let (directory, _) = blobs(100);
+        // Whoever is not root has it already.
+        drop(chown(directory.path(), Some(4321), Some(4321)));
+        std::fs::remove_dir(directory.path().join(INCOMING)).unwrap();
+        let blobs = Blobs::open(directory.path(), 100).unwrap();
+        let whole = whole(&blobs, &[b"hello"]);
+        blobs.keep(&whole).unwrap();
+        let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();
+        let path = blobs.path_of(&whole.hash);
+        for path in [&path, path.parent().unwrap(), &blobs.incoming()] {
+            assert_eq!(owner(path), owner(directory.path()), "{}", path.display());
+        }
     }
 
     #[test]

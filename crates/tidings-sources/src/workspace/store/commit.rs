@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rusqlite::Connection;
 
 use crate::workspace::change::{Change, Event};
+use crate::workspace::config::Role;
 use crate::workspace::stamp::Stamp;
 use crate::workspace::store::{Blobs, Store, apply, event};
 use crate::workspace::{Limits, WorkspaceError};
@@ -178,7 +179,8 @@ impl Store {
             writer.prepare_cached("RELEASE work")?.execute([])?;
         }
         let last = ledger.events.last().copied();
-        if let Some(last) = last {
+        // How many are kept is for the server to say; a command beside it does not know.
+        if let Some(last) = last.filter(|_| self.config.role == Role::Server) {
             event::drop_old(writer, last, self.config.events_kept, ledger.events.len())?;
         }
         transaction.commit()?;

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, params};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::workspace::change::{Change, Event};
 use crate::workspace::stamp::Stamp;
@@ -39,7 +40,7 @@ impl Store {
             }
             let mut events = Vec::new();
             let mut statement = connection.prepare_cached(
-                "SELECT number, time, actor, change FROM events WHERE number > ?1
+                "SELECT number, time, actor, change, kind FROM events WHERE number > ?1
                  AND (?2 = '[]' OR kind IN (SELECT value FROM json_each(?2)))
                  ORDER BY number LIMIT ?3",
             )?;
@@ -60,7 +61,8 @@ impl Store {
     pub(crate) fn newest_events(&self, limit: usize) -> Result<Vec<Event>, WorkspaceError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT number, time, actor, change FROM events ORDER BY number DESC LIMIT ?1",
+                "SELECT number, time, actor, change, kind FROM events
+                 ORDER BY number DESC LIMIT ?1",
             )?;
             let mut rows = statement.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
             let mut events = Vec::new();
@@ -119,12 +121,21 @@ fn oldest(connection: &Connection) -> Result<u64, WorkspaceError> {
     Ok(unsigned(first.unwrap_or(1)).saturating_sub(1))
 }
 
-fn of_row(row: &rusqlite::Row<'_>) -> Result<Event, WorkspaceError> {
-    let number = unsigned(row.get(0)?);
-    let change: String = row.get(3)?;
-    let change = serde_json::from_str(&change)
-        .map_err(|error| WorkspaceError::Unreadable(format!("event {number}: {error}")))?;
-    Ok(Event { number, time: Stamp(row.get(1)?), actor: row.get(2)?, change })
+/// One event, whatever is written there: one that cannot be read must not hide the others.
+fn of_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Event> {
+    let text = |column| row.get::<_, String>(column).unwrap_or_default();
+    let change = text(3);
+    let change = serde_json::from_str(&change).unwrap_or_else(|_| {
+        let mut fields: Map<String, Value> = serde_json::from_str(&change).unwrap_or_default();
+        // Those an event has itself.
+        for name in ["number", "time", "actor"] {
+            fields.remove(name);
+        }
+        fields.insert("type".to_owned(), text(4).into());
+        Change::Unknown(fields)
+    });
+    let time = Stamp(row.get(1).unwrap_or_default());
+    Ok(Event { number: unsigned(row.get(0)?), time, actor: text(2), change })
 }
 
 /// Numbers as the database has them.

@@ -5,8 +5,7 @@ use rusqlite::{Connection as Database, OptionalExtension as _, Row, params};
 use crate::workspace::record::{Connection, Hint, Identity, IdentityDetails, Page};
 use crate::workspace::stamp::Stamp;
 use crate::workspace::store::Store;
-use crate::workspace::store::artifact::listed;
-use crate::workspace::store::event::unsigned;
+use crate::workspace::store::artifact::{counted, listed};
 use crate::workspace::{Refusal, WorkspaceError};
 
 /// How many connections are shown with an identity.
@@ -43,7 +42,7 @@ impl Store {
             let has_more = items.len() > limit;
             items.truncate(limit);
             let next = if has_more { items.last().map(|it| it.id.clone()) } else { None };
-            Ok(Page { total: all(database, "identities")?, items, next })
+            Ok(Page { total: counted(database, "identities", "")?, items, next })
         })
     }
 
@@ -90,7 +89,7 @@ impl Store {
             items.truncate(limit);
             let next = if has_more { items.last().map(|(key, _)| key.to_string()) } else { None };
             let items = items.into_iter().map(|(_, connection)| connection).collect();
-            Ok(Page { total: all(database, "connections")?, items, next })
+            Ok(Page { total: counted(database, "connections", "")?, items, next })
         })
     }
 
@@ -103,7 +102,7 @@ impl Store {
         let ids = self.read(|database| {
             let mut statement = database.prepare_cached(
                 "SELECT id FROM identities WHERE
-                 (?1 IS NULL OR instr(lower(name), ?1) OR instr(lower(id), ?1))
+                 (?1 IS NULL OR instr(folded, ?1))
                  AND (?2 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?2))
                  AND (?3 IS NULL AND ?4 IS NULL OR EXISTS (SELECT 1 FROM hints
                     WHERE identity = id AND (?3 IS NULL OR kind = ?3)
@@ -126,7 +125,7 @@ impl Store {
     /// Whether there are identities, and whether there are connections.
     pub(crate) fn has_graph(&self) -> Result<(bool, bool), WorkspaceError> {
         self.read(|database| {
-            let has = |table| all(database, table).map(|count| count > 0);
+            let has = |kind| counted(database, kind, "").map(|count| count > 0);
             Ok((has("identities")?, has("connections")?))
         })
     }
@@ -187,9 +186,9 @@ pub(super) fn is_connected(database: &Database, it: &Connection) -> Result<bool,
     Ok(statement.exists([&it.from, &it.from_port, &it.to, &it.to_port, &it.transport])?)
 }
 
-fn all(database: &Database, table: &str) -> Result<u64, WorkspaceError> {
-    let mut statement = database.prepare_cached(&format!("SELECT count(*) FROM {table}"))?;
-    Ok(unsigned(statement.query_row([], |row| row.get(0))?))
+/// The name and the id as they are looked for, on a line each: neither has a line break.
+pub(super) fn folded(id: &str, name: &str) -> String {
+    format!("{}\n{}", name.to_lowercase(), id.to_lowercase())
 }
 
 fn identity(row: &Row<'_>) -> rusqlite::Result<Identity> {

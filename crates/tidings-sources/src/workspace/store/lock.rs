@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::workspace::WorkspaceError;
 use crate::workspace::stamp::Stamp;
+use crate::workspace::store::give_to_owner;
 
 const FILE: &str = "server.lock";
 /// More than a holder says of itself.
@@ -25,6 +26,7 @@ impl Lock {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(&path).map_err(failed)?;
+        give_to_owner(&path, directory).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::Error(error)) => return Err(failed(error)),

@@ -29,6 +29,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::artifact::Ids;
 pub use self::artifact::List;
+pub use self::backup::Carried;
 pub(crate) use self::backup::restore;
 pub use self::bind::Bind;
 pub use self::blob::BlobFile;
@@ -59,8 +60,10 @@ pub(crate) struct Store {
     pub(super) file: PathBuf,
     pub(super) blobs: Blobs,
     pub(super) config: Config,
-    desk: Desk,
+    // Order: those that only read are closed before the one that writes. The last to be closed
+    // empties the log beside the database, and must be able to.
     readers: Mutex<Vec<Connection>>,
+    desk: Desk,
     /// The number of the last event that is known to be durable.
     last: watch::Sender<u64>,
     _lock: Option<Lock>,
@@ -80,7 +83,9 @@ impl Store {
             Role::Beside if file.is_file() => None,
             Role::Beside => return Err(WorkspaceError::Missing(directory)),
         };
-        make_private(&file).map_err(|error| WorkspaceError::path(&file, error))?;
+        make_private(&file)
+            .and_then(|()| give_to_owner(&file, &directory))
+            .map_err(|error| WorkspaceError::path(&file, error))?;
         let writer = writer(&file).map_err(|error| schema::damaged(&file, error))?;
         let blobs = Blobs::open(&directory, config.limits.blob)?;
         let last = event::last(&writer).map_err(|error| schema::damaged(&file, error))?;
@@ -141,6 +146,11 @@ impl Store {
         self.read(|connection| artifact::blob(connection, hash))
     }
 
+    /// Whether a blob can be read: it is known, and its bytes are there.
+    pub(crate) fn has_blob(&self, hash: &str) -> Result<bool, WorkspaceError> {
+        Ok(self.has_file(hash) && self.blob(hash)?.is_some())
+    }
+
     /// Whether the bytes of a hash are there.
     pub(crate) fn has_file(&self, hash: &str) -> bool {
         self.blobs.path_of(hash).is_file()
@@ -162,6 +172,11 @@ pub(crate) fn check_hash(hash: &str) -> Result<(), Refusal> {
     Err(Refusal::Hash(shown))
 }
 
+/// Makes names in a directory durable.
+fn sync_directory(directory: &Path) -> std::io::Result<()> {
+    std::fs::File::open(directory)?.sync_all()
+}
+
 /// Makes the file if it is not there, for its owner only. The files beside it get the same rights.
 fn make_private(file: &Path) -> std::io::Result<()> {
     let mut options = std::fs::File::options();
@@ -169,6 +184,26 @@ fn make_private(file: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(file).map(drop)
+}
+
+/// Gives what root made to whom the directory belongs, who is to use it. Others make what is theirs.
+#[cfg(unix)]
+fn give_to_owner(path: &Path, directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (made, owner) = (std::fs::symlink_metadata(path)?, std::fs::metadata(directory)?);
+    if made.uid() != 0 || owner.uid() == 0 {
+        return Ok(());
+    }
+    match std::os::unix::fs::lchown(path, Some(owner.uid()), Some(owner.gid())) {
+        // It was root's before, and we are not.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(not(unix))]
+fn give_to_owner(_: &Path, _: &Path) -> std::io::Result<()> {
+    Ok(())
 }
 
 fn writer(file: &Path) -> Result<Connection, WorkspaceError> {

@@ -35,7 +35,7 @@ CREATE TABLE artifacts (
 CREATE UNIQUE INDEX artifacts_of_set ON artifacts (collection, place)
     WHERE collection IS NOT NULL;
 CREATE INDEX artifacts_of_creator ON artifacts (creator, key) WHERE archived = 0;
-CREATE INDEX artifacts_archived ON artifacts (key) WHERE archived = 1;
+CREATE INDEX artifacts_recent ON artifacts (key) WHERE archived = 0;
 CREATE INDEX artifacts_of_hash ON artifacts (hash);
 -- Of artifacts that are not archived.
 CREATE TABLE tagged (
@@ -51,11 +51,13 @@ CREATE TABLE descent (
 CREATE TABLE annotations (
     key INTEGER PRIMARY KEY,
     artifact INTEGER NOT NULL REFERENCES artifacts(key),
+    -- From 1, for each artifact.
+    number INTEGER NOT NULL,
     message TEXT NOT NULL,
     author TEXT NOT NULL,
     time INTEGER NOT NULL
 );
-CREATE INDEX annotations_of_artifact ON annotations (artifact, key);
+CREATE UNIQUE INDEX annotations_of_artifact ON annotations (artifact, number);
 -- Counted as it is written, so that nothing is counted when it is read.
 CREATE TABLE counts (
     kind TEXT NOT NULL,
@@ -68,7 +70,9 @@ CREATE TABLE identities (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
     tags TEXT NOT NULL,
-    created INTEGER NOT NULL
+    created INTEGER NOT NULL,
+    -- The name and the id in lower case, to be found by a part of either.
+    folded TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE hints (
     kind TEXT NOT NULL,
@@ -95,8 +99,14 @@ CREATE TABLE events (
     actor TEXT NOT NULL,
     change TEXT NOT NULL
 );
+-- Of artifacts, by key.
 CREATE VIRTUAL TABLE words USING fts5(
-    title, remarks, body,
+    title, body,
+    content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+-- Of annotations, by key: a remark costs the same however many there are.
+CREATE VIRTUAL TABLE remarks USING fts5(
+    message,
     content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
 );
 "];

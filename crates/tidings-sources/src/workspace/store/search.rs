@@ -1,5 +1,8 @@
 //! Artifacts by the words of their titles, remarks and texts.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
@@ -36,7 +39,10 @@ impl Store {
         search: &Search,
         limit: usize,
     ) -> Result<(Vec<Entry>, bool), WorkspaceError> {
-        let (sql, values) = statement(search, limit);
+        let terms = search.words.as_deref().map(terms).unwrap_or_default();
+        let lead = if terms.is_empty() { Lead::Lists } else { Lead::Words };
+        // What the words find is in order as it comes. What remarks find is few, and found apart.
+        let leads = [Some(lead), (!terms.is_empty()).then_some(Lead::Remarks)];
         self.read(|connection| {
             if let Some(after) = &search.after {
                 let mut known =
@@ -45,19 +51,38 @@ impl Store {
                     return Err(Refusal::After(after.clone()).into());
                 }
             }
-            let mut statement = connection.prepare_cached(&sql)?;
-            let rows = statement.query_map(params_from_iter(values), entry)?;
-            let mut found =
-                rows.map(|row| Ok(row?.1)).collect::<Result<Vec<_>, WorkspaceError>>()?;
+            let mut found = BTreeMap::new();
+            for lead in leads.into_iter().flatten() {
+                let (sql, values) = statement(search, lead, &terms, limit);
+                let mut statement = connection.prepare_cached(&sql)?;
+                let rows = statement.query_map(params_from_iter(values), entry)?;
+                for row in rows {
+                    let (key, entry) = row?;
+                    found.insert(Reverse(key), entry);
+                }
+            }
             let has_more = found.len() > limit;
-            found.truncate(limit);
-            Ok((found, has_more))
+            Ok((found.into_values().take(limit).collect(), has_more))
         })
     }
 }
 
-/// The words, if there are any, lead; what else is asked for is checked for each they find.
-fn statement(search: &Search, limit: usize) -> (String, Vec<Value>) {
+/// What finds artifacts; whatever else is asked for is checked for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lead {
+    /// The list of a tag, or that of all.
+    Lists,
+    /// Titles and texts that have all words.
+    Words,
+    /// Remarks that have one of the words; the others may be anywhere.
+    Remarks,
+}
+
+/// The artifacts a term finds in remarks.
+const REMARKED: &str = "key IN (SELECT artifact FROM remarks CROSS JOIN annotations
+    ON annotations.key = remarks.rowid WHERE remarks MATCH ?)";
+
+fn statement(search: &Search, lead: Lead, terms: &[String], limit: usize) -> (String, Vec<Value>) {
     let mut sql = format!("SELECT {ENTRY} FROM artifacts");
     let mut order = "key";
     let (mut values, mut conditions) = (Vec::new(), Vec::new());
@@ -65,16 +90,31 @@ fn statement(search: &Search, limit: usize) -> (String, Vec<Value>) {
         values.push(value);
         conditions.push(text.replace('?', &format!("?{}", values.len())));
     };
-    let words = search.words.as_deref().map(expression).filter(|words| !words.is_empty());
-    if let Some(words) = words {
-        sql = format!("SELECT {ENTRY} FROM words CROSS JOIN artifacts ON key = words.rowid");
-        order = "words.rowid";
-        condition("words MATCH ?", words.into());
-    } else if let Some(tag) = search.tags.first().filter(|_| !search.archived) {
-        // The list of a tag has none that were put away.
-        sql = format!("SELECT {ENTRY} FROM tagged CROSS JOIN artifacts ON key = tagged.artifact");
-        order = "tagged.artifact";
-        condition("tagged.tag = ?", tag.clone().into());
+    match (lead, search.tags.first().filter(|_| !search.archived)) {
+        (Lead::Words, _) => {
+            sql = format!("SELECT {ENTRY} FROM words CROSS JOIN artifacts ON key = words.rowid");
+            order = "words.rowid";
+            condition("words MATCH ?", terms.join(" AND ").into());
+        }
+        (Lead::Remarks, _) => {
+            condition(REMARKED, terms.join(" OR ").into());
+            let apart = if terms.len() > 1 { terms } else { &[] };
+            for term in apart {
+                let text = "EXISTS (SELECT 1 FROM words WHERE words MATCH ? AND rowid = key)";
+                condition(&format!("({REMARKED} OR {text})"), term.clone().into());
+            }
+        }
+        (Lead::Lists, Some(tag)) => {
+            // The list of a tag has none that were put away.
+            sql =
+                format!("SELECT {ENTRY} FROM tagged CROSS JOIN artifacts ON key = tagged.artifact");
+            order = "tagged.artifact";
+            condition("tagged.tag = ?", tag.clone().into());
+        }
+        (Lead::Lists, None) if !search.archived && search.creator.is_none() => {
+            sql.push_str(" INDEXED BY artifacts_recent");
+        }
+        (Lead::Lists, None) => {}
     }
     for tag in &search.tags {
         let has = "EXISTS (SELECT 1 FROM json_each(artifacts.tags) WHERE value = ?)";
@@ -104,7 +144,7 @@ fn statement(search: &Search, limit: usize) -> (String, Vec<Value>) {
 }
 
 /// Words as the index understands them, with nothing in them that it could take for a command.
-fn expression(words: &str) -> String {
+fn terms(words: &str) -> Vec<String> {
     let mut terms = Vec::new();
     for (number, part) in words.split('"').enumerate() {
         let is_phrase = number % 2 == 1;
@@ -118,7 +158,7 @@ fn expression(words: &str) -> String {
             }
         }
     }
-    terms.join(" AND ")
+    terms
 }
 
 #[cfg(test)]
@@ -127,12 +167,12 @@ mod tests {
 
     #[test]
     fn no_word_is_a_command() {
-        assert_eq!(expression("a b"), r#""a" AND "b""#);
+        assert_eq!(terms("a b"), [r#""a""#, r#""b""#]);
         assert_eq!(
-            expression(r#"one "two  three" four*"#),
-            r#""one" AND "two  three" AND "four"*"#
+            terms(r#"one "two  three" four*"#),
+            [r#""one""#, r#""two  three""#, r#""four"*"#]
         );
-        assert_eq!(expression("title:x OR NOT -- *"), r#""title:x" AND "OR" AND "NOT""#);
-        assert_eq!(expression(r#"" open"#), r#"" open""#);
+        assert_eq!(terms("title:x OR NOT -- *"), [r#""title:x""#, r#""OR""#, r#""NOT""#]);
+        assert_eq!(terms(r#"" open"#), [r#"" open""#]);
     }
 }

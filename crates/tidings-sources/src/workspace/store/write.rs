@@ -80,9 +80,16 @@ impl Store {
             text::check("mime_type", mime, limits.tag, Lines::One)?;
         }
         // Before the transaction: writers wait for their own files side by side.
+        let was_lost = self.is_lost(&whole.hash)?;
         self.blobs.keep(&whole)?;
         let actor = actor.to_owned();
-        self.write(move |ledger| put(ledger, &whole, mime, &actor))
+        self.write(move |ledger| put(ledger, &whole, was_lost, mime, &actor))
+    }
+
+    /// Whether a blob is known, but its bytes are gone.
+    fn is_lost(&self, hash: &str) -> Result<bool, WorkspaceError> {
+        // Order: the file comes before what is known of it, so there is one unless it was lost.
+        Ok(self.blob(hash)?.is_some() && !self.has_file(hash))
     }
 
     /// Makes an artifact of bytes that are new, in one step; gives its id.
@@ -94,10 +101,11 @@ impl Store {
     ) -> Result<String, WorkspaceError> {
         draft.hash.clone_from(&whole.hash);
         let draft = checked(draft, &self.config.limits)?;
+        let was_lost = self.is_lost(&whole.hash)?;
         self.blobs.keep(&whole)?;
         let actor = actor.to_owned();
         self.write(move |ledger| {
-            put(ledger, &whole, draft.mime_type.clone(), &actor)?;
+            put(ledger, &whole, was_lost, draft.mime_type.clone(), &actor)?;
             create(ledger, draft, &actor)
         })
     }
@@ -153,23 +161,26 @@ impl Store {
         })
     }
 
-    /// Remarks something.
+    /// Remarks something; gives how many remarks there are now.
     pub(crate) fn annotate(
         &self,
         artifact: &str,
         message: &str,
         author: &str,
-    ) -> Result<(), WorkspaceError> {
+    ) -> Result<u64, WorkspaceError> {
         let limits = &self.config.limits;
         text::check("message", message, limits.message, Lines::Many)?;
         text::check("author", author, limits.name, Lines::One)?;
         let (artifact, message) = (artifact.to_owned(), message.to_owned());
         let author = author.to_owned();
         self.write(move |ledger| {
-            artifact::state(ledger.connection, &artifact)?;
+            let row = artifact::state(ledger.connection, &artifact)?;
+            let count = artifact::annotated(ledger.connection, row.key)? + 1;
+            let limit = ledger.limits.annotations;
+            at_most("annotations", usize::try_from(count).unwrap_or(usize::MAX), limit)?;
             let actor = author.clone();
             ledger.record(&actor, Change::Annotated { artifact, message, author })?;
-            Ok(())
+            Ok(count)
         })
     }
 
@@ -219,20 +230,28 @@ fn checked(mut draft: Draft, limits: &Limits) -> Result<Draft, WorkspaceError> {
     Ok(draft)
 }
 
+/// A blob whose bytes were lost is stored again: whoever watches it hears that it is back.
 fn put(
     ledger: &mut Ledger<'_>,
     whole: &Whole,
+    was_lost: bool,
     mime: Option<String>,
     actor: &str,
 ) -> Result<Blob, WorkspaceError> {
     // Looked at again where nothing can be collected meanwhile.
+    let was_lost = was_lost || !ledger.blobs.path_of(&whole.hash).is_file();
     ledger.blobs.keep(whole)?;
-    if let Some(blob) = artifact::blob(ledger.connection, &whole.hash)? {
+    let known = artifact::blob(ledger.connection, &whole.hash)?;
+    let is_known = known.is_some();
+    let blob = known.unwrap_or_else(|| {
+        let mime_type = mime.unwrap_or_else(|| whole.mime.clone());
+        Blob { hash: whole.hash.clone(), mime_type, size: whole.size }
+    });
+    if is_known && !was_lost {
         return Ok(blob);
     }
-    let (hash, size) = (whole.hash.clone(), whole.size);
-    let mime_type = mime.unwrap_or_else(|| whole.mime.clone());
-    let blob = Blob { hash: hash.clone(), mime_type: mime_type.clone(), size };
+    ledger.blobs.settle(whole)?;
+    let Blob { hash, mime_type, size } = blob.clone();
     ledger.record(actor, Change::BlobStored { hash, mime_type, size })?;
     Ok(blob)
 }

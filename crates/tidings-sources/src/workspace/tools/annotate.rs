@@ -35,7 +35,7 @@ pub(super) fn tool() -> Tool {
     described(
         "annotate",
         "Annotate an artifact",
-        "Remarks something on an artifact. `artifacts://artifact/{id}` has all that was remarked.",
+        "Remarks something on an artifact. `artifacts://artifact/{id}` has the newest hundred.",
         Effect::Adds,
         (input, output),
     )
@@ -43,7 +43,6 @@ pub(super) fn tool() -> Tool {
 
 pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
     let Arguments { id, message, author } = arguments(given)?;
-    workspace.annotate(&id, &message, author.as_deref().unwrap_or(actor))?;
-    let count = workspace.artifact(&id)?.map_or(0, |artifact| artifact.annotations.len());
+    let count = workspace.annotate(&id, &message, author.as_deref().unwrap_or(actor))?;
     Ok(json!({ "id": id, "annotations": count }))
 }

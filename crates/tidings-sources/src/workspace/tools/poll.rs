@@ -47,7 +47,8 @@ pub(super) fn tool() -> Tool {
             "number": { "type": "integer" },
             "time": text("when, in UTC"),
             "actor": text("who did it"),
-            "type": { "enum": Change::KINDS },
+            "type": text("what was done: one of the `types` that can be asked for, or one of a \
+                later release"),
         },
         "required": ["number", "time", "actor", "type"],
     });

@@ -18,6 +18,7 @@ use futures_util::TryStreamExt as _;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::io::ReaderStream;
 use tracing::error;
 
@@ -28,6 +29,10 @@ use crate::workspace::{Blob, BlobFile, BlobWriter, Refusal, Workspace, Workspace
 const ACTOR: &str = "http";
 /// How long a sender may be silent in the middle of its bytes.
 const SILENCE: Duration = Duration::from_secs(30);
+/// How long bytes may take, however few they are.
+const GRACE: Duration = Duration::from_mins(1);
+/// How many bytes a second must come after that, so that no sender has its place for ever.
+const LEAST: u64 = 16 << 10;
 /// How many may send bytes at once, so that half a blob of each fits on any disk.
 const UPLOADS: usize = 64;
 /// How much is read from the disk, or gathered for it, at once.
@@ -184,17 +189,26 @@ async fn receive(workspace: &Workspace, request: Request) -> Result<Blob, Failur
     let mut chunks = request.into_body().into_data_stream();
     let opener = workspace.clone();
     let mut writer = blocking(move || opener.blob_writer()).await?;
-    let mut gathered = Vec::new();
+    let (mut gathered, mut received) = (Vec::new(), 0);
+    let begun = Instant::now();
     loop {
-        let Ok(chunk) = tokio::time::timeout(SILENCE, chunks.try_next()).await else {
-            let details = "nothing came for 30 seconds";
+        let (silent, slow) =
+            (Instant::now() + SILENCE, begun + GRACE + Duration::from_secs(received / LEAST));
+        let Ok(chunk) = tokio::time::timeout_at(silent.min(slow), chunks.try_next()).await else {
+            let details = if silent <= slow {
+                "nothing came for 30 seconds"
+            } else {
+                "the bytes came too slowly; send at least 16 KiB a second"
+            };
             return Err(Failure::Request(StatusCode::REQUEST_TIMEOUT, details));
         };
         let Ok(chunk) = chunk else {
             return Err(Failure::Request(StatusCode::BAD_REQUEST, "the bytes were cut off"));
         };
         let is_end = chunk.is_none();
-        gathered.extend_from_slice(&chunk.unwrap_or_default());
+        let chunk = chunk.unwrap_or_default();
+        received += chunk.len() as u64;
+        gathered.extend_from_slice(&chunk);
         if gathered.len() >= CHUNK || is_end {
             writer = write(writer, std::mem::take(&mut gathered)).await?;
         }

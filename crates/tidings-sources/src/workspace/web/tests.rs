@@ -189,6 +189,23 @@ async fn a_sender_that_stalls_is_given_up_and_nothing_stays() {
     assert_eq!((bench.files("objects"), bench.files("incoming")), (0, 0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_sender_that_is_too_slow_for_its_bytes_is_given_up() {
+    let bench = Bench::new(1 << 20);
+    let every = |pause: u64, bytes: usize| {
+        Body::from_stream(stream::repeat(()).then(move |()| async move {
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+            Ok::<_, std::io::Error>("x".repeat(bytes))
+        }))
+    };
+    let (status, answer) = bench.put(every(29, 1), &[]).await;
+    assert_eq!((status, answer.contains("too slowly")), (StatusCode::REQUEST_TIMEOUT, true));
+    assert_eq!((bench.files("objects"), bench.files("incoming")), (0, 0));
+    // As fast as it must be, it goes on until it is too much.
+    let (status, _) = bench.put(every(2, 2 * (16 << 10)), &[]).await;
+    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
 #[tokio::test]
 async fn bytes_that_are_cut_off_leave_nothing() {
     let bench = Bench::new(1 << 20);

@@ -1,11 +1,13 @@
 //! `tidings feeds add`: feeds, pages that name one, and files.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use tidings_sources::feeds::{FeedConfig, Feeds};
 
 use crate::args::FeedsAdd;
-use crate::feeds::{Reach, directory, enter, headers, is_web, whole};
+use crate::feeds::{Reach, enter, headers, is_web, kept, whole};
 use crate::present::Output;
 use crate::present::text::{count, one_line};
 use crate::report::{Hint, Usage};
@@ -16,9 +18,10 @@ pub(crate) async fn run(args: &FeedsAdd) -> Result<()> {
     }
     let output = Output::new(args.kept.json);
     let headers = headers(&args.header)?;
-    let directory = directory(args.kept.data.as_deref())?;
-    let reach = if args.unseen { Reach::Nothing } else { Reach::when(args.allow_private) };
-    let feeds = enter(&directory, reach).await?;
+    let kept = kept(&args.kept.place, &output)?;
+    let allowed = Reach::when(args.allow_private || kept.allow_private);
+    let reach = if args.unseen { Reach::Nothing } else { allowed };
+    let feeds = enter(&kept.directory, reach).await?;
     let mut failed = 0;
     for url in &args.urls {
         let mut config = FeedConfig::new(whole(url, None));
@@ -26,7 +29,11 @@ pub(crate) async fn run(args: &FeedsAdd) -> Result<()> {
         config.category.clone_from(&args.category);
         config.interval = args.interval;
         config.headers.clone_from(&headers);
-        if let Err(error) = add(&feeds, config, args, &output).await {
+        let mut added = add(&feeds, config, args, &output).await;
+        if looks_like_host(url) && !Path::new(url).exists() {
+            added = added.context(Hint(format!("did you mean `https://{url}`?")));
+        }
+        if let Err(error) = added {
             if args.urls.len() == 1 {
                 return Err(error);
             }
@@ -52,7 +59,11 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
             config.url = known.asked_url;
             (feeds.add_unseen(config).await?, "changed", None)
         }
-        None if args.unseen || !is_web(&url) => (feeds.add_unseen(config).await?, "added", None),
+        None if args.unseen => (feeds.add_unseen(config).await?, "added", None),
+        None if !is_web(&url) => {
+            let found = feeds.discover_file(config).await?;
+            (feeds.add_found(found).await?, "added", None)
+        }
         None => {
             let found = feeds.discover(config).await.map_err(anyhow::Error::new);
             let hint = "`--unseen` adds it without looking; `--allow-private` lets it be on a \
@@ -81,4 +92,29 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
     let found =
         if page.is_some() { format!(", at {}", one_line(&status.url)) } else { String::new() };
     output.raw(&format!("{word} {id}  {title}, {items}{found}"))
+}
+
+/// Whether a path is rather an address on the web whose beginning was left out.
+fn looks_like_host(path: &str) -> bool {
+    let host = path.split('/').next().unwrap_or_default();
+    let is_name = |letter: char| letter.is_alphanumeric() || "-.".contains(letter);
+    let Some((name, last)) = host.rsplit_once('.') else { return false };
+    let is_file = ["xml", "rss", "atom", "rdf", "json", "html", "txt"].contains(&last);
+    let is_last = last.len() > 1 && last.chars().all(char::is_alphabetic);
+    !name.is_empty() && !is_file && is_last && host.chars().all(is_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_its_beginning_is_told_from_a_path() {
+        for path in ["example.com", "example.com/feed.xml", "blog.example.org/"] {
+            assert!(looks_like_host(path), "{path}");
+        }
+        for path in ["news.xml", "/srv/a.com/f", "./a.com", "../f", "feeds/a.com", "v1.2/feed"] {
+            assert!(!looks_like_host(path), "{path}");
+        }
+    }
 }

@@ -5,18 +5,19 @@ use serde_json::json;
 use tidings_sources::feeds::{self, opml};
 
 use crate::args::{ExportFormat, FeedsExport, FeedsImport};
-use crate::feeds::{Reach, directory, document, enter, named, visit};
+use crate::feeds::{Reach, document, enter, kept, look, named};
 use crate::present::Output;
 use crate::present::text::count;
 
 pub(super) async fn import(args: &FeedsImport) -> Result<()> {
     let output = Output::new(args.kept.json);
     let reading = || format!("reading the list of feeds `{}`", args.list);
-    let bytes = document(&args.list, args.allow_private).await.with_context(reading)?;
-    let directory = directory(args.kept.data.as_deref())?;
+    let kept = kept(&args.kept.place, &output)?;
+    let allow_private = args.allow_private || kept.allow_private;
+    let bytes = document(&args.list, allow_private).await.with_context(reading)?;
     // What is no list is told before a directory is made for it.
     opml::read(&bytes).with_context(reading)?;
-    let feeds = enter(&directory, Reach::Nothing).await?;
+    let feeds = enter(&kept.directory, Reach::Nothing).await?;
     let imported = feeds.import(&bytes).await.with_context(reading)?;
     if args.kept.json {
         let problems: Vec<_> = imported
@@ -43,8 +44,8 @@ pub(super) async fn import(args: &FeedsImport) -> Result<()> {
 
 pub(super) async fn export(args: &FeedsExport) -> Result<()> {
     let output = Output::new(false);
-    let directory = directory(args.data.as_deref())?;
-    let kept = visit(&directory, Reach::Nothing).await?;
+    let directory = kept(&args.place, &output)?.directory;
+    let kept = look(&directory).await?;
     let kept = kept.with_context(|| format!("no feeds are kept in `{}`", directory.display()))?;
     let format = match args.format {
         ExportFormat::Opml => feeds::ExportFormat::Opml,

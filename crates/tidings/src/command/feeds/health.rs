@@ -2,20 +2,22 @@
 
 use anyhow::Result;
 use serde_json::{Map, json};
-use tidings_sources::feeds::{Holder, Standing, Status};
+use tidings_sources::feeds::{Holder, Role, Standing, Status};
 
 use super::ls::{next, object};
 use crate::args::FeedsHealth;
-use crate::feeds::{Reach, away, directory, now, visit};
+use crate::feeds::{all, away, kept, look, now};
 use crate::present::Output;
 use crate::present::table::Table;
 use crate::present::text::count;
 
 pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
     let output = Output::new(args.kept.json);
-    let directory = directory(args.kept.data.as_deref())?;
-    let feeds = visit(&directory, Reach::Nothing).await?;
-    let statuses = feeds.map(|feeds| feeds.statuses()).unwrap_or_default();
+    let directory = kept(&args.kept.place, &output)?.directory;
+    let statuses = match look(&directory).await? {
+        Some(feeds) => all(&feeds).await?,
+        None => Vec::new(),
+    };
     let holder = Holder::of(&directory)?;
     let now = now();
     let due = statuses.iter().filter(|status| next(status, now) == "due").count();
@@ -25,12 +27,13 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
             .map(|standing| (standing.word().to_owned(), json!(number(&statuses, *standing))))
             .collect();
         let failing: Vec<_> = failing(&statuses).map(object).collect();
-        let holder = holder.map(|holder| {
+        let served_by = holder.filter(|holder| holder.role != Role::Visits);
+        let served_by = served_by.map(|holder| {
             json!({ "pid": holder.pid, "since": holder.since.map(|since| since.to_string()) })
         });
         return output.object(&json!({
             "feeds": statuses.len(), "states": states, "due": due, "failing": failing,
-            "served_by": holder,
+            "served_by": served_by,
         }));
     }
     let number_of_all = count(statuses.len(), "feed", "feeds");
@@ -45,6 +48,12 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
         states => format!("{number_of_all}: {}", states.join(", ")),
     })?;
     output.raw(&match holder {
+        Some(holder) if holder.role == Role::Visits => {
+            format!("no server runs on them; {holder} fetches them once")
+        }
+        Some(holder) if holder.role == Role::Offline => {
+            format!("served by {holder}, which fetches nothing")
+        }
         Some(holder) => format!("served by {holder}"),
         None => "no server runs on them".to_owned(),
     })?;

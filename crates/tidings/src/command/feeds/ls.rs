@@ -6,15 +6,17 @@ use tidings_sources::feeds::date::Moment;
 use tidings_sources::feeds::{Standing, Status};
 
 use crate::args::FeedsLs;
-use crate::feeds::{Reach, away, directory, now, visit};
+use crate::feeds::{all, away, kept, look, now};
 use crate::present::Output;
 use crate::present::table::Table;
 
 pub(crate) async fn run(args: &FeedsLs) -> Result<()> {
     let output = Output::new(args.kept.json);
-    let directory = directory(args.kept.data.as_deref())?;
-    let feeds = visit(&directory, Reach::Nothing).await?;
-    let statuses = feeds.map(|feeds| feeds.statuses()).unwrap_or_default();
+    let directory = kept(&args.kept.place, &output)?.directory;
+    let statuses = match look(&directory).await? {
+        Some(feeds) => all(&feeds).await?,
+        None => Vec::new(),
+    };
     if args.kept.json {
         for status in &statuses {
             output.object(&object(status))?;

@@ -2,11 +2,11 @@
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use tidings_sources::feeds::{News, Refresh, Refreshed};
+use tidings_sources::feeds::{News, Refresh, Refreshed, Role};
 use tokio::sync::mpsc;
 
 use crate::args::FeedsRefresh;
-use crate::feeds::{Reach, away, directory, named, now, visit};
+use crate::feeds::{Reach, away, kept, named, now, visit};
 use crate::present::Output;
 use crate::present::standing::StandingLine;
 use crate::present::text::{count, one_line};
@@ -17,11 +17,15 @@ const WAITING: usize = 64;
 
 pub(crate) async fn run(args: &FeedsRefresh) -> Result<()> {
     let output = Output::new(args.kept.json);
-    let directory = directory(args.kept.data.as_deref())?;
-    let Some(feeds) = visit(&directory, Reach::when(args.allow_private)).await? else {
-        output.remark(&format!("no feeds are kept in `{}`", directory.display()));
+    let kept = kept(&args.kept.place, &output)?;
+    let reach = Reach::when(args.allow_private || kept.allow_private);
+    let Some(feeds) = visit(&kept.directory, reach).await? else {
+        output.remark(&format!("no feeds are kept in `{}`", kept.directory.display()));
         return Ok(());
     };
+    if let Some(holder) = feeds.holder()?.filter(|holder| holder.role == Role::Visits) {
+        output.remark(&format!("{holder} fetches the feeds once; waiting for it"));
+    }
     let statuses = feeds.statuses();
     let wanted = if args.names.is_empty() { statuses } else { named(&statuses, &args.names)? };
     let ids: Vec<_> = wanted.iter().map(|status| status.id.clone()).collect();

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use serde_json::json;
 
 use crate::args::FeedsNamed;
-use crate::feeds::{Reach, directory, named, visit};
+use crate::feeds::{Reach, all, kept, named, visit};
 use crate::present::Output;
 use crate::present::text::one_line;
 use crate::report::Usage;
@@ -19,11 +19,12 @@ pub(super) enum Act {
 
 pub(super) async fn run(args: &FeedsNamed, act: Act) -> Result<()> {
     let output = Output::new(args.kept.json);
-    let directory = directory(args.kept.data.as_deref())?;
+    let directory = kept(&args.kept.place, &output)?.directory;
     let Some(feeds) = visit(&directory, Reach::Nothing).await? else {
         bail!(Usage::new(format!("no feeds are kept in `{}`", directory.display())));
     };
-    for status in named(&feeds.statuses(), &args.names)? {
+    let statuses = if act == Act::Remove { all(&feeds).await? } else { feeds.statuses() };
+    for status in named(&statuses, &args.names)? {
         let has_moved = match act {
             Act::Remove => feeds.remove(&status.id).await?,
             Act::Pause => feeds.pause(&status.id).await?,

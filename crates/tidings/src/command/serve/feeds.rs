@@ -4,33 +4,75 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use tidings_sources::feeds::{Config, Data, FeedConfig, Feeds, Holder, Progress, Tools, opml};
+use tidings_sources::feeds::{
+    Config, Data, Earlier, FeedConfig, Feeds, FeedsError, Holder, Progress, Role, StoreError,
+    Tools, opml,
+};
 use tokio::sync::watch;
 
 use super::printer::Printer;
 use crate::args::Serve;
 use crate::feeds::settings::{Settings, USUAL};
-use crate::feeds::{directory, document, whole};
+use crate::feeds::{directory, document, is_web, whole};
 use crate::present::Output;
 use crate::present::text::count;
 use crate::report::{Hint, Usage};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Opens what is kept of the feeds; nothing if none is asked for. No feed is waited for.
-pub(super) async fn open(args: &Serve) -> Result<Option<Feeds>> {
+/// How long a list that could not be read is left alone.
+const LIST_AGAIN: Duration = Duration::from_mins(15);
+
+/// Lists on the web, which are read while what is kept is served.
+pub(super) struct Lists {
+    feeds: Feeds,
+    /// The feeds that are named elsewhere.
+    named: Vec<FeedConfig>,
+    urls: Vec<String>,
+    output: Output,
+}
+
+/// Opens what is kept of the feeds; nothing if none is asked for. No feed is waited for, and no
+/// list on the web.
+pub(super) async fn open(args: &Serve) -> Result<Option<(Feeds, Lists)>> {
     let settings = settings(args)?;
     let named =
         args.feeds || !args.feed.is_empty() || !args.opml.is_empty() || args.keeping.data.is_some();
-    let Some(settings) = settings.or_else(|| named.then(Settings::default)) else {
+    if settings.is_none() && !named {
         return only_for_feeds(args).map(|()| None);
-    };
-    let config = config(args, &settings).await?;
-    let feeds = Feeds::open(config)
-        .await
-        .context("opening the feeds")
-        .context(Hint("`--data DIR` keeps them elsewhere, `--in-memory` not at all".to_owned()))?;
-    Ok(Some(feeds))
+    }
+    let output = Output::new(args.json);
+    let (config, urls) = config(args, settings).await?;
+    if let Data::Directory(path) = &config.data
+        && let Some(holder) = Holder::of(path)?.filter(|holder| holder.role == Role::Visits)
+    {
+        let path = path.display();
+        output.remark(&format!("{holder} fetches the feeds in `{path}` once; waiting for it"));
+    }
+    let named = config.feeds.clone();
+    let feeds = Feeds::open(config).await.map_err(|error| {
+        let hint = hint(&error);
+        let error = anyhow::Error::new(error).context("opening the feeds");
+        match hint {
+            Some(hint) => error.context(Hint(hint.to_owned())),
+            None => error,
+        }
+    })?;
+    Ok(Some((feeds.clone(), Lists { feeds, named, urls, output })))
+}
+
+/// What can be done about feeds that cannot be opened.
+fn hint(error: &FeedsError) -> Option<&'static str> {
+    match error {
+        FeedsError::Store(StoreError::Held { .. }) => {
+            Some("`--read-only` serves what it keeps; `--data DIR` keeps other feeds elsewhere")
+        }
+        FeedsError::Store(StoreError::Directory { .. } | StoreError::Database(_)) => {
+            Some("`--data DIR` keeps them elsewhere, `--in-memory` not at all")
+        }
+        FeedsError::Url(_) => Some("a feed on this machine is named by its path"),
+        _ => None,
+    }
 }
 
 /// What the file says that is named; or the one that is here, if nothing else is named: whoever
@@ -69,7 +111,10 @@ fn only_for_feeds(args: &Serve) -> Result<()> {
     }
 }
 
-async fn config(args: &Serve, settings: &Settings) -> Result<Config> {
+/// What is opened, and the lists on the web that belong to it.
+async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<String>)> {
+    let is_kept_named = args.feeds || file.is_none();
+    let settings = file.unwrap_or_default();
     let (options, serving) = (&args.keeping, &settings.serve);
     // What the command line says of the place goes before the file.
     let data = if options.in_memory || (serving.in_memory && options.data.is_none()) {
@@ -90,37 +135,91 @@ async fn config(args: &Serve, settings: &Settings) -> Result<Config> {
     if options.read_only || serving.read_only {
         config.tools = Tools::Reading;
         if let Data::Directory(path) = config.data.clone()
-            && let Some(holder) = Holder::of(&path)?
+            && let Some(holder) = Holder::of(&path)?.filter(|holder| holder.role != Role::Visits)
         {
             follow(&mut config, &path, holder, args);
-            return Ok(config);
+            return Ok((config, Vec::new()));
         }
     }
     config.feeds = args.feed.iter().map(|feed| FeedConfig::new(whole(feed, None))).collect();
     config.feeds.extend(settings.feeds()?);
-    for list in args.opml.iter().chain(&serving.opml) {
-        config.feeds.extend(of_list(list, config.allow_private, Output::new(args.json)).await?);
+    let output = Output::new(args.json);
+    let (mut urls, files): (Vec<_>, Vec<_>) =
+        args.opml.iter().chain(&serving.opml).cloned().partition(|list| is_web(list));
+    for file in &files {
+        let reading = || format!("reading the list of feeds `{file}`");
+        let bytes = document(file, false).await.with_context(reading)?;
+        config.feeds.extend(of_list(file, &bytes, output).with_context(reading)?);
     }
-    Ok(config)
+    let names_none = config.feeds.is_empty() && files.is_empty() && is_kept_named;
+    // What a list on the web said the last time holds until it was read.
+    if names_none || !urls.is_empty() {
+        config.earlier = Earlier::Served;
+    }
+    if config.offline {
+        urls.clear();
+    }
+    Ok((config, urls))
 }
 
 /// Serves what another server keeps.
 fn follow(config: &mut Config, path: &Path, holder: Holder, args: &Serve) {
-    config.read_only = true;
+    config.follow = true;
+    let does = match holder.role {
+        Role::Offline => "serves",
+        _ => "fetches",
+    };
     Output::new(args.json)
-        .remark(&format!("{holder} fetches the feeds in `{}`; following it", path.display()));
+        .remark(&format!("{holder} {does} the feeds in `{}`; following it", path.display()));
 }
 
 /// The feeds of a list. It may come from anywhere: it names no files, and what it says wrong is
 /// told and left out.
-async fn of_list(list: &str, allow_private: bool, output: Output) -> Result<Vec<FeedConfig>> {
-    let reading = || format!("reading the list of feeds `{list}`");
-    let bytes = document(list, allow_private).await.with_context(reading)?;
-    let read = opml::read_list(&bytes).with_context(reading)?;
+fn of_list(list: &str, bytes: &[u8], output: Output) -> Result<Vec<FeedConfig>> {
+    let read = opml::read_list(bytes)?;
     for problem in &read.problems {
         output.remark(&format!("{list}: {problem}"));
     }
     Ok(read.outlines.into_iter().map(FeedConfig::from).collect())
+}
+
+/// Reads the lists on the web, and again those that could not be read; never ends.
+pub(super) async fn read_lists(lists: Option<Lists>) {
+    if let Some(mut lists) = lists {
+        while !lists.urls.is_empty() {
+            lists.read().await;
+            tokio::time::sleep(LIST_AGAIN).await;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+impl Lists {
+    /// Reads those that were not read yet, and has their feeds served.
+    async fn read(&mut self) {
+        for url in std::mem::take(&mut self.urls) {
+            match self.fetched(&url).await {
+                Ok(feeds) => self.named.extend(feeds),
+                Err(error) => {
+                    let again = LIST_AGAIN.as_secs() / 60;
+                    self.output.remark(&format!(
+                        "the list of feeds `{url}` was not read and is tried again in {again} min: \
+                         {error:#}"
+                    ));
+                    self.urls.push(url);
+                }
+            }
+        }
+        let earlier = if self.urls.is_empty() { Earlier::Dropped } else { Earlier::Served };
+        if let Err(error) = self.feeds.configure(self.named.clone(), earlier).await {
+            let error = anyhow::Error::new(error);
+            self.output.remark(&format!("the feeds of a list could not be kept: {error:#}"));
+        }
+    }
+
+    async fn fetched(&self, url: &str) -> Result<Vec<FeedConfig>> {
+        of_list(url, &self.feeds.fetch_list(url).await?, self.output)
+    }
 }
 
 /// Tells how far the first fetches are, to a person who looks; never ends.

@@ -29,7 +29,7 @@ const LINES: usize = 256;
 
 /// Serves until a signal, or the end of the input.
 pub(crate) async fn run(args: Serve) -> Result<()> {
-    let opened = feeds::open(&args).await?;
+    let (opened, lists) = feeds::open(&args).await?.unzip();
     let has_others = args.demo || !args.folder.is_empty() || args.workspace.is_some();
     if !has_others && opened.is_none() {
         let usage = Usage::new("there is nothing to serve");
@@ -84,6 +84,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
         () = stop(&hub, signals, cancel.clone()) => Ok(()),
         () = printer.run(told, reported, hub.events()) => Ok(()),
         () = feeds::tell_progress(progress, &printer) => Ok(()),
+        () = feeds::read_lists(lists) => Ok(()),
     };
     if result.is_ok() {
         hub.shutdown().await;

@@ -1,6 +1,6 @@
 //! Names of files from titles: readable, none twice, and none that leads anywhere else.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::present::save::{ending, file_name};
 
@@ -10,11 +10,15 @@ const BYTES: usize = 150;
 const ENDING: usize = 12;
 
 /// The names that are taken.
-pub(super) struct Names(HashSet<String>);
+pub(super) struct Names {
+    taken: HashSet<String>,
+    /// The number to try next, by the name without one.
+    next: HashMap<String, u64>,
+}
 
 impl Names {
     pub(super) fn new(taken: &str) -> Self {
-        Self(HashSet::from([taken.to_lowercase()]))
+        Self { taken: HashSet::from([taken.to_lowercase()]), next: HashMap::new() }
     }
 
     /// A name for something of this title and kind, which is taken from now on.
@@ -25,17 +29,18 @@ impl Names {
             _ => (name.as_str(), ending(Some(mime))),
         };
         let stem = shortened(stem);
-        for number in 1.. {
-            let name = match number {
+        // Some file systems take `A` and `a` for one.
+        let next = self.next.entry(format!("{stem}.{ending}").to_lowercase()).or_default();
+        loop {
+            *next += 1;
+            let name = match *next {
                 1 => format!("{stem}.{ending}"),
-                _ => format!("{stem}-{number}.{ending}"),
+                number => format!("{stem}-{number}.{ending}"),
             };
-            // Some file systems take `A` and `a` for one.
-            if self.0.insert(name.to_lowercase()) {
+            if self.taken.insert(name.to_lowercase()) {
                 return name;
             }
         }
-        unreachable!("one of all numbers is free")
     }
 }
 
@@ -70,6 +75,13 @@ mod tests {
             &[("a.txt", ""), ("A.txt", ""), ("a-2.txt", ""), ("Manifest.json", "")],
             &["a.txt", "A-2.txt", "a-2-2.txt", "Manifest-2.json"],
         );
+    }
+
+    #[test]
+    fn many_of_one_title_are_named_without_trying_every_number_again() {
+        let mut names = Names::new("manifest.json");
+        let last = (0..100_000).map(|_| names.take("a.txt", "")).last();
+        assert_eq!(last.as_deref(), Some("a-100000.txt"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::json;
-use tidings_sources::workspace::{Ancestor, Artifact, Refusal, WorkspaceError};
+use tidings_sources::workspace::{Artifact, Lineage, Refusal, WorkspaceError};
 
 use super::Desk;
 use crate::args::WorkspaceShow;
@@ -21,14 +21,20 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceShow) -> Result<()> {
     if args.content {
         return content(desk, &artifact);
     }
-    let lineage = desk.workspace.lineage(&args.id).map_err(explained)?.unwrap_or_default();
+    let lineage = desk.workspace.lineage(&args.id).map_err(explained)?.ok_or_else(missing)?;
     if desk.output.json {
         let mut object = serde_json::to_value(&artifact)?;
-        object["lineage"] = json!(lineage);
+        object["lineage"] = json!(lineage.items);
+        object["lineageTruncated"] = json!(lineage.truncated);
         return desk.output.object(&object);
     }
     let mut text = described(desk, &artifact);
     text += &ancestors(desk, &lineage);
+    let shown = artifact.annotations.len() as u64;
+    if artifact.annotation_count > shown {
+        let count = format!("the newest {shown} of {} remarks", artifact.annotation_count);
+        text += &["\n", &desk.output.paint.faint(&count), "\n"].concat();
+    }
     for remark in &artifact.annotations {
         let who =
             desk.output.paint.faint(&format!("{} {}:", remark.time, one_line(&remark.author)));
@@ -89,11 +95,13 @@ fn described(desk: &Desk<'_>, artifact: &Artifact) -> String {
 }
 
 /// What it was made from, roots first; nothing if it was made from nothing.
-fn ancestors(desk: &Desk<'_>, lineage: &[Ancestor]) -> String {
-    let Some((_, ancestors)) = lineage.split_last().filter(|(_, rest)| !rest.is_empty()) else {
+fn ancestors(desk: &Desk<'_>, lineage: &Lineage) -> String {
+    let Some((_, ancestors)) = lineage.items.split_last().filter(|(_, rest)| !rest.is_empty())
+    else {
         return String::new();
     };
-    let mut text = format!("\n{}\n", desk.output.paint.faint("made from"));
+    let title = if lineage.truncated { "made from, among many others" } else { "made from" };
+    let mut text = format!("\n{}\n", desk.output.paint.faint(title));
     for ancestor in ancestors {
         let (title, creator) = (one_line(&ancestor.title), one_line(&ancestor.creator));
         text += &["  ", &ancestor.id, "  ", &title, ", by ", &creator, "\n"].concat();

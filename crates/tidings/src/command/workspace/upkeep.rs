@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use serde_json::json;
-use tidings_sources::workspace::{Config, Workspace};
+use tidings_sources::workspace::{Carried, Config, Problem, Workspace};
 
 use super::progress::Progress;
 use super::{Desk, change, explained};
@@ -37,7 +37,7 @@ pub(super) fn verify(desk: &Desk<'_>) -> Result<()> {
         .verify(|read, all| progress.tell(|| format!("{read} of {}", many(all, "blob", "blobs"))))
         .map_err(|error| desk.explained(error))?;
     drop(progress);
-    let problems: Vec<_> = verified.problems.iter().map(ToString::to_string).collect();
+    let problems = told(&verified.problems);
     if desk.output.json {
         desk.output.object(&json!({
             "blobs": verified.blobs, "bytes": verified.bytes, "artifacts": verified.artifacts,
@@ -47,39 +47,62 @@ pub(super) fn verify(desk: &Desk<'_>) -> Result<()> {
         let (blobs, bytes) = (many(verified.blobs, "blob", "blobs"), change::bytes(verified.bytes));
         let artifacts = many(verified.artifacts, "artifact", "artifacts");
         let events = many(verified.events, "event", "events");
-        let mut text = format!("{blobs} of {bytes}, {artifacts}, {events}\n");
-        for problem in &problems {
-            let word = desk.output.paint.red("problem:");
-            text += &[&word, " ", &one_line(problem), "\n"].concat();
-        }
-        desk.output.raw(&text)?;
-    }
-    if problems.is_empty() {
-        return Ok(());
+        let text = format!("{blobs} of {bytes}, {artifacts}, {events}");
+        desk.output.raw(&with(text, &problems, &desk.output))?;
     }
     let hint = "`restore` a backup into another directory; or, where you have the bytes, remove the \
                 damaged file below `objects` and `import` them again";
-    let found = count(problems.len(), "problem was", "problems were");
-    Err(anyhow!("{found} found").context(Hint(hint.to_owned())))
+    found(&problems, hint)
 }
 
 pub(super) fn backup(desk: &Desk<'_>, args: &WorkspaceFile) -> Result<()> {
-    let blobs = desk.workspace.backup(&args.file).map_err(|error| desk.explained(error))?;
-    written(&desk.output, &args.file, blobs)
+    let carried = desk.workspace.backup(&args.file).map_err(|error| desk.explained(error))?;
+    let hint = "the backup has all the rest; an older one may have these";
+    written(&desk.output, &args.file, &carried, hint)
 }
 
 pub(super) fn restore(dir: &Path, args: &WorkspaceFile, output: &Output) -> Result<()> {
-    let blobs =
+    let carried =
         Workspace::restore(&Config::new(dir), &args.file).map_err(|error| explained(error, dir))?;
-    written(output, dir, blobs)
+    let hint = "all the rest was restored; where you have these bytes, `import` them again";
+    written(output, dir, &carried, hint)
 }
 
-fn written(output: &Output, to: &Path, blobs: u64) -> Result<()> {
+/// Tells of what was carried, and fails if that was not all.
+fn written(output: &Output, to: &Path, carried: &Carried, hint: &str) -> Result<()> {
+    let problems = told(&carried.problems);
     if output.json {
-        return output.object(&json!({ "path": to.to_string_lossy(), "blobs": blobs }));
+        let (path, blobs) = (to.to_string_lossy(), carried.blobs);
+        output.object(&json!({ "path": path, "blobs": blobs, "problems": problems }))?;
+    } else {
+        let to = one_line(&to.to_string_lossy());
+        let what = if problems.is_empty() { "everything" } else { "what could be read" };
+        let text = format!("{to}: {what}, with {}", many(carried.blobs, "blob", "blobs"));
+        output.raw(&with(text, &problems, output))?;
     }
-    let to = one_line(&to.to_string_lossy());
-    output.raw(&format!("{to}: everything, with {}", many(blobs, "blob", "blobs")))
+    found(&problems, hint)
+}
+
+fn told(problems: &[Problem]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
+}
+
+/// A line, and one for each problem.
+fn with(line: String, problems: &[String], output: &Output) -> String {
+    let mut text = line + "\n";
+    for problem in problems {
+        let word = output.paint.red("problem:");
+        text += &[&word, " ", &one_line(problem), "\n"].concat();
+    }
+    text
+}
+
+fn found(problems: &[String], hint: &str) -> Result<()> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let found = count(problems.len(), "problem was", "problems were");
+    Err(anyhow!("{found} found").context(Hint(hint.to_owned())))
 }
 
 fn many(number: u64, one: &str, more: &str) -> String {

@@ -239,6 +239,11 @@ async fn damage_is_found_and_is_a_failure() {
         found.errors.starts_with("error: 1 problem was found\nhint: `restore` a backup"),
         "{found:?}"
     );
+    let copied = place.run("backup copy").await;
+    assert_eq!(copied.code, Some(1));
+    let told = format!("copy: what could be read, with 0 blobs\n{problem}");
+    assert_eq!(copied.output, told);
+    assert!(copied.errors.contains("hint: the backup has all the rest"), "{copied:?}");
     std::fs::remove_file(&path).unwrap();
     let found = place.run("verify --json").await;
     assert_eq!(found.code, Some(1));

@@ -70,6 +70,13 @@ impl Queue {
         }
     }
 
+    /// A host asked earlier to be left alone, and this much is left of it. For a queue in which
+    /// nobody waits yet.
+    pub(super) fn pause(&self, host: &str, length: Duration) {
+        let until = self.now() + length.min(LONGEST_PAUSE);
+        self.lock().order.pause_host(host, until);
+    }
+
     fn enter(&self, host: &str) -> (Place, Arc<Notify>) {
         let bell = Arc::new(Notify::new());
         let ticket = {
@@ -115,13 +122,23 @@ impl State {
 }
 
 impl Place {
-    /// The host asked to be left alone for this long; everybody who waits for it hears of it.
-    pub(super) fn pause(&self, length: Duration) {
+    /// The host asked to be left alone, for this long if it said so; everybody who waits for it
+    /// hears of it.
+    pub(super) fn pause(&self, length: Option<Duration>) {
+        let now = self.queue.now();
         let mut state = self.queue.lock();
-        state.order.pause(self.ticket, self.queue.now() + length.min(LONGEST_PAUSE));
+        match length {
+            Some(length) => state.order.pause(self.ticket, now + length.min(LONGEST_PAUSE)),
+            None => state.order.refuse(self.ticket, now),
+        }
         for ticket in state.order.waiting_with(self.ticket) {
             state.ring(ticket);
         }
+    }
+
+    /// The host answered, whatever it was.
+    pub(super) fn welcome(&self) {
+        self.queue.lock().order.welcome(self.ticket);
     }
 }
 
@@ -233,19 +250,27 @@ mod tests {
         let queue = queue(16);
         let beginning = Instant::now();
         let place = queue.turn("a").await.unwrap();
-        place.pause(Duration::from_secs(8));
+        place.pause(Some(Duration::from_secs(8)));
         drop(place);
         let place = queue.turn("a").await.unwrap();
         assert_eq!(whole_seconds(beginning), 8);
         let behind = queue.turn("a");
         let pause = async {
             tokio::task::yield_now().await;
-            place.pause(Duration::from_hours(1));
+            place.pause(Some(Duration::from_hours(1)));
         };
         let (behind, ()) = tokio::join!(behind, pause);
         let Err(FetchError::Paused { host, remaining }) = behind else { panic!("was let in") };
         assert_eq!((host.as_str(), remaining.as_secs()), ("a", 3600));
         assert!(queue.turn("b").await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_from_before_is_kept() {
+        let queue = queue(16);
+        queue.pause("a", Duration::from_hours(1));
+        assert!(queue.turn("b").await.is_ok());
+        assert!(matches!(queue.turn("a").await, Err(FetchError::Paused { .. })));
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,6 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+/// How long a host is left alone that refuses and does not say for how long. It is doubled each
+/// time in a row.
+const GUESS: Duration = Duration::from_mins(1);
+/// The longest of these.
+const LONGEST_GUESS: Duration = Duration::from_hours(1);
+
 /// A moment, counted from the beginning of the queue.
 pub(crate) type Moment = Duration;
 
@@ -55,6 +61,8 @@ struct Host {
     free_at: Moment,
     /// The host itself said so.
     paused_until: Moment,
+    /// How often in a row it refused and did not say for how long.
+    refusals: u32,
     /// The time between two requests, with its random part, as of the last one.
     gap: Duration,
 }
@@ -65,7 +73,9 @@ impl Host {
     }
 
     fn is_forgettable(&self, now: Moment) -> bool {
-        self.waiting.is_empty() && self.busy == 0 && self.opens_at() <= now
+        // Refusals are counted over the time between two requests of one feed.
+        let memory = if self.refusals > 0 { LONGEST_GUESS } else { Duration::ZERO };
+        self.waiting.is_empty() && self.busy == 0 && self.opens_at() + memory <= now
     }
 }
 
@@ -123,9 +133,37 @@ impl Order {
 
     /// Leaves the host of a ticket alone until then.
     pub(crate) fn pause(&mut self, ticket: Ticket, until: Moment) {
-        if let Some(host) = self.tickets.get(&ticket).and_then(|name| self.hosts.get_mut(name)) {
+        if let Some(host) = self.host_of(ticket) {
             host.paused_until = host.paused_until.max(until);
         }
+    }
+
+    /// The same for a host at which nobody may be.
+    pub(crate) fn pause_host(&mut self, name: &str, until: Moment) {
+        let host = self.hosts.entry(name.to_owned()).or_default();
+        host.paused_until = host.paused_until.max(until);
+    }
+
+    /// The host of a ticket refused and did not say for how long: it is left alone, each time in a
+    /// row for longer.
+    pub(crate) fn refuse(&mut self, ticket: Ticket, now: Moment) {
+        // Of several that were under way at once one counts.
+        if let Some(host) = self.host_of(ticket).filter(|host| host.paused_until <= now) {
+            let factor = 2u32.saturating_pow(host.refusals);
+            host.paused_until = now + GUESS.saturating_mul(factor).min(LONGEST_GUESS);
+            host.refusals = host.refusals.saturating_add(1);
+        }
+    }
+
+    /// The host of a ticket answered.
+    pub(crate) fn welcome(&mut self, ticket: Ticket) {
+        if let Some(host) = self.host_of(ticket) {
+            host.refusals = 0;
+        }
+    }
+
+    fn host_of(&mut self, ticket: Ticket) -> Option<&mut Host> {
+        self.tickets.get(&ticket).and_then(|name| self.hosts.get_mut(name))
     }
 
     pub(crate) fn standing(&self, ticket: Ticket, now: Moment) -> Standing {
@@ -221,6 +259,33 @@ mod tests {
         assert_eq!(order.standing(later, at(3)), Standing::Paused(at(100)));
         assert_eq!(order.admit(at(99), 0), []);
         assert_eq!(order.admit(at(100), 0), [second]);
+    }
+
+    #[test]
+    fn a_host_that_refuses_again_and_again_is_left_alone_for_longer() {
+        let mut order = Order::new(RULES);
+        let mut now = at(0);
+        let mut pause = |is_in_a_row: bool| {
+            let ticket = order.enter("a", now);
+            assert_eq!(order.admit(now, 0), [ticket]);
+            if !is_in_a_row {
+                order.welcome(ticket);
+            }
+            // By two that were under way at once.
+            order.refuse(ticket, now);
+            order.refuse(ticket, now);
+            order.leave(ticket, now);
+            let until = order.hosts["a"].paused_until;
+            let length = until.saturating_sub(now);
+            // Somebody else comes by in between.
+            now = until + at(600);
+            let other = order.enter("b", now);
+            order.leave(other, now);
+            length
+        };
+        assert_eq!([(); 3].map(|()| pause(true)), [at(60), at(120), at(240)]);
+        assert_eq!(pause(false), at(60), "an answer ends it");
+        assert_eq!([(); 7].map(|()| pause(true))[6], at(3600));
     }
 
     #[test]

@@ -65,6 +65,20 @@ async fn a_host_that_wants_to_be_left_alone_is() {
 }
 
 #[tokio::test]
+async fn a_host_that_does_not_say_for_how_long_is_left_alone_for_a_minute() {
+    for status in [429, 503] {
+        let server = Server::start(move |_| answer(status, &[], "not now")).await;
+        let fetcher = fetcher();
+        let error = fetcher.fetch(request(server.url("/1"))).await.unwrap_err();
+        assert!(matches!(error, FetchError::Refused { retry_after: None, .. }), "{error:?}");
+        let error = fetcher.fetch(request(server.url("/2"))).await.unwrap_err();
+        assert!(matches!(error, FetchError::Paused { .. }), "{error:?}");
+        assert!(error.retry_after().unwrap() > Duration::from_secs(50));
+        assert_eq!(server.paths(), ["/1"]);
+    }
+}
+
+#[tokio::test]
 async fn a_bomb_is_stopped_at_the_limit_in_every_packing() {
     let server = packing_server(&vec![b' '; 1024 * 1024]).await;
     let fetcher = Fetcher::new(Config { body_limit: 64 * 1024, ..config() }).unwrap();

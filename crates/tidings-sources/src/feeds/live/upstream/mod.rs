@@ -86,7 +86,9 @@ impl Scene {
     /// Asks a feed once, as if it were due.
     async fn ask(&mut self, url: &str) -> Arc<FeedRow> {
         let row = self.row(url);
-        let plan = self.plans.remove(url).unwrap_or_else(|| Plan::new(self.feeds.0.clock.time()));
+        let now = self.feeds.0.clock.time();
+        let mut plan = self.plans.remove(url).unwrap_or_else(|| Plan::new(now));
+        plan.next = plan.next.min(now);
         let inner = self.feeds.0.clone();
         // Nobody but the server and us has anything to do with this; its time is that of the
         // machine.

@@ -18,7 +18,8 @@ struct Sample {
 }
 
 fn sample() -> impl Strategy<Value = Sample> {
-    let text = "[ -~àéñßΩжあ中€&<>\"']{0,24}";
+    // No `€`: `é€€` alone is also how 退 looks after one conversion too many, and read as that.
+    let text = "[ -~àéñßΩжあ中&<>\"']{0,24}";
     let word = "[a-z]{1,8}";
     let published = -10_000_000_000_i64..100_000_000_000;
     (word, text, word, text, published, word, text).prop_map(

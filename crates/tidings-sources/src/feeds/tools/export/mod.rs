@@ -14,7 +14,7 @@ use tidings_server::model::Tool;
 
 use crate::feeds::opml;
 use crate::feeds::store::{Entry, FeedRow, Kept};
-use crate::feeds::tools::answer::{Answer, Refusal};
+use crate::feeds::tools::answer::{Answer, Refusal, shortened};
 use crate::feeds::tools::budget::{LeftOut, Room};
 use crate::feeds::tools::choice::{Choice, Only, properties, word};
 use crate::feeds::tools::describe::{Effect, Words, left_out, shape, tool as describe};
@@ -22,6 +22,10 @@ use crate::feeds::tools::{Call, Need};
 
 pub(super) const NAME: &str = "export_feeds";
 pub(super) const NEEDS: &[Need] = &[];
+/// How much is written where there is no room for all, in bytes.
+const BRIEF: usize = 150;
+/// The longest address that is written then.
+const ADDRESS: usize = 250;
 /// How many items are looked at if nothing else is asked for: as many as fit, in most cases.
 const LIMIT: u32 = 100;
 
@@ -122,7 +126,7 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
         let mut room = budget.room();
         let (document, count) = written(format, &rows, &listed.items, &mut room);
         let next = listing.filter.offset.saturating_add(count as u64);
-        let left_out = LeftOut::new(listed.total.saturating_sub(next), || how(next));
+        let left_out = LeftOut::new(listed.total.saturating_sub(next), || how(next, count));
         let media_type = format.media_type();
         Ok(Exported { format, media_type, document, count, total: listed.total, left_out })
     });
@@ -141,7 +145,10 @@ pub(crate) fn whole(format: Format, rows: &[Arc<FeedRow>], items: &[Kept]) -> St
     written(format, rows, items, &mut Room::boundless()).0
 }
 
-fn how(next: u64) -> String {
+fn how(next: u64, count: usize) -> String {
+    if count == 0 {
+        return "ask again with more `maxTokens`".to_owned();
+    }
     format!("ask again with `offset` {next}, or with more `maxTokens` and a higher `limit`")
 }
 
@@ -164,7 +171,9 @@ fn list_of(rows: &[Arc<FeedRow>], offset: u64, room: &mut Room) -> Exported {
         document: opml::write(&outlines),
         count: outlines.len(),
         total: rows.len() as u64,
-        left_out: LeftOut::new(rows.len().saturating_sub(next) as u64, || how(next as u64)),
+        left_out: LeftOut::new(rows.len().saturating_sub(next) as u64, || {
+            how(next as u64, outlines.len())
+        }),
     }
 }
 
@@ -175,13 +184,19 @@ fn written(
     items: &[Kept],
     room: &mut Room,
 ) -> (String, usize) {
-    let head = Head::of(rows);
-    let [begin, between, end] = match format {
-        Format::Atom => xml::atom_frame(&head, items),
-        Format::Json => json::frame(&head),
+    let framed = |head: &Head| match format {
+        Format::Atom => xml::atom_frame(head, items),
+        Format::Json => json::frame(head),
         Format::Csv => csv::frame(),
-        Format::Rss | Format::Opml => xml::rss_frame(&head),
+        Format::Rss | Format::Opml => xml::rss_frame(head),
     };
+    let head = Head::of(rows);
+    let mut frame = framed(&head);
+    if !room.take_half(&frame) {
+        frame = framed(&head.brief());
+        room.take(&frame);
+    }
+    let [begin, between, end] = frame;
     let write = |item: &Kept, entry: &Entry| {
         let row = rows.iter().find(|row| row.key == item.feed);
         let feed = row.map(|row| &**row);
@@ -193,17 +208,21 @@ fn written(
             Format::Rss | Format::Opml => xml::rss_item(&item),
         }
     };
-    room.take(&[&begin, &end]);
     let mut document = begin;
     let mut count = 0;
     for item in items {
         let mut piece = write(item, &item.entry);
         let mut fits = room.take(&piece);
+        // One item must come, or nobody would get past it.
         if !fits && count == 0 {
-            // One item must come, or nobody would get past it.
-            let Entry { title, link, guid, published, .. } = item.entry.clone();
-            piece = write(item, &Entry { title, link, published, guid, ..Entry::default() });
-            fits = room.take(&piece);
+            let bare = Entry { published: item.entry.published, ..Entry::default() };
+            for entry in [brief(&item.entry), bare] {
+                piece = write(item, &entry);
+                fits = room.take(&piece);
+                if fits {
+                    break;
+                }
+            }
         }
         if !fits {
             break;
@@ -215,6 +234,18 @@ fn written(
         count += 1;
     }
     (document + &end, count)
+}
+
+/// The same in the fewest words.
+fn brief(entry: &Entry) -> Entry {
+    let address = |text: &Option<String>| text.clone().filter(|text| text.len() <= ADDRESS);
+    Entry {
+        title: entry.title.as_deref().map(|title| shortened(title, BRIEF).into_owned()),
+        link: address(&entry.link),
+        guid: address(&entry.guid),
+        published: entry.published,
+        ..Entry::default()
+    }
 }
 
 /// An item to be written.
@@ -251,6 +282,18 @@ impl Head {
                 link: crate::feeds::view::ALL.to_owned(),
                 description: format!("Items of {} feeds", rows.len()),
             },
+        }
+    }
+}
+
+impl Head {
+    /// The same in the fewest words.
+    fn brief(&self) -> Self {
+        let link = if self.link.len() <= ADDRESS { &self.link } else { crate::feeds::view::ALL };
+        Self {
+            title: shortened(&self.title, BRIEF).into_owned(),
+            link: link.to_owned(),
+            description: String::new(),
         }
     }
 }

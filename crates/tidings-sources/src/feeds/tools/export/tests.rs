@@ -99,8 +99,13 @@ fn a_document_that_must_be_short_has_whole_items_and_at_least_one() {
         let read = parse::parse(document.as_bytes(), &Hints::default()).unwrap();
         assert_eq!((read.items.len(), read.truncated), (count, false));
         let long = [kept("t", &"x".repeat(99_999), "n", 0, 0)];
-        let (document, count) = written(format, &[], &long, &mut Budget::of_tokens(500).room());
+        let (document, count) =
+            written(format, &[], &long, &mut Budget::of_tokens(0).shared(2).room());
         assert_eq!(count, 1, "{document}");
         assert!(parse::parse(document.as_bytes(), &Hints::default()).is_ok());
+        let title = [kept(&"<".repeat(40_000), "", "n", 0, 0)];
+        let (document, count) =
+            written(format, &[], &title, &mut Budget::of_tokens(0).shared(2).room());
+        assert_eq!(count, 1, "{document}");
     }
 }

@@ -64,7 +64,7 @@ fn take(store: &Store, step: &Step, ids: &mut Vec<String>) {
         }
         Step::Tag(it, tags) => store.tag(&id(*it), &named(tags), "tester").map(drop),
         Step::Untag(it, tags) => store.untag(&id(*it), &named(tags), "tester").map(drop),
-        Step::Annotate(it) => store.annotate(&id(*it), "good", "tester"),
+        Step::Annotate(it) => store.annotate(&id(*it), "good", "tester").map(drop),
         Step::Archive(it, away) => store.archive(&id(*it), *away, "tester").map(drop),
         Step::Bind { id, name, hint, steal } => {
             let mut bind = Bind::new(id.to_string(), format!("name {name}"));
@@ -247,7 +247,8 @@ fn a_lineage_has_every_ancestor_once_and_roots_first() {
     let root = child_of("root", &[]);
     let (left, right) = (child_of("left", &[&root]), child_of("right", &[&root]));
     let last = child_of("last", &[&right, &left, &right]);
-    let lineage = store.lineage(&last).unwrap().unwrap();
+    let Lineage { items: lineage, truncated } = store.lineage(&last).unwrap().unwrap();
+    assert!(!truncated);
     let found: Vec<_> = lineage.iter().map(|it| it.title.as_str()).collect();
     assert_eq!(found, ["root", "left", "right", "last"]);
     assert_eq!(lineage[3].parents, [right, left]);
@@ -263,7 +264,10 @@ fn words_are_found_in_titles_remarks_and_texts() {
     let bytes = whole(&store, "a slow gr\u{fc}n melody".as_bytes());
     let first = store.create_of(bytes, one, "tester").unwrap();
     let other = store.create_of(whole(&store, b"\xff\x00 melody"), draft("Other"), "tester");
-    store.annotate(&other.unwrap(), "too loud", "critic").unwrap();
+    let other = other.unwrap();
+    store.annotate(&other, "too loud", "critic").unwrap();
+    store.annotate(&first, "not slow enough", "critic").unwrap();
+    store.annotate(&other, "and slow", "critic").unwrap();
     let find = |words: &str, tags: &[&str]| {
         let search = Search {
             words: Some(words.to_owned()),
@@ -277,9 +281,24 @@ fn words_are_found_in_titles_remarks_and_texts() {
     assert_eq!(find("\"slow melody\"", &[]), "");
     assert_eq!(find("loud", &[]), "Other");
     assert_eq!(find("loud", &["type:midi"]), "");
+    // Each word anywhere: in a title and a remark, in two remarks.
+    assert_eq!(find("slow", &[]), "Other Nocturne");
+    assert_eq!(find("nocturne enough", &[]), "Nocturne");
+    assert_eq!(find("loud slow", &[]), "Other");
+    assert_eq!(find("loud melody", &[]), "");
+    assert_eq!(find("\"loud and\"", &[]), "");
     assert_eq!(find("", &["type:midi"]), "Nocturne");
     assert_eq!(find("", &["type:midi", "none"]), "");
     assert_eq!(find("' OR \" ( ^ {", &[]), "");
     store.archive(&first, true, "tester").unwrap();
     assert_eq!(find("melody", &[]), "");
+}
+
+#[test]
+fn whoever_is_done_leaves_one_file() {
+    let (directory, store) = fresh();
+    let id = create(&store, draft("one"));
+    store.artifact(&id).unwrap();
+    drop(store);
+    assert!(!directory.path().join(format!("{DATABASE}-wal")).exists());
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::workspace::change::Change;
-use crate::workspace::record::{Connection as Link, Entry, Hint};
+use crate::workspace::record::{Connection as Link, Entry, Hint, Lineage};
 use crate::workspace::store::artifact::List;
 
 fn fresh() -> (TempDir, Arc<Store>) {

@@ -134,3 +134,82 @@ fn a_cursor_to_events_that_are_gone_is_told_the_oldest() {
     let none = store.events(5, &texts(["artifact.created"]), 2).unwrap();
     assert_eq!((none.events.len(), none.cursor, none.has_more), (0, 10, false));
 }
+
+#[test]
+fn remarks_are_counted_and_there_may_be_only_so_many() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut config = Config::new(directory.path());
+    config.limits.annotations = 120;
+    let store = Store::open(config).unwrap();
+    let id = create(&store, draft("one"));
+    for number in 1..=120 {
+        assert_eq!(store.annotate(&id, &number.to_string(), "t").unwrap(), number);
+    }
+    let many = Refusal::TooMany { what: "annotations", count: 121, limit: 120 };
+    refused(store.annotate(&id, "more", "t"), &many);
+    let artifact = store.artifact(&id).unwrap().unwrap();
+    assert_eq!((artifact.annotation_count, artifact.annotations.len()), (120, 100));
+    assert_eq!(artifact.annotations[0].message, "21");
+    assert_eq!(artifact.annotations[99].message, "120");
+}
+
+#[test]
+fn a_place_is_one_of_the_same_set() {
+    let (_directory, store) = fresh();
+    let in_set = |title: &str, set: &str| {
+        let mut one = draft(title);
+        one.place = Some(Place { set: set.to_owned(), index: None });
+        create(&store, one)
+    };
+    let (here, there) = (in_set("a", "here"), in_set("b", "there"));
+    let here_after = |id: &str| store.list(&List::Set("here".to_owned()), Some(id), 10);
+    assert_eq!(here_after(&here).unwrap().items, []);
+    refused(here_after(&there), &Refusal::After(there.clone()));
+}
+
+#[test]
+fn identities_are_counted_and_found_in_any_case_of_any_script() {
+    let (_directory, store) = fresh();
+    store.bind(Bind::new("\u{c4}rger", "\u{d6}l"), "t").unwrap();
+    store.bind(Bind::new("b", "B"), "t").unwrap();
+    store.bind(Bind::new("b", "\u{411}\u{430}\u{441}"), "t").unwrap();
+    let find = |name: &str| {
+        let find = Find { name: Some(name.to_owned()), ..Find::default() };
+        let found = store.find(&find, 10).unwrap();
+        found.into_iter().map(|it| it.identity.id).collect::<Vec<_>>()
+    };
+    assert_eq!(find("\u{f6}L"), ["\u{c4}rger"]);
+    assert_eq!(find("\u{e4}rg"), ["\u{c4}rger"]);
+    assert_eq!(find("\u{411}\u{410}"), ["b"]);
+    let total = || {
+        let identities = store.identities(None, 10).unwrap().total;
+        (identities, store.connections(None, 10).unwrap().total, store.has_graph().unwrap())
+    };
+    let link = |from: &str, port: &str| Link {
+        from: from.into(),
+        from_port: port.into(),
+        to: "b".into(),
+        to_port: "in".into(),
+        transport: String::new(),
+    };
+    for (from, port) in [("b", "1"), ("\u{c4}rger", "1"), ("\u{c4}rger", "2")] {
+        store.connect(link(from, port), "t").unwrap();
+    }
+    store.disconnect(link("\u{c4}rger", "2"), "t").unwrap();
+    assert_eq!(total(), (2, 2, (true, true)));
+    store.unbind("b", "t").unwrap();
+    assert_eq!(total(), (1, 0, (true, false)));
+}
+
+#[test]
+fn there_is_one_zero() {
+    let (_directory, store) = fresh();
+    let mut one = Bind::new("one", "One");
+    let hint = |confidence| Hint { kind: "usb".into(), value: "1".into(), confidence };
+    one.hints = vec![hint(-0.0)];
+    assert!(store.bind(one.clone(), "t").unwrap());
+    one.hints = vec![hint(0.0)];
+    assert!(!store.bind(one, "t").unwrap());
+    let kept = store.identity("one").unwrap().unwrap().hints[0].confidence;
+    assert!(kept.is_sign_positive());
+}
