@@ -19,6 +19,8 @@ pub(crate) struct Board {
     sum: Sum,
     /// When each feed last said something else.
     updated: BTreeSet<(Moment, String)>,
+    /// How long all summaries are together.
+    length: usize,
 }
 
 /// One feed.
@@ -54,8 +56,7 @@ impl Board {
 
     /// The body of `feeds://all`.
     pub(crate) fn all(&self) -> String {
-        let length: usize = self.places.values().map(|place| place.summary.len() + 1).sum();
-        let mut body = String::with_capacity(length + 2);
+        let mut body = String::with_capacity(self.size());
         body.push('[');
         for place in self.places.values() {
             if body.len() > 1 {
@@ -65,6 +66,12 @@ impl Board {
         }
         body.push(']');
         body
+    }
+
+    /// How many bytes that is.
+    pub(crate) fn size(&self) -> usize {
+        // A comma between two, a bracket at each end.
+        self.length + self.places.len().saturating_sub(1) + 2
     }
 
     /// When any feed last said something else.
@@ -80,6 +87,7 @@ impl Board {
                 self.updated.remove(&(updated, id.to_owned()));
             }
             self.sum.take(&place.summary);
+            self.length -= place.summary.len();
         }
         let Some(row) = row else { return before.is_some() };
         if let Some(updated) = row.last_updated() {
@@ -87,6 +95,7 @@ impl Board {
         }
         let summary = view::summary(&row).into_boxed_str();
         self.sum.add(&summary);
+        self.length += summary.len();
         let has_moved = before.is_none_or(|before| before.summary != summary);
         self.places.insert(id.to_owned(), Place { row: Arc::new(row), summary });
         has_moved

@@ -186,7 +186,7 @@ impl Inner {
         }
         let Some(offer) = &mut *offer else { return Ok(()) };
         if !moved.is_empty()
-            && let Err(error) = offer.refresh(self.board().rows())
+            && let Err(error) = offer.refresh(&self.board())
         {
             warn!(%error, "the feeds are not offered as they should be");
         }

@@ -68,11 +68,11 @@ impl Inner {
         // that is put.
         let mut offer = self.offer();
         let row = self.store.feed(id)?;
-        let (before, now, has_moved, newest) = {
+        let (before, now, has_moved) = {
             let mut board = self.board.write().unwrap_or_else(PoisonError::into_inner);
             let before = board.get(id).cloned();
             let has_moved = board.put(id, row);
-            (before, board.get(id).cloned(), has_moved, board.newest())
+            (before, board.get(id).cloned(), has_moved)
         };
         self.progress.step(before.as_deref(), now.as_deref());
         let Some(offer) = &mut *offer else { return Ok(()) };
@@ -81,8 +81,8 @@ impl Inner {
             return Ok(());
         }
         let edited = match &now {
-            Some(row) => offer.put(row, newest),
-            None => offer.remove(id, newest),
+            Some(row) => offer.put(row, &self.board()),
+            None => offer.remove(id, &self.board()),
         };
         if let Err(error) = edited {
             // Another source has one of these addresses.

@@ -24,7 +24,7 @@ impl Source for Feeds {
         // Held from the first look on: a feed that is added meanwhile waits for its turn.
         let mut place = self.0.offer();
         let mut offer = Offer::new(shelf, tools::offered(&self.0.config), prompts::offered())?;
-        offer.refresh(self.0.board().rows())?;
+        offer.refresh(&self.0.board())?;
         *place = Some(offer);
         Ok(())
     }

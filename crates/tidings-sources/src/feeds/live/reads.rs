@@ -154,19 +154,30 @@ async fn a_feed_that_was_never_fetched_says_why() {
     );
 }
 
+async fn length(world: &mut World, uri: &str) -> usize {
+    let answer = world.ask("resources/read", json!({ "uri": uri })).await;
+    answer["result"]["contents"][0]["text"].as_str().unwrap().len()
+}
+
 #[tokio::test(start_paused = true)]
-async fn the_list_names_every_resource_and_when_it_changed() {
+async fn the_list_names_every_resource_how_long_it_is_and_when_it_changed() {
     let mut world = world().await;
     let answer = world.ask("resources/list", json!({})).await;
     let resources = answer["result"]["resources"].as_array().unwrap().clone();
     assert_eq!(resources.len(), 7);
-    let items = resources.iter().find(|it| it["uri"] == format!("feeds://feed/{ID}/items"));
+    let feed = format!("feeds://feed/{ID}");
+    for uri in ["feeds://all".to_owned(), feed.clone(), format!("{feed}/meta")] {
+        let listed = resources.iter().find(|it| it["uri"] == *uri).unwrap();
+        assert_eq!(listed["size"], length(&mut world, &uri).await, "{uri}");
+    }
+    let size = length(&mut world, &format!("{feed}/items")).await;
+    let items = resources.iter().find(|it| it["uri"] == format!("{feed}/items"));
     assert_eq!(
         *items.unwrap(),
         json!({
             "uri": format!("feeds://feed/{ID}/items"), "name": "News Items",
             "description": "Items from News (supports filtering)",
-            "mimeType": "application/json",
+            "mimeType": "application/json", "size": size,
             "annotations": { "lastModified": "2024-01-03T00:00:00Z" },
         })
     );

@@ -79,7 +79,12 @@ impl Store {
     }
 }
 
-fn entries(connection: &Connection, feed: i64, filter: &Filter) -> Result<Vec<Entry>, StoreError> {
+/// The items of a feed that fit, newest first.
+pub(super) fn entries(
+    connection: &Connection,
+    feed: i64,
+    filter: &Filter,
+) -> Result<Vec<Entry>, StoreError> {
     let mut query = format!("SELECT {COLUMNS} FROM items WHERE feed = ?");
     let mut values = vec![Value::from(feed)];
     let mut condition = |text: &str, value: Value| {

@@ -8,7 +8,9 @@ use crate::feeds::date::Moment;
 use crate::feeds::parse::Document;
 use crate::feeds::store::StoreError;
 use crate::feeds::store::apply::{Changes, Known, Rank};
+use crate::feeds::store::query::entries;
 use crate::feeds::store::row::{Entry, FeedRow, Metadata, State};
+use crate::feeds::view::{self, Filter};
 use crate::feeds::words::{self, words, words_of_markup};
 
 pub(super) fn insert(
@@ -159,6 +161,12 @@ pub(super) fn succeed(
         WHERE key = ?1";
     let now = now.unix();
     transaction.execute(query, params![feed.key, now, items, changes.availability])?;
+    if items {
+        let body = view::items(&entries(transaction, feed.key, &Filter::default())?);
+        let size = i64::try_from(body.len()).unwrap_or(i64::MAX);
+        let query = "UPDATE feeds SET items_size = ?2 WHERE key = ?1";
+        transaction.execute(query, params![feed.key, size])?;
+    }
     Ok(())
 }
 

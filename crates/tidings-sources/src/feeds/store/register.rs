@@ -34,7 +34,7 @@ const COLUMNS: &str = "key, id, asked_url, url, title, category, added, settings
     validators, state, last_error, last_fetch, last_success, next_fetch, metadata, \
     metadata_revision, items_revision, status_revision, \
     (SELECT count(*) FROM items WHERE feed = feeds.key), \
-    (SELECT max(moment) FROM items WHERE feed = feeds.key)";
+    (SELECT max(moment) FROM items WHERE feed = feeds.key), items_size";
 
 impl Store {
     /// The feeds of the configuration are those. What is known of one that is not there any more
@@ -277,6 +277,7 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
         revisions: Revisions { metadata: row.get(16)?, items: row.get(17)?, status: row.get(18)? },
         item_count: u64::try_from(row.get::<_, i64>(19)?).unwrap_or_default(),
         newest: moment(20)?,
+        items_size: row.get::<_, Option<i64>>(21)?.and_then(|size| u64::try_from(size).ok()),
     })
 }
 

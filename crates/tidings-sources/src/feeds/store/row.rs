@@ -38,6 +38,8 @@ pub(crate) struct FeedRow {
     pub(crate) item_count: u64,
     /// When its newest item is from.
     pub(crate) newest: Option<Moment>,
+    /// How many bytes its items are as they are read, if that is known.
+    pub(crate) items_size: Option<u64>,
 }
 
 /// Numbers that move when what can be read moves, each for its part.

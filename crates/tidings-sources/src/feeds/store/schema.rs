@@ -6,7 +6,7 @@ use crate::feeds::store::StoreError;
 
 /// Each makes a store of the version before it one of the next; the first makes one of nothing.
 /// What is written here stays as it is: a store may be at any of them.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     r"
 CREATE TABLE feeds (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -111,6 +111,10 @@ CREATE TABLE wishes (
     feed TEXT NOT NULL,
     made INTEGER NOT NULL
 );
+",
+    r"
+-- How many bytes its items are as they are read; not known of one that was kept before.
+ALTER TABLE feeds ADD COLUMN items_size INTEGER;
 ",
 ];
 
