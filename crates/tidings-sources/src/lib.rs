@@ -6,6 +6,7 @@
 
 pub mod feeds;
 pub mod folder;
+mod migration;
 #[cfg(test)]
 mod testing;
 mod time;

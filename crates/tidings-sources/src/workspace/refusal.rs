@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::migration::MigrationError;
+
 /// Why a workspace has no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -76,6 +78,15 @@ impl WorkspaceError {
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         if let Self::Refused(refusal) = self { Some(refusal) } else { None }
+    }
+}
+
+impl From<MigrationError> for WorkspaceError {
+    fn from(error: MigrationError) -> Self {
+        match error {
+            MigrationError::Newer(version) => Self::Newer(version),
+            MigrationError::Database(error) => error.into(),
+        }
     }
 }
 

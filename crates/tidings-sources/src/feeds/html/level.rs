@@ -15,7 +15,7 @@ const REFERENCES: usize = 64;
 const LONGEST: usize = 32 << 10;
 
 /// Elements that have no end.
-const VOID: [&str; 14] = [
+pub(crate) const VOID: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
     "track", "wbr",
 ];

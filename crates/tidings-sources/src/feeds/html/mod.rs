@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-pub(crate) use self::level::{Splitter, levelled};
+pub(crate) use self::level::{Splitter, VOID, levelled};
 use crate::feeds::parse::unescaped;
 
 /// How a text is shown.

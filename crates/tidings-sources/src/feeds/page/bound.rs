@@ -5,7 +5,7 @@
 //! opened again in every paragraph that follows: a page of a few kilobytes can take all memory.
 //! So this closes what it opens. It reads every byte once.
 
-use crate::feeds::html::Splitter;
+use crate::feeds::html::{Splitter, VOID};
 
 /// How deep elements may be in each other.
 const DEPTH: usize = 100;
@@ -24,11 +24,6 @@ const TITLE: usize = 4 << 10;
 /// The longest description of the page for machines that is kept.
 const DATA: usize = 64 << 10;
 
-/// Elements without an end.
-const VOID: &[&str] = &[
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
-    "track", "wbr",
-];
 /// Elements that are left out with all they hold.
 const DROPPED: &[&str] = &[
     "iframe",

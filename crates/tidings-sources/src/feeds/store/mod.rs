@@ -30,6 +30,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use crate::migration::MigrationError;
+
 pub(crate) use self::apply::Changes;
 pub(crate) use self::hold::Hold;
 pub use self::hold::{Holder, Role};
@@ -91,6 +93,15 @@ pub enum StoreError {
     /// Starred items are kept for ever, and there are as many as there may be.
     #[error("more than {0} items would be starred; take the star from some first")]
     TooManyStars(u64),
+}
+
+impl From<MigrationError> for StoreError {
+    fn from(error: MigrationError) -> Self {
+        match error {
+            MigrationError::Newer(version) => Self::Newer(version),
+            MigrationError::Database(error) => error.into(),
+        }
+    }
 }
 
 /// Where feeds are kept.

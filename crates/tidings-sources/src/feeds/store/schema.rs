@@ -1,8 +1,9 @@
 //! The tables, and how a store of an older version becomes one of this.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 
 use crate::feeds::store::StoreError;
+use crate::migration;
 
 /// Each makes a store of the version before it one of the next; the first makes one of nothing.
 /// What is written here stays as it is: a store may be at any of them.
@@ -120,37 +121,13 @@ ALTER TABLE feeds ADD COLUMN items_size INTEGER;
 
 /// Makes the store one of this version.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    let version = version_of(connection)?;
-    if version == MIGRATIONS.len() {
-        return Ok(());
-    }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Looked at again: somebody else may have been faster.
-    let version = version_of(&transaction)?;
-    for migration in MIGRATIONS.get(version..).unwrap_or_default() {
-        transaction.execute_batch(migration)?;
-    }
-    transaction.pragma_update(
-        None,
-        "user_version",
-        i64::try_from(MIGRATIONS.len()).unwrap_or_default(),
-    )?;
-    transaction.commit()?;
-    Ok(())
+    Ok(migration::migrate(connection, &MIGRATIONS)?)
 }
 
 /// Checks that a store that cannot be written is one of this version.
 pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
-    let version = version_of(connection)?;
+    let version = migration::version_of(connection, &MIGRATIONS)?;
     if version == MIGRATIONS.len() { Ok(()) } else { Err(StoreError::Older(version)) }
-}
-
-fn version_of(connection: &Connection) -> Result<usize, StoreError> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    usize::try_from(version)
-        .ok()
-        .filter(|version| *version <= MIGRATIONS.len())
-        .ok_or(StoreError::Newer(version))
 }
 
 #[cfg(test)]

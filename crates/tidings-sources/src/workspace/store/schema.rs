@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode};
 
+use crate::migration;
 use crate::workspace::WorkspaceError;
 
 /// Each makes a workspace of the version before it one of the next; the first makes one of
@@ -113,25 +114,13 @@ CREATE VIRTUAL TABLE remarks USING fts5(
 
 /// Makes the workspace one of this version.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), WorkspaceError> {
-    let version = version_of(connection)?;
-    if version == MIGRATIONS.len() {
-        return Ok(());
-    }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Looked at again: somebody else may have been faster.
-    let version = version_of(&transaction)?;
-    for migration in MIGRATIONS.get(version..).unwrap_or_default() {
-        transaction.execute_batch(migration)?;
-    }
-    let version = i64::try_from(MIGRATIONS.len()).unwrap_or_default();
-    transaction.pragma_update(None, "user_version", version)?;
-    transaction.commit()?;
-    Ok(())
+    Ok(migration::migrate(connection, &MIGRATIONS)?)
 }
 
 /// Checks that a database is one, of a version this release knows.
 pub(super) fn check(connection: &Connection) -> Result<(), WorkspaceError> {
-    version_of(connection).map(drop)
+    migration::version_of(connection, &MIGRATIONS)?;
+    Ok(())
 }
 
 /// Says that a database is damaged, where that is what an error means.
@@ -143,14 +132,4 @@ pub(super) fn damaged(path: &Path, error: WorkspaceError) -> WorkspaceError {
         }
         _ => error,
     }
-}
-
-fn version_of(connection: &Connection) -> Result<usize, WorkspaceError> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    // A version alone is in the first page; the tables are asked for so that it is really read.
-    connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))?;
-    usize::try_from(version)
-        .ok()
-        .filter(|version| *version <= MIGRATIONS.len())
-        .ok_or(WorkspaceError::Newer(version))
 }

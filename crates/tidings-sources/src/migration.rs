@@ -1,0 +1,46 @@
+//! A database of an older release becomes one of this; the version is kept in the database.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// Why a database cannot be used.
+#[derive(Debug)]
+pub(crate) enum MigrationError {
+    /// A later release made it, of this version.
+    Newer(i64),
+    Database(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for MigrationError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// Does all steps that a database has yet to take: each makes one of the version before it one of
+/// the next, and the first makes one of nothing.
+pub(crate) fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), MigrationError> {
+    if version_of(connection, steps)? == steps.len() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Looked at again: somebody else may have been faster.
+    let version = version_of(&transaction, steps)?;
+    for step in steps.get(version..).unwrap_or_default() {
+        transaction.execute_batch(step)?;
+    }
+    let version = i64::try_from(steps.len()).unwrap_or_default();
+    transaction.pragma_update(None, "user_version", version)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// How many of the steps a database has taken.
+pub(crate) fn version_of(connection: &Connection, steps: &[&str]) -> Result<usize, MigrationError> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    // A version alone is in the first page; the tables are asked for so that it is really read.
+    connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))?;
+    usize::try_from(version)
+        .ok()
+        .filter(|version| *version <= steps.len())
+        .ok_or(MigrationError::Newer(version))
+}
