@@ -25,9 +25,12 @@ const ROUNDS: usize = 5;
 const QUICK: (usize, usize) = (300, 3);
 /// How many writers are there at once.
 const WRITERS: [usize; 3] = [1, 4, 16];
-/// The share of the floor's speed that is enough, and with how many watchers which is.
+/// The share of the floor's speed that is enough, and with whom watching which is.
 const TARGET: f64 = 0.6;
-const WATCHERS: [(usize, f64); 2] = [(0, 0.6), (1_000, 0.4)];
+const WATCHERS: [(Watchers, f64); 3] =
+    [(Watchers::None, 0.6), (Watchers::OneOfMany, 0.4), (Watchers::Many, 0.4)];
+/// How many addresses or clients are many.
+const MANY: usize = 1_000;
 /// How many artifacts a full workspace has.
 const FULL: i64 = 1_000_000;
 const QUICK_FULL: i64 = 100_000;
@@ -67,8 +70,8 @@ fn main() {
         println!("| {writers} | {ours:.0} | {floor:.0} | {:.2} | {verdict} |", ours / floor);
     }
     println!("\nCalls of `create_artifact` a second, sixteen at once, through a hub.\n");
-    println!("| watchers | ours | floor | ours : floor | |");
-    println!("| ---: | ---: | ---: | ---: | --- |");
+    println!("| watched by | ours | floor | ours : floor | |");
+    println!("| --- | ---: | ---: | ---: | --- |");
     for (watchers, target) in WATCHERS {
         let (mut ours, mut floor) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
@@ -77,7 +80,8 @@ fn main() {
         }
         let (ours, floor) = (median(ours), median(floor));
         let verdict = verdict(ours / floor >= target);
-        println!("| {watchers} | {ours:.0} | {floor:.0} | {:.2} | {verdict} |", ours / floor);
+        let name = watchers.name();
+        println!("| {name} | {ours:.0} | {floor:.0} | {:.2} | {verdict} |", ours / floor);
     }
     full(if quick { QUICK_FULL } else { FULL });
 }
@@ -196,8 +200,66 @@ fn create(writers: usize, each: usize) -> f64 {
     (each / writers * writers) as f64 / start.elapsed().as_secs_f64()
 }
 
-/// Calls a second that a served workspace answers, while so many addresses are watched.
-fn served(watchers: usize, each: usize) -> f64 {
+/// Who is told while artifacts are made.
+#[derive(Clone, Copy)]
+enum Watchers {
+    None,
+    /// One client that watches a thousand addresses.
+    OneOfMany,
+    /// A thousand clients that watch an address each, many of them the same.
+    Many,
+}
+
+impl Watchers {
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "nobody",
+            Self::OneOfMany => "1 client, 1,000 addresses",
+            Self::Many => "1,000 clients, 18 addresses",
+        }
+    }
+
+    /// Lets them watch, and hear whatever comes.
+    async fn gather(self, hub: &Hub) -> JoinSet<()> {
+        let mut hearing = JoinSet::new();
+        let mut hear = |mut client: Client| {
+            hearing.spawn(async move { while client.heard().await {} });
+        };
+        match self {
+            Self::None => {}
+            Self::OneOfMany => {
+                let mut client = Client::of(hub).await;
+                for number in 0..MANY {
+                    let uri = address(number);
+                    let part =
+                        if number < 18 { uri } else { format!("{uri}?limit={}", number / 16) };
+                    client.ask("resources/subscribe", &json!({ "uri": part })).await;
+                }
+                hear(client);
+            }
+            Self::Many => {
+                for number in 0..MANY {
+                    let mut client = Client::of(hub).await;
+                    let uri = address(number % 18);
+                    client.ask("resources/subscribe", &json!({ "uri": uri })).await;
+                    hear(client);
+                }
+            }
+        }
+        hearing
+    }
+}
+
+fn address(number: usize) -> String {
+    match number {
+        0 => "artifacts://recent".to_owned(),
+        1 => "artifacts://summary".to_owned(),
+        _ => format!("artifacts://by-tag/writer:{}", number % 16),
+    }
+}
+
+/// Calls a second that a served workspace answers, while it is watched.
+fn served(watchers: Watchers, each: usize) -> f64 {
     let runtime = tokio::runtime::Runtime::new().expect("there are threads");
     runtime.block_on(async {
         let directory = tempfile::tempdir().expect("there is room");
@@ -205,18 +267,7 @@ fn served(watchers: usize, each: usize) -> f64 {
         let workspace = Workspace::open(Config::new(directory.path())).expect("there is room");
         let hub = Hub::new(HubConfig::new("bench", "1"));
         hub.add("workspace", workspace).await.expect("it can be served");
-        let mut watcher = Client::of(&hub).await;
-        for number in 0..watchers {
-            let uri = match number {
-                0 => "artifacts://recent".to_owned(),
-                1 => "artifacts://summary".to_owned(),
-                _ => format!("artifacts://by-tag/writer:{}", number % 16),
-            };
-            let uri = if number < 18 { uri } else { format!("{uri}?limit={}", number / 16) };
-            watcher.ask("resources/subscribe", &json!({ "uri": uri })).await;
-        }
-        let mut others = JoinSet::new();
-        others.spawn(async move { while watcher.lines.next_line().await.is_ok() {} });
+        let _hearing = watchers.gather(&hub).await;
         let start = Instant::now();
         let mut writers = JoinSet::new();
         for writer in 0..16 {
@@ -268,6 +319,11 @@ impl Client {
 
     async fn send(&mut self, message: &Value) {
         self.input.write_all(format!("{message}\n").as_bytes()).await.expect("it is served");
+    }
+
+    /// Whether there is one more line.
+    async fn heard(&mut self) -> bool {
+        matches!(self.lines.next_line().await, Ok(Some(_)))
     }
 
     async fn ask(&mut self, method: &str, params: &Value) {

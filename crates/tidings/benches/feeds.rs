@@ -7,21 +7,19 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
-use std::error::Error;
+mod support;
+
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tidings");
+use self::support::{Failure, Server, bare_start, median};
+
 const FEEDS: usize = 1_000;
 const ITEMS: usize = 50;
-
-type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     // `cargo test` runs this too, without the flag; then there is nothing to do.
@@ -54,15 +52,13 @@ fn starts(rounds: usize) -> Result<(), Failure> {
             [&"--opml".into(), &file, &"--allow-private".into(), &"--data".into(), &data];
         for times in [&mut first, &mut again] {
             let begun = Instant::now();
-            let mut server = Server::start(&arguments)?;
+            let mut server = Server::start(arguments)?;
             times.push(begun.elapsed());
-            let all = server.read("feeds://all")?;
+            let all = read(&mut server, "feeds://all")?;
             assert_eq!(all.as_array().map(Vec::len), Some(FEEDS));
             server.end()?;
         }
-        let begun = Instant::now();
-        Command::new(PROGRAM).arg("--version").stdout(Stdio::null()).status()?;
-        floors.push(begun.elapsed());
+        floors.push(bare_start()?);
     }
     let floor = median(&mut floors);
     for (what, mut times) in
@@ -87,12 +83,11 @@ fn memory() -> Result<(), Failure> {
         std::fs::write(&file, document(number))?;
         arguments.extend(["--feed".into(), file]);
     }
-    let arguments: Vec<_> = arguments.iter().collect();
     for what in ["all taken in at once", "found kept"] {
         let mut server = Server::start(&arguments)?;
         server.ask("resources/subscribe", &json!({ "uri": "feeds://all" }))?;
         let all = loop {
-            let all = server.read("feeds://all")?;
+            let all = read(&mut server, "feeds://all")?;
             let feeds = all.as_array().ok_or("no list")?.clone();
             if feeds.iter().all(|feed| feed["itemCount"] == ITEMS) {
                 break feeds;
@@ -101,7 +96,7 @@ fn memory() -> Result<(), Failure> {
         };
         for feed in &all {
             let id = feed["id"].as_str().ok_or("no id")?;
-            let items = server.read(&format!("feeds://feed/{id}/items"))?;
+            let items = read(&mut server, &format!("feeds://feed/{id}/items"))?;
             assert_eq!(items.as_array().map(Vec::len), Some(ITEMS));
         }
         let resident = server.resident()? as f64 / 1000.0;
@@ -131,85 +126,7 @@ fn document(number: usize) -> String {
     text + "</channel></rss>"
 }
 
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort();
-    times[times.len() / 2]
-}
-
-/// The program, serving feeds over stdio.
-struct Server {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    next_id: u64,
-}
-
-impl Server {
-    fn start(arguments: &[&PathBuf]) -> Result<Self, Failure> {
-        let mut child = Command::new(PROGRAM)
-            .args(["serve", "--stdio", "--silent"])
-            .args(arguments)
-            .current_dir(Path::new("/"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let input = child.stdin.take().ok_or("no input")?;
-        let output = BufReader::new(child.stdout.take().ok_or("no output")?);
-        let mut server = Self { child, input, output, next_id: 0 };
-        let client = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": { "name": "bench", "version": "1" },
-        });
-        server.ask("initialize", &client)?;
-        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
-        Ok(server)
-    }
-
-    fn send(&mut self, message: &Value) -> Result<(), Failure> {
-        writeln!(self.input, "{message}")?;
-        Ok(self.input.flush()?)
-    }
-
-    fn next(&mut self) -> Result<Value, Failure> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        Ok(serde_json::from_str(&line)?)
-    }
-
-    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
-        self.next_id += 1;
-        let id = self.next_id;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
-        loop {
-            let message = self.next()?;
-            if message["id"] == id {
-                return Ok(message["result"].clone());
-            }
-        }
-    }
-
-    fn read(&mut self, uri: &str) -> Result<Value, Failure> {
-        let answer = self.ask("resources/read", &json!({ "uri": uri }))?;
-        Ok(serde_json::from_str(answer["contents"][0]["text"].as_str().ok_or("no text")?)?)
-    }
-
-    fn hear(&mut self, method: &str) -> Result<(), Failure> {
-        while self.next()?["method"] != method {}
-        Ok(())
-    }
-
-    /// Resident memory in kB.
-    fn resident(&self) -> Result<u64, Failure> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        Ok(line.ok_or("no memory")?.trim().trim_end_matches(" kB").parse()?)
-    }
-
-    fn end(mut self) -> Result<(), Failure> {
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
-    }
+fn read(server: &mut Server, uri: &str) -> Result<Value, Failure> {
+    let answer = server.ask("resources/read", &json!({ "uri": uri }))?;
+    Ok(serde_json::from_str(answer["contents"][0]["text"].as_str().ok_or("no text")?)?)
 }

@@ -7,20 +7,19 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
-use std::error::Error;
-use std::io::{BufRead as _, BufReader, Write as _};
+mod support;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tidings");
+use self::support::{Failure, Server, bare_start, median};
+
 const TOOLS: usize = 100;
 const FILES: usize = 10_000;
-
-type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     // `cargo test` runs this too, without the flag; then there is nothing to do.
@@ -44,34 +43,31 @@ fn tools(rounds: usize) -> Result<(), Failure> {
     let mut floors = Vec::new();
     for _ in 0..rounds.min(31) {
         let begun = Instant::now();
-        let mut server = Server::start(folder.path())?;
+        let mut server = serve(folder.path())?;
         let listed = server.ask("tools/list", &json!({}))?;
         starts.push(begun.elapsed());
         assert_eq!(listed["tools"].as_array().map(Vec::len), Some(TOOLS));
         server.end()?;
-        // The floor of a start is the same program that only says its version.
-        let begun = Instant::now();
-        Command::new(PROGRAM).arg("--version").stdout(Stdio::null()).status()?;
-        floors.push(begun.elapsed());
+        floors.push(bare_start()?);
     }
     row(
         "start, 100 tools, to the first list",
-        median(&starts),
-        Some(median(&floors)),
+        median(&mut starts),
+        Some(median(&mut floors)),
         "≤ 50 ms",
         "870 ms",
     );
 
-    let mut server = Server::start(folder.path())?;
+    let mut server = serve(folder.path())?;
     server.ask("tools/list", &json!({}))?;
-    let before = server.faults_of_children()?;
+    let before = faults_of_children(&server)?;
     let mut lists = Vec::new();
     for _ in 0..rounds * 10 {
         let begun = Instant::now();
         server.ask("tools/list", &json!({}))?;
         lists.push(begun.elapsed());
     }
-    let processes = server.faults_of_children()? != before;
+    let processes = faults_of_children(&server)? != before;
     lists.sort();
     let p99 = lists[lists.len() * 99 / 100];
     row("`tools/list`, p99", p99, None, "≤ 5 ms", "570 ms");
@@ -92,12 +88,12 @@ fn tools(rounds: usize) -> Result<(), Failure> {
     }
     row(
         "call of a trivial script",
-        median(&calls),
-        Some(median(&spawns)),
+        median(&mut calls),
+        Some(median(&mut spawns)),
         "floor + 2 ms",
         "1,040 ms",
     );
-    let beyond = median(&calls).saturating_sub(median(&spawns));
+    let beyond = median(&mut calls).saturating_sub(median(&mut spawns));
     row("of it beyond the floor", beyond, None, "≤ 2 ms", "");
     server.end()
 }
@@ -115,7 +111,7 @@ fn files(rounds: usize) -> Result<(), Failure> {
     let mut floors = Vec::new();
     for _ in 0..rounds.min(11) {
         let begun = Instant::now();
-        let mut server = Server::start(folder.path())?;
+        let mut server = serve(folder.path())?;
         server.ask("resources/list", &json!({}))?;
         starts.push(begun.elapsed());
         server.end()?;
@@ -123,8 +119,8 @@ fn files(rounds: usize) -> Result<(), Failure> {
         assert_eq!(look(&folder.path().join("resources"))?, FILES);
         floors.push(begun.elapsed());
     }
-    row("first look at 10,000 files", median(&starts), Some(median(&floors)), "≤ 1 s", "");
-    let mut server = Server::start(folder.path())?;
+    row("first look at 10,000 files", median(&mut starts), Some(median(&mut floors)), "≤ 1 s", "");
+    let mut server = serve(folder.path())?;
     let path = folder.path().canonicalize()?.join("resources/d07/file-7.md");
     let uri = format!("file://{}", path.display());
     server.ask("resources/subscribe", &json!({ "uri": uri }))?;
@@ -140,7 +136,7 @@ fn files(rounds: usize) -> Result<(), Failure> {
             server.ask("ping", &json!({}))?;
         }
     }
-    row("a change among them, from write to notice", median(&waits), None, "≤ 20 ms", "polls");
+    row("a change among them, from write to notice", median(&mut waits), None, "≤ 20 ms", "polls");
     let mut waits = Vec::new();
     for round in 0..rounds {
         let name = format!("resources/d07/new-{round}.md");
@@ -149,10 +145,14 @@ fn files(rounds: usize) -> Result<(), Failure> {
         server.hear("notifications/resources/list_changed")?;
         waits.push(begun.elapsed());
     }
-    row("a new file, from write to notice of the list", median(&waits), None, "", "polls");
+    row("a new file, from write to notice of the list", median(&mut waits), None, "", "polls");
     let resident = server.resident()?;
     println!("| resident memory | {:.1} MB | | ≤ 60 MB | |", resident as f64 / 1000.0);
     server.end()
+}
+
+fn serve(folder: &Path) -> Result<Server, Failure> {
+    Server::start(["--folder".as_ref(), folder.as_os_str()])
 }
 
 /// What a look costs at best: every directory read, every file's head too.
@@ -197,87 +197,9 @@ fn row(what: &str, ours: Duration, floor: Option<Duration>, allowed: &str, shell
     println!("| {what} | {} | {floor} | {allowed} | {shell} |", shown(ours));
 }
 
-fn median(times: &[Duration]) -> Duration {
-    let mut times = times.to_vec();
-    times.sort();
-    times[times.len() / 2]
-}
-
-/// The program, serving a folder over stdio.
-struct Server {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    next_id: u64,
-}
-
-impl Server {
-    fn start(folder: &Path) -> Result<Self, Failure> {
-        let mut child = Command::new(PROGRAM)
-            .args(["serve", "--stdio", "--silent", "--folder"])
-            .arg(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let input = child.stdin.take().ok_or("no input")?;
-        let output = BufReader::new(child.stdout.take().ok_or("no output")?);
-        let mut server = Self { child, input, output, next_id: 0 };
-        let client = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": { "name": "bench", "version": "1" },
-        });
-        server.ask("initialize", &client)?;
-        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
-        Ok(server)
-    }
-
-    fn send(&mut self, message: &Value) -> Result<(), Failure> {
-        writeln!(self.input, "{message}")?;
-        Ok(self.input.flush()?)
-    }
-
-    fn next(&mut self) -> Result<Value, Failure> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        Ok(serde_json::from_str(&line)?)
-    }
-
-    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
-        self.next_id += 1;
-        let id = self.next_id;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
-        loop {
-            let message = self.next()?;
-            if message["id"] == id {
-                return Ok(message["result"].clone());
-            }
-        }
-    }
-
-    fn hear(&mut self, method: &str) -> Result<(), Failure> {
-        while self.next()?["method"] != method {}
-        Ok(())
-    }
-
-    /// Page faults of all processes it ever started and waited for: every process has some.
-    fn faults_of_children(&self) -> Result<u64, Failure> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let fields = stat.rsplit(')').next().ok_or("no fields")?;
-        Ok(fields.split_whitespace().nth(8).ok_or("no faults")?.parse()?)
-    }
-
-    /// Resident memory in kB.
-    fn resident(&self) -> Result<u64, Failure> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        Ok(line.ok_or("no memory")?.trim().trim_end_matches(" kB").parse()?)
-    }
-
-    fn end(mut self) -> Result<(), Failure> {
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
-    }
+/// Page faults of all processes a server ever started and waited for: every process has some.
+fn faults_of_children(server: &Server) -> Result<u64, Failure> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.child.id()))?;
+    let fields = stat.rsplit(')').next().ok_or("no fields")?;
+    Ok(fields.split_whitespace().nth(8).ok_or("no faults")?.parse()?)
 }

@@ -73,10 +73,15 @@ pub(crate) struct Inner {
     offer: Mutex<Option<Offer>>,
     /// One for each blob that may be in memory at once, to be read as a resource.
     turns: Semaphore,
+    /// One for each resource that may be read at once.
+    places: Semaphore,
 }
 
 /// How many blobs are read as resources at once.
 const TURNS: usize = 4;
+/// How many resources are read at once. The hub compares many that are watched whenever something
+/// was written; they must not take the processor from who writes, nor every connection there is.
+const PLACES: usize = 4;
 
 impl Workspace {
     /// Opens a workspace. It may wait for the disk, but not longer the more there is in it.
@@ -87,7 +92,8 @@ impl Workspace {
     /// release.
     pub fn open(config: Config) -> Result<Self, WorkspaceError> {
         let (store, turns) = (Store::open(config)?, Semaphore::new(TURNS));
-        Ok(Self(Arc::new(Inner { store, offer: Mutex::default(), turns })))
+        let places = Semaphore::new(PLACES);
+        Ok(Self(Arc::new(Inner { store, offer: Mutex::default(), turns, places })))
     }
 
     /// Makes a workspace of a backup, in a directory that has none. Blobs whose bytes the backup

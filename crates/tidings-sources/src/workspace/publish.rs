@@ -17,8 +17,9 @@ use crate::workspace::{Inner, Refusal, WorkspaceError};
 
 /// How many events are told at once.
 const AT_ONCE: usize = 1_000;
-/// How long the list of resources rests after it was brought up to date, however much is written.
-const REST: Duration = Duration::from_millis(25);
+/// How long the list of resources rests after it was brought up to date, however much is written:
+/// less than the hub waits for quiet, so that what is written without end is told of now and then.
+const REST: Duration = Duration::from_millis(10);
 
 impl Inner {
     pub(super) fn offer(&self) -> MutexGuard<'_, Option<Offer>> {

@@ -51,7 +51,9 @@ impl Source for Workspace {
             View::Blob(_) => self.0.turns.acquire().await.ok(),
             _ => None,
         };
+        let place = self.0.places.acquire().await.ok();
         let read = self.0.clone().blocking(move |inner| inner.read(&view, &name)).await;
+        drop(place);
         match read {
             Ok(Some(part)) => Ok(Contents::new(vec![part])),
             Ok(None) => Err(AnswerError::not_found(uri.as_ref())),

@@ -13,8 +13,9 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::feeds::{Server, news};
+use crate::feeds::{news, serve};
 use crate::support::demo::{Ended, PROGRAM, client, ended, program, within};
+use crate::support::piped::Server;
 
 type Pages = Arc<Mutex<HashMap<String, (u16, String)>>>;
 
@@ -89,7 +90,7 @@ impl Home {
     }
 
     async fn serve(&self, more: &str) -> Server {
-        Server::start(&format!("--data data {more}"), self.path()).await
+        serve(&format!("--data data {more}"), self.path()).await
     }
 }
 
@@ -325,8 +326,8 @@ async fn what_a_file_says_is_served() {
         "tidings.toml",
         "[serve]\ndata = 'kept'\n\n[[feeds]]\nurl = 'news.xml'\ntitle = 'Mine'\ncategory = 'Own'\n",
     );
-    let mut server = Server::start("", home.path()).await;
-    server.ask("resources/subscribe", json!({ "uri": "feeds://all" })).await;
+    let mut server = serve("", home.path()).await;
+    server.subscribe("feeds://all").await;
     let mut all = server.read("feeds://all").await;
     while all[0]["itemCount"] != 1 {
         server.told("feeds://all").await;
@@ -412,7 +413,7 @@ async fn a_list_on_the_web_is_read_while_what_is_kept_is_served() {
     let list = format!("<opml><body><outline xmlUrl='{}'/></body></opml>", publisher.url("/feed"));
     publisher.publish("/list", &list);
     let mut server = home.serve(&serve).await;
-    server.ask("resources/subscribe", json!({ "uri": "feeds://all" })).await;
+    server.subscribe("feeds://all").await;
     while server.read("feeds://all").await[0]["itemCount"] != 1 {
         server.told("feeds://all").await;
     }

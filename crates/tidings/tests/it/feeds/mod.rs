@@ -8,9 +8,10 @@ mod secure;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 
-use crate::support::demo::{program, run, within};
+use crate::support::demo::{program, run};
+use crate::support::piped::Server;
 
 const RSS: &str = "<?xml version='1.0'?>
 <rss version='2.0'><channel><title>News & more</title><link>http://a.example/</link>
@@ -115,72 +116,11 @@ async fn what_a_feed_says_cannot_steer_the_terminal() {
     assert!(!shown.output.contains(['\u{9b}', '\u{202e}', '\u{1b}']), "{shown:?}");
 }
 
-/// `tidings serve` over stdio, asked one line at a time.
-pub(crate) struct Server {
-    pub(crate) child: tokio::process::Child,
-    lines: tokio::io::Lines<tokio::io::BufReader<tokio::process::ChildStdout>>,
-    next_id: u64,
-    /// The methods of all notices so far.
-    pub(crate) heard: Vec<String>,
-}
-
-impl Server {
-    pub(crate) async fn start(arguments: &str, here: &Path) -> Self {
-        Self::start_with(arguments, here, &[]).await
-    }
-
-    /// With these paths in its environment.
-    async fn start_with(arguments: &str, here: &Path, variables: &[(&str, &Path)]) -> Self {
-        let mut command = program(&format!("serve --stdio --silent {arguments}"));
-        command.envs(variables.iter().copied());
-        let mut child = command.current_dir(here).spawn().unwrap();
-        let lines = tokio::io::BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut server = Self { child, lines, next_id: 0, heard: Vec::new() };
-        let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": { "name": "reader", "version": "1" },
-        });
-        server.ask("initialize", params).await;
-        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
-        server
-    }
-
-    async fn send(&mut self, message: &Value) {
-        let input = self.child.stdin.as_mut().unwrap();
-        input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
-    }
-
-    pub(crate) async fn next(&mut self) -> Value {
-        let line = within(self.lines.next_line()).await.unwrap().unwrap();
-        let message: Value = serde_json::from_str(&line).unwrap();
-        self.heard.extend(message["method"].as_str().map(str::to_owned));
-        message
-    }
-
-    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.next_id += 1;
-        let id = self.next_id;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
-        loop {
-            let message = self.next().await;
-            if message["id"] == id {
-                return message;
-            }
-        }
-    }
-
-    pub(crate) async fn read(&mut self, uri: &str) -> Value {
-        let answer = self.ask("resources/read", json!({ "uri": uri })).await;
-        match answer["result"]["contents"][0]["text"].as_str() {
-            Some(text) => serde_json::from_str(text).unwrap(),
-            None => answer["error"].clone(),
-        }
-    }
-
-    /// Waits until it is told of an address.
-    pub(crate) async fn told(&mut self, uri: &str) {
-        while self.next().await["params"]["uri"] != uri {}
-    }
+/// `tidings serve` over stdio, in this directory.
+pub(crate) async fn serve(arguments: &str, here: &Path) -> Server {
+    let mut command = program(&format!("serve --stdio --silent {arguments}"));
+    command.current_dir(here);
+    Server::of(command).await
 }
 
 pub(crate) fn news(titles: &[&str]) -> String {
@@ -197,23 +137,23 @@ async fn a_feed_that_grows_is_told_and_what_was_read_is_there_after_a_restart() 
     let file = here.path().join("news.xml");
     std::fs::write(&file, news(&["one"])).unwrap();
     let arguments = "--feed news.xml --data data";
-    let mut server = Server::start(arguments, here.path()).await;
-    server.ask("resources/subscribe", json!({ "uri": "feeds://all" })).await;
+    let mut server = serve(arguments, here.path()).await;
+    server.subscribe("feeds://all").await;
     let mut all = server.read("feeds://all").await;
     while all[0]["itemCount"] != 1 {
         server.told("feeds://all").await;
         all = server.read("feeds://all").await;
     }
     let items = format!("feeds://feed/{}/items", all[0]["id"].as_str().unwrap());
-    server.ask("resources/subscribe", json!({ "uri": items })).await;
+    server.subscribe(&items).await;
     std::fs::write(&file, news(&["two", "one"])).unwrap();
     server.told(&items).await;
     assert_eq!(server.read(&items).await.as_array().unwrap().len(), 2);
-    let wrong = server.read(&format!("{items}?colour=red")).await;
+    let wrong = server.try_read(&format!("{items}?colour=red")).await.unwrap_err();
     assert_eq!(wrong["code"], -32602, "{wrong}");
     server.child.kill().await.unwrap();
     // With the feed gone, what is kept is served at once.
     std::fs::remove_file(&file).unwrap();
-    let mut server = Server::start(arguments, here.path()).await;
+    let mut server = serve(arguments, here.path()).await;
     assert_eq!(server.read(&items).await.as_array().unwrap().len(), 2);
 }

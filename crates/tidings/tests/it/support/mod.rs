@@ -3,6 +3,7 @@
 pub(crate) mod client;
 pub(crate) mod demo;
 pub(crate) mod garden;
+pub(crate) mod piped;
 pub(crate) mod rogue;
 
 /// A workspace beside whoever else has it open.

@@ -3,8 +3,9 @@
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use super::{Place, Server};
+use super::{Place, create, serve};
 use crate::support::demo::within;
+use crate::support::piped::Server;
 
 const RECENT: &str = "artifacts://recent";
 const X: &str = "artifacts://by-tag/x";
@@ -12,13 +13,13 @@ const Y: &str = "artifacts://by-tag/y";
 
 /// How often each was told of.
 fn counts(server: &Server) -> [usize; 3] {
-    [RECENT, X, Y].map(|uri| server.told.iter().filter(|it| *it == uri).count())
+    [RECENT, X, Y].map(|uri| server.updated.iter().filter(|it| *it == uri).count())
 }
 
 #[tokio::test]
 async fn a_server_tells_of_what_the_command_line_writes_once() {
     let place = Place::new();
-    let mut server = Server::start(&place, "").await;
+    let mut server = serve(&place, "").await;
     for uri in [RECENT, X, Y] {
         server.subscribe(uri).await;
     }
@@ -38,16 +39,16 @@ async fn a_server_tells_of_what_the_command_line_writes_once() {
     place.import("two", "--tag y").await;
     server.wait(Y, 2).await;
     server.wait(RECENT, 3).await;
-    assert_eq!(counts(&server), [3, 2, 2], "{:?}", server.told);
+    assert_eq!(counts(&server), [3, 2, 2], "{:?}", server.updated);
 }
 
 #[tokio::test]
 async fn the_command_line_sees_and_follows_what_a_server_writes() {
     let place = Place::new();
-    let mut server = Server::start(&place, "").await;
+    let mut server = serve(&place, "").await;
     let mut follow = place.command("workspace w log --follow --json --since 0").spawn().unwrap();
     let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
-    server.create("One", "1", &["x"]).await;
+    create(&mut server, "One", "1", &["x"]).await;
     let mut kinds = Vec::new();
     while kinds.len() < 2 {
         let line = within(lines.next_line()).await.unwrap().unwrap();
@@ -65,7 +66,7 @@ async fn the_command_line_sees_and_follows_what_a_server_writes() {
 #[tokio::test]
 async fn a_second_server_is_refused_with_who_has_the_directory() {
     let place = Place::new();
-    let first = Server::start(&place, "").await;
+    let first = serve(&place, "").await;
     let second =
         crate::support::demo::ended(place.command("serve --workspace w --http 127.0.0.1:0")).await;
     assert_eq!(second.code, Some(1));
@@ -77,9 +78,9 @@ async fn a_second_server_is_refused_with_who_has_the_directory() {
 #[tokio::test]
 async fn a_server_that_ended_in_any_way_leaves_the_directory_free() {
     let place = Place::new();
-    let mut first = Server::start(&place, "").await;
-    first.create("One", "1", &[]).await;
+    let mut first = serve(&place, "").await;
+    create(&mut first, "One", "1", &[]).await;
     first.child.kill().await.unwrap();
-    let mut second = Server::start(&place, "").await;
+    let mut second = serve(&place, "").await;
     assert_eq!(second.read(RECENT).await["items"][0]["title"], "One");
 }

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
 
 use crate::support::demo::{Ended, client, ended, program, within};
+use crate::support::piped::Server;
 
 /// A directory of one test, and the program in it.
 struct Place(TempDir);
@@ -79,86 +80,16 @@ impl Place {
     }
 }
 
-/// `tidings serve --stdio --workspace w`, asked one line at a time.
-struct Server {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-    next_id: u64,
-    /// The addresses it told of, in order.
-    told: Vec<String>,
+/// `tidings serve --stdio --workspace w`.
+async fn serve(place: &Place, options: &str) -> Server {
+    let words = format!("serve --stdio --silent --workspace w {options}");
+    Server::of(place.command(&words)).await
 }
 
-impl Server {
-    async fn start(place: &Place, options: &str) -> Self {
-        Self::of(place.command(&format!("serve --stdio --silent --workspace w {options}"))).await
-    }
-
-    async fn of(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut server = Self { child, lines, next_id: 0, told: Vec::new() };
-        let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": { "name": "tester", "version": "1" },
-        });
-        server.ask("initialize", params).await;
-        server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
-        server
-    }
-
-    async fn send(&mut self, message: &Value) {
-        let input = self.child.stdin.as_mut().unwrap();
-        input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
-    }
-
-    async fn next(&mut self) -> Value {
-        let line = within(self.lines.next_line()).await.unwrap().unwrap();
-        let message: Value = serde_json::from_str(&line).unwrap();
-        if message["method"] == "notifications/resources/updated" {
-            self.told.push(message["params"]["uri"].as_str().unwrap().to_owned());
-        }
-        message
-    }
-
-    async fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.next_id += 1;
-        let id = self.next_id;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
-        loop {
-            let message = self.next().await;
-            if message["id"] == id {
-                return message;
-            }
-        }
-    }
-
-    async fn subscribe(&mut self, uri: &str) {
-        let answer = self.ask("resources/subscribe", json!({ "uri": uri })).await;
-        assert!(answer["error"].is_null(), "{answer}");
-    }
-
-    async fn read(&mut self, uri: &str) -> Value {
-        let answer = self.ask("resources/read", json!({ "uri": uri })).await;
-        let text = answer["result"]["contents"][0]["text"].as_str();
-        serde_json::from_str(text.unwrap_or_else(|| panic!("{answer}"))).unwrap()
-    }
-
-    async fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let params = json!({ "name": tool, "arguments": arguments });
-        self.ask("tools/call", params).await["result"].clone()
-    }
-
-    /// Makes an artifact of a text; gives the answer.
-    async fn create(&mut self, title: &str, text: &str, tags: &[&str]) -> Value {
-        self.call("create_artifact", json!({ "title": title, "text": text, "tags": tags })).await
-    }
-
-    /// Waits until an address was told of so often.
-    async fn wait(&mut self, uri: &str, times: usize) {
-        while self.told.iter().filter(|it| *it == uri).count() < times {
-            self.next().await;
-        }
-    }
+/// Makes an artifact of a text; gives the answer.
+async fn create(server: &mut Server, title: &str, text: &str, tags: &[&str]) -> Value {
+    let arguments = json!({ "title": title, "text": text, "tags": tags });
+    server.call("create_artifact", arguments).await
 }
 
 /// `tidings serve --workspace w` behind a socket.

@@ -7,8 +7,9 @@ use std::process::Stdio;
 use serde_json::json;
 use tokio::process::Command;
 
-use super::{Place, Server};
+use super::{Place, create};
 use crate::support::demo::{PROGRAM, ended, within};
+use crate::support::piped::Server;
 
 /// The user that owns nothing.
 const NOBODY: u32 = 65534;
@@ -150,7 +151,7 @@ async fn a_full_disk_refuses_what_does_not_fit_and_nothing_else() {
     let kilobytes = "x".repeat(100_000);
     let mut made = 0;
     let refused = loop {
-        let answer = server.create("Large", &format!("{made} {kilobytes}"), &["large"]).await;
+        let answer = create(&mut server, "Large", &format!("{made} {kilobytes}"), &["large"]).await;
         if answer["isError"] == json!(true) {
             break answer["content"][0]["text"].as_str().unwrap().to_owned();
         }
@@ -159,11 +160,12 @@ async fn a_full_disk_refuses_what_does_not_fit_and_nothing_else() {
     };
     assert!(made > 0 && refused.contains("the disk is full"), "{made}: {refused}");
     assert_eq!(server.read("artifacts://by-tag/large").await["total"], made);
-    let still = server.create("Large", &format!("{made} {kilobytes}"), &["large"]).await;
+    let still = create(&mut server, "Large", &format!("{made} {kilobytes}"), &["large"]).await;
     assert_eq!(still["isError"], true);
     std::fs::write(&pipe, "now").unwrap();
     within(async {
-        while server.create("Again", &kilobytes, &["again"]).await["isError"] == json!(true) {}
+        while create(&mut server, "Again", &kilobytes, &["again"]).await["isError"] == json!(true) {
+        }
     })
     .await;
     assert_eq!(server.read("artifacts://by-tag/again").await["total"], 1);
@@ -178,7 +180,7 @@ async fn refuses_what_cannot_grow(place: &Place) {
     // The database is there before files are small.
     place.import("first", "").await;
     let mut server = Server::of(shell(place, &["sh", "-c", SMALL_FILES, PROGRAM])).await;
-    let refused = server.create("Large", &"x".repeat(300_000), &["large"]).await;
+    let refused = create(&mut server, "Large", &"x".repeat(300_000), &["large"]).await;
     assert_eq!(refused["isError"], true, "{refused}");
     assert_eq!((place.files("objects"), place.files("incoming")), (1, 0));
     assert_eq!(server.read("artifacts://by-tag/large").await["total"], 0);
