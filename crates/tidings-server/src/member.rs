@@ -35,7 +35,7 @@ impl Member {
         self.guard(self.source.read(uri)).await
     }
 
-    /// What the source says of a URI that nobody offers.
+    /// Why the source cannot read a URI.
     pub(crate) fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
         let refused = std::panic::catch_unwind(AssertUnwindSafe(|| self.source.refuse(uri)));
         refused.unwrap_or_else(|_| {

@@ -69,8 +69,12 @@ pub trait Source: Send + Sync + 'static {
         std::future::ready(Err(AnswerError::not_found(uri.as_ref())))
     }
 
-    /// Why a URI that nobody offers cannot be read, if it is one that this source could have had;
-    /// `None` leaves the answer to the hub. It must not wait.
+    /// Why a URI cannot be read, if it is one that this source could have had; `None` leaves the
+    /// answer to the hub. It must not wait.
+    ///
+    /// It is asked for URIs that nobody offers, and for those that somebody wants to watch: what is
+    /// [`AnswerError::Malformed`] or [`AnswerError::Invalid`] can never be read, and is not watched
+    /// either. What only does not exist yet may be.
     fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
         let _ = uri;
         None

@@ -278,6 +278,7 @@ fn honoured_lists(core: &Core, filter: &mut SubscriptionFilter) -> ListKinds {
 
 /// Watches what is offered, all at once, and returns it in the order it was asked for.
 async fn watch_all(listener: &Arc<Listener>, uris: Vec<String>) -> Result<Vec<String>, ErrorData> {
+    use SubscribeError::{Disabled, Unknown, Unreadable};
     let mut tasks = JoinSet::new();
     for uri in &uris {
         if let Ok(uri) = ResourceUri::parse(uri) {
@@ -287,8 +288,9 @@ async fn watch_all(listener: &Arc<Listener>, uris: Vec<String>) -> Result<Vec<St
     }
     while let Some(done) = tasks.join_next().await {
         match done {
-            Ok((Ok(()) | Err(SubscribeError::Unknown | SubscribeError::Disabled), _)) => {}
-            Ok((Err(error), uri)) => return Err(refusal::subscribe(&uri, &error)),
+            // What cannot be watched is left out of what is acknowledged.
+            Ok((Ok(()) | Err(Unknown | Disabled | Unreadable(_)), _)) => {}
+            Ok((Err(error), uri)) => return Err(refusal::subscribe(&uri, error)),
             Err(failed) => return Err(ErrorData::internal_error(failed.to_string(), None)),
         }
     }

@@ -292,7 +292,7 @@ impl ServerHandler for Handler {
         let connection = self.connection()?;
         connection.subscribe(&uri).await.map_err(|error| match error {
             SubscribeError::Unknown => self.missing(&uri, Missing::Unknown),
-            error => refusal::subscribe(&uri, &error),
+            error => refusal::subscribe(&uri, error),
         })
     }
 

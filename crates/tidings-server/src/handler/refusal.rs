@@ -95,9 +95,10 @@ pub(crate) fn cursor(cursor: Option<&str>, error: CursorError) -> ErrorData {
     )
 }
 
-pub(crate) fn subscribe(uri: &ResourceUri, error: &SubscribeError) -> ErrorData {
+pub(crate) fn subscribe(uri: &ResourceUri, error: SubscribeError) -> ErrorData {
     let details = error.to_string();
     match error {
+        SubscribeError::Unreadable(error) => answer("uri", uri.as_ref(), error),
         SubscribeError::Unknown => missing_uri(uri, Missing::Unknown),
         SubscribeError::Disabled => missing_uri(uri, Missing::Disabled),
         SubscribeError::TooMany(_) | SubscribeError::Full(_) => ErrorData::invalid_params(

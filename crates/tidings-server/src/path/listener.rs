@@ -10,13 +10,14 @@ use crate::config::Greeting;
 use crate::notice::Wire;
 use crate::outbox::Outbox;
 use crate::path::Core;
+use crate::source::AnswerError;
 use crate::subscriptions::IndexFull;
 
 /// How often a URI is looked at to begin with if it changes meanwhile.
 const LOOKS: usize = 3;
 
 /// Why a URI cannot be watched.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub(crate) enum SubscribeError {
     /// It is not offered.
     #[error("no resource or resource template of this server has this URI")]
@@ -24,6 +25,9 @@ pub(crate) enum SubscribeError {
     /// It is switched off.
     #[error("the resource is disabled")]
     Disabled,
+    /// It can never be read as it is written.
+    #[error(transparent)]
+    Unreadable(AnswerError),
     /// This listener watches as many as it may.
     #[error("a client may watch {0} resources at once")]
     TooMany(usize),
@@ -75,10 +79,15 @@ impl Listener {
 
     /// Watches a URI from now on; what a read returns now is known. Asking twice is asking once.
     pub(crate) async fn subscribe(&self, uri: &ResourceUri) -> Result<(), SubscribeError> {
-        self.core.catalog.route(uri).map_err(|missing| match missing {
+        let route = self.core.catalog.route(uri).map_err(|missing| match missing {
             Missing::Unknown => SubscribeError::Unknown,
             Missing::Disabled => SubscribeError::Disabled,
         })?;
+        if let Some(error @ (AnswerError::Malformed(_) | AnswerError::Invalid { .. })) =
+            route.member.refuse(uri)
+        {
+            return Err(SubscribeError::Unreadable(error));
+        }
         let limit = self.core.config.limits.subscriptions_per_listener;
         if self.outbox.followed_count() >= limit && !self.outbox.follows(uri) {
             return Err(SubscribeError::TooMany(limit));

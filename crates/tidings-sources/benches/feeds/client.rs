@@ -1,6 +1,6 @@
 //! A legacy client in memory: it watches one address and reads lines.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tidings_server::{Config, Greeting, Hub, Merging, stdio};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::io::{ReadHalf, WriteHalf};
@@ -30,6 +30,13 @@ impl Client {
         uri: &str,
         tasks: &mut JoinSet<()>,
     ) -> Result<Self, Failure> {
+        let mut client = Self::of(hub, tasks).await?;
+        client.ask("resources/subscribe", &json!({ "uri": uri })).await?;
+        Ok(client)
+    }
+
+    /// Connects.
+    pub(crate) async fn of(hub: &Hub, tasks: &mut JoinSet<()>) -> Result<Self, Failure> {
         let (near, far) = tokio::io::duplex(4096);
         let (input, output) = tokio::io::split(far);
         let hub = hub.clone();
@@ -43,18 +50,17 @@ impl Client {
             "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": { "name": "load", "version": "1" },
         });
-        client
-            .send(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }))
-            .await?;
-        client.line().await?;
+        client.ask("initialize", &params).await?;
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await?;
-        let params = json!({ "uri": uri });
-        let method = "resources/subscribe";
-        client
-            .send(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
-            .await?;
-        while !client.line().await?.contains("\"id\":1") {}
         Ok(client)
+    }
+
+    /// The line that answers a request; there is one request at a time.
+    pub(crate) async fn ask(&mut self, method: &str, params: &Value) -> Result<&str, Failure> {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        self.send(&request).await?;
+        while !self.line().await?.contains("\"id\":1") {}
+        Ok(&self.line)
     }
 
     /// Reads until it is told of an address.
@@ -63,7 +69,7 @@ impl Client {
         Ok(())
     }
 
-    async fn send(&mut self, message: &serde_json::Value) -> Result<(), Failure> {
+    async fn send(&mut self, message: &Value) -> Result<(), Failure> {
         Ok(self.output.write_all(format!("{message}\n").as_bytes()).await?)
     }
 

@@ -42,7 +42,7 @@ mod words;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use self::board::Board;
 use self::clock::{Clock, moment};
@@ -63,6 +63,9 @@ use self::store::{Changes, FeedRow, Hold, Store};
 pub use self::store::{Holder, Retention, Role, StoreError};
 pub use self::tools::ExportFormat;
 use self::touched::Touched;
+
+/// How many resources are read at once.
+const READS: usize = 4;
 
 /// Why feeds cannot be served or changed.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +119,10 @@ pub(crate) struct Inner {
     unwatched: AtomicBool,
     /// How far the first fetches are.
     progress: Tally,
+    /// One for each read of a resource and each write that may be under way at once: the hub
+    /// compares many at once, and many feeds answer at once, but there is one disk.
+    reading: Semaphore,
+    writing: Semaphore,
     /// Whoever fetches for a directory has it; who follows another gets it when that one is gone.
     hold: Mutex<Option<Hold>>,
 }
@@ -287,6 +294,8 @@ impl Inner {
             line: Mutex::default(),
             unwatched: AtomicBool::new(false),
             progress,
+            reading: Semaphore::new(READS),
+            writing: Semaphore::new(1),
             hold: Mutex::new(hold),
         })
     }

@@ -59,6 +59,7 @@ impl Inner {
             inner.publish(&id, &changes)?;
             Ok(more)
         };
+        let _turn = self.writing.acquire().await;
         tokio::task::spawn_blocking(record).await.map_err(|_| FeedsError::Interrupted)?
     }
 

@@ -116,6 +116,7 @@ impl Inner {
     async fn find(self: &Arc<Self>, id: String, filter: Filter) -> Result<Found, AnswerError> {
         self.known(&id)?;
         let name = id.clone();
+        let _turn = self.reading.acquire().await;
         let found = self.blocking(move |inner| inner.store.find(&id, &filter)).await?;
         found.ok_or_else(|| no_feed(&name))
     }

@@ -80,6 +80,8 @@ pub struct Status {
     pub next_fetch: Option<Moment>,
     /// How often it failed in a row.
     pub failures: u32,
+    /// Whether its document was cut off the last time; its complete items are kept.
+    pub truncated: bool,
     /// Since when it is here.
     pub added: Moment,
 }
@@ -143,6 +145,7 @@ fn status(row: &FeedRow) -> Status {
         last_success: row.last_success,
         next_fetch: due,
         failures: plan.map_or(0, |plan| plan.failures),
+        truncated: row.metadata.truncated,
         added: row.added,
     }
 }

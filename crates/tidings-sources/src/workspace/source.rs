@@ -62,6 +62,10 @@ impl Source for Workspace {
         }
     }
 
+    fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
+        if View::is_ours(uri) { View::parse(uri).err() } else { None }
+    }
+
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
         // Bytes never change; all else is compared as it is read.
         let View::Blob(hash) = View::parse(uri).ok()? else { return None };

@@ -2,6 +2,28 @@
 
 use super::*;
 
+#[tokio::test(start_paused = true)]
+async fn a_document_that_was_cut_off_is_told_and_flagged_until_it_is_whole() {
+    for era in [Era::Legacy, Era::Modern] {
+        let mut world = World::new(era).await;
+        let (meta, items) = (format!("feeds://feed/{ID}/meta"), format!("feeds://feed/{ID}/items"));
+        let mut document = document("News", &[("a", 1)]);
+        world.apply(ID, &document, 2).await;
+        world.listen(&[meta.clone(), items]).await;
+        document.truncated = true;
+        world.apply(ID, &document, 3).await;
+        assert_eq!(world.notices().await, std::slice::from_ref(&meta));
+        assert_eq!(world.read(&meta).await["feed"]["truncated"], true);
+        assert!(world.feeds.status(ID).unwrap().truncated);
+        world.apply(ID, &document, 4).await;
+        assert_eq!(world.notices().await, Vec::<String>::new());
+        document.truncated = false;
+        world.apply(ID, &document, 5).await;
+        assert_eq!(world.notices().await, std::slice::from_ref(&meta));
+        assert!(world.read(&meta).await["feed"].get("truncated").is_none());
+    }
+}
+
 /// Every resource of the first feed, some filtered views of it, and the list of feeds.
 fn watched() -> Vec<String> {
     let mut uris = vec!["feeds://all".to_owned()];

@@ -41,6 +41,40 @@ async fn every_resource_has_its_shape() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_item_that_says_only_when_it_was_changed_shows_that() {
+    let mut document = document("News", &[("b", 2), ("a", 1)]);
+    document.items[0].published = None;
+    document.items[0].updated = Some(day(3));
+    document.items[1].updated = Some(day(3));
+    let mut world = World::new(Era::Legacy).await;
+    world.apply(ID, &document, 4).await;
+    let items = world.read(&format!("feeds://feed/{ID}/items")).await;
+    assert_eq!(items[0]["updated"], "2024-01-03T00:00:00Z");
+    assert!(items[0].get("published").is_none() && items[1].get("updated").is_none(), "{items}");
+    assert_eq!(world.read(&format!("feeds://feed/{ID}")).await["items"], items);
+    let arguments = json!({ "ID": ID });
+    let params = json!({ "name": "get_syndication_feed_items", "arguments": arguments });
+    let answer = world.ask("tools/call", params).await;
+    let shown = &answer["result"]["structuredContent"]["items"][0];
+    assert_eq!(shown["updated"], "2024-01-03T00:00:00Z", "{answer}");
+    assert!(shown.get("seen").is_none(), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_never_be_read_is_not_watched() {
+    let mut world = world().await;
+    for query in ["limit=0", "colour=red", "since=x:y"] {
+        let uri = format!("feeds://feed/{ID}/items?{query}");
+        let refused =
+            world.ask("resources/subscribe", json!({ "uri": uri })).await["error"].clone();
+        assert_eq!(refused, world.read(&uri).await["error"], "{query}");
+        assert_eq!(refused["code"], -32602, "{refused}");
+    }
+    // One that may come can be waited for.
+    world.listen(&["feeds://feed/00000000/items".to_owned()]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn parameters_choose() {
     let mut world = world().await;
     for (query, titles) in [

@@ -124,7 +124,7 @@ pub(super) fn apply_metadata(
     document: &Document,
     changes: &mut Changes,
 ) -> Result<(), StoreError> {
-    let mut metadata = Metadata::from(&document.feed);
+    let mut metadata = Metadata::from(document);
     let updated = std::mem::replace(&mut metadata.updated, feed.metadata.updated);
     changes.metadata = !is_alike(&metadata, &feed.metadata);
     if changes.metadata || changes.has_items() {

@@ -137,6 +137,9 @@ pub(crate) struct Metadata {
     pub(crate) updated: Option<Moment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<String>,
+    /// Whether its document was cut off: then only the complete items are known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) truncated: bool,
 }
 
 /// Somebody who wrote something.
@@ -172,7 +175,8 @@ pub(crate) struct Entry {
     pub(crate) link: Option<String>,
     #[serde(with = "moments", skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<Moment>,
-    /// Not shown: many feeds say of everything that it was changed just now.
+    /// Shown only where it is all that is known: many feeds say of everything that it was changed
+    /// just now.
     #[serde(skip)]
     pub(crate) updated: Option<Moment>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -237,8 +241,9 @@ const TERMS: usize = 256;
 const PEOPLE: usize = 100;
 const FILES: usize = 100;
 
-impl From<&parse::Feed> for Metadata {
-    fn from(feed: &parse::Feed) -> Self {
+impl From<&parse::Document> for Metadata {
+    fn from(document: &parse::Document) -> Self {
+        let feed = &document.feed;
         let about = |text: &parse::Text| block(text).map(|text| cut(text, ABOUT));
         Self {
             title: feed.title.as_ref().and_then(line).map(|title| cut(title, NAME)),
@@ -251,6 +256,7 @@ impl From<&parse::Feed> for Metadata {
             categories: terms(&feed.categories),
             updated: feed.updated.or(feed.published),
             image: address(feed.image.as_ref()).or_else(|| address(feed.icon.as_ref())),
+            truncated: document.truncated,
         }
     }
 }
@@ -389,7 +395,8 @@ mod tests {
             categories: vec![category()],
             ..parse::Feed::default()
         };
-        let kept = serde_json::to_string(&Metadata::from(&feed)).unwrap();
+        let document = parse::Document { feed, ..parse::Document::default() };
+        let kept = serde_json::to_string(&Metadata::from(&document)).unwrap();
         assert!((ABOUT..200 << 10).contains(&kept.len()), "{}", kept.len());
         let file = |url| parse::Enclosure { url, ..parse::Enclosure::default() };
         let files = (0..1_000).map(|number| file(format!("https://a.org/{number}")));

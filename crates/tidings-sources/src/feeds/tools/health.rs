@@ -67,6 +67,7 @@ pub(super) fn tool() -> Tool {
             "id": text, "title": text, "publicUrl": text, "state": { "enum": states },
             "explanation": text, "lastError": text, "lastFetch": moment, "lastSuccess": moment,
             "nextFetch": moment, "failures": count, "itemCount": count,
+            "truncated": { "type": "boolean" },
         }),
         &["id", "title", "publicUrl", "state", "explanation", "failures", "itemCount"],
     );
@@ -110,6 +111,9 @@ struct Feed {
     next_fetch: Option<String>,
     failures: u32,
     item_count: u64,
+    /// Whether its document was cut off the last time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
 }
 
 impl Feed {
@@ -129,6 +133,11 @@ impl Feed {
             Some(plan) => plan.explain(now),
             None => "not asked yet".to_owned(),
         };
+        let explanation = if row.metadata.truncated {
+            format!("{explanation}; its document was cut off, the complete items are kept")
+        } else {
+            explanation
+        };
         let moment = |moment: Option<crate::feeds::date::Moment>| moment.map(|it| it.to_string());
         let is_waiting = is_asked && !matches!(state, "paused" | "gone");
         Self {
@@ -143,11 +152,12 @@ impl Feed {
             next_fetch: moment(row.next_fetch.filter(|_| is_waiting)),
             failures: plan.map_or(0, |plan| plan.failures),
             item_count: row.item_count,
+            truncated: row.metadata.truncated,
         }
     }
 
     fn is_troubled(&self) -> bool {
-        matches!(self.state, "failing" | "open" | "gone")
+        self.truncated || matches!(self.state, "failing" | "open" | "gone")
     }
 }
 

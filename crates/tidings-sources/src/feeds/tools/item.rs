@@ -55,6 +55,9 @@ pub(crate) struct Item {
     pub(crate) link: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<String>,
+    /// Where it does not say when it was published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) updated: Option<String>,
     /// Where it has no date of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) seen: Option<String>,
@@ -122,13 +125,17 @@ impl Item {
         };
         let feed_id = names.get(&kept.feed).cloned().unwrap_or_default();
         let enclosures = entry.enclosures.iter().filter(|it| it.url.len() <= ADDRESS);
+        // Shown where it is the only date there is, as in the resources.
+        let updated = entry.updated.filter(|_| entry.published.is_none());
+        let has_no_date = entry.published.or(entry.updated).is_none();
         Self {
             id: id(&feed_id, kept.key),
             feed_id,
             title: short(&entry.title, TITLE),
             link: address(&entry.link),
             published: entry.published.map(|moment| moment.to_string()),
-            seen: entry.published.is_none().then(|| kept.moment.to_string()),
+            updated: updated.map(|moment| moment.to_string()),
+            seen: has_no_date.then(|| kept.moment.to_string()),
             authors: entry.authors.iter().take(EACH).map(person).collect(),
             categories: entry
                 .categories
@@ -151,6 +158,7 @@ impl Item {
             title: self.title.map(|title| shortened(&title, TITLE / 2).into_owned()),
             link: self.link.filter(|link| link.len() <= ADDRESS / 4),
             published: self.published,
+            updated: self.updated,
             seen: self.seen,
             read: self.read,
             starred: self.starred,
@@ -164,7 +172,7 @@ impl Item {
     /// The same for people.
     pub(crate) fn write(&self, text: &mut String) {
         let title = self.title.as_deref().unwrap_or("(no title)");
-        let when = self.published.as_ref().or(self.seen.as_ref());
+        let when = self.published.as_ref().or(self.updated.as_ref()).or(self.seen.as_ref());
         let _ = writeln!(text, "- {title}");
         let mut line = when.cloned().unwrap_or_default();
         for (flag, word) in [(self.read, " · read"), (self.starred, " · starred")] {
@@ -283,7 +291,7 @@ pub(crate) fn item_shape() -> Value {
     let cut = json!({ "type": "boolean", "description": "There is more of its texts" });
     let properties = json!({
         "id": text, "feedId": text, "title": text, "link": text, "published": moment,
-        "seen": moment, "authors": { "type": "array", "items": person }, "categories": texts,
+        "updated": moment, "seen": moment, "authors": { "type": "array", "items": person }, "categories": texts,
         "guid": text, "image": text, "enclosures": { "type": "array", "items": file },
         "read": flag, "starred": flag, "alsoIn": texts, "snippet": text, "description": text,
         "content": text, "isCut": cut,

@@ -11,12 +11,13 @@ pub(crate) fn summary(feed: &FeedRow) -> String {
 
 /// `feeds://feed/{feedId}`.
 pub(crate) fn feed(row: &FeedRow, items: &[Entry]) -> String {
+    let items = items.iter().map(Item::of).collect();
     json(&Complete { head: Head::of(row), feed: &row.metadata, items })
 }
 
 /// `feeds://feed/{feedId}/items`.
 pub(crate) fn items(items: &[Entry]) -> String {
-    json(&items)
+    json(&items.iter().map(Item::of).collect::<Vec<_>>())
 }
 
 /// `feeds://feed/{feedId}/meta`.
@@ -77,7 +78,23 @@ struct Complete<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     feed: &'a Metadata,
-    items: &'a [Entry],
+    items: Vec<Item<'a>>,
+}
+
+/// An item with the only date there is, where that is when it was changed.
+#[derive(Serialize)]
+struct Item<'a> {
+    #[serde(flatten)]
+    entry: &'a Entry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated: Option<String>,
+}
+
+impl<'a> Item<'a> {
+    fn of(entry: &'a Entry) -> Self {
+        let updated = entry.updated.filter(|_| entry.published.is_none());
+        Self { entry, updated: updated.map(|moment| moment.to_string()) }
+    }
 }
 
 #[derive(Serialize)]

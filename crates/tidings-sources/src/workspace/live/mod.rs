@@ -45,7 +45,8 @@ impl World {
     }
 
     async fn client(&self, name: &str) -> Client {
-        let mut client = Client { wire: Wire::to(self.hub.clone(), 1 << 20), next: 0 };
+        let (wire, modern) = (Wire::to(self.hub.clone(), 1 << 20), None);
+        let mut client = Client { wire, next: 0, hub: self.hub.clone(), modern };
         let info = json!({ "name": name, "version": "1" });
         let hello =
             json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info });
@@ -55,10 +56,71 @@ impl World {
     }
 }
 
-/// One client and its connection.
+/// One client and its connection. What it watches is watched in the modern era too, and both must
+/// hear the same.
 struct Client {
     wire: Wire,
     next: u64,
+    hub: Hub,
+    modern: Option<Modern>,
+}
+
+/// A connection that listens.
+struct Modern {
+    wire: Wire,
+    uris: Vec<String>,
+}
+
+impl Modern {
+    async fn to(hub: Hub, uris: Vec<String>) -> Self {
+        let mut modern = Self { wire: Wire::to(hub, 1 << 20), uris };
+        let honoured = modern.listen().await;
+        assert_eq!(honoured.as_array().cloned().unwrap_or_default(), modern.uris);
+        modern
+    }
+
+    /// Listens to the lists and these resources; gives those that are honoured.
+    async fn listen(&mut self) -> Value {
+        let wanted = json!({
+            "toolsListChanged": true, "resourcesListChanged": true,
+            "resourceSubscriptions": self.uris,
+        });
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let request = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
+            "params": { "notifications": wanted, "_meta": meta },
+        });
+        self.wire.input.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+        let acknowledged = hear(&mut self.wire).await.expect("an acknowledgement");
+        acknowledged["params"]["notifications"]["resourceSubscriptions"].clone()
+    }
+}
+
+/// The next message, if there will be one.
+async fn hear(wire: &mut Wire) -> Option<Value> {
+    let line = tokio::time::timeout(QUIET, wire.lines.next_line()).await.ok()?;
+    Some(serde_json::from_str(&line.unwrap()?).unwrap())
+}
+
+/// All that is told until there is nothing left to tell, in order of the names: URIs, and `tools`
+/// and `resources` for lists.
+async fn told(wire: &mut Wire) -> Vec<String> {
+    let mut notices = Vec::new();
+    while let Some(message) = hear(wire).await {
+        notices.push(match message["method"].as_str().unwrap() {
+            "notifications/resources/updated" => {
+                message["params"]["uri"].as_str().unwrap().to_owned()
+            }
+            "notifications/resources/list_changed" => "resources".to_owned(),
+            "notifications/tools/list_changed" => "tools".to_owned(),
+            other => panic!("{other}"),
+        });
+    }
+    notices.sort();
+    notices
 }
 
 impl Client {
@@ -80,10 +142,8 @@ impl Client {
         }
     }
 
-    /// The next message, if there will be one.
     async fn hear(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(QUIET, self.wire.lines.next_line()).await.ok()?;
-        Some(serde_json::from_str(&line.unwrap()?).unwrap())
+        hear(&mut self.wire).await
     }
 
     async fn subscribe(&mut self, uris: &[&str]) {
@@ -91,29 +151,29 @@ impl Client {
             let answer = self.ask("resources/subscribe", json!({ "uri": uri })).await;
             assert!(answer.get("result").is_some(), "{answer}");
         }
-        self.notices().await;
+        let mut all = self.modern.take().map(|modern| modern.uris).unwrap_or_default();
+        all.extend(uris.iter().map(|uri| (*uri).to_owned()));
+        // What happened before may be told until now.
+        told(&mut self.wire).await;
+        let mut modern = Modern::to(self.hub.clone(), all).await;
+        told(&mut modern.wire).await;
+        self.modern = Some(modern);
     }
 
     async fn unsubscribe(&mut self, uri: &str) {
         let answer = self.ask("resources/unsubscribe", json!({ "uri": uri })).await;
         assert!(answer.get("result").is_some(), "{answer}");
+        let mut all = self.modern.take().map(|modern| modern.uris).unwrap_or_default();
+        all.retain(|it| it != uri);
+        self.modern = Some(Modern::to(self.hub.clone(), all).await);
     }
 
-    /// All that is told until there is nothing left to tell, in order of the names: URIs, and
-    /// `tools` and `resources` for lists.
+    /// All that is told, in both eras.
     async fn notices(&mut self) -> Vec<String> {
-        let mut notices = Vec::new();
-        while let Some(message) = self.hear().await {
-            notices.push(match message["method"].as_str().unwrap() {
-                "notifications/resources/updated" => {
-                    message["params"]["uri"].as_str().unwrap().to_owned()
-                }
-                "notifications/resources/list_changed" => "resources".to_owned(),
-                "notifications/tools/list_changed" => "tools".to_owned(),
-                other => panic!("{other}"),
-            });
+        let notices = told(&mut self.wire).await;
+        if let Some(modern) = &mut self.modern {
+            assert_eq!(told(&mut modern.wire).await, notices, "the eras hear the same");
         }
-        notices.sort();
         notices
     }
 

@@ -212,7 +212,8 @@ async fn a_hundred_at_once_are_told_once_and_all_are_there() {
     for _ in 0..100 {
         while writer.hear().await.unwrap().get("result").is_none() {}
     }
-    assert_eq!(updates(watcher.notices().await), sorted(uris));
+    let all = [uris[0], uris[1], uris[2], uris[3], "resources", "tools"];
+    assert_eq!(watcher.notices().await, sorted(all));
     let list = watcher.read("artifacts://by-tag/x").await;
     assert_eq!((&list["total"], list["items"].as_array().unwrap().len()), (&json!(100), 100));
     assert_eq!(watcher.read("events://since/0?limit=1000").await["cursor"], 101);
@@ -239,6 +240,33 @@ async fn who_unsubscribed_or_left_hears_nothing_and_others_do() {
     writer.create("last", json!({})).await;
     assert_eq!(updates(one.notices().await), Vec::<String>::new());
     assert_eq!(one.read(RECENT).await["total"], 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_never_be_read_is_not_watched() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    for (uri, written) in [
+        ("artifacts://by-tag/a%2fb", "`artifacts://by-tag/a%2Fb`"),
+        ("artifacts://by-tag/type:m%69di", "`artifacts://by-tag/type%3Amidi`"),
+        ("artifacts://by-tag/type:a:b", "`artifacts://by-tag/type%3Aa%3Ab`"),
+        ("artifacts://by-creator/w:1", "`artifacts://by-creator/w%3A1`"),
+        ("artifacts://by-tag/it's%20(new)!", "`artifacts://by-tag/it%27s%20%28new%29%21`"),
+        ("artifacts://recent?limit=0", "from 1 to 1000"),
+        ("cas://ABC", "64 hexadecimal digits"),
+    ] {
+        for method in ["resources/subscribe", "resources/read"] {
+            let error = client.ask(method, json!({ "uri": uri })).await["error"].clone();
+            assert_eq!(error["code"], -32602, "{uri}: {error}");
+            let details = error["data"]["details"].as_str().unwrap();
+            assert!(details.contains(written), "{uri}: {details}");
+        }
+    }
+    client.subscribe(&[RECENT]).await;
+    let uris = vec![RECENT.to_owned(), "artifacts://recent?limit=0".to_owned()];
+    let mut modern = Modern { wire: Wire::to(world.hub.clone(), 1 << 20), uris };
+    let acknowledged = modern.listen().await;
+    assert_eq!(acknowledged, json!([RECENT]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -105,6 +105,13 @@ pub(crate) enum View {
 }
 
 impl View {
+    /// Whether a URI could be one of a workspace.
+    pub(crate) fn is_ours(uri: &ResourceUri) -> bool {
+        ["artifacts://", "cas://", "graph://", "events://"]
+            .iter()
+            .any(|scheme| uri.as_ref().starts_with(scheme))
+    }
+
     /// Reads a URI.
     pub(crate) fn parse(uri: &ResourceUri) -> Result<Self, AnswerError> {
         let address = uri.without_query();

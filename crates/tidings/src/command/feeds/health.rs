@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Map, json};
 use tidings_sources::feeds::{Holder, Role, Standing, Status};
 
-use super::ls::{next, object};
+use super::ls::{next, object, reason};
 use crate::args::FeedsHealth;
 use crate::feeds::{all, away, kept, look, now};
 use crate::present::Output;
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
             status.title.clone(),
             worked,
             next(status, now),
-            status.last_error.clone().unwrap_or_default(),
+            reason(status),
         ]);
     }
     if failing(&statuses).next().is_some() {
@@ -84,10 +84,12 @@ fn number(statuses: &[Status], standing: Standing) -> usize {
     statuses.iter().filter(|status| status.standing == standing).count()
 }
 
-/// Those that cannot be fetched.
+/// Those that cannot be fetched, or not as a whole.
 fn failing(statuses: &[Status]) -> impl Iterator<Item = &Status> {
     let fails = |status: &&Status| {
-        matches!(status.standing, Standing::Failing | Standing::Resting | Standing::Gone)
+        let standing = status.standing;
+        status.truncated
+            || matches!(standing, Standing::Failing | Standing::Resting | Standing::Gone)
     };
     statuses.iter().filter(fails)
 }

@@ -33,12 +33,21 @@ pub(crate) async fn run(args: &FeedsLs) -> Result<()> {
                 status.standing.word().to_owned(),
                 next(status, now),
                 status.items.to_string(),
-                status.last_error.clone().unwrap_or_default(),
+                reason(status),
             ]);
         }
         output.raw(&table.render(output.width, output.paint))?;
     }
     Ok(())
+}
+
+/// What is wrong with a feed, if something is.
+pub(super) fn reason(status: &Status) -> String {
+    match &status.last_error {
+        Some(error) => error.clone(),
+        None if status.truncated => "its document was cut off; the complete items are kept".into(),
+        None => String::new(),
+    }
 }
 
 /// When a feed is asked next, from now.
@@ -65,5 +74,6 @@ pub(super) fn object(status: &Status) -> Value {
         "last_success": moment(status.last_success),
         "last_error": status.last_error,
         "failures": status.failures,
+        "truncated": status.truncated,
     })
 }

@@ -1,11 +1,13 @@
 //! Many who write and many who watch: everyone ends up with what the store has.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::blob::http;
 use super::{Listening, Place};
@@ -14,8 +16,11 @@ use crate::support::workspace;
 
 const WRITERS: usize = 16;
 const WATCHERS: usize = 200;
-/// What each of the writers makes.
-const WRITES: usize = 12;
+/// How long they write. Each makes so many artifacts as fast as it can, and thinks before it makes
+/// more; a processor that does nothing else would show nothing more, and other tests wait for it.
+const LASTING: Duration = Duration::from_mins(1);
+const AT_ONCE: usize = 3;
+const THINKING: Duration = Duration::from_secs(5);
 
 /// What is watched, each by several.
 const WATCHED: [&str; 8] = [
@@ -81,9 +86,16 @@ impl Asker {
         result["contents"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// Makes artifacts and tags each of them, one after the other.
-    async fn write(self, number: usize) {
-        for round in 0..WRITES {
+    /// Makes artifacts and tags each of them, one after the other; gives how many.
+    async fn write(self, number: usize) -> usize {
+        let (begun, mut round) = (Instant::now(), 0);
+        loop {
+            if round % AT_ONCE == 0 && round > 0 {
+                tokio::time::sleep(THINKING).await;
+            }
+            if begun.elapsed() > LASTING {
+                return round;
+            }
             let tag = format!("n:{}", (number + round) % 3);
             let draft = json!({
                 "title": format!("{number}.{round}"), "text": format!("{}", round % 5),
@@ -94,6 +106,7 @@ impl Asker {
             let tags = json!({ "id": made["id"], "tags": ["seen", "n:0"] });
             let tagged = self.ask("tools/call", json!({ "name": "tag", "arguments": tags })).await;
             assert_ne!(tagged["isError"], true, "{tagged}");
+            round += 1;
         }
     }
 
@@ -144,7 +157,7 @@ async fn listening(asker: &Asker, uri: &str) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everyone_who_watches_ends_up_with_what_is_stored() {
+async fn everyone_who_watches_for_a_minute_ends_up_with_what_is_stored() {
     let place = Place::in_memory();
     let server = Listening::start(&place, "", None).await;
     let asker = Asker { client: http(), url: server.url.clone() };
@@ -172,7 +185,7 @@ async fn everyone_who_watches_ends_up_with_what_is_stored() {
     for number in 0..WRITERS {
         writing.spawn(asker.clone().write(number));
     }
-    writing.join_all().await;
+    let made: usize = writing.join_all().await.into_iter().sum();
     let summary = settled(1).await;
     // Each kind of write alone, so that no other has it looked at.
     let recent: Value = serde_json::from_str(&asker.read(WATCHED[0]).await).unwrap();
@@ -189,7 +202,7 @@ async fn everyone_who_watches_ends_up_with_what_is_stored() {
     drop(tell);
     watching.join_all().await;
 
-    let made = WRITERS * WRITES;
+    assert!(made >= WRITERS * AT_ONCE, "{made}");
     assert_eq!(summary["artifacts"], made);
     let workspace = workspace(&place.path("w"));
     let log = workspace.events(0, &[], 10_000).unwrap().events;
