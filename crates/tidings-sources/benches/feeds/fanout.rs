@@ -3,32 +3,35 @@
 //! For the feed, time runs from the moment in which its server answers to the last listener: it is
 //! fetched, parsed, kept and told of in between.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tidings_server::model::Resource;
 use tidings_server::{AnswerError, Contents, EditError, Fingerprint, Hub, ResourceUri};
-use tidings_server::{Shelf, Source};
+use tidings_server::{Shelf, Source, http};
 use tidings_sources::feeds::{Config, Data, FeedConfig, Feeds};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::Failure;
-use crate::client::{Client, hub};
+use crate::client::hub;
 use crate::table::{Row, median};
 
 const LISTENERS: usize = 5_000;
 const PLAIN: &str = "bench://plain";
+const UPDATED: &[u8] = b"notifications/resources/updated";
 
 pub(crate) async fn row(rounds: usize) -> Result<(), Failure> {
     let mut tasks = JoinSet::new();
-    let plain = hub();
+    let hub = hub();
     let version = Arc::new(AtomicU64::new(0));
-    let shelf = plain.add("plain", Plain { version: version.clone() }).await?;
-    let mut plain = Crowd::gather(plain, PLAIN, &mut tasks).await?;
+    let shelf = hub.add("plain", Plain { version: version.clone() }).await?;
 
     let (sender, mut answered) = mpsc::channel(1);
     let (permit, permits) = mpsc::channel(1);
@@ -40,10 +43,8 @@ pub(crate) async fn row(rounds: usize) -> Result<(), Failure> {
     let mut config = Config::new(Data::Memory);
     config.allow_private = true;
     config.feeds = vec![feed];
-    let feeds = Feeds::open(config).await?;
-    let served = hub();
-    served.add("feeds", feeds.clone()).await?;
-    let mut crowd = Crowd::gather(served, "feeds://all", &mut tasks).await?;
+    hub.add("feeds", Feeds::open(config).await?).await?;
+    let mut crowd = Crowd::gather(&hub, &mut tasks).await?;
 
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -53,10 +54,9 @@ pub(crate) async fn row(rounds: usize) -> Result<(), Failure> {
         let begun = Instant::now();
         version.fetch_add(1, Ordering::Relaxed);
         shelf.notify_updated(PLAIN);
-        floor.push(plain.all_told(begun).await?);
+        floor.push(crowd.all_told(begun).await?);
     }
-    plain.hub.shutdown().await;
-    crowd.hub.shutdown().await;
+    hub.shutdown().await;
     tasks.shutdown().await;
     let (ours, floor) = (median(&mut ours), median(&mut floor));
     Row {
@@ -71,27 +71,29 @@ pub(crate) async fn row(rounds: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A hub and those who listen to it.
+/// Those who listen to both, each over a socket of its own.
 struct Crowd {
-    hub: Hub,
     heard: mpsc::Receiver<()>,
 }
 
 impl Crowd {
-    async fn gather(hub: Hub, uri: &str, tasks: &mut JoinSet<()>) -> Result<Self, Failure> {
+    async fn gather(hub: &Hub, tasks: &mut JoinSet<()>) -> Result<Self, Failure> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let served = hub.clone();
+        tasks.spawn(async move {
+            let config = http::HttpConfig::default();
+            drop(http::serve(&served, listener, config, CancellationToken::new()).await);
+        });
         let (tell, heard) = mpsc::channel(LISTENERS);
         for _ in 0..LISTENERS {
-            let mut client = Client::watching(&hub, uri, tasks).await?;
+            let mut stream = listening(address).await?;
             let tell = tell.clone();
             tasks.spawn(async move {
-                while client.told().await.is_ok() {
-                    if tell.send(()).await.is_err() {
-                        break;
-                    }
-                }
+                while told(&mut stream, UPDATED).await.is_ok() && tell.send(()).await.is_ok() {}
             });
         }
-        Ok(Self { hub, heard })
+        Ok(Self { heard })
     }
 
     /// The time until every listener heard once.
@@ -100,6 +102,43 @@ impl Crowd {
             self.heard.recv().await.ok_or("the listeners are gone")?;
         }
         Ok(begun.elapsed().as_secs_f64() * 1000.0)
+    }
+}
+
+/// A stream that is acknowledged.
+async fn listening(address: SocketAddr) -> Result<TcpStream, Failure> {
+    let mut stream = TcpStream::connect(address).await?;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let filter = json!({ "resourceSubscriptions": [PLAIN, "feeds://all"] });
+    let params = json!({ "notifications": filter, "_meta": meta });
+    let method = "subscriptions/listen";
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: {method}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).await?;
+    told(&mut stream, b"acknowledged").await?;
+    Ok(stream)
+}
+
+/// Reads until something is said; there is one message at a time.
+async fn told(stream: &mut TcpStream, what: &[u8]) -> Result<(), Failure> {
+    let (mut said, mut bytes) = (Vec::new(), [0; 1024]);
+    loop {
+        let count = stream.read(&mut bytes).await?;
+        said.extend_from_slice(&bytes[..count]);
+        if count == 0 {
+            return Err(String::from_utf8_lossy(&said).into());
+        }
+        if said.windows(what.len()).any(|part| part == what) {
+            return Ok(());
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod many;
 mod press;
 mod rounds;
 mod secure;
+mod terminal;
 
 use std::path::{Path, PathBuf};
 
