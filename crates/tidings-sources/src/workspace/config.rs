@@ -44,6 +44,12 @@ impl Config {
     pub fn beside(directory: impl Into<PathBuf>) -> Self {
         Self { role: Role::Beside, ..Self::new(directory) }
     }
+
+    /// The defaults, for a command that only looks, beside a server or without one.
+    #[must_use]
+    pub fn looking(directory: impl Into<PathBuf>) -> Self {
+        Self { role: Role::Looking, ..Self::new(directory) }
+    }
 }
 
 /// How a directory is opened.
@@ -53,6 +59,9 @@ pub enum Role {
     Server,
     /// For one command, whether a server is there or not. There must be a workspace.
     Beside,
+    /// As [`Role::Beside`], but it need not be possible to write there. If it is not, every write
+    /// fails, and what a server that starts meanwhile writes is not seen.
+    Looking,
 }
 
 /// What a workspace refuses to exceed. Lengths are in bytes.

@@ -78,12 +78,16 @@ impl Workspace {
         self.0.store.identity(id)
     }
 
-    /// The identities that fit, in order of their ids.
+    /// The identities that fit, in order of their ids, and whether there are more.
     ///
     /// # Errors
     ///
     /// The database cannot be read.
-    pub fn find(&self, find: &Find, limit: usize) -> Result<Vec<IdentityDetails>, WorkspaceError> {
+    pub fn find(
+        &self,
+        find: &Find,
+        limit: usize,
+    ) -> Result<(Vec<IdentityDetails>, bool), WorkspaceError> {
         self.0.store.find(find, limit)
     }
 

@@ -41,7 +41,8 @@ pub use self::refusal::{Refusal, WorkspaceError};
 pub use self::stamp::Stamp;
 use self::store::Store;
 pub use self::store::{
-    Bind, BlobFile, Carried, Collected, Draft, Events, Find, List, Place, Problem, Search, Verified,
+    Bind, BlobFile, BlobReader, Carried, Collected, Draft, Events, Find, List, Place, Problem,
+    Search, Verified,
 };
 
 /// A workspace.
@@ -203,7 +204,8 @@ impl Workspace {
         self.0.store.untag(artifact, tags, actor)
     }
 
-    /// Remarks something on an artifact; gives how many remarks there are now.
+    /// Remarks something on an artifact; gives how many remarks there are now. The author is who
+    /// says it, the actor who is in the log.
     ///
     /// # Errors
     ///
@@ -213,8 +215,9 @@ impl Workspace {
         artifact: &str,
         message: &str,
         author: &str,
+        actor: &str,
     ) -> Result<u64, WorkspaceError> {
-        self.0.store.annotate(artifact, message, author)
+        self.0.store.annotate(artifact, message, author, actor)
     }
 
     /// Puts an artifact away, or takes it out again; says whether that changed anything.

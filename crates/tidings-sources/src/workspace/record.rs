@@ -160,6 +160,7 @@ pub struct Identity {
 
 /// An identity with all that is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct IdentityDetails {
     /// As in lists.
@@ -169,6 +170,8 @@ pub struct IdentityDetails {
     pub hints: Vec<Hint>,
     /// The first hundred connections from it and to it, in the order they were made.
     pub connections: Vec<Connection>,
+    /// How many connections there are from it and to it.
+    pub connection_count: u64,
 }
 
 /// A connection of two identities.

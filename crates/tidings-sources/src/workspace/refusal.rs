@@ -1,6 +1,6 @@
 //! Why a workspace cannot be used, and why something that was asked of it is not done.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::migration::MigrationError;
@@ -42,8 +42,16 @@ pub enum WorkspaceError {
     #[error("there is a workspace in `{0}` already")]
     Occupied(PathBuf),
     /// A later release wrote it.
-    #[error("the workspace has version {0}, which this release does not know; update it")]
-    Newer(i64),
+    #[error(
+        "`{path}` has version {version}, which this release of Tidings does not know; update \
+         Tidings"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: i64,
+    },
     /// The database is not one, or not whole.
     #[error(
         "the database `{path}` is damaged ({details}). Move the directory aside and restore a \
@@ -55,6 +63,26 @@ pub enum WorkspaceError {
         /// What was found.
         details: String,
     },
+    /// The bytes of a blob are not those it was stored with.
+    #[error(
+        "the bytes of the blob `{0}` are damaged: they are not those it was stored with. \
+         `tidings workspace DIR verify` says what can be done"
+    )]
+    Changed(String),
+    /// A file that is to be restored, and is no backup.
+    #[error(
+        "`{path}` is no backup of a workspace ({details}); give a file that \
+         `tidings workspace DIR backup FILE` wrote"
+    )]
+    NoBackup {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        details: String,
+    },
+    /// A file that is to be written, and is there.
+    #[error("`{0}` is there already, and is left as it is; give a name that nothing has")]
+    Taken(PathBuf),
     /// A value that was never written like that.
     #[error("the workspace has a value that cannot be: {0}")]
     Unreadable(String),
@@ -74,19 +102,18 @@ impl WorkspaceError {
         Self::Path { path: path.into(), error: Arc::new(error) }
     }
 
+    /// Why a database cannot be brought up to date.
+    pub(crate) fn migration(path: &Path, error: MigrationError) -> Self {
+        match error {
+            MigrationError::Newer(version) => Self::Newer { path: path.to_owned(), version },
+            MigrationError::Database(error) => error.into(),
+        }
+    }
+
     /// What was refused, if that is what it is.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         if let Self::Refused(refusal) = self { Some(refusal) } else { None }
-    }
-}
-
-impl From<MigrationError> for WorkspaceError {
-    fn from(error: MigrationError) -> Self {
-        match error {
-            MigrationError::Newer(version) => Self::Newer(version),
-            MigrationError::Database(error) => error.into(),
-        }
     }
 }
 
@@ -116,15 +143,19 @@ pub enum Refusal {
     #[error("`{0}` is not a BLAKE3 hash: those are 64 hexadecimal digits, in lower case")]
     Hash(String),
     /// More bytes than are taken.
-    #[error("a blob may have {limit} bytes at most")]
+    #[error(
+        "a blob may have {limit} bytes at most; store the bytes in parts, or ask for a server with \
+         a larger `--blob-limit`"
+    )]
     BlobTooLarge {
         /// The limit.
         limit: u64,
     },
     /// More bytes than are read as a resource.
     #[error(
-        "this blob has {size} bytes, and a resource {limit} at most; `GET /blob/{hash}` gives it, \
-         whole or in parts"
+        "this blob has {size} bytes, and a resource {limit} at most; over HTTP `GET /blob/{hash}` \
+         gives it, whole or in parts, and beside any server `tidings workspace DIR show ID \
+         --content`, with the id of its artifact"
     )]
     TooLargeToRead {
         /// Its hash.
@@ -134,8 +165,17 @@ pub enum Refusal {
         /// The limit.
         limit: u64,
     },
+    /// A text that is no MIME type.
+    #[error(
+        "`{0}` is no MIME type; write it as `text/plain` or `text/html; charset=utf-8`, or leave \
+         it out"
+    )]
+    MimeType(String),
+    /// A tag of an identity without a namespace.
+    #[error("`{0}` is no tag of an identity; write it as `namespace:value`, as in `role:synth`")]
+    IdentityTag(String),
     /// A text that is empty, or only white space.
-    #[error("`{what}` is empty")]
+    #[error("`{what}` is empty; it needs at least one character that is no white space")]
     Empty {
         /// Which.
         what: &'static str,
@@ -199,7 +239,10 @@ pub enum Refusal {
         owner: String,
     },
     /// A connection that is there.
-    #[error("this connection is there already")]
+    #[error(
+        "this connection is there already, and nothing needs to be done; for another one give \
+         another port or transport"
+    )]
     Connected,
     /// A connection that is not there.
     #[error("there is no such connection; `graph://connections` has those there are")]

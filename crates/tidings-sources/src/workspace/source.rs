@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::workspace::offer::Offer;
 use crate::workspace::store::{Ids, List};
-use crate::workspace::view::{FAMILIES, View};
-use crate::workspace::{Inner, Refusal, Workspace, WorkspaceError, tools};
+use crate::workspace::view::{FAMILIES, IDENTITIES, View};
+use crate::workspace::{Inner, Refusal, Workspace, WorkspaceError, text, tools};
 
 /// How many artifacts `artifacts://recent` has.
 const RECENT: usize = 10;
@@ -23,6 +23,8 @@ const RECENT: usize = 10;
 const LISTED: usize = 100;
 /// How many values are proposed; the protocol allows no more.
 const PROPOSED: usize = 100;
+/// How many numbers of events are proposed: the newest are of use.
+const NUMBERS: usize = 10;
 
 impl Source for Workspace {
     async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
@@ -87,6 +89,12 @@ impl Source for Workspace {
             return Ok(Vec::new());
         }
         let is_graph = template.starts_with("graph:");
+        let after = match template {
+            it if it.starts_with("artifacts:") => Some(Ids::Artifact),
+            it if it.starts_with(IDENTITIES) => Some(Ids::Identity),
+            // What a page of connections calls `next` is known from the page alone.
+            _ => None,
+        };
         let typed = completion.value;
         let (argument, known) = (completion.argument, completion.known);
         let found = self.0.clone().blocking(move |inner| match argument.as_str() {
@@ -102,6 +110,11 @@ impl Source for Workspace {
             "id" if is_graph => inner.store.ids_like(Ids::Identity, &typed, PROPOSED),
             "id" => inner.store.ids_like(Ids::Artifact, &typed, PROPOSED),
             "hash" => inner.store.ids_like(Ids::Blob, &typed, PROPOSED),
+            "after" => match after {
+                Some(ids) => inner.store.ids_like(ids, &typed, PROPOSED),
+                None => Ok(Vec::new()),
+            },
+            "n" => inner.store.cursors_like(&typed, NUMBERS),
             _ => Ok(Vec::new()),
         });
         found.await.map_err(|error| AnswerError::Failed(tools::chain(&error)))
@@ -164,9 +177,10 @@ impl Inner {
             return Err(Refusal::TooLargeToRead { hash: hash.to_owned(), size, limit }.into());
         }
         let mime = file.blob().mime_type.clone();
-        let part = match String::from_utf8(file.bytes()?) {
-            Ok(text) => ResourceContents::text(text, uri.as_ref()),
-            Err(bytes) => ResourceContents::blob(STANDARD.encode(bytes.as_bytes()), uri.as_ref()),
+        let bytes = file.bytes()?;
+        let part = match std::str::from_utf8(&bytes).ok().filter(|it| text::is_text(&mime, it)) {
+            Some(text) => ResourceContents::text(text, uri.as_ref()),
+            None => ResourceContents::blob(STANDARD.encode(&bytes), uri.as_ref()),
         };
         Ok(Some(part.with_mime_type(mime)))
     }

@@ -145,7 +145,16 @@ pub(crate) struct Sharing {
     /// How many events the log keeps; older ones are dropped as new ones come.
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000, requires = "workspace", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) keep_events: u64,
+    /// How many of the newest artifacts are in the list of resources.
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, requires = "workspace", value_parser = clap::value_parser!(u32).range(0..=LISTED))]
+    pub(crate) listed_artifacts: u32,
+    /// How many identities are in the list of resources, the first by id.
+    #[arg(long, value_name = "NUMBER", default_value_t = 200, requires = "workspace", value_parser = clap::value_parser!(u32).range(0..=LISTED))]
+    pub(crate) listed_identities: u32,
 }
+
+/// How many may be listed: each change of the list is compared with all of it.
+const LISTED: i64 = 10_000;
 
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

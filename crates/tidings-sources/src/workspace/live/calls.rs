@@ -62,6 +62,13 @@ async fn what_is_wrong_is_said_with_what_to_do() {
             "does not exist",
         ),
         ("create_artifact", json!({ "title": "a\u{0}", "text": "" }), "U+0000"),
+        ("create_artifact", json!({ "title": " ", "text": "" }), "needs at least one character"),
+        (
+            "create_artifact",
+            json!({ "title": "x", "text": "", "mime_type": "not a mime type" }),
+            "`text/plain`",
+        ),
+        ("put_blob", json!({ "text": "x", "mime_type": "text" }), "`text/plain`"),
         ("tag", json!({ "id": "?", "tags": ["x"] }), "no artifact `?`"),
         ("search_artifacts", json!({ "since": "soon" }), "2026-01-31"),
         ("search_artifacts", json!({ "after": "?" }), "no place in this list"),
@@ -109,4 +116,65 @@ async fn an_artifact_can_be_made_by_one_for_another() {
     assert_eq!(artifact["metadata"], json!({ "b": 1, "a": [] }));
     assert_eq!(client.read("artifacts://by-creator/agent%207").await["total"], 1);
     assert_eq!(client.read("events://recent?limit=1").await[0]["actor"], "client");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_remark_is_by_its_author_and_the_log_says_who_called() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    let id = client.create("one", json!({})).await;
+    client.call("annotate", json!({ "id": id, "message": "x", "author": "agent 7" })).await;
+    let artifact = client.read(&format!("artifacts://artifact/{id}")).await;
+    assert_eq!(artifact["annotations"][0]["author"], "agent 7");
+    let event = client.read("events://recent?limit=1").await[0].clone();
+    assert_eq!((&event["actor"], &event["author"]), (&json!("client"), &json!("agent 7")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_out_of_the_graph_is_said() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    for id in ["a", "b", "c"] {
+        client.call("graph_bind", json!({ "id": id, "name": id })).await;
+    }
+    let found = client.call("graph_find", json!({ "limit": 2 })).await;
+    assert_eq!(found["identities"].as_array().unwrap().len(), 2);
+    assert_eq!(found["has_more"], true);
+    let found = client.call("graph_find", json!({ "limit": 3 })).await;
+    assert_eq!(found["has_more"], false);
+    let link = json!({ "from": "a", "from_port": "1", "to": "b", "to_port": "2" });
+    client.call("graph_connect", link.clone()).await;
+    let words = client.fail("graph_connect", link).await;
+    assert!(words.contains("another port or transport"), "{words}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tag_of_an_identity_without_a_namespace_is_refused() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    client.call("graph_bind", json!({ "id": "a", "name": "A" })).await;
+    let words = client.fail("graph_tag", json!({ "id": "a", "add": ["ns:v", "plain"] })).await;
+    assert!(words.contains("`plain`") && words.contains("`namespace:value`"), "{words}");
+    // One that an older release let in can be taken away.
+    client.call("graph_tag", json!({ "id": "a", "remove": ["plain"] })).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_takes_or_overwrites_says_so() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    client.create("one", json!({})).await;
+    client.call("graph_bind", json!({ "id": "a", "name": "A" })).await;
+    let answer = client.ask("tools/list", json!({})).await;
+    let destructive: Vec<_> = answer["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|tool| tool["annotations"]["destructiveHint"] == true)
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        destructive,
+        ["archive_artifact", "graph_bind", "graph_tag", "graph_unbind", "untag"]
+    );
 }

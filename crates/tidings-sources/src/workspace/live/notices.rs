@@ -177,6 +177,25 @@ async fn a_connection_is_told_once_and_goes_with_its_end() {
     assert!(gone.get("error").is_some(), "{gone}");
 }
 
+/// An identity shows its first hundred connections; what follows moves their number.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_not_shown_any_more_is_told_too() {
+    let (_world, mut writer, mut watcher) = watched(&["graph://identity/a"]).await;
+    writer.call("graph_bind", json!({ "id": "a", "name": "A" })).await;
+    for port in 0..101 {
+        let port = port.to_string();
+        let link = json!({ "from": "a", "from_port": port, "to": "a", "to_port": "in" });
+        writer.call("graph_connect", link).await;
+    }
+    watcher.notices().await;
+    let link = json!({ "from": "a", "from_port": "last", "to": "a", "to_port": "in" });
+    writer.call("graph_connect", link).await;
+    assert_eq!(watcher.notices().await, ["graph://identity/a"]);
+    let identity = watcher.read("graph://identity/a").await;
+    assert_eq!(identity["connections"].as_array().unwrap().len(), 100);
+    assert_eq!(identity["connectionCount"], 102);
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_only_looks_tells_nobody() {
     let world = World::new().await;

@@ -8,9 +8,20 @@ async fn bytes_are_read_as_what_they_are() {
     let mut client = world.client("client").await;
     let text = client.call("put_blob", json!({ "text": "gr\u{fc}n" })).await;
     let bytes = client.call("put_blob", json!({ "base64": "/wA=", "mime_type": "x/y" })).await;
-    for (blob, field, content, mime) in
-        [(&text, "text", "gr\u{fc}n", "text/plain"), (&bytes, "blob", "/wA=", "x/y")]
-    {
+    let music = json!({ "base64": "TVRoZAAAAAY=", "mime_type": "audio/midi" });
+    let music = client.call("put_blob", music).await;
+    let picture = json!({ "text": "P1 1 1 1", "mime_type": "image/x-portable-bitmap" });
+    let picture = client.call("put_blob", picture).await;
+    let drawing =
+        client.call("put_blob", json!({ "text": "<svg/>", "mime_type": "image/svg+xml" }));
+    let drawing = drawing.await;
+    for (blob, field, content, mime) in [
+        (&text, "text", "gr\u{fc}n", "text/plain"),
+        (&bytes, "blob", "/wA=", "x/y"),
+        (&music, "blob", "TVRoZAAAAAY=", "audio/midi"),
+        (&picture, "blob", "UDEgMSAxIDE=", "image/x-portable-bitmap"),
+        (&drawing, "text", "<svg/>", "image/svg+xml"),
+    ] {
         let uri = format!("cas://{}", blob["hash"].as_str().unwrap());
         let answer = client.ask("resources/read", json!({ "uri": uri })).await;
         let part = &answer["result"]["contents"][0];
@@ -121,4 +132,43 @@ async fn reads_of_bytes_wait_for_their_turn() {
     assert_eq!(client.hear().await, None);
     drop(turns);
     assert_eq!(client.hear().await.unwrap()["result"]["contents"][0]["text"], "x");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_that_are_not_those_that_were_stored_are_refused() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    let blob = client.call("put_blob", json!({ "text": "hello" })).await;
+    let hash = blob["hash"].as_str().unwrap();
+    let path = world.directory.path().join("objects").join(&hash[..2]).join(hash);
+    std::fs::write(path, "hellO").unwrap();
+    let answer = client.ask("resources/read", json!({ "uri": format!("cas://{hash}") })).await;
+    assert!(answer.get("result").is_none(), "{answer}");
+    assert!(answer.to_string().contains("not those it was stored with"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_to_go_on_is_completed() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    let id = client.create("one", json!({})).await;
+    client.call("graph_bind", json!({ "id": "synth", "name": "Synth" })).await;
+    let mut complete = async |template: &str, name: &str, value: &str| {
+        let params = json!({
+            "ref": { "type": "ref/resource", "uri": template },
+            "argument": { "name": name, "value": value },
+        });
+        let answer = client.ask("completion/complete", params).await;
+        answer["result"]["completion"]["values"].clone()
+    };
+    for template in ["artifacts://recent{?limit,after}", "artifacts://set/{set}{?limit,after}"] {
+        assert_eq!(complete(template, "after", &id[..8]).await, json!([id]));
+    }
+    let identities = "graph://identities{?limit,after}";
+    assert_eq!(complete(identities, "after", "s").await, json!(["synth"]));
+    let connections = "graph://connections{?limit,after}";
+    assert_eq!(complete(connections, "after", "").await, json!([]));
+    let since = "events://since/{n}{?limit}";
+    assert_eq!(complete(since, "n", "").await, json!(["3", "2", "1", "0"]));
+    assert_eq!(complete(since, "n", "2").await, json!(["2"]));
 }

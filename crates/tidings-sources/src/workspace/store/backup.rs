@@ -13,8 +13,8 @@ use rusqlite::{Connection, OpenFlags, params};
 use crate::workspace::WorkspaceError;
 use crate::workspace::config::Config;
 use crate::workspace::store::{
-    Blobs, DATABASE, Lock, Problem, Store, give_to_owner, make_private, schema, sync_directory,
-    verify,
+    Blobs, DATABASE, Lock, Problem, Store, blob, give_to_owner, lock, make_private, schema,
+    sync_directory, verify,
 };
 
 /// The bytes of blobs, in a backup and nowhere else. Every blob has a part, also the empty one.
@@ -68,16 +68,21 @@ impl Store {
     /// one moment. The file is there with all that could be read, or not at all.
     pub(crate) fn backup(&self, file: &Path) -> Result<Carried, WorkspaceError> {
         let failed = |error| WorkspaceError::path(file, error);
-        if file.exists() {
-            return Err(failed(ErrorKind::AlreadyExists.into()));
+        if file.symlink_metadata().is_ok() {
+            return Err(WorkspaceError::Taken(file.to_owned()));
         }
         let directory = file.parent().filter(|it| !it.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
         let place = tempfile::tempdir_in(directory).map_err(failed)?;
         let copy = place.path().join("backup");
-        let carried = self.copy(&copy)?;
+        let carried = self.copy(&copy).map_err(|error| schema::damaged(&self.file, error))?;
         File::open(&copy).and_then(|file| file.sync_all()).map_err(failed)?;
-        put_in_place(&copy, file).map_err(failed)?;
+        match put_in_place(&copy, file) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                return Err(WorkspaceError::Taken(file.to_owned()));
+            }
+            done => done.map_err(failed)?,
+        }
         sync_directory(directory).map_err(failed)?;
         Ok(carried)
     }
@@ -136,20 +141,90 @@ impl Store {
 /// Makes a workspace of a backup, in a directory that has none and that nobody serves meanwhile.
 pub(crate) fn restore(config: &Config, file: &Path) -> Result<Carried, WorkspaceError> {
     let directory = &config.directory;
+    // Before anything is made: of a file that is no backup nothing stays.
+    let backup = open(file).map_err(|error| no_backup(file, error))?;
+    let known = verify::known(&backup).map_err(|error| no_backup(file, error))?;
+    restore_into(directory, file, &backup, known)
+}
+
+/// A backup to be read.
+fn open(file: &Path) -> Result<Connection, WorkspaceError> {
+    let failed = |error| WorkspaceError::path(file, error);
+    if !File::open(file).and_then(|it| it.metadata()).map_err(failed)?.is_file() {
+        let details = "it is no file".to_owned();
+        return Err(WorkspaceError::NoBackup { path: file.to_owned(), details });
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let backup = Connection::open_with_flags(file, flags)?;
+    let is_workspace = schema::kind(&backup, file)? == schema::Kind::Workspace;
+    let parts = "SELECT 1 FROM sqlite_master WHERE name = 'backup_parts'";
+    if is_workspace && backup.prepare(parts)?.exists([])? {
+        return Ok(backup);
+    }
+    let details = if is_workspace {
+        "it is the database of a workspace, without the bytes of its blobs"
+    } else {
+        "it is a database of something else"
+    };
+    Err(WorkspaceError::NoBackup { path: file.to_owned(), details: details.to_owned() })
+}
+
+/// Says that a file is no backup, where an error means that its database is damaged or none.
+fn no_backup(file: &Path, error: WorkspaceError) -> WorkspaceError {
+    match schema::damaged(file, error) {
+        WorkspaceError::Damaged { path, details } => WorkspaceError::NoBackup { path, details },
+        error => error,
+    }
+}
+
+/// What is made where a workspace is restored. Unless it is kept, it is removed again, while the
+/// directory is still ours.
+struct Made {
+    directories: Vec<PathBuf>,
+    /// The directory itself, if that is new too.
+    around: Option<PathBuf>,
+}
+
+impl Made {
+    fn keep(mut self) {
+        self.directories.clear();
+        self.around = None;
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for path in &self.directories {
+            drop(std::fs::remove_dir_all(path));
+        }
+        if let Some(path) = &self.around {
+            drop(std::fs::remove_file(path.join(lock::FILE)));
+            drop(std::fs::remove_dir(path));
+        }
+    }
+}
+
+fn restore_into(
+    directory: &Path,
+    file: &Path,
+    backup: &Connection,
+    known: Vec<verify::Known>,
+) -> Result<Carried, WorkspaceError> {
     let database = directory.join(DATABASE);
     let failed = |error| WorkspaceError::path(directory, error);
-    let whole = |error| schema::damaged(file, error);
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let backup = Connection::open_with_flags(file, flags).map_err(WorkspaceError::from)?;
-    schema::check(&backup).map_err(whole)?;
+    let around = (!directory.exists()).then(|| directory.to_owned());
     std::fs::create_dir_all(directory).map_err(failed)?;
     let _lock = Lock::take(directory)?;
+    let mut directories = blob::DIRECTORIES.map(|name| directory.join(name)).to_vec();
+    directories.retain(|path| !path.exists());
+    // Order: it is dropped before the lock.
+    let made = Made { directories, around };
     let taken = BESIDE.iter().map(|ending| beside(&database, ending)).any(|it| it.exists());
     if taken || database.exists() {
-        return Err(WorkspaceError::Occupied(directory.clone()));
+        return Err(WorkspaceError::Occupied(directory.to_owned()));
     }
     let blobs = Blobs::open(directory, u64::MAX)?;
-    let carried = unpack(&backup, &blobs).map_err(whole)?;
+    let carried = unpack(backup, known, &blobs)?;
     let place = tempfile::tempdir_in(directory).map_err(failed)?;
     let copy = place.path().join(DATABASE);
     make_private(&copy).map_err(failed)?;
@@ -157,27 +232,37 @@ pub(crate) fn restore(config: &Config, file: &Path) -> Result<Carried, Workspace
     let mut target = File::options().write(true).open(&copy).map_err(failed)?;
     std::io::copy(&mut source, &mut target).map_err(failed)?;
     drop(target);
-    let trimmed = Connection::open(&copy)?;
-    trimmed.execute_batch("DROP TABLE backup_parts; VACUUM")?;
-    trimmed.close().map_err(|(_, error)| error)?;
+    trim(&copy).map_err(|error| no_backup(file, error))?;
     give_to_owner(&copy, directory).map_err(failed)?;
     File::open(&copy).and_then(|file| file.sync_all()).map_err(failed)?;
     // The database last: before it is there, there is no workspace.
     match put_in_place(&copy, &database) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            return Err(WorkspaceError::Occupied(directory.clone()));
+            return Err(WorkspaceError::Occupied(directory.to_owned()));
         }
         done => done.map_err(failed)?,
     }
     sync_directory(directory).map_err(failed)?;
+    made.keep();
     Ok(carried)
 }
 
-fn unpack(backup: &Connection, blobs: &Blobs) -> Result<Carried, WorkspaceError> {
+/// Makes a copy of a backup the database of a workspace.
+fn trim(copy: &Path) -> Result<(), WorkspaceError> {
+    let trimmed = Connection::open(copy)?;
+    trimmed.execute_batch("DROP TABLE backup_parts; VACUUM")?;
+    trimmed.close().map_err(|(_, error)| error)?;
+    Ok(())
+}
+
+fn unpack(
+    backup: &Connection,
+    all: Vec<verify::Known>,
+    blobs: &Blobs,
+) -> Result<Carried, WorkspaceError> {
     let mut carried = Carried::default();
-    // Without the table it is no backup; with it, whatever is wrong is wrong with one blob.
-    backup.prepare("SELECT 1 FROM backup_parts")?;
-    for known in verify::known(backup)? {
+    for known in all {
+        // Whatever is wrong from here on is wrong with one blob.
         let arrival = match unpack_one(backup, blobs, &known.hash) {
             Err(error @ WorkspaceError::Database(_)) => {
                 Arrival::Unreadable(verify::details(&error))

@@ -58,7 +58,7 @@ impl Store {
         remove: &[String],
         actor: &str,
     ) -> Result<bool, WorkspaceError> {
-        let added = text::tags(add, &self.config.limits)?;
+        let added = text::identity_tags(add, &self.config.limits)?;
         let (identity, actor) = (identity.to_owned(), actor.to_owned());
         let mut removed = remove.to_vec();
         removed.sort();

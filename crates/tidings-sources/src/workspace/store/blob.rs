@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -18,6 +18,8 @@ use crate::workspace::{Refusal, WorkspaceError};
 /// Where bytes are until they are whole.
 const INCOMING: &str = "incoming";
 const OBJECTS: &str = "objects";
+/// What a workspace's directory has for bytes.
+pub(super) const DIRECTORIES: [&str; 2] = [OBJECTS, INCOMING];
 /// How much of the beginning tells what kind of bytes they are.
 const HEAD: usize = 8 << 10;
 
@@ -33,7 +35,7 @@ pub(crate) struct Blobs {
 impl Blobs {
     /// The files in a directory, which are made if they are not there.
     pub(super) fn open(directory: &Path, limit: u64) -> Result<Self, WorkspaceError> {
-        for name in [OBJECTS, INCOMING] {
+        for name in DIRECTORIES {
             let path = directory.join(name);
             let failed = |error| WorkspaceError::path(&path, error);
             std::fs::create_dir_all(&path).map_err(failed)?;
@@ -43,7 +45,12 @@ impl Blobs {
         let parent = directory.parent().filter(|it| !it.as_os_str().is_empty());
         // What is above may not be ours to read, and then it was not we who made the directory.
         drop(sync_directory(parent.unwrap_or(Path::new("."))));
-        Ok(Self { directory: directory.to_owned(), limit, shelves: Arc::default() })
+        Ok(Self::at(directory, limit))
+    }
+
+    /// The files in a directory as they are.
+    pub(super) fn at(directory: &Path, limit: u64) -> Self {
+        Self { directory: directory.to_owned(), limit, shelves: Arc::default() }
     }
 
     /// Where new bytes go.
@@ -197,6 +204,22 @@ impl Blobs {
     }
 }
 
+/// Whether a workspace's directory has any blob.
+pub(super) fn is_any(directory: &Path) -> Result<bool, WorkspaceError> {
+    let objects = directory.join(OBJECTS);
+    if !objects.is_dir() {
+        return Ok(false);
+    }
+    for shelf in listed(&objects)?.iter().filter(|it| it.is_dir()) {
+        let name =
+            |path: &PathBuf| path.file_name().and_then(|it| it.to_str()).is_some_and(is_hash);
+        if listed(shelf)?.iter().any(name) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// What a directory holds.
 pub(super) fn listed(directory: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
     let failed = |error| WorkspaceError::path(directory, error);
@@ -279,53 +302,6 @@ pub(crate) struct Whole {
     /// What kind of bytes they seem to be.
     pub(crate) mime: String,
     file: NamedTempFile,
-}
-
-/// A blob that is open to be read.
-#[derive(Debug)]
-pub struct BlobFile {
-    blob: crate::workspace::record::Blob,
-    file: File,
-}
-
-impl BlobFile {
-    pub(super) fn new(blob: crate::workspace::record::Blob, file: File) -> Self {
-        Self { blob, file }
-    }
-
-    /// What it is.
-    #[must_use]
-    pub fn blob(&self) -> &crate::workspace::record::Blob {
-        &self.blob
-    }
-
-    /// Up to `length` bytes from `start` on; fewer at the end. It may wait for the disk.
-    ///
-    /// # Errors
-    ///
-    /// The disk gives nothing.
-    pub fn read_at(&mut self, start: u64, length: usize) -> Result<Vec<u8>, WorkspaceError> {
-        let failed = |error| WorkspaceError::path(&self.blob.hash, error);
-        self.file.seek(SeekFrom::Start(start)).map_err(failed)?;
-        let mut bytes = Vec::new();
-        (&self.file).take(length as u64).read_to_end(&mut bytes).map_err(failed)?;
-        Ok(bytes)
-    }
-
-    /// All of it.
-    ///
-    /// # Errors
-    ///
-    /// The disk gives nothing.
-    pub fn bytes(&mut self) -> Result<Vec<u8>, WorkspaceError> {
-        self.read_at(0, usize::try_from(self.blob.size).unwrap_or(usize::MAX))
-    }
-
-    /// The file, from its beginning.
-    #[must_use]
-    pub fn into_file(self) -> File {
-        self.file
-    }
 }
 
 /// Whether a text is a hash as we write them.

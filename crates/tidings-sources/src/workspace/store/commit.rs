@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use crate::workspace::change::{Change, Event};
 use crate::workspace::config::Role;
 use crate::workspace::stamp::Stamp;
-use crate::workspace::store::{Blobs, Store, apply, event};
+use crate::workspace::store::{Blobs, Store, apply, event, schema};
 use crate::workspace::{Limits, WorkspaceError};
 
 /// How many works are done in one transaction: enough to share a sync, few enough that the first
@@ -126,7 +126,8 @@ impl Store {
         }
         drop(queue);
         let result = lock(&slip.result).take();
-        result.unwrap_or(Err(WorkspaceError::Interrupted))
+        let result = result.unwrap_or(Err(WorkspaceError::Interrupted));
+        result.map_err(|error| schema::damaged(&self.file, error))
     }
 
     /// What is not a change of the workspace, with the connection that writes.

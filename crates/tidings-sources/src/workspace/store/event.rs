@@ -57,6 +57,17 @@ impl Store {
         })
     }
 
+    /// Numbers that events can be asked for after and that begin so, newest first.
+    pub(crate) fn cursors_like(
+        &self,
+        typed: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        let (oldest, last) =
+            self.read(|connection| Ok((oldest(connection)?, last(connection)?)))?;
+        Ok(beginning(typed, oldest, last, limit))
+    }
+
     /// The newest events, newest first.
     pub(crate) fn newest_events(&self, limit: usize) -> Result<Vec<Event>, WorkspaceError> {
         self.read(|connection| {
@@ -138,6 +149,31 @@ fn of_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Event> {
     Ok(Event { number: unsigned(row.get(0)?), time, actor: text(2), change })
 }
 
+/// The largest numbers in a range that begin with these digits, largest first.
+fn beginning(typed: &str, from: u64, to: u64, limit: usize) -> Vec<String> {
+    if typed.is_empty() {
+        return (from..=to).rev().take(limit).map(|it| it.to_string()).collect();
+    }
+    let Ok(number) = typed.parse::<u64>() else { return Vec::new() };
+    if number.to_string() != typed {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let (mut first, mut end) = (Some(number), number.checked_add(1));
+    // Once for each number of digits that may follow.
+    while let (Some(low), Some(high)) = (first.filter(|it| *it <= to), end) {
+        let range = low.max(from)..high.min(to.saturating_add(1));
+        let room = range.rev().take(limit).collect::<Vec<_>>();
+        found.splice(0..0, room);
+        if number == 0 {
+            break;
+        }
+        (first, end) = (low.checked_mul(10), high.checked_mul(10));
+    }
+    found.truncate(limit);
+    found.into_iter().map(|it| it.to_string()).collect()
+}
+
 /// Numbers as the database has them.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -146,4 +182,33 @@ pub(super) fn signed(number: u64) -> i64 {
 /// Numbers as we have them.
 pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_numbers_that_begin_so_come_first() {
+        #[track_caller]
+        fn check(typed: &str, from: u64, to: u64, expected: &[&str]) {
+            assert_eq!(beginning(typed, from, to, 3), expected, "{typed}");
+        }
+        check("", 0, 5, &["5", "4", "3"]);
+        check("", 4, 5, &["5", "4"]);
+        check("1", 0, 125, &["125", "124", "123"]);
+        check("1", 0, 11, &["11", "10", "1"]);
+        check("12", 0, 120, &["120", "12"]);
+        check("12", 13, 119, &[]);
+        check("0", 0, 120, &["0"]);
+        check(
+            "7",
+            0,
+            u64::MAX,
+            &["7999999999999999999", "7999999999999999998", "7999999999999999997"],
+        );
+        check("007", 0, 120, &[]);
+        check("x", 0, 120, &[]);
+        check("99999999999999999999", 0, 120, &[]);
+    }
 }

@@ -9,9 +9,9 @@ use crate::workspace::store::{Store, blob};
 /// How many blobs are removed in one transaction, so that writers do not wait long.
 const AT_ONCE: usize = 200;
 /// Bytes that never became a blob are removed after a day; nothing takes that long to arrive.
-const ABANDONED: Duration = Duration::from_hours(24);
+pub(super) const ABANDONED: Duration = Duration::from_hours(24);
 
-/// What was removed.
+/// What was removed, or could be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collected {
@@ -108,6 +108,7 @@ impl Store {
     }
 }
 
-fn is_older(metadata: &std::fs::Metadata, now: SystemTime, grace: Duration) -> bool {
+/// Whether nobody stored a blob within the grace time.
+pub(super) fn is_older(metadata: &std::fs::Metadata, now: SystemTime, grace: Duration) -> bool {
     metadata.modified().is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age >= grace))
 }

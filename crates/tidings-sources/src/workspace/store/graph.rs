@@ -6,6 +6,7 @@ use crate::workspace::record::{Connection, Hint, Identity, IdentityDetails, Page
 use crate::workspace::stamp::Stamp;
 use crate::workspace::store::Store;
 use crate::workspace::store::artifact::{counted, listed};
+use crate::workspace::store::event::unsigned;
 use crate::workspace::{Refusal, WorkspaceError};
 
 /// How many connections are shown with an identity.
@@ -61,7 +62,12 @@ impl Store {
             let connections = statement
                 .query_map(params![id, SHOWN], |row| connection(row, 0))?
                 .collect::<Result<_, _>>()?;
-            Ok(Some(IdentityDetails { identity, hints: hints(database, id)?, connections }))
+            let mut statement = database.prepare_cached(
+                "SELECT count(*) FROM connections WHERE source = ?1 OR target = ?1",
+            )?;
+            let connection_count = unsigned(statement.query_row([id], |row| row.get(0))?);
+            let hints = hints(database, id)?;
+            Ok(Some(IdentityDetails { identity, hints, connections, connection_count }))
         })
     }
 
@@ -93,13 +99,13 @@ impl Store {
         })
     }
 
-    /// The identities that fit, in order of their ids.
+    /// The identities that fit, in order of their ids, and whether there are more.
     pub(crate) fn find(
         &self,
         find: &Find,
         limit: usize,
-    ) -> Result<Vec<IdentityDetails>, WorkspaceError> {
-        let ids = self.read(|database| {
+    ) -> Result<(Vec<IdentityDetails>, bool), WorkspaceError> {
+        let mut ids = self.read(|database| {
             let mut statement = database.prepare_cached(
                 "SELECT id FROM identities WHERE
                  (?1 IS NULL OR instr(folded, ?1))
@@ -110,16 +116,18 @@ impl Store {
                  ORDER BY id LIMIT ?5",
             )?;
             let name = find.name.as_ref().map(|name| name.to_lowercase());
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let values = params![name, find.tag, find.hint_kind, find.hint_value, limit];
+            let room = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+            let values = params![name, find.tag, find.hint_kind, find.hint_value, room];
             let rows = statement.query_map(values, |row| row.get(0))?;
             Ok(rows.collect::<Result<Vec<String>, _>>()?)
         })?;
+        let has_more = ids.len() > limit;
+        ids.truncate(limit);
         let mut found = Vec::new();
         for id in ids {
             found.extend(self.identity(&id)?);
         }
-        Ok(found)
+        Ok((found, has_more))
     }
 
     /// Whether there are identities, and whether there are connections.

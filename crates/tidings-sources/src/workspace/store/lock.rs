@@ -8,7 +8,7 @@ use crate::workspace::WorkspaceError;
 use crate::workspace::stamp::Stamp;
 use crate::workspace::store::give_to_owner;
 
-const FILE: &str = "server.lock";
+pub(super) const FILE: &str = "server.lock";
 /// More than a holder says of itself.
 const WORDS: u64 = 1024;
 

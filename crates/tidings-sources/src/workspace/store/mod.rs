@@ -13,6 +13,8 @@ mod event;
 mod gc;
 mod graph;
 mod lock;
+mod look;
+mod reading;
 mod schema;
 mod search;
 #[cfg(test)]
@@ -24,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, Transaction};
+use rusqlite::{Connection, Transaction};
 use tokio::sync::watch;
 
 pub(crate) use self::artifact::Ids;
@@ -32,13 +34,14 @@ pub use self::artifact::List;
 pub use self::backup::Carried;
 pub(crate) use self::backup::restore;
 pub use self::bind::Bind;
-pub use self::blob::BlobFile;
 pub(crate) use self::blob::{Blobs, Incoming, Whole, is_hash};
 use self::commit::Desk;
 pub use self::event::Events;
 pub use self::gc::Collected;
 pub use self::graph::Find;
 use self::lock::Lock;
+use self::look::Access;
+pub use self::reading::{BlobFile, BlobReader};
 pub use self::search::Search;
 pub use self::verify::{Problem, Verified};
 pub use self::write::{Draft, Place};
@@ -60,6 +63,8 @@ pub(crate) struct Store {
     pub(super) file: PathBuf,
     pub(super) blobs: Blobs,
     pub(super) config: Config,
+    /// How those that only read open the database.
+    access: Access,
     // Order: those that only read are closed before the one that writes. The last to be closed
     // empties the log beside the database, and must be able to.
     readers: Mutex<Vec<Connection>>,
@@ -72,6 +77,30 @@ pub(crate) struct Store {
 impl Store {
     /// Opens a workspace; a server makes one if there is none.
     pub(crate) fn open(config: Config) -> Result<Self, WorkspaceError> {
+        if config.role != Role::Looking {
+            return Self::open_to_write(config);
+        }
+        match Self::open_to_write(config.clone()) {
+            Err(error) if look::is_unwritable(&error) => Self::open_to_look(config),
+            opened => opened,
+        }
+    }
+
+    /// Opens a workspace where nothing can be written, nor brought up to date.
+    fn open_to_look(config: Config) -> Result<Self, WorkspaceError> {
+        let file = config.directory.join(DATABASE);
+        let damaged = |error| schema::damaged(&file, error);
+        let access = Access::of(&file);
+        let connection = look::reader(&file, access).map_err(damaged)?;
+        schema::check(&connection, &file, || blob::is_any(&config.directory)).map_err(damaged)?;
+        let last = event::last(&connection).map_err(damaged)?;
+        let blobs = Blobs::at(&config.directory, config.limits.blob);
+        let ((last, _), desk) = (watch::channel(last), Desk::new(connection));
+        let readers = Mutex::default();
+        Ok(Self { file, blobs, config, access, desk, readers, last, _lock: None })
+    }
+
+    fn open_to_write(config: Config) -> Result<Self, WorkspaceError> {
         let directory = config.directory.clone();
         let file = directory.join(DATABASE);
         let lock = match config.role {
@@ -80,18 +109,27 @@ impl Store {
                     .map_err(|error| WorkspaceError::path(&directory, error))?;
                 Some(Lock::take(&directory)?)
             }
-            Role::Beside if file.is_file() => None,
-            Role::Beside => return Err(WorkspaceError::Missing(directory)),
+            Role::Beside | Role::Looking if file.is_file() => None,
+            Role::Beside | Role::Looking => return Err(WorkspaceError::Missing(directory)),
         };
+        let has_blobs = || blob::is_any(&directory);
+        // Before it is opened: whatever is beside it may be of use to whoever mends it, and is
+        // removed with a database that is empty. Looked at again, as it may have just been made.
+        let is_empty = || std::fs::metadata(&file).map_or(true, |it| it.len() == 0);
+        if is_empty() && has_blobs()? && is_empty() {
+            let details = schema::LOST.to_owned();
+            return Err(WorkspaceError::Damaged { path: file, details });
+        }
         make_private(&file)
             .and_then(|()| give_to_owner(&file, &directory))
             .map_err(|error| WorkspaceError::path(&file, error))?;
-        let writer = writer(&file).map_err(|error| schema::damaged(&file, error))?;
+        let writer = writer(&file, has_blobs).map_err(|error| schema::damaged(&file, error))?;
         let blobs = Blobs::open(&directory, config.limits.blob)?;
         let last = event::last(&writer).map_err(|error| schema::damaged(&file, error))?;
         let (last, _) = watch::channel(last);
         let (desk, readers) = (Desk::new(writer), Mutex::default());
-        Ok(Self { file, blobs, config, desk, readers, last, _lock: lock })
+        let access = Access::Shared;
+        Ok(Self { file, blobs, config, access, desk, readers, last, _lock: lock })
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -128,8 +166,15 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
     ) -> Result<T, WorkspaceError> {
+        self.try_read(work).map_err(|error| schema::damaged(&self.file, error))
+    }
+
+    fn try_read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
+    ) -> Result<T, WorkspaceError> {
         let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = kept.map_or_else(|| reader(&self.file), Ok)?;
+        let mut connection = kept.map_or_else(|| look::reader(&self.file, self.access), Ok)?;
         let transaction: Transaction<'_> = connection.transaction()?;
         let done = work(&transaction)?;
         transaction.commit()?;
@@ -206,22 +251,18 @@ fn give_to_owner(_: &Path, _: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn writer(file: &Path) -> Result<Connection, WorkspaceError> {
+fn writer(
+    file: &Path,
+    has_blobs: impl FnOnce() -> Result<bool, WorkspaceError>,
+) -> Result<Connection, WorkspaceError> {
     let mut connection = Connection::open(file)?;
     prepare(&connection)?;
-    schema::check(&connection)?;
+    schema::check(&connection, file, has_blobs)?;
     // A log that is written ahead, and synced before a write is acknowledged: readers and the
     // writer do not wait for each other, and neither a kill nor a power cut takes a write back.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    schema::migrate(&mut connection)?;
-    Ok(connection)
-}
-
-fn reader(file: &Path) -> Result<Connection, WorkspaceError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags)?;
-    prepare(&connection)?;
+    schema::migrate(&mut connection, file)?;
     Ok(connection)
 }
 

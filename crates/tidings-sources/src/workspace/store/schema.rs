@@ -112,24 +112,78 @@ CREATE VIRTUAL TABLE remarks USING fts5(
 );
 "];
 
+/// Tables that every version has.
+const TABLES: [&str; 3] = ["artifacts", "blobs", "events"];
+
 /// Makes the workspace one of this version.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), WorkspaceError> {
-    Ok(migration::migrate(connection, &MIGRATIONS)?)
+pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), WorkspaceError> {
+    migration::migrate(connection, &MIGRATIONS)
+        .map_err(|error| WorkspaceError::migration(path, error))
 }
 
-/// Checks that a database is one, of a version this release knows.
-pub(super) fn check(connection: &Connection) -> Result<(), WorkspaceError> {
-    migration::version_of(connection, &MIGRATIONS)?;
-    Ok(())
+/// What a database is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing yet.
+    Empty,
+    /// That of a workspace.
+    Workspace,
+    /// That of something else.
+    Foreign,
 }
+
+/// What a database is, if it is none of a later release.
+pub(super) fn kind(connection: &Connection, path: &Path) -> Result<Kind, WorkspaceError> {
+    let version = migration::version_of(connection, &MIGRATIONS)
+        .map_err(|error| WorkspaceError::migration(path, error))?;
+    let mut statement = connection.prepare(
+        "SELECT count(*), count(*) FILTER (WHERE name IN (?1, ?2, ?3)) FROM sqlite_master",
+    )?;
+    let (all, ours): (i64, i64) =
+        statement.query_row(TABLES, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(match version {
+        0 if all == 0 => Kind::Empty,
+        1.. if usize::try_from(ours) == Ok(TABLES.len()) => Kind::Workspace,
+        _ => Kind::Foreign,
+    })
+}
+
+/// Checks that a database is that of a workspace, or of nothing where nothing was before.
+pub(super) fn check(
+    connection: &Connection,
+    path: &Path,
+    blobs: impl FnOnce() -> Result<bool, WorkspaceError>,
+) -> Result<(), WorkspaceError> {
+    let damaged = |details: &str| {
+        Err(WorkspaceError::Damaged { path: path.to_owned(), details: details.to_owned() })
+    };
+    match kind(connection, path)? {
+        Kind::Foreign => damaged("it is a database of something else"),
+        // Looked at again: whoever makes the workspace meanwhile has its tables before its blobs.
+        Kind::Empty if blobs()? && kind(connection, path)? == Kind::Empty => damaged(LOST),
+        Kind::Workspace | Kind::Empty => Ok(()),
+    }
+}
+
+/// What is wrong with a database that is not there, or has nothing in it, beside blobs.
+pub(super) const LOST: &str = "there is nothing in it, but `objects` has blobs";
 
 /// Says that a database is damaged, where that is what an error means.
 pub(super) fn damaged(path: &Path, error: WorkspaceError) -> WorkspaceError {
     let WorkspaceError::Database(cause) = &error else { return error };
-    match cause.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            WorkspaceError::Damaged { path: path.to_owned(), details: cause.to_string() }
-        }
-        _ => error,
+    let is_damage = match &**cause {
+        // What is written has the type of its column.
+        rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::Utf8Error(..) => true,
+        cause => matches!(
+            cause.sqlite_error_code(),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        ),
+    };
+    if !is_damage {
+        return error;
     }
+    WorkspaceError::Damaged { path: path.to_owned(), details: cause.to_string() }
 }

@@ -16,7 +16,8 @@ use crate::workspace::{Refusal, WorkspaceError};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Search {
-    /// Words that must all be there; `"two words"` must follow each other, `begin*` may go on.
+    /// Words that must all be there; `"two words"` must follow each other, `begin*` may go on. What
+    /// has no letter and no digit finds nothing; a blank text is as none.
     pub words: Option<String>,
     /// Tags it must have.
     pub tags: Vec<String>,
@@ -39,7 +40,12 @@ impl Store {
         search: &Search,
         limit: usize,
     ) -> Result<(Vec<Entry>, bool), WorkspaceError> {
-        let terms = search.words.as_deref().map(terms).unwrap_or_default();
+        let words = search.words.as_deref().filter(|words| !words.trim().is_empty());
+        let terms = words.map(terms).unwrap_or_default();
+        if words.is_some() && terms.is_empty() {
+            // Nothing has a word that is none.
+            return Ok((Vec::new(), false));
+        }
         let lead = if terms.is_empty() { Lead::Lists } else { Lead::Words };
         // What the words find is in order as it comes. What remarks find is few, and found apart.
         let leads = [Some(lead), (!terms.is_empty()).then_some(Lead::Remarks)];

@@ -1,13 +1,15 @@
 //! Looks at everything again: the bytes of every blob, and every reference.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::Read as _;
+use std::time::SystemTime;
 
 use rusqlite::Connection;
 
 use crate::workspace::WorkspaceError;
-use crate::workspace::store::Store;
 use crate::workspace::store::event::unsigned;
+use crate::workspace::store::{Collected, Store, gc};
 
 const CHUNK: usize = 1 << 16;
 
@@ -23,6 +25,9 @@ pub struct Verified {
     pub artifacts: u64,
     /// Events that are kept.
     pub events: u64,
+    /// Files of bytes that the database does not know and that are no longer on their way into it.
+    /// They are no damage: what was being stored when a process ended, mostly.
+    pub strays: Collected,
     /// What is wrong; nothing, if all is well.
     pub problems: Vec<Problem>,
 }
@@ -128,13 +133,23 @@ impl Store {
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Verified, WorkspaceError> {
         let mut verified = Verified::default();
-        // The database first: a blob that is stored meanwhile is not missed.
+        // The files first, then what is known of them: a blob that is stored meanwhile is no stray,
+        // nor is it missed.
+        let files = self.blobs.all()?;
         let (known, problems) = self.read(|connection| {
             verified.artifacts = number(connection, "SELECT count(*) FROM artifacts")?;
             verified.events = number(connection, "SELECT count(*) FROM events")?;
             Ok((known(connection)?, laws(connection)?))
         })?;
         verified.problems = problems;
+        let hashes: HashSet<_> = known.iter().map(|it| it.hash.as_str()).collect();
+        let now = SystemTime::now();
+        for (hash, metadata) in files {
+            if !hashes.contains(hash.as_str()) && gc::is_older(&metadata, now, gc::ABANDONED) {
+                verified.strays.blobs += 1;
+                verified.strays.bytes += metadata.len();
+            }
+        }
         let all = known.len() as u64;
         for (read, Known { hash, size, is_used }) in (0..).zip(known) {
             progress(read, all);

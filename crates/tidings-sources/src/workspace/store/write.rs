@@ -77,7 +77,7 @@ impl Store {
         let limits = &self.config.limits;
         text::check("creator", actor, limits.name, Lines::One)?;
         if let Some(mime) = &mime {
-            text::check("mime_type", mime, limits.tag, Lines::One)?;
+            text::mime_type(mime, limits.tag)?;
         }
         // Before the transaction: writers wait for their own files side by side.
         let was_lost = self.is_lost(&whole.hash)?;
@@ -167,18 +167,18 @@ impl Store {
         artifact: &str,
         message: &str,
         author: &str,
+        actor: &str,
     ) -> Result<u64, WorkspaceError> {
         let limits = &self.config.limits;
         text::check("message", message, limits.message, Lines::Many)?;
         text::check("author", author, limits.name, Lines::One)?;
         let (artifact, message) = (artifact.to_owned(), message.to_owned());
-        let author = author.to_owned();
+        let (author, actor) = (author.to_owned(), actor.to_owned());
         self.write(move |ledger| {
             let row = artifact::state(ledger.connection, &artifact)?;
             let count = artifact::annotated(ledger.connection, row.key)? + 1;
             let limit = ledger.limits.annotations;
             at_most("annotations", usize::try_from(count).unwrap_or(usize::MAX), limit)?;
-            let actor = author.clone();
             ledger.record(&actor, Change::Annotated { artifact, message, author })?;
             Ok(count)
         })
@@ -210,7 +210,7 @@ fn checked(mut draft: Draft, limits: &Limits) -> Result<Draft, WorkspaceError> {
     text::check("creator", &draft.creator, limits.name, Lines::One)?;
     check_hash(&draft.hash)?;
     if let Some(mime) = &draft.mime_type {
-        text::check("mime_type", mime, limits.tag, Lines::One)?;
+        text::mime_type(mime, limits.tag)?;
     }
     draft.tags = text::tags(&draft.tags, limits)?;
     at_most("parents", draft.parents.len(), limits.parents)?;

@@ -43,6 +43,7 @@ pub(super) fn tool() -> Tool {
 
 pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
     let Arguments { id, message, author } = arguments(given)?;
-    let count = workspace.annotate(&id, &message, author.as_deref().unwrap_or(actor))?;
+    let author = author.as_deref().unwrap_or(actor);
+    let count = workspace.annotate(&id, &message, author, actor)?;
     Ok(json!({ "id": id, "annotations": count }))
 }

@@ -39,7 +39,7 @@ pub(super) fn tool() -> Tool {
         "Bind an identity",
         "Makes an identity, renames it, or adds hints to it. A hint that another identity has is \
          refused, unless it is to be taken from it.",
-        Effect::Sets,
+        Effect::Removes,
         (input, identity()),
     )
 }

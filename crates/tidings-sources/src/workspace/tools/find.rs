@@ -6,7 +6,9 @@ use tidings_server::model::Tool;
 
 use crate::workspace::Workspace;
 use crate::workspace::store::Find;
-use crate::workspace::tools::schema::{Effect, identity, number, object, text, tool as described};
+use crate::workspace::tools::schema::{
+    Effect, flag, identity, number, object, text, tool as described,
+};
 use crate::workspace::tools::{Answer, Failure, arguments};
 
 const USUAL: usize = 20;
@@ -33,12 +35,18 @@ pub(super) fn tool() -> Tool {
         }),
         &[],
     );
-    let output =
-        object(&json!({ "identities": { "type": "array", "items": identity() } }), &["identities"]);
+    let output = object(
+        &json!({
+            "identities": { "type": "array", "items": identity() },
+            "has_more": flag("whether more fit: ask for less, or with a larger `limit`"),
+        }),
+        &["identities", "has_more"],
+    );
     described(
         "graph_find",
         "Find identities",
-        "Finds identities by name, tag and hints, in order of their ids.",
+        "Finds identities by name, tag and hints, in order of their ids. If more fit than are \
+         given, `has_more` is true: narrow it, or page through `graph://identities`.",
         Effect::Reads,
         (input, output),
     )
@@ -50,6 +58,6 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str
     if !(1..=MOST).contains(&limit) {
         return Err(Failure("`limit` must be from 1 to 200".to_owned()));
     }
-    let found = workspace.find(&Find { name, tag, hint_kind, hint_value }, limit)?;
-    Ok(json!({ "identities": found }))
+    let (found, has_more) = workspace.find(&Find { name, tag, hint_kind, hint_value }, limit)?;
+    Ok(json!({ "identities": found, "has_more": has_more }))
 }

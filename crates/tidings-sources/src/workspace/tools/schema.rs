@@ -14,7 +14,7 @@ pub(super) enum Effect {
     Adds,
     /// It adds, and nothing more when it is called again.
     Sets,
-    /// It takes away, and nothing more when it is called again.
+    /// It takes away or overwrites, and nothing more when it is called again.
     Removes,
 }
 
@@ -125,8 +125,12 @@ pub(super) fn identity() -> Value {
             "created": text("when it was first bound, in UTC"),
             "hints": { "type": "array", "items": hint() },
             "connections": { "type": "array", "items": connection() },
+            "connectionCount": {
+                "type": "integer",
+                "description": "how many there are; the first hundred are shown",
+            },
         }),
-        &["id", "name", "tags", "created", "hints", "connections"],
+        &["id", "name", "tags", "created", "hints", "connections", "connectionCount"],
     )
 }
 

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use axum::routing::{get, put};
+use axum::routing::{any, get, put};
 use futures_util::TryStreamExt as _;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
@@ -23,9 +23,10 @@ use tokio_util::io::ReaderStream;
 use tracing::error;
 
 use self::range::Part;
-use crate::workspace::{Blob, BlobFile, BlobWriter, Refusal, Workspace, WorkspaceError};
+use crate::workspace::text::{self, Lines};
+use crate::workspace::{Blob, BlobFile, BlobWriter, Limits, Refusal, Workspace, WorkspaceError};
 
-/// Who is in the log for bytes that came this way.
+/// Who is in the log for bytes that came this way, if nobody is named.
 const ACTOR: &str = "http";
 /// How long a sender may be silent in the middle of its bytes.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -37,6 +38,13 @@ const LEAST: u64 = 16 << 10;
 const UPLOADS: usize = 64;
 /// How much is read from the disk, or gathered for it, at once.
 const CHUNK: usize = 1 << 18;
+
+/// How much is read of bytes that are refused, and forgotten: twice the usual blob.
+const DRAINED: usize = 128 << 20;
+/// How long that may take.
+const DRAINING: Duration = Duration::from_secs(5);
+/// What names who is in the log for bytes.
+const ACTOR_HEADER: HeaderName = HeaderName::from_static("tidings-actor");
 
 /// What the routes share.
 #[derive(Clone)]
@@ -55,10 +63,30 @@ impl Workspace {
     fn routes_for(&self, uploads: usize) -> Router {
         let uploads = Arc::new(Semaphore::new(uploads));
         Router::new()
-            .route("/blob", put(upload))
-            .route("/blob/{hash}", get(download))
+            .route("/blob", put(upload).fallback(only_put))
+            .route("/blob/", any(nameless))
+            .route("/blob/{hash}", get(download).fallback(only_get))
             .with_state(Web { workspace: self.clone(), uploads })
     }
+}
+
+async fn only_put() -> Response {
+    other_method("PUT", "`PUT /blob` stores bytes, `GET /blob/{hash}` gives them")
+}
+
+async fn only_get() -> Response {
+    other_method("GET, HEAD", "`GET /blob/{hash}` gives bytes, `PUT /blob` stores them")
+}
+
+fn other_method(allowed: &str, details: &str) -> Response {
+    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, details);
+    put_header(&mut response, header::ALLOW, allowed);
+    response
+}
+
+async fn nameless() -> Response {
+    let details = "there is no hash; `GET /blob/{hash}` gives bytes, `PUT /blob` stores them";
+    refuse(StatusCode::NOT_FOUND, details)
 }
 
 async fn download(State(web): State<Web>, Path(hash): Path<String>, request: Request) -> Response {
@@ -80,12 +108,12 @@ async fn blob(
         return Ok(refuse(StatusCode::NOT_FOUND, &format!("there is no blob `{hash}`")));
     };
     let (tag, size) = (range::tag(&hash), file.blob().size);
-    if text(headers, &header::IF_NONE_MATCH).is_some_and(|tags| range::names(&tags, &tag)) {
+    if header_text(headers, &header::IF_NONE_MATCH).is_some_and(|tags| range::names(&tags, &tag)) {
         return Ok(described(StatusCode::NOT_MODIFIED, &tag));
     }
     // Of a part of other bytes the rest would be no use.
-    let is_same = text(headers, &header::IF_RANGE).is_none_or(|it| it == tag);
-    let asked = text(headers, &header::RANGE).filter(|_| is_same && method == Method::GET);
+    let is_same = header_text(headers, &header::IF_RANGE).is_none_or(|it| it == tag);
+    let asked = header_text(headers, &header::RANGE).filter(|_| is_same && method == Method::GET);
     let part = range::part(asked.as_deref(), size);
     let mut response = match &part {
         Part::Whole => described(StatusCode::OK, &tag),
@@ -144,17 +172,41 @@ async fn body(file: BlobFile, start: u64, length: u64) -> Result<Body, Workspace
 }
 
 async fn upload(State(web): State<Web>, request: Request) -> Response {
-    let Ok(_place) = web.uploads.try_acquire() else {
+    let (parts, body) = request.into_parts();
+    let mut chunks = body.into_data_stream();
+    let response = if let Ok(_place) = web.uploads.try_acquire() {
+        match receive(&web.workspace, &parts.headers, &mut chunks).await {
+            Ok(blob) => return stored(&blob),
+            Err(Failure::Workspace(error)) => refused(&error),
+            Err(Failure::Request(status, details)) => refuse(status, details),
+        }
+    } else {
         let details = "as many as may are sending bytes; try again in a moment";
         let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, details);
         put_header(&mut response, header::RETRY_AFTER, "1");
-        return response;
+        response
     };
-    match receive(&web.workspace, request).await {
-        Ok(blob) => stored(&blob),
-        Err(Failure::Workspace(error)) => refused(&error),
-        Err(Failure::Request(status, details)) => refuse(status, details),
+    // Who waits to be told to go on has sent nothing, and too slow a sender has been waited for.
+    let is_waiting = parts.headers.contains_key(header::EXPECT);
+    if !is_waiting && response.status() != StatusCode::REQUEST_TIMEOUT {
+        drain(&mut chunks).await;
     }
+    response
+}
+
+/// Reads some of what is not wanted: a connection that is closed before takes the answer with it,
+/// and its sender never learns why.
+async fn drain(chunks: &mut BodyDataStream) {
+    let mut read = 0;
+    let rest = async {
+        while let Ok(Some(chunk)) = chunks.try_next().await {
+            read += chunk.len();
+            if read > DRAINED {
+                break;
+            }
+        }
+    };
+    drop(tokio::time::timeout(DRAINING, rest).await);
 }
 
 /// Why bytes that were sent are not a blob.
@@ -170,23 +222,31 @@ impl From<WorkspaceError> for Failure {
 }
 
 /// Takes bytes as they come. Cancel-safe: what came is gone if this is dropped.
-async fn receive(workspace: &Workspace, request: Request) -> Result<Blob, Failure> {
-    let headers = request.headers();
+async fn receive(
+    workspace: &Workspace,
+    headers: &HeaderMap,
+    chunks: &mut BodyDataStream,
+) -> Result<Blob, Failure> {
     if headers.contains_key(header::CONTENT_RANGE) {
         let details = "a blob is sent whole; leave Content-Range out";
         return Err(Failure::Request(StatusCode::BAD_REQUEST, details));
     }
-    if text(headers, &header::CONTENT_ENCODING).is_some_and(|it| it != "identity") {
+    if header_text(headers, &header::CONTENT_ENCODING).is_some_and(|it| it != "identity") {
         let details = "bytes are stored as they come; send them without Content-Encoding";
         return Err(Failure::Request(StatusCode::UNSUPPORTED_MEDIA_TYPE, details));
     }
     let limit = workspace.config().limits.blob;
-    let announced = text(headers, &header::CONTENT_LENGTH).and_then(|it| it.parse::<u64>().ok());
+    let announced =
+        header_text(headers, &header::CONTENT_LENGTH).and_then(|it| it.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit) {
         return Err(WorkspaceError::from(Refusal::BlobTooLarge { limit }).into());
     }
-    let kind = text(headers, &header::CONTENT_TYPE);
-    let mut chunks = request.into_body().into_data_stream();
+    let kind = header_text(headers, &header::CONTENT_TYPE);
+    let limits = &workspace.config().limits;
+    if let Some(kind) = &kind {
+        text::mime_type(kind, limits.tag).map_err(WorkspaceError::from)?;
+    }
+    let actor = sender(headers, limits)?;
     let opener = workspace.clone();
     let mut writer = blocking(move || opener.blob_writer()).await?;
     let (mut gathered, mut received) = (Vec::new(), 0);
@@ -213,9 +273,20 @@ async fn receive(workspace: &Workspace, request: Request) -> Result<Blob, Failur
             writer = write(writer, std::mem::take(&mut gathered)).await?;
         }
         if is_end {
-            return Ok(blocking(move || writer.finish(kind.as_deref(), ACTOR)).await?);
+            return Ok(blocking(move || writer.finish(kind.as_deref(), &actor)).await?);
         }
     }
+}
+
+/// Who is in the log for bytes that are sent.
+fn sender(headers: &HeaderMap, limits: &Limits) -> Result<String, Failure> {
+    let Some(value) = headers.get(ACTOR_HEADER) else { return Ok(ACTOR.to_owned()) };
+    let Ok(name) = std::str::from_utf8(value.as_bytes()) else {
+        let details = "`Tidings-Actor` must be UTF-8";
+        return Err(Failure::Request(StatusCode::BAD_REQUEST, details));
+    };
+    text::check("Tidings-Actor", name, limits.name, Lines::One).map_err(WorkspaceError::from)?;
+    Ok(name.to_owned())
 }
 
 async fn write(mut writer: BlobWriter, bytes: Vec<u8>) -> Result<BlobWriter, WorkspaceError> {
@@ -247,6 +318,11 @@ fn refused(error: &WorkspaceError) -> Response {
         WorkspaceError::Refused(_) => StatusCode::BAD_REQUEST,
         WorkspaceError::Full => StatusCode::INSUFFICIENT_STORAGE,
         // Where the workspace is concerns nobody outside.
+        WorkspaceError::Damaged { .. } => {
+            error!(%error, "a blob could not be read or stored");
+            let details = "the workspace is damaged; who runs the server must restore a backup";
+            return refuse(StatusCode::INTERNAL_SERVER_ERROR, details);
+        }
         _ => {
             error!(%error, "a blob could not be read or stored");
             return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the workspace cannot be used now");
@@ -274,7 +350,7 @@ fn put_header(response: &mut Response, name: HeaderName, value: &str) {
 }
 
 /// The lines of a header as one.
-fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+fn header_text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let lines: Vec<_> =
         headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
     (!lines.is_empty()).then(|| lines.join(", "))

@@ -143,8 +143,56 @@ async fn what_is_not_there_is_not_found_and_what_is_no_hash_is_said() {
         let (status, ..) = bench.get(wrong, &[]).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{wrong}");
     }
-    assert_eq!(bench.ask("DELETE", "/blob/x", &[], Body::empty()).await.0, 405);
-    assert_eq!(bench.ask("GET", "/blob", &[], Body::empty()).await.0, 405);
+    for (method, path, expected, allowed) in [
+        ("DELETE", "/blob/x", 405, Some("GET, HEAD")),
+        ("GET", "/blob", 405, Some("PUT")),
+        ("GET", "/blob/", 404, None),
+        ("PUT", "/blob/", 404, None),
+    ] {
+        let (status, headers, body) = bench.ask(method, path, &[], Body::empty()).await;
+        assert_eq!(status, expected, "{method} {path}");
+        assert_eq!(headers.get("allow").map(|it| it.to_str().unwrap()), allowed);
+        let answer: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert!(answer["error"].as_str().unwrap().contains("PUT /blob"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_sender_can_say_who_it_is() {
+    let bench = Bench::new(100);
+    let newest = || bench.workspace.newest_events(1).unwrap().remove(0).actor;
+    bench.put("one", &[]).await;
+    assert_eq!(newest(), "http");
+    bench.put("two", &[("tidings-actor", "J\u{fc}rgen")]).await;
+    assert_eq!(newest(), "J\u{fc}rgen");
+    for wrong in ["", "a\tb", &"x".repeat(501)] {
+        let (status, answer) = bench.put("six", &[("tidings-actor", wrong)]).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{wrong}");
+        assert!(answer.contains("Tidings-Actor"), "{answer}");
+    }
+    assert_eq!(bench.files("objects"), 2);
+}
+
+#[tokio::test]
+async fn some_of_what_is_refused_is_read_so_that_the_answer_arrives() {
+    let bench = Bench::new(8);
+    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let body = |pieces: usize| {
+        let count = count.clone();
+        Body::from_stream(stream::iter(0..pieces).map(move |_| {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Ok::<_, std::io::Error>(vec![0; 1 << 20])
+        }))
+    };
+    let read = || count.swap(0, std::sync::atomic::Ordering::Relaxed);
+    let announced = ("content-length", "209715200");
+    assert_eq!(bench.put(body(4), &[announced]).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(read(), 4);
+    bench.put(body(200), &[announced]).await;
+    assert_eq!(read(), 129);
+    // Who asked before it sends anything is not told to send.
+    bench.put(body(4), &[announced, ("expect", "100-continue")]).await;
+    assert_eq!(read(), 0);
 }
 
 #[tokio::test]
@@ -171,7 +219,7 @@ async fn more_than_the_limit_is_refused_announced_or_not_and_nothing_stays() {
     let bench = Bench::new(8);
     let (status, answer) = bench.put("123456789", &[("content-length", "9")]).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(answer, "{\"error\":\"a blob may have 8 bytes at most\"}\n");
+    assert!(answer.starts_with("{\"error\":\"a blob may have 8 bytes at most; "), "{answer}");
     let (status, _) = bench.put(Body::from_stream(chunks(["12345678", "9"])), &[]).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
     let endless = stream::repeat_with(|| Ok::<_, std::io::Error>("x".repeat(CHUNK)));
@@ -222,8 +270,14 @@ async fn what_would_be_stored_as_something_else_is_refused() {
     assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     let (status, _) = bench.put("x", &[("content-range", "bytes 0-0/2")]).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
-    let (status, answer) = bench.put("x", &[("content-type", &"x".repeat(1000))]).await;
-    assert_eq!((status, answer.contains("mime_type")), (StatusCode::BAD_REQUEST, true));
+    for (kind, expected) in [(&*"x".repeat(1000), "mime_type"), ("not a type", "no MIME type")] {
+        let (status, answer) = bench.put("x", &[("content-type", kind)]).await;
+        assert_eq!(
+            (status, answer.contains(expected)),
+            (StatusCode::BAD_REQUEST, true),
+            "{answer}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     } else if let [(_, folder)] = folders.as_slice() {
         introduce(&mut config, folder.introduction());
     } else if workspace.is_some() && folders.is_empty() && opened.is_none() {
-        workspace::introduce(&mut config);
+        workspace::introduce(&mut config, &args);
     }
     let hub = Hub::new(config);
     let (story, told) = mpsc::channel(LINES);

@@ -1,7 +1,7 @@
 //! `tidings workspace export`: artifacts as files, and what is known of them beside.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -32,7 +32,7 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceExport) -> Result<()> {
         BufWriter::new(File::create_new(target.join(MANIFEST)).with_context(writing)?);
     manifest.write_all(b"{\"artifacts\":[").with_context(writing)?;
     let (mut names, mut progress) = (Names::new(MANIFEST), Progress::new(desk.output.json));
-    let (mut written, mut bytes, mut lost) = (0, 0, 0);
+    let (mut written, mut bytes, mut lost, mut damaged) = (0, 0, 0, 0);
     let mut after: Option<String> = None;
     loop {
         let (entries, has_more) =
@@ -40,13 +40,29 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceExport) -> Result<()> {
                 .map_err(|error| desk.explained(error))?;
         for entry in &entries {
             progress.tell(|| format!("{written} written, {}", change::bytes(bytes)));
-            let Some(artifact) = desk.workspace.artifact(&entry.id)? else { continue };
-            let name = names.take(&entry.title, &entry.mime_type);
-            if !content(desk, entry, &target.join(&name))? {
-                lost += 1;
-                progress.clear();
-                desk.output.remark(&format!("error: the bytes of `{}` are gone", entry.id));
+            let Some(artifact) =
+                desk.workspace.artifact(&entry.id).map_err(|error| desk.explained(error))?
+            else {
                 continue;
+            };
+            let name = names.take(&entry.title, &entry.mime_type);
+            match content(desk, entry, &target.join(&name))? {
+                Content::Written => {}
+                Content::Lost => {
+                    lost += 1;
+                    progress.clear();
+                    desk.output.remark(&format!("error: the bytes of `{}` are gone", entry.id));
+                    continue;
+                }
+                Content::Damaged => {
+                    damaged += 1;
+                    progress.clear();
+                    let id = &entry.id;
+                    desk.output.remark(&format!(
+                        "error: the bytes of `{id}` are not those it was stored with"
+                    ));
+                    continue;
+                }
             }
             let mut known = serde_json::to_value(&artifact)?;
             known["file"] = name.into();
@@ -67,14 +83,16 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceExport) -> Result<()> {
     manifest.write_all(b"}\n").and_then(|()| manifest.flush()).with_context(writing)?;
     drop(progress);
     if desk.output.json {
-        desk.output.object(&json!({ "artifacts": written, "bytes": bytes, "lost": lost }))?;
+        desk.output.object(&json!({
+            "artifacts": written, "bytes": bytes, "lost": lost, "damaged": damaged,
+        }))?;
     } else {
         let artifacts = count(written, "artifact", "artifacts");
         desk.output.raw(&format!("{artifacts}, {}", change::bytes(bytes)))?;
     }
-    if lost > 0 {
-        let failed =
-            anyhow::anyhow!("{} without bytes", count(lost, "artifact is", "artifacts are"));
+    if lost + damaged > 0 {
+        let left_out = count(lost + damaged, "artifact was", "artifacts were");
+        let failed = anyhow::anyhow!("{left_out} left out: the bytes are gone or damaged");
         return Err(failed.context(Hint("`verify` says which; a backup may have them".to_owned())));
     }
     Ok(())
@@ -120,11 +138,27 @@ fn list_of<T: Serialize>(
     Ok(write!(manifest, "\n]")?)
 }
 
-/// Writes the bytes of an artifact; says whether they are there.
-fn content(desk: &Desk<'_>, entry: &Entry, path: &Path) -> Result<bool> {
-    let Some(blob) = desk.workspace.open_blob(&entry.hash)? else { return Ok(false) };
+/// What became of the bytes of an artifact.
+enum Content {
+    Written,
+    /// They are gone.
+    Lost,
+    /// They are not those that were stored, and are not written.
+    Damaged,
+}
+
+/// Writes the bytes of an artifact, if they are there and as they were stored.
+fn content(desk: &Desk<'_>, entry: &Entry, path: &Path) -> Result<Content> {
+    let opened = desk.workspace.open_blob(&entry.hash).map_err(|error| desk.explained(error))?;
+    let Some(blob) = opened else { return Ok(Content::Lost) };
     let writing = || format!("writing `{}`", path.display());
     let mut file = File::create_new(path).with_context(writing)?;
-    std::io::copy(&mut blob.into_file(), &mut file).with_context(writing)?;
-    Ok(true)
+    match std::io::copy(&mut blob.into_reader(), &mut file) {
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            drop(file);
+            std::fs::remove_file(path).with_context(writing)?;
+            Ok(Content::Damaged)
+        }
+        copied => copied.map(|_| Content::Written).with_context(writing),
+    }
 }

@@ -22,6 +22,8 @@ pub(super) struct Files {
     pub(super) found: Vec<Found>,
     /// Links, pipes, devices, and folders beyond the depth.
     pub(super) others: usize,
+    /// Paths of which nothing could be found.
+    pub(super) failed: usize,
     hidden: bool,
     /// A folder that is never gone into: the workspace itself.
     except: Option<PathBuf>,

@@ -2,35 +2,73 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use tidings_sources::workspace::{Draft, Place, WorkspaceError};
 
 use super::files::{Files, Found};
 use super::progress::Progress;
-use super::{Desk, change};
+use super::{Desk, change, line};
 use crate::args::WorkspaceImport;
+use crate::present::Output;
 use crate::present::text::{count, one_line};
 use crate::report::Usage;
 
 /// The title of what came from nowhere.
 const INPUT: &str = "standard input";
 
-pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceImport) -> Result<()> {
-    let mut files = Files::new(args.hidden, desk.dir);
+/// The files that are meant. Those that are not there are told of; if that is all of them, it is a
+/// failure.
+pub(super) fn find(dir: &Path, args: &WorkspaceImport, output: &Output) -> Result<Files> {
+    let mut files = Files::new(args.hidden, dir);
+    let mut failures = Vec::new();
     for path in &args.paths {
         if path == Path::new("-") {
             files.found.push(Found { path: path.clone(), title: INPUT.to_owned(), set: None });
-        } else {
-            files.add(path)?;
+            continue;
+        }
+        if let Err(error) = files.add(path) {
+            failures.push(error);
         }
     }
-    if files.found.len() != 1 && args.title.is_some() {
-        let usage = format!("`--title` is for one file; here are {}", files.found.len());
+    files.found.retain(|file| match readable(&file.path) {
+        Ok(()) => true,
+        Err(error) => {
+            failures.push(error);
+            false
+        }
+    });
+    files.failed = failures.len();
+    let all = files.found.len() + files.failed;
+    if all != 1 && args.title.is_some() {
+        let usage = format!("`--title` is for one file; here are {all}");
         bail!(Usage::new(usage).hint("leave it out, and names are titles"));
     }
+    if let ([], 1) = (files.found.as_slice(), failures.len()) {
+        return Err(failures.remove(0));
+    }
+    for error in &failures {
+        output.remark(&format!("error: {error:#}"));
+    }
+    if files.found.is_empty() && !failures.is_empty() {
+        bail!("nothing could be imported");
+    }
+    Ok(files)
+}
+
+/// Whether a file can be opened. What is no file is opened once only, when it is imported.
+fn readable(path: &Path) -> Result<()> {
+    let reading = || format!("reading `{}`", path.display());
+    if path != Path::new("-") && path.is_file() {
+        std::fs::File::open(path).with_context(reading)?;
+    }
+    Ok(())
+}
+
+pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceImport, files: &Files) -> Result<()> {
     let mut progress = Progress::new(desk.output.json);
-    let (mut bytes, mut failed) = (0, 0);
+    let (mut bytes, mut failed) = (0, files.failed);
+    let mut imported = 0;
     let all = files.found.len();
     for (number, file) in files.found.iter().enumerate() {
         progress.tell(|| {
@@ -41,20 +79,23 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceImport) -> Result<()> {
         match import(desk, args, file) {
             Ok(id) => {
                 bytes += size;
+                imported += 1;
                 progress.clear();
                 said(desk, &id, file, args)?;
             }
             // What is wrong with one file is nothing to the others.
-            Err(error @ (WorkspaceError::Refused(_) | WorkspaceError::Path { .. })) if all > 1 => {
+            Err(error @ (WorkspaceError::Refused(_) | WorkspaceError::Path { .. }))
+                if args.paths.len() > 1 || all > 1 =>
+            {
                 failed += 1;
                 progress.clear();
-                let details = chain(&error);
+                let details = line(&error);
                 desk.output
                     .remark(&format!("error: importing `{}`: {details}", file.path.display()));
             }
             Err(error) => {
                 drop(progress);
-                let done = count(number - failed, "file was", "files were");
+                let done = count(imported, "file was", "files were");
                 let importing = format!("importing `{}`; {done} imported", file.path.display());
                 return Err(desk.explained(error).context(importing));
             }
@@ -94,14 +135,4 @@ fn said(desk: &Desk<'_>, id: &str, file: &Found, args: &WorkspaceImport) -> Resu
         return desk.output.object(&json!({ "id": id, "title": title, "path": path }));
     }
     desk.output.raw(&format!("{id}  {}", one_line(&title)))
-}
-
-fn chain(error: &WorkspaceError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -36,25 +36,37 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     if let Command::Restore(file) = &args.command {
         return upkeep::restore(dir, file, &output);
     }
-    let mut config = Config::beside(dir);
+    let mut config = match &args.command {
+        Command::Ls(_) | Command::Show(_) | Command::Export(_) | Command::Verify => {
+            Config::looking(dir)
+        }
+        // Who follows must see what comes.
+        Command::Log(args) if !args.follow => Config::looking(dir),
+        _ => Config::beside(dir),
+    };
+    let mut files = None;
     if let Command::Import(args) = &args.command {
         config.limits.blob = args.blob_limit;
+        // Order: nothing is made for files that are not there.
+        files = Some(import::find(dir, args, &output)?);
         make(dir).map_err(|error| unopened(error, dir))?;
     }
     let workspace = Workspace::open(config).map_err(|error| unopened(error, dir))?;
     let desk = Desk { workspace, dir, by: &args.by, output };
+    if let (Command::Import(args), Some(files)) = (&args.command, files) {
+        return import::run(&desk, args, &files);
+    }
     match &args.command {
         Command::Ls(args) => list::run(&desk, args),
         Command::Show(args) => show::run(&desk, args),
         Command::Tag(args) => tag::add(&desk, args),
         Command::Untag(args) => tag::remove(&desk, args),
         Command::Log(args) => log::run(&desk, args).await,
-        Command::Import(args) => import::run(&desk, args),
         Command::Export(args) => export::run(&desk, args),
         Command::Gc(args) => upkeep::gc(&desk, args),
         Command::Verify => upkeep::verify(&desk),
         Command::Backup(args) => upkeep::backup(&desk, args),
-        Command::Restore(_) => unreachable!("it was done before"),
+        Command::Import(_) | Command::Restore(_) => unreachable!("it was done before"),
     }
 }
 
@@ -93,6 +105,7 @@ pub(crate) fn unopened(error: WorkspaceError, dir: &Path) -> Error {
 fn explained(error: WorkspaceError, dir: &Path) -> Error {
     let command =
         |rest: &str| format!("tidings workspace {} {rest}", quoted(&dir.to_string_lossy()));
+    let words = words(&error);
     let hint = match &error {
         WorkspaceError::Missing(_) => {
             let serve = format!("tidings serve --workspace {}", quoted(&dir.to_string_lossy()));
@@ -109,7 +122,44 @@ fn explained(error: WorkspaceError, dir: &Path) -> Error {
         WorkspaceError::Refused(Refusal::BlobTooLarge { .. }) => {
             "`--blob-limit SIZE` takes more".to_owned()
         }
-        _ => return Error::new(error),
+        WorkspaceError::Refused(Refusal::NoBlob(_)) | WorkspaceError::Changed(_) => {
+            format!(
+                "`{}` says which blobs are concerned; a backup may have them",
+                command("verify")
+            )
+        }
+        _ => return words.map_or_else(|| Error::new(error), Error::msg),
     };
-    Error::new(error).context(Hint(hint))
+    words.map_or_else(|| Error::new(error), Error::msg).context(Hint(hint))
+}
+
+/// What an error says to a person. What the library says of tools and resources is for agents.
+fn words(error: &WorkspaceError) -> Option<String> {
+    Some(match error {
+        WorkspaceError::Refused(Refusal::NoArtifact(id)) => format!("there is no artifact `{id}`"),
+        WorkspaceError::Refused(Refusal::After(id)) => {
+            format!("`{id}` is no artifact of this list")
+        }
+        WorkspaceError::Refused(Refusal::NoBlob(hash)) => {
+            format!("the bytes of the blob `{hash}` are gone")
+        }
+        WorkspaceError::Changed(hash) => {
+            format!("the bytes of the blob `{hash}` are not those it was stored with")
+        }
+        WorkspaceError::Refused(Refusal::BlobTooLarge { limit }) => {
+            format!("a blob may have {limit} bytes at most")
+        }
+        _ => return None,
+    })
+}
+
+/// An error in one line, with what caused it.
+fn line(error: &WorkspaceError) -> String {
+    let mut text = words(error).unwrap_or_else(|| error.to_string());
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }

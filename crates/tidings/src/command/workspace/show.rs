@@ -1,6 +1,8 @@
 //! `tidings workspace show`: one artifact with all that is known of it.
 
-use anyhow::Result;
+use std::io::{ErrorKind, Read as _};
+
+use anyhow::{Context as _, Result};
 use serde_json::json;
 use tidings_sources::workspace::{Artifact, Lineage, Refusal, WorkspaceError};
 
@@ -45,19 +47,22 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceShow) -> Result<()> {
     desk.output.raw(&text)
 }
 
-/// Writes the bytes themselves.
+/// Writes the bytes themselves. Whether they are those that were stored is known at the end.
 fn content(desk: &Desk<'_>, artifact: &Artifact) -> Result<()> {
-    let hash = &artifact.entry.hash;
-    let lost = || WorkspaceError::from(Refusal::NoBlob(hash.clone()));
-    let mut file = desk.workspace.open_blob(hash)?.ok_or_else(lost)?;
-    let mut start = 0;
+    let (hash, explained) = (&artifact.entry.hash, |error| desk.explained(error));
+    let lost = || explained(WorkspaceError::from(Refusal::NoBlob(hash.clone())));
+    let file = desk.workspace.open_blob(hash).map_err(explained)?.ok_or_else(lost)?;
+    let (mut reader, mut chunk) = (file.into_reader(), vec![0; CHUNK]);
     loop {
-        let bytes = file.read_at(start, CHUNK)?;
-        if bytes.is_empty() {
-            return Ok(());
+        match reader.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(read) => desk.output.bytes(&chunk[..read])?,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                return Err(explained(WorkspaceError::Changed(hash.clone())));
+            }
+            Err(error) => return Err(error).with_context(|| format!("reading the blob `{hash}`")),
         }
-        start += bytes.len() as u64;
-        desk.output.bytes(&bytes)?;
     }
 }
 
@@ -111,7 +116,8 @@ fn ancestors(desk: &Desk<'_>, lineage: &Lineage) -> String {
 
 /// The beginning of a text.
 fn preview(desk: &Desk<'_>, artifact: &Artifact) -> Result<String> {
-    let Some(mut file) = desk.workspace.open_blob(&artifact.entry.hash)? else {
+    let opened = desk.workspace.open_blob(&artifact.entry.hash);
+    let Some(mut file) = opened.map_err(|error| desk.explained(error))? else {
         let gone = "its bytes are gone; `verify` says more";
         return Ok(format!("\n{}\n", desk.output.paint.red(gone)));
     };

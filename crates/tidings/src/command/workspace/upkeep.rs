@@ -41,7 +41,7 @@ pub(super) fn verify(desk: &Desk<'_>) -> Result<()> {
     if desk.output.json {
         desk.output.object(&json!({
             "blobs": verified.blobs, "bytes": verified.bytes, "artifacts": verified.artifacts,
-            "events": verified.events, "problems": problems,
+            "events": verified.events, "strays": verified.strays.blobs, "problems": problems,
         }))?;
     } else {
         let (blobs, bytes) = (many(verified.blobs, "blob", "blobs"), change::bytes(verified.bytes));
@@ -49,6 +49,13 @@ pub(super) fn verify(desk: &Desk<'_>) -> Result<()> {
         let events = many(verified.events, "event", "events");
         let text = format!("{blobs} of {bytes}, {artifacts}, {events}");
         desk.output.raw(&with(text, &problems, &desk.output))?;
+        if verified.strays.blobs > 0 {
+            let strays = many(verified.strays.blobs, "file", "files");
+            let bytes = change::bytes(verified.strays.bytes);
+            desk.output.remark(&format!(
+                "{strays} of {bytes} below `objects` that the database does not know; `gc` removes them"
+            ));
+        }
     }
     let hint = "`restore` a backup into another directory; or, where you have the bytes, remove the \
                 damaged file below `objects` and `import` them again";

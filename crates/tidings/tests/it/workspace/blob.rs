@@ -86,6 +86,9 @@ async fn more_than_the_limit_is_refused_announced_or_not() {
     let chunks = ["x".repeat(600), "x".repeat(600)].map(Ok::<_, std::io::Error>);
     let body = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
     assert_eq!(put().body(body).send().await.unwrap().status(), StatusCode::PAYLOAD_TOO_LARGE);
+    // The answer arrives also where the sender has much more to send.
+    let large = put().body("x".repeat(10_000_000)).send().await.unwrap();
+    assert_eq!(large.status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!((place.files("objects"), place.files("incoming")), (0, 0));
     assert_eq!(put().body("x".repeat(1000)).send().await.unwrap().status(), StatusCode::CREATED);
 }

@@ -133,7 +133,10 @@ async fn what_is_not_there_is_said_with_what_to_do() {
     for words in ["show nothing", "tag nothing x", "untag nothing x"] {
         let refused = place.run(words).await;
         assert_eq!(refused.code, Some(1), "{words}");
-        assert!(refused.errors.starts_with("error: there is no artifact `nothing`"), "{refused:?}");
+        assert!(
+            refused.errors.starts_with("error: there is no artifact `nothing`\n"),
+            "{refused:?}"
+        );
         assert!(
             refused.errors.ends_with("hint: `tidings workspace w ls` has the ids\n"),
             "{refused:?}"
@@ -146,6 +149,37 @@ async fn what_is_not_there_is_said_with_what_to_do() {
         refused.errors.starts_with("error: reading `nothing`\ncaused by: No such file"),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_there_keeps_nothing_else_out_and_makes_no_workspace() {
+    let place = Place::new();
+    for words in ["import nothing", "import nothing nowhere"] {
+        let refused = place.run(words).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.errors.contains("`nothing`"), "{refused:?}");
+        assert!(!place.path("w").exists(), "{words}");
+    }
+    place.write("one", "1");
+    place.write("folder/two", "2");
+    let ended = place.run("import one nothing folder --json").await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let titles: Vec<_> = ended.lines().iter().map(|line| line["title"].clone()).collect();
+    assert_eq!(titles, ["one", "two"]);
+    assert!(ended.errors.contains("error: reading `nothing`: No such file"), "{ended:?}");
+    assert!(ended.errors.ends_with("error: 1 file could not be imported\n"), "{ended:?}");
+    assert_eq!(place.run("import one nothing --title x").await.code, Some(2));
+}
+
+#[tokio::test]
+async fn a_mime_type_that_is_none_is_refused() {
+    let place = Place::new();
+    place.write("a", "a");
+    let mut command = place.command("workspace w import a --mime-type");
+    command.arg("not a mime type");
+    let refused = crate::support::demo::ended(command).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.errors.contains("`not a mime type` is no MIME type"), "{refused:?}");
 }
 
 #[tokio::test]
@@ -253,9 +287,59 @@ async fn damage_is_found_and_is_a_failure() {
     );
     let failed = place.run("export target").await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
+    let failed = place.run(&format!("show {id} --content")).await;
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.errors.contains("are gone\nhint: `tidings workspace w verify`"), "{failed:?}");
     // As the hint says: who has the bytes can store them again.
     place.import("abc", "").await;
     assert_eq!(place.run("verify").await.code, Some(0));
+}
+
+#[tokio::test]
+async fn bytes_that_are_damaged_are_not_given_as_if_they_were_right() {
+    let place = Place::new();
+    let id = place.import("abc", "").await;
+    place.import("other", "").await;
+    let hash = place.lines(&format!("show {id}")).await[0]["hash"].as_str().unwrap().to_owned();
+    std::fs::write(place.path("w/objects").join(&hash[..2]).join(&hash), "abd").unwrap();
+    let shown = place.run(&format!("show {id} --content")).await;
+    assert_eq!((shown.code, shown.output.as_str()), (Some(1), "abd"), "{shown:?}");
+    assert!(shown.errors.contains("are not those it was stored with\nhint: "), "{shown:?}");
+    let exported = place.run("export target --json").await;
+    assert_eq!(exported.code, Some(1), "{exported:?}");
+    let line = &exported.lines()[0];
+    assert_eq!(
+        (&line["artifacts"], &line["damaged"], &line["lost"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
+    assert!(
+        exported.errors.contains(&format!("error: the bytes of `{id}` are not")),
+        "{exported:?}"
+    );
+    assert!(place.path("target/other.txt").exists() || place.path("target/other").exists());
+    assert!(!place.path("target/abc.txt").exists() && !place.path("target/abc").exists());
+}
+
+#[tokio::test]
+async fn a_backup_is_written_once_and_only_a_backup_is_restored() {
+    let place = Place::new();
+    place.import("a", "").await;
+    assert_eq!(place.run("backup copy").await.code, Some(0));
+    let again = place.run("backup copy").await;
+    assert_eq!(again.code, Some(1));
+    assert!(again.errors.starts_with("error: `copy` is there already"), "{again:?}");
+    std::fs::rename(place.path("w"), place.path("old")).unwrap();
+    for (file, says) in [
+        ("a", "error: `a` is no backup of a workspace"),
+        ("old/workspace.sqlite", "without the bytes of its blobs"),
+        ("old", "it is no file"),
+        ("nothing", "error: `nothing` cannot be used\ncaused by: No such file"),
+    ] {
+        let refused = place.run(&format!("restore {file}")).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.errors.contains(says), "{refused:?}");
+        assert!(!place.path("w").exists(), "{file}");
+    }
 }
 
 #[tokio::test]

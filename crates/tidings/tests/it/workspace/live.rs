@@ -3,8 +3,8 @@
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use super::{Place, create, serve};
-use crate::support::demo::within;
+use super::{Listening, Place, create, serve};
+use crate::support::demo::{PROGRAM, within};
 use crate::support::piped::Server;
 
 const RECENT: &str = "artifacts://recent";
@@ -61,6 +61,50 @@ async fn the_command_line_sees_and_follows_what_a_server_writes() {
     let id = follow.id().unwrap().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     assert!(within(follow.wait()).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn as_many_are_listed_as_the_server_is_told() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        place.import(name, "").await;
+    }
+    let mut server = serve(&place, "--listed-artifacts 2 --listed-identities 1").await;
+    for id in ["x", "y"] {
+        server.call("graph_bind", json!({ "id": id, "name": id })).await;
+    }
+    // The list is brought up to date now and then.
+    within(async {
+        loop {
+            let listed = server.ask("resources/list", json!({})).await;
+            let resources = listed["result"]["resources"].as_array().unwrap();
+            let of = |kind: &str| {
+                resources.iter().filter(|it| it["uri"].as_str().unwrap().starts_with(kind)).count()
+            };
+            let counts = (of("artifacts://artifact/"), of("graph://identity/"));
+            assert_eq!(counts.0, 2);
+            if counts.1 == 1 {
+                break;
+            }
+        }
+    })
+    .await;
+    let wrong = place.command("serve --workspace w --listed-artifacts 10001");
+    assert_eq!(crate::support::demo::ended(wrong).await.code, Some(2));
+}
+
+#[tokio::test]
+async fn a_server_says_where_large_bytes_go_as_it_is_reached() {
+    let place = Place::new();
+    let words = format!("info --json -- {PROGRAM} serve --stdio --workspace w");
+    let piped = crate::support::demo::ended(place.command(&words)).await;
+    let said = piped.lines()[0]["instructions"].as_str().unwrap().to_owned();
+    assert!(said.contains("import FILE") && !said.contains("/blob"), "{said}");
+    let server = Listening::start(&place, "", None).await;
+    let words = format!("info --json {}/mcp", server.url);
+    let listening = crate::support::demo::ended(place.command(&words)).await;
+    let said = listening.lines()[0]["instructions"].as_str().unwrap().to_owned();
+    assert!(said.contains("`PUT /blob`"), "{said}");
 }
 
 #[tokio::test]

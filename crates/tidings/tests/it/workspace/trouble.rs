@@ -14,10 +14,18 @@ use crate::support::piped::Server;
 /// The user that owns nothing.
 const NOBODY: u32 = 65534;
 
+/// Gives all that is there to the user that owns nothing.
+fn give(path: &std::path::Path) {
+    std::os::unix::fs::chown(path, Some(NOBODY), None).unwrap();
+    for entry in std::fs::read_dir(path).into_iter().flatten() {
+        give(&entry.unwrap().path());
+    }
+}
+
 #[tokio::test]
-async fn a_directory_that_cannot_be_written_is_refused_by_name() {
+async fn a_directory_that_cannot_be_written_is_looked_at_and_else_refused_by_name() {
     let place = Place::new();
-    place.import("a", "").await;
+    let id = place.import("a", "").await;
     let directory = place.path("w");
     let rights = |mode| std::fs::Permissions::from_mode(mode);
     let is_root = std::fs::metadata(&directory).unwrap().uid() == 0;
@@ -28,24 +36,33 @@ async fn a_directory_that_cannot_be_written_is_refused_by_name() {
         std::fs::copy(PROGRAM, &binary).unwrap();
         std::fs::set_permissions(&binary, rights(0o755)).unwrap();
         std::fs::set_permissions(place.0.path(), rights(0o755)).unwrap();
-        for entry in std::fs::read_dir(&directory).unwrap() {
-            std::os::unix::fs::chown(entry.unwrap().path(), Some(NOBODY), None).unwrap();
-        }
-        std::os::unix::fs::chown(&directory, Some(NOBODY), None).unwrap();
+        give(&directory);
+        std::fs::create_dir(place.path("out")).unwrap();
+        give(&place.path("out"));
     }
     drop(std::fs::remove_file(directory.join("server.lock")));
     std::fs::set_permissions(&directory, rights(0o555)).unwrap();
+    let run = async |words: &[&str]| {
+        let mut command = Command::new(&binary);
+        command.args(words).current_dir(place.0.path()).kill_on_drop(true);
+        if is_root {
+            command.uid(NOBODY);
+        }
+        ended(command).await
+    };
+    // Who only looks needs no more than to read.
+    for words in [vec!["ls"], vec!["show", &id], vec!["log"], vec!["verify"], vec!["export", "out"]]
+    {
+        let looked = run(&[&["workspace", "w"], words.as_slice()].concat()).await;
+        assert_eq!(looked.code, Some(0), "{words:?}: {looked:?}");
+        assert!(!looked.output.is_empty(), "{words:?}: {looked:?}");
+    }
     for words in [
         vec!["serve", "--workspace", "w", "--http", "127.0.0.1:0"],
         vec!["workspace", "w", "tag", "x", "y"],
         vec!["workspace", "w", "import", "a"],
     ] {
-        let mut command = Command::new(&binary);
-        command.args(&words).current_dir(place.0.path()).kill_on_drop(true);
-        if is_root {
-            command.uid(NOBODY);
-        }
-        let refused = ended(command).await;
+        let refused = run(&words).await;
         assert_eq!(refused.code, Some(1), "{words:?}: {refused:?}");
         assert!(refused.errors.starts_with("error: opening the workspace `w`\n"), "{refused:?}");
         let says = ["Permission denied", "readonly", "unable to open"];
@@ -91,7 +108,8 @@ async fn a_workspace_of_a_later_release_is_left_alone() {
     let server = ended(place.command("serve --workspace w --http 127.0.0.1:0")).await;
     for refused in [server, place.run("ls").await, place.run("import a").await] {
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        assert!(refused.errors.contains("the workspace has version 99"), "{refused:?}");
+        assert!(refused.errors.contains("workspace.sqlite` has version 99"), "{refused:?}");
+        assert!(refused.errors.contains("update Tidings"), "{refused:?}");
     }
     assert!(std::fs::read(place.path("w/workspace.sqlite")).unwrap() == database);
 }
@@ -109,9 +127,38 @@ async fn damage_deep_in_the_database_is_found() {
     assert!(length > 40_960, "{length}");
     database.seek(SeekFrom::Start(4096 * 4)).unwrap();
     database.write_all(&vec![0xff; 4096 * 5]).unwrap();
-    let found = place.run("verify").await;
-    assert_eq!(found.code, Some(1), "{found:?}");
-    assert!(found.errors.starts_with("error: "), "{found:?}");
+    drop(database);
+    for words in ["verify", "ls", "import many/1", "backup copy"] {
+        let found = place.run(words).await;
+        assert_eq!(found.code, Some(1), "{words}: {found:?}");
+        let says = "workspace.sqlite` is damaged (";
+        assert!(found.errors.contains(says), "{words}: {found:?}");
+        assert!(
+            found.errors.contains("`tidings workspace DIR restore FILE`"),
+            "{words}: {found:?}"
+        );
+    }
+    assert!(!place.path("copy").exists());
+}
+
+#[tokio::test]
+async fn a_database_that_was_cut_or_lost_takes_no_blob_with_it() {
+    let place = Place::new();
+    place.import("a", "").await;
+    assert_eq!(place.run("backup copy").await.code, Some(0));
+    std::fs::write(place.path("w/workspace.sqlite"), "").unwrap();
+    for words in ["ls", "verify", "gc --older-than 0s", "import a"] {
+        let refused = place.run(words).await;
+        assert_eq!(refused.code, Some(1), "{words}: {refused:?}");
+        assert!(refused.errors.contains("but `objects` has blobs"), "{words}: {refused:?}");
+        assert!(refused.errors.contains("restore FILE"), "{words}: {refused:?}");
+    }
+    assert_eq!(place.files("objects"), 1);
+    std::fs::remove_file(place.path("w/workspace.sqlite")).unwrap();
+    let refused = place.run("import a").await;
+    assert!(refused.errors.contains("but `objects` has blobs"), "{refused:?}");
+    assert_eq!(place.run("restore copy").await.code, Some(0));
+    assert_eq!(place.lines("ls").await.len(), 1);
 }
 
 /// A disk of its own, which only the program sees; a file on it is removed when it is told to.

@@ -64,7 +64,7 @@ fn take(store: &Store, step: &Step, ids: &mut Vec<String>) {
         }
         Step::Tag(it, tags) => store.tag(&id(*it), &named(tags), "tester").map(drop),
         Step::Untag(it, tags) => store.untag(&id(*it), &named(tags), "tester").map(drop),
-        Step::Annotate(it) => store.annotate(&id(*it), "good", "tester").map(drop),
+        Step::Annotate(it) => store.annotate(&id(*it), "good", "tester", "tester").map(drop),
         Step::Archive(it, away) => store.archive(&id(*it), *away, "tester").map(drop),
         Step::Bind { id, name, hint, steal } => {
             let mut bind = Bind::new(id.to_string(), format!("name {name}"));
@@ -265,9 +265,9 @@ fn words_are_found_in_titles_remarks_and_texts() {
     let first = store.create_of(bytes, one, "tester").unwrap();
     let other = store.create_of(whole(&store, b"\xff\x00 melody"), draft("Other"), "tester");
     let other = other.unwrap();
-    store.annotate(&other, "too loud", "critic").unwrap();
-    store.annotate(&first, "not slow enough", "critic").unwrap();
-    store.annotate(&other, "and slow", "critic").unwrap();
+    store.annotate(&other, "too loud", "critic", "critic").unwrap();
+    store.annotate(&first, "not slow enough", "critic", "critic").unwrap();
+    store.annotate(&other, "and slow", "critic", "critic").unwrap();
     let find = |words: &str, tags: &[&str]| {
         let search = Search {
             words: Some(words.to_owned()),
@@ -290,6 +290,12 @@ fn words_are_found_in_titles_remarks_and_texts() {
     assert_eq!(find("", &["type:midi"]), "Nocturne");
     assert_eq!(find("", &["type:midi", "none"]), "");
     assert_eq!(find("' OR \" ( ^ {", &[]), "");
+    // What has no letter and no digit is in nothing, rather than in everything.
+    for none in ["\u{2600}", "+++", "\"", "* - \"...\""] {
+        assert_eq!(find(none, &[]), "", "{none}");
+        assert_eq!(find(none, &["type:midi"]), "", "{none}");
+    }
+    assert_eq!(find(" ", &[]), "Other Nocturne");
     store.archive(&first, true, "tester").unwrap();
     assert_eq!(find("melody", &[]), "");
 }

@@ -1,5 +1,6 @@
 //! The laws of a workspace on disk.
 
+mod damage;
 mod laws;
 mod refusals;
 mod upkeep;

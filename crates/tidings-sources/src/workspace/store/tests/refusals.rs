@@ -143,10 +143,10 @@ fn remarks_are_counted_and_there_may_be_only_so_many() {
     let store = Store::open(config).unwrap();
     let id = create(&store, draft("one"));
     for number in 1..=120 {
-        assert_eq!(store.annotate(&id, &number.to_string(), "t").unwrap(), number);
+        assert_eq!(store.annotate(&id, &number.to_string(), "t", "t").unwrap(), number);
     }
     let many = Refusal::TooMany { what: "annotations", count: 121, limit: 120 };
-    refused(store.annotate(&id, "more", "t"), &many);
+    refused(store.annotate(&id, "more", "t", "t"), &many);
     let artifact = store.artifact(&id).unwrap().unwrap();
     assert_eq!((artifact.annotation_count, artifact.annotations.len()), (120, 100));
     assert_eq!(artifact.annotations[0].message, "21");
@@ -175,7 +175,8 @@ fn identities_are_counted_and_found_in_any_case_of_any_script() {
     store.bind(Bind::new("b", "\u{411}\u{430}\u{441}"), "t").unwrap();
     let find = |name: &str| {
         let find = Find { name: Some(name.to_owned()), ..Find::default() };
-        let found = store.find(&find, 10).unwrap();
+        let (found, has_more) = store.find(&find, 10).unwrap();
+        assert!(!has_more);
         found.into_iter().map(|it| it.identity.id).collect::<Vec<_>>()
     };
     assert_eq!(find("\u{f6}L"), ["\u{c4}rger"]);

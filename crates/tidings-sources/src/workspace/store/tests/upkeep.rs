@@ -27,7 +27,7 @@ fn a_workspace_of_a_later_release_is_refused() {
     store.exclusively(|it| Ok(it.pragma_update(None, "user_version", 99)?)).unwrap();
     drop(store);
     let later = Store::open(Config::new(directory.path()));
-    assert!(matches!(later, Err(WorkspaceError::Newer(99))));
+    assert!(matches!(later, Err(WorkspaceError::Newer { version: 99, .. })));
 }
 
 #[test]
@@ -178,10 +178,11 @@ fn all(blobs: u64) -> Carried {
 fn a_backup_is_one_file_and_becomes_the_same_workspace() {
     let (directory, store) = fresh();
     let id = create(&store, draft("kept"));
-    store.annotate(&id, "good", "t").unwrap();
+    store.annotate(&id, "good", "t", "t").unwrap();
     let file = directory.path().join("backup");
     assert_eq!(store.backup(&file).unwrap(), all(1));
-    assert!(store.backup(&file).is_err());
+    let again = store.backup(&file).unwrap_err();
+    assert!(matches!(&again, WorkspaceError::Taken(path) if *path == file), "{again:?}");
     let before = state(&store);
     create(&store, draft("later"));
     let config = Config::new(directory.path().join("again"));
@@ -191,16 +192,6 @@ fn a_backup_is_one_file_and_becomes_the_same_workspace() {
     assert_eq!(state(&again), before);
     assert_eq!(again.verify(|_, _| {}).unwrap().problems, []);
     create(&again, draft("goes on"));
-}
-
-#[test]
-fn a_file_that_is_no_backup_makes_no_workspace() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("file");
-    std::fs::write(&file, "x".repeat(5000)).unwrap();
-    let config = Config::new(directory.path().join("workspace"));
-    assert!(matches!(backup::restore(&config, &file), Err(WorkspaceError::Damaged { .. })));
-    assert!(!directory.path().join("workspace").join(DATABASE).exists());
 }
 
 #[test]
