@@ -58,6 +58,11 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<Usage>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
+/// The same in lines for somebody who goes on.
+pub(crate) fn lines(error: &anyhow::Error) -> String {
+    text(error).trim_end().to_owned()
+}
+
 fn text(error: &anyhow::Error) -> String {
     let usage = error.downcast_ref::<Usage>().and_then(|usage| usage.hint.clone());
     let hint = error.downcast_ref::<Hint>().map(ToString::to_string);

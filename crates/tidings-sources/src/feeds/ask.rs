@@ -48,6 +48,8 @@ pub(crate) enum Outcome {
     /// What was news in it.
     Answered(Changes),
     Failed(String),
+    /// It was not asked, since a guest may not: it is on a private address.
+    Forbidden(String),
     /// It was not asked: the server wants to be left alone until then.
     Postponed(Time),
     /// It was not asked: nobody may.
@@ -68,7 +70,7 @@ pub(crate) async fn ask(
     let kept = match answer {
         // What a guest may not do says nothing of the feed.
         Answer::Forbidden { reason } if inner.config.guest => {
-            return Asked { plan, outcome: Outcome::Failed(reason) };
+            return Asked { plan, outcome: Outcome::Forbidden(reason) };
         }
         Answer::Forbidden { reason } => {
             failed(&inner, &row, &plan, reason, Failure::Rejected).await

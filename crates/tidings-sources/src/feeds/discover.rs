@@ -1,16 +1,23 @@
 //! Which feed is at an address: the one it is itself, or the only one that the page there names.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
 
 use crate::feeds::ask::{LOCAL_LIMIT, causes};
 use crate::feeds::delivery::Delivery;
 use crate::feeds::fetch::{
-    Fetched, Fetcher, Hints, Request, Validators, local_path, local_stamp, read_local, same_origin,
+    FetchError, Fetched, Fetcher, Hints, Request, Validators, host_of, local_path, local_stamp,
+    read_local, same_origin,
 };
 use crate::feeds::parse::{self, Document, Found, ParseError};
-use crate::feeds::schedule::Plan;
+use crate::feeds::schedule::{Failure, Plan};
 use crate::feeds::store::{Changes, FeedRow};
 use crate::feeds::{FeedConfig, Feeds, FeedsError, Inner, check_web, moment};
+
+/// How long a server is left alone that wants to be and does not say for how long.
+const UNSAID: Duration = Duration::from_mins(1);
 
 /// A feed that was found and fetched, and is not kept yet.
 #[derive(Debug)]
@@ -37,6 +44,8 @@ pub enum DiscoverError {
         url: String,
         /// What went wrong.
         reason: String,
+        /// What stood in the way.
+        obstacle: Obstacle,
     },
     /// It is a file that could not be read; why.
     #[error("`{path}` could not be read: {reason}")]
@@ -62,6 +71,30 @@ pub enum DiscoverError {
         /// What is there instead.
         reason: String,
     },
+}
+
+/// What stood in the way of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// It would be on a private address, or on a port that is not of the web.
+    Private,
+    /// It may well work later.
+    Passing,
+    /// It will not work unless something else changes.
+    Lasting,
+}
+
+impl Obstacle {
+    fn of(error: &FetchError) -> Self {
+        if error.is_private() {
+            Self::Private
+        } else if error.is_transient() {
+            Self::Passing
+        } else {
+            Self::Lasting
+        }
+    }
 }
 
 impl Discovery {
@@ -173,7 +206,10 @@ impl Feeds {
         fetcher: &Fetcher,
         feed: &FeedConfig,
     ) -> Result<Result<Delivery, ParseError>, DiscoverError> {
-        let failed = |reason: String| DiscoverError::Fetch { url: feed.url.clone(), reason };
+        let failed = |reason: String| {
+            let obstacle = Obstacle::Lasting;
+            DiscoverError::Fetch { url: feed.url.clone(), reason, obstacle }
+        };
         // A feed that is there is asked as it always is.
         let known = self.0.feed_at(&feed.url).filter(|row| same_origin(&row.asked_url, &feed.url));
         let headers = match known {
@@ -181,7 +217,14 @@ impl Feeds {
             _ => feed.headers.clone(),
         };
         let request = Request { url: feed.url.clone(), headers, ..Request::default() };
-        let fetched = fetcher.fetch(request).await.map_err(|error| failed(causes(&error)))?;
+        let fetched = match fetcher.fetch(request).await {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                self.remember(&feed.url, &error).await;
+                let (reason, obstacle) = (causes(&error), Obstacle::of(&error));
+                return Err(DiscoverError::Fetch { url: feed.url.clone(), reason, obstacle });
+            }
+        };
         let Fetched::Document { bytes, content_type, validators, url, moved, hints } = fetched
         else {
             return Err(failed("the server says that nothing changed".to_owned()));
@@ -190,6 +233,19 @@ impl Feeds {
         let parsed = tokio::task::spawn_blocking(move || parse::parse(&bytes, &known)).await;
         let parsed = parsed.map_err(|error| failed(error.to_string()))?;
         Ok(parsed.map(|document| Delivery { document, validators, hints, moved }))
+    }
+
+    /// Keeps in mind that a server wants to be left alone, also for whoever asks it after this.
+    async fn remember(&self, url: &str, error: &FetchError) {
+        let (Failure::Refused { retry_after }, Some(host)) = (error.kind(), host_of(url)) else {
+            return;
+        };
+        let length = retry_after.unwrap_or(UNSAID);
+        let kept =
+            self.change(move |inner| inner.store.keep_pause(&host, length, inner.clock.time()));
+        if let Err(error) = kept.await {
+            warn!(%error, "that a server wants to be left alone could not be kept");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One document fetched for somebody who asks for it by its URL, as carefully as any feed.
 
 use std::error::Error;
+use std::path::PathBuf;
 
 use crate::feeds::fetch::{self, Accept, Fetcher, Request};
 
@@ -26,6 +27,22 @@ pub enum FetchDocumentError {
     /// The server has it not, or it may not be asked.
     #[error(transparent)]
     Fetch(Box<dyn Error + Send + Sync>),
+}
+
+impl FetchDocumentError {
+    /// Whether it was not asked for because it is on a private address, or on a port that is not
+    /// of the web.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        let Self::Fetch(error) = self else { return false };
+        error.downcast_ref::<fetch::FetchError>().is_some_and(fetch::FetchError::is_private)
+    }
+}
+
+/// The file that a text names in place of a URL: by a path, or by a `file:` URL.
+#[must_use]
+pub fn file_path(text: &str) -> Option<PathBuf> {
+    fetch::local_path(text)
 }
 
 /// Fetches one document with the limits that all have: in size, time, redirects and addresses.

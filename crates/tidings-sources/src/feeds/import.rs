@@ -3,7 +3,7 @@
 use crate::feeds::ask::causes;
 use crate::feeds::config::{Earlier, FeedConfig};
 use crate::feeds::fetch::{Accept, Fetched, Request};
-use crate::feeds::opml::{self, ReadOpmlError};
+use crate::feeds::opml::{self, OutlineList, ReadOpmlError};
 use crate::feeds::store::Changes;
 use crate::feeds::{Feeds, FeedsError, check, moment};
 
@@ -47,7 +47,19 @@ impl Feeds {
     ///
     /// It is no list, or its feeds cannot be kept.
     pub async fn import(&self, bytes: &[u8]) -> Result<Imported, ImportError> {
-        let list = opml::read_list(bytes)?;
+        self.import_list(opml::read_list(bytes)?).await
+    }
+
+    /// The same for a file that the operator named, which may name files by their whole paths.
+    ///
+    /// # Errors
+    ///
+    /// It is no list, or its feeds cannot be kept.
+    pub async fn import_own(&self, bytes: &[u8]) -> Result<Imported, ImportError> {
+        self.import_list(opml::read_own_list(bytes)?).await
+    }
+
+    async fn import_list(&self, list: OutlineList) -> Result<Imported, ImportError> {
         let feeds: Vec<_> = list.outlines.into_iter().map(FeedConfig::from).collect();
         let registrations: Vec<_> = feeds.iter().map(FeedConfig::registration).collect();
         let work = move |inner: &crate::feeds::Inner| {

@@ -47,8 +47,8 @@ use tokio::sync::{Semaphore, mpsc};
 use self::board::Board;
 use self::clock::{Clock, moment};
 pub use self::config::{Config, Data, Earlier, FeedConfig, Tools};
-pub use self::discover::{DiscoverError, Discovery};
-pub use self::document::{FetchDocumentError, Fetched, fetch_document};
+pub use self::discover::{DiscoverError, Discovery, Obstacle};
+pub use self::document::{FetchDocumentError, Fetched, fetch_document, file_path};
 use self::fetch::Fetcher;
 pub use self::import::{ImportError, Imported};
 use self::offer::Offer;
@@ -279,7 +279,11 @@ impl Inner {
         };
         let rows = store.feeds()?;
         if let Some(fetcher) = &fetcher {
-            leave_alone(fetcher, &rows, clock.time());
+            let now = clock.time();
+            leave_alone(fetcher, &rows, now);
+            for (host, length) in store.pauses(now)? {
+                fetcher.leave_alone(&host, length);
+            }
         }
         let progress = Tally::new(&rows);
         let board = RwLock::new(Board::new(rows));

@@ -7,7 +7,7 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use crate::feeds::fetch::is_web;
+use crate::feeds::fetch::{is_web, local_path};
 use crate::feeds::parse;
 
 /// The most feeds of one list; nobody reads as many.
@@ -90,14 +90,35 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Outline>, ReadOpmlError> {
 ///
 /// There is not one outline in it.
 pub fn read_list(bytes: &[u8]) -> Result<OutlineList, ReadOpmlError> {
+    let reason = "is not the URL of a feed on the web";
+    chosen(bytes, reason, |outline| is_web(&outline.url))
+}
+
+/// The same for a file that the operator named: it may name files too, by their whole paths. A list
+/// that came from elsewhere may not, or it could have anything here served.
+///
+/// # Errors
+///
+/// There is not one outline in it.
+pub fn read_own_list(bytes: &[u8]) -> Result<OutlineList, ReadOpmlError> {
+    let reason = "is neither the URL of a feed on the web nor the whole path of a file";
+    let is_file = |url: &str| local_path(url).is_some_and(|path| path.is_absolute());
+    chosen(bytes, reason, |outline| is_web(&outline.url) || is_file(&outline.url))
+}
+
+fn chosen(
+    bytes: &[u8],
+    reason: &str,
+    is_taken: impl Fn(&Outline) -> bool,
+) -> Result<OutlineList, ReadOpmlError> {
     let List { outlines, lines, mut problems, .. } = scan(bytes)?;
     let mut taken = Vec::new();
     for (outline, line) in outlines.into_iter().zip(lines) {
-        if is_web(&outline.url) {
+        if is_taken(&outline) {
             taken.push(outline);
         } else {
             let url: String = outline.url.chars().take(SHOWN).collect();
-            let reason = format!("`{url}` is not the URL of a feed on the web");
+            let reason = format!("`{url}` {reason}");
             problems.push(Problem { line, reason });
         }
     }
@@ -426,5 +447,18 @@ mod tests {
         fn any_bytes_are_a_list_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(&bytes);
         }
+    }
+
+    #[test]
+    fn only_a_list_of_the_operator_names_files() {
+        let list = b"<opml><body><outline xmlUrl='https://a.org/f'/><outline xmlUrl='/srv/f.xml'/>
+            <outline xmlUrl='file:///srv/g.xml'/><outline xmlUrl='f.xml'/></body></opml>";
+        let urls = |list: OutlineList| -> Vec<_> {
+            list.outlines.into_iter().map(|outline| outline.url).collect()
+        };
+        assert_eq!(urls(read_list(list).unwrap()), ["https://a.org/f"]);
+        let own = read_own_list(list).unwrap();
+        assert_eq!(own.problems.len(), 1, "{:?}", own.problems);
+        assert_eq!(urls(own), ["https://a.org/f", "/srv/f.xml", "file:///srv/g.xml"]);
     }
 }

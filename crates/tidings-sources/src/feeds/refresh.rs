@@ -38,6 +38,8 @@ pub enum Refresh {
     Answered(News),
     /// It did not, or with something else than a feed; why.
     Failed(String),
+    /// It was not asked, since it is on a private address and this is only a visit; why.
+    Forbidden(String),
     /// It was not asked: its server wants to be left alone until then.
     Postponed(Moment),
     /// It was not asked: it is paused.
@@ -153,6 +155,7 @@ async fn refreshed(
     let outcome = match outcome {
         Outcome::Answered(changes) => Refresh::Answered(news(inner, &id, changes).await?),
         Outcome::Failed(reason) => Refresh::Failed(reason),
+        Outcome::Forbidden(reason) => Refresh::Forbidden(reason),
         Outcome::Postponed(until) => Refresh::Postponed(moment(until)),
         Outcome::Paused => Refresh::Paused,
         Outcome::Removed => return Ok(None),

@@ -42,6 +42,13 @@ pub(crate) fn name(text: &str) -> String {
     words.join(" ").to_lowercase()
 }
 
+/// A category or a person as they are looked for: without case and spaces.
+pub(crate) fn label(text: &str) -> String {
+    let mut label = name(text);
+    label.retain(|character| character != ' ');
+    label
+}
+
 fn finish(words: &mut Vec<String>, word: &mut String) {
     if !word.is_empty() {
         words.push(std::mem::take(word));

@@ -106,7 +106,8 @@ pub(crate) struct FeedsAdd {
     /// Add it without looking what is there.
     #[arg(long)]
     pub(crate) unseen: bool,
-    /// Let it be on a private address, such as those of this machine and its network.
+    /// Let it be on a private address, such as those of this machine and its network,
+    /// and on any port.
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
@@ -146,7 +147,8 @@ pub(crate) struct FeedsRefresh {
     /// How long to wait for a server that runs on the directory, or for another that refreshes.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     pub(crate) timeout: Duration,
-    /// Let them be on private addresses, such as those of this machine and its network.
+    /// Let them be on private addresses, such as those of this machine and its network,
+    /// and on any port.
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
@@ -160,7 +162,7 @@ pub(crate) struct FeedsImport {
     /// The list: a file, a URL, or `-` for standard input.
     #[arg(value_name = "FILE|URL")]
     pub(crate) list: String,
-    /// Let the list be on a private address.
+    /// Let the list be on a private address, and on any port.
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
@@ -215,7 +217,8 @@ pub(crate) struct FeedsParse {
     /// Files or URLs of one document each; `-` is standard input.
     #[arg(value_name = "FILE|URL", required = true)]
     pub(crate) documents: Vec<String>,
-    /// Let URLs be on private addresses, such as those of this machine and its network.
+    /// Let URLs be on private addresses, such as those of this machine and its network,
+    /// and on any port.
     #[arg(long)]
     pub(crate) allow_private: bool,
     /// Print one JSON object a line instead of text, one for each document.

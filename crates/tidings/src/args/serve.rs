@@ -123,7 +123,8 @@ pub(crate) struct Keeping {
     /// Keep feeds in memory only: after a restart every item is new.
     #[arg(long, conflicts_with = "data")]
     pub(crate) in_memory: bool,
-    /// Let feeds be on private addresses, such as those of this machine and its network.
+    /// Let feeds be on private addresses, such as those of this machine and its network,
+    /// and on any port.
     #[arg(long)]
     pub(crate) allow_private: bool,
     /// Serve what is kept, and fetch nothing.

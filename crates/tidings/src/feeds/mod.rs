@@ -5,9 +5,11 @@ pub(crate) mod settings;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use tidings_sources::feeds::date::Moment;
-use tidings_sources::feeds::{Config, Data, Feeds, FeedsError, Status, StoreError, fetch_document};
+use tidings_sources::feeds::{
+    Config, Data, Feeds, FeedsError, FetchDocumentError, Fetched, Status, StoreError, file_path,
+};
 
 use crate::args::{FeedsPlace, Header, HeaderValue};
 use crate::feeds::settings::{Serving, Settings, USUAL};
@@ -150,6 +152,60 @@ pub(crate) fn whole(feed: &str, base: Option<&Path>) -> String {
     std::path::absolute(path).map_or_else(|_| feed.to_owned(), |path| path.display().to_string())
 }
 
+/// What lets a request reach a private address.
+pub(crate) const ALLOW_PRIVATE: &str = "`--allow-private` lets it be on a private address";
+
+/// Checks a feed that is named to be served, and gives it as it is from everywhere.
+pub(crate) fn named_to_serve(feed: &str) -> Result<String, Usage> {
+    if is_web(feed) {
+        let hint = "keep the feed with `tidings feeds add URL --header 'Authorization: ...'`, and \
+            serve it with `--feeds`";
+        return without_password(feed, hint).map(|()| feed.to_owned());
+    }
+    let Some(path) = file_path(feed) else {
+        let usage = Usage::new(format!("`{feed}` is not the URL of a feed"));
+        return Err(usage.hint("it begins with `https://` or `http://`, or is the path of a file"));
+    };
+    if path.exists() {
+        return Ok(whole(feed, None));
+    }
+    let usage = Usage::new(format!("there is no file `{feed}`"));
+    Err(usage.hint(if looks_like_host(feed) {
+        format!("did you mean `https://{feed}`?")
+    } else {
+        "make it first, or name it in `tidings.toml`, where it may come later".to_owned()
+    }))
+}
+
+/// Refuses a URL with a name or a password in it, which no request would use. It is not repeated:
+/// whoever sees the terminal would read it.
+pub(crate) fn without_password(url: &str, hint: &str) -> Result<(), Usage> {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if is_web(url) && host.contains('@') {
+        return Err(Usage::new("a URL with a name or password in it is not used").hint(hint));
+    }
+    Ok(())
+}
+
+/// Whether a path is rather an address on the web whose beginning was left out.
+pub(crate) fn looks_like_host(path: &str) -> bool {
+    let host = path.split('/').next().unwrap_or_default();
+    let is_name = |letter: char| letter.is_alphanumeric() || "-.".contains(letter);
+    let Some((name, last)) = host.rsplit_once('.') else { return false };
+    let is_file = ["xml", "rss", "atom", "rdf", "json", "html", "txt"].contains(&last);
+    let is_last = last.len() > 1 && last.chars().all(char::is_alphabetic);
+    !name.is_empty() && !is_file && is_last && host.chars().all(is_name)
+}
+
+/// A document from the web.
+pub(crate) async fn fetch_document(url: &str, allow_private: bool) -> Result<Fetched> {
+    let fetched = tidings_sources::feeds::fetch_document(url, allow_private).await;
+    let is_private = fetched.as_ref().is_err_and(FetchDocumentError::is_private);
+    let fetched = fetched.map_err(anyhow::Error::new);
+    if is_private { fetched.context(Hint(ALLOW_PRIVATE.to_owned())) } else { fetched }
+}
+
 /// The bytes of a document: of standard input, of a file, or from the web.
 pub(crate) async fn document(place: &str, allow_private: bool) -> Result<Vec<u8>> {
     if place == "-" {
@@ -160,7 +216,10 @@ pub(crate) async fn document(place: &str, allow_private: bool) -> Result<Vec<u8>
     if is_web(place) {
         return Ok(fetch_document(place, allow_private).await?.bytes);
     }
-    Ok(std::fs::read(place)?)
+    let Some(path) = file_path(place) else {
+        bail!("only `http` and `https` addresses can be fetched, and files");
+    };
+    Ok(std::fs::read(path)?)
 }
 
 /// The headers as they are sent: values from files and variables put in.
@@ -236,6 +295,29 @@ mod tests {
         check(-600, "10 min ago");
         check(3 * 3600, "in 3 h");
         check(-200_000, "2 days ago");
+    }
+
+    #[test]
+    fn an_address_without_its_beginning_is_told_from_a_path() {
+        for path in ["example.com", "example.com/feed.xml", "blog.example.org/"] {
+            assert!(looks_like_host(path), "{path}");
+        }
+        for path in ["news.xml", "/srv/a.com/f", "./a.com", "../f", "feeds/a.com", "v1.2/feed"] {
+            assert!(!looks_like_host(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_served_is_told_without_its_secret() {
+        let said = |feed: &str| format!("{:?}", named_to_serve(feed).unwrap_err());
+        assert!(!said("https://me:secret@example.org/feed").contains("secret"));
+        assert!(
+            said("example.org/feed.xml").contains("did you mean `https://example.org/feed.xml`")
+        );
+        assert!(said("none.xml").contains("there is no file `none.xml`"));
+        assert!(said("ftp://example.org/feed").contains("is not the URL of a feed"));
+        let url = "https://example.org/@me?x=a@b";
+        assert_eq!(named_to_serve(url).unwrap(), url);
     }
 
     #[test]

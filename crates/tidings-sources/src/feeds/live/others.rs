@@ -334,7 +334,7 @@ async fn what_a_guest_may_not_ask_is_told_and_not_kept() {
     let id = guest.add_unseen(FeedConfig::new("http://127.0.0.1:8080/feed")).await.unwrap();
     let before = guest.status(&id).unwrap();
     let told = refreshed(&guest).await.unwrap();
-    let Refresh::Failed(reason) = &told[0].outcome else { panic!("{told:?}") };
+    let Refresh::Forbidden(reason) = &told[0].outcome else { panic!("{told:?}") };
     assert!(reason.contains("private address"), "{reason}");
     let row = guest.0.store.feed(&id).unwrap().unwrap();
     assert_eq!((row.last_error, row.plan), (None, None));

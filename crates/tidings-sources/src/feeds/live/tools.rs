@@ -215,6 +215,10 @@ async fn an_inbox_gives_each_item_once_it_is_acknowledged_never_again() {
     assert_eq!((&after["total"], &after["cursor"]), (&json!(0), &first["cursor"]));
     world.apply(ID, &document("News", &[("d", 6), ("c", 5), ("b", 3), ("a", 1)]), 7).await;
     assert_eq!(titles(&world.call("new_since", next).await), "d");
+    // Earlier releases gave cursors that do not say of which store they are.
+    let cursor = first["cursor"].as_str().unwrap().split('-').next().unwrap();
+    let old = world.call("new_since", json!({ "agent": "old", "cursor": cursor })).await;
+    assert_eq!(titles(&old), "d");
     let other = world.call("new_since", json!({ "agent": "you", "feed": OTHER_ID })).await;
     assert_eq!(titles(&other), "c x");
 }
@@ -301,6 +305,12 @@ async fn what_cannot_be_done_is_a_result_that_says_what_to_do() {
             json!({ "agent": "a", "cursor": "c999" }),
             "`cursor`: `c999` cannot be used: it is of other feeds than are kept here; call without \
              `cursor`",
+        ),
+        (
+            "new_since",
+            json!({ "agent": "a", "cursor": "c1-other" }),
+            "`cursor`: `c1-other` cannot be used: it is of other feeds than are kept here; call \
+             without `cursor`",
         ),
         (
             "mark_items",

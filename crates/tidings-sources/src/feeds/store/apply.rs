@@ -6,16 +6,15 @@ use rusqlite::{Connection, Transaction, params};
 
 use crate::feeds::date::Moment;
 use crate::feeds::parse::{Document, Problem};
-use crate::feeds::store::identity::{Part, content_hash, fragment_of, identified, part_of};
+use crate::feeds::store::identity::{
+    Level, Told, content_hash, identified, is_shown_alike, is_told_by_text, names,
+};
+use crate::feeds::store::known::{Known, Rank, known_items, take_found};
 use crate::feeds::store::record::{apply_metadata, insert, succeed, update};
 use crate::feeds::store::register::feed_of;
 use crate::feeds::store::retention::is_buried;
 use crate::feeds::store::row::{Entry, FeedRow, State};
-use crate::feeds::store::{Store, StoreError};
-
-/// An item that is dated anew each time is dated this close to now, in seconds; an answer may have
-/// been kept on the way.
-const STAMP: u64 = 3600;
+use crate::feeds::store::{Store, StoreError, redate};
 
 /// What was news.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,25 +46,6 @@ impl Changes {
     }
 }
 
-/// What is known of an item that is kept.
-pub(super) struct Known {
-    pub(super) key: i64,
-    hash: String,
-    published: Option<i64>,
-    updated: Option<i64>,
-    link: Option<String>,
-    pub(super) rank: Rank,
-}
-
-/// Where an item stands in the order: the greater, the newer.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
-    pub(super) moment: i64,
-    pub(super) first_seen: i64,
-    /// Counted from below, because the first of a document is the newest.
-    pub(super) position: i64,
-}
-
 impl Store {
     /// Keeps what a document says.
     pub(crate) fn apply(
@@ -80,8 +60,9 @@ impl Store {
             for entry in &mut entries {
                 self.retention.cut(entry);
             }
-            let entries = identified(entries);
-            let mut changes = apply_entries(transaction, &feed, &entries, document, now)?;
+            let known = known_items(transaction, feed.key)?;
+            let entries = identified(entries, known.values());
+            let mut changes = apply_entries(transaction, &feed, &entries, known, document, now)?;
             if changes.has_items() {
                 let gone = self.retention.purge(transaction, feed.key, &entries, now)?;
                 let mut gone: HashSet<_> = gone.into_iter().collect();
@@ -129,28 +110,31 @@ fn apply_entries(
     transaction: &Transaction<'_>,
     feed: &FeedRow,
     entries: &[(String, Entry)],
+    mut known: HashMap<String, Known>,
     document: &Document,
     now: Moment,
 ) -> Result<Changes, StoreError> {
-    let mut known = known_items(transaction, feed.key)?;
-    let stamped = is_stamped(entries, &known, now);
+    let newest = known.values().map(|known| known.rank.moment).max();
+    let found = take_found(transaction, entries, &mut known)?;
+    let pairs: Vec<_> = entries
+        .iter()
+        .zip(&found)
+        .filter_map(|((_, entry), known)| Some((entry, known.as_ref()?)))
+        .collect();
+    let dates_count = redate::count(transaction, feed.key, &pairs, now)?;
     let mut changes = Changes::default();
     // In the order of the document.
     let mut ranks = Vec::new();
-    for (position, (identity, entry)) in (0_i64..).zip(entries) {
+    for (position, ((identity, entry), found)) in (0_i64..).zip(entries.iter().zip(&found)) {
         let hash = content_hash(entry);
-        let found = match known.remove(identity) {
-            None => namesake(transaction, &mut known, identity, entry)?,
-            found => found,
-        };
         if let Some(known) = found {
             ranks.push(known.rank);
-            let redated = !stamped && entry.published.map(Moment::unix) != known.published;
-            if known.hash != hash || redated {
-                update(transaction, feed, &known, entry, &hash)?;
+            let redated = dates_count && entry.published.map(Moment::unix) != known.published;
+            if known.hash != hash || redated || is_moved(entry, known) {
+                update(transaction, feed, known, entry, &hash)?;
                 changes.changed.push(known.key);
             }
-        } else if !is_buried(transaction, feed.key, identity, now)? {
+        } else if !was_let_go(transaction, feed.key, identity, entry, newest, now)? {
             let rank = Rank {
                 moment: entry.published.or(entry.updated).unwrap_or(now).unix(),
                 first_seen: now.unix(),
@@ -176,15 +160,38 @@ fn apply_entries(
     Ok(changes)
 }
 
-impl Known {
-    /// Whether a feed that reaches back to `edge` would still have this item.
-    fn is_covered_from(&self, edge: Rank) -> bool {
-        if self.published.or(self.updated).is_some() {
-            self.rank.moment > edge.moment
-        } else {
-            self.rank > edge
+/// Whether an item has another link or guid. Both are shown: also a link to the same page, as after
+/// a move to https, is something else to read.
+fn is_moved(entry: &Entry, known: &Known) -> bool {
+    !is_shown_alike(entry.link.as_deref(), known.link.as_deref())
+        || !is_shown_alike(entry.guid.as_deref(), known.guid.as_deref())
+}
+
+/// Whether an item was let go before, under this name or one that it had before it got this. What
+/// is newer than all that is kept was not, whatever page it shares with others.
+fn was_let_go(
+    transaction: &Transaction<'_>,
+    feed: i64,
+    identity: &str,
+    entry: &Entry,
+    newest: Option<i64>,
+    now: Moment,
+) -> Result<bool, StoreError> {
+    if is_buried(transaction, feed, identity, now)? {
+        return Ok(true);
+    }
+    let moment = entry.published.or(entry.updated).map(Moment::unix);
+    if moment.zip(newest).is_some_and(|(moment, newest)| moment > newest) {
+        return Ok(false);
+    }
+    for (level, name) in names(identity, Told::by(entry)) {
+        // Titles are too weak to bury what has an address.
+        let counts = is_told_by_text(identity) || level <= Level::Part;
+        if counts && name != identity && is_buried(transaction, feed, &name, now)? {
+            return Ok(true);
         }
     }
+    Ok(false)
 }
 
 /// How far back a document reaches: to its last item, if it goes from new to old. Where another
@@ -212,129 +219,5 @@ fn edge(ranks: &[Rank]) -> Option<Rank> {
         Some(*first)
     } else {
         None
-    }
-}
-
-/// Whether the feed dates every item anew each time it is asked: then dates are no news.
-fn is_stamped(entries: &[(String, Entry)], known: &HashMap<String, Known>, now: Moment) -> bool {
-    let mut moved = Vec::new();
-    for (identity, entry) in entries {
-        let published = entry.published.map(Moment::unix);
-        // Where there is no date, none can be new.
-        let known = known.get(identity).filter(|it| it.published.or(published).is_some());
-        if let Some(known) = known {
-            if published == known.published {
-                return false;
-            }
-            moved.push((entry, known));
-        }
-    }
-    match moved.as_slice() {
-        [] => false,
-        // One that says the same as before, and that it is of this moment.
-        [(entry, known)] => {
-            let is_now = |it: Moment| it.unix().abs_diff(now.unix()) <= STAMP;
-            entry.published.is_some_and(is_now) && content_hash(entry) == known.hash
-        }
-        _ => true,
-    }
-}
-
-/// An item of a page of several that was there alone, or the other way round: its fragment counts
-/// in one of the two and not in the other.
-fn namesake(
-    transaction: &Transaction<'_>,
-    known: &mut HashMap<String, Known>,
-    identity: &str,
-    entry: &Entry,
-) -> Result<Option<Known>, StoreError> {
-    let Some(Part { alone, beside, fragment }) = part_of(entry) else { return Ok(None) };
-    if identity == alone {
-        return Ok(known.remove(&beside));
-    }
-    let is_other = |known: &Known| fragment_of(known.link.as_deref()) != fragment;
-    if known.get(&alone).is_none_or(is_other) {
-        return Ok(None);
-    }
-    let found = known.remove(&alone);
-    if let Some(known) = &found {
-        // From now on it is told apart from the others.
-        transaction
-            .prepare_cached("UPDATE items SET identity = ?2 WHERE key = ?1")?
-            .execute(params![known.key, identity])?;
-    }
-    Ok(found)
-}
-
-fn known_items(
-    transaction: &Transaction<'_>,
-    feed: i64,
-) -> Result<HashMap<String, Known>, StoreError> {
-    let query = "SELECT identity, key, hash, published, updated, moment, first_seen, position, link
-        FROM items WHERE feed = ?1";
-    let mut statement = transaction.prepare_cached(query)?;
-    let rows = statement.query_map([feed], |row| {
-        let position = -row.get::<_, i64>(7)?;
-        let rank = Rank { moment: row.get(5)?, first_seen: row.get(6)?, position };
-        let known = Known {
-            key: row.get(1)?,
-            hash: row.get(2)?,
-            published: row.get(3)?,
-            updated: row.get(4)?,
-            link: row.get(8)?,
-            rank,
-        };
-        Ok((row.get(0)?, known))
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::feeds::parse::Item;
-    use crate::feeds::store::tests::{check, day, items, store, text, titles};
-
-    /// It once was told at each answer: two of several are needed to see that all dates move.
-    #[test]
-    fn a_feed_of_one_item_that_is_dated_anew_each_time_is_no_news() {
-        let store = store();
-        check(&store, &items(&[("a", 1)]), 1, [1, 0, 0]);
-        check(&store, &items(&[("a", 2)]), 2, [0, 0, 0]);
-        check(&store, &items(&[("a", 5)]), 9, [0, 1, 0]);
-        let mut edited = items(&[("a", 10)]);
-        edited.items[0].title = Some(text("A!"));
-        check(&store, &edited, 10, [0, 1, 0]);
-    }
-
-    #[test]
-    fn items_without_dates_do_not_hide_that_all_dates_move() {
-        let store = store();
-        let mut document = items(&[("c", 3), ("b", 2), ("a", 1)]);
-        document.items[0].published = None;
-        check(&store, &document, 3, [3, 0, 0]);
-        for item in &mut document.items[1..] {
-            item.published = Some(day(4));
-        }
-        check(&store, &document, 4, [0, 0, 0]);
-    }
-
-    #[test]
-    fn a_part_of_a_page_is_the_same_alone_and_beside_others() {
-        let parts = |names: &[&str]| {
-            let part = |name: &&str| Item {
-                link: Some(format!("https://a.org/log#{name}")),
-                title: Some(text(name)),
-                ..Item::default()
-            };
-            Document { items: names.iter().map(part).collect(), ..Document::default() }
-        };
-        let store = store();
-        check(&store, &parts(&["1"]), 1, [1, 0, 0]);
-        check(&store, &parts(&["2", "1"]), 2, [1, 0, 0]);
-        assert!(check(&store, &parts(&["2", "1"]), 3, [0, 0, 0]).is_empty());
-        check(&store, &parts(&["2"]), 4, [0, 0, 0]);
-        check(&store, &parts(&["3", "2"]), 5, [1, 0, 0]);
-        assert_eq!(titles(&store), ["3", "2", "1"]);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Inbox {
     pub(crate) agent: String,
     /// The key and the id of the only feed that counts.
     pub(crate) feed: Option<(i64, String)>,
-    /// The only category that counts, as names are compared.
+    /// The only category that counts, as labels are compared.
     pub(crate) category: Option<String>,
 }
 
@@ -35,6 +35,11 @@ pub(crate) struct Delivery {
 }
 
 impl Store {
+    /// What tells this store from others.
+    pub(crate) fn origin(&self) -> Result<String, StoreError> {
+        self.read(|it| Ok(it.query_row("SELECT id FROM origin", [], |row| row.get(0))?))
+    }
+
     /// What an agent has not seen yet, at most so many. What comes up to `acknowledged` it has seen
     /// from now on; an agent that never asked begins there, or with so many of the last that came.
     /// Nothing if what is acknowledged never came here.

@@ -5,14 +5,19 @@
 //! that may.
 
 mod apply;
+#[cfg(test)]
+mod edits;
 mod hold;
 mod identity;
 mod inbox;
+mod known;
 mod listing;
 mod marks;
 mod merge;
+mod pauses;
 mod query;
 mod record;
+mod redate;
 mod register;
 mod retention;
 mod row;

@@ -7,7 +7,8 @@ use rusqlite::{Transaction, params};
 use crate::feeds::date::Moment;
 use crate::feeds::parse::Document;
 use crate::feeds::store::StoreError;
-use crate::feeds::store::apply::{Changes, Known, Rank};
+use crate::feeds::store::apply::Changes;
+use crate::feeds::store::known::{Known, Rank};
 use crate::feeds::store::query::entries;
 use crate::feeds::store::row::{Entry, FeedRow, Metadata, State};
 use crate::feeds::view::{self, Filter};
@@ -104,12 +105,12 @@ fn index(
     let query = "INSERT OR IGNORE INTO labels (item, kind, value, shown) VALUES (?1, ?2, ?3, ?4)";
     let mut label = transaction.prepare_cached(query)?;
     for category in &entry.categories {
-        label.execute(params![key, 0, words::name(category), category])?;
+        label.execute(params![key, 0, words::label(category), category])?;
     }
     for person in &entry.authors {
         for (kind, text) in [(1, &person.name), (2, &person.email)] {
             if let Some(text) = text {
-                label.execute(params![key, kind, words::name(text), text])?;
+                label.execute(params![key, kind, words::label(text), text])?;
             }
         }
     }

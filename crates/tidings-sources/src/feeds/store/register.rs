@@ -155,8 +155,10 @@ impl Store {
     /// Keeps what the server compares to see that nothing changed.
     pub(crate) fn keep_validators(&self, id: &str, validators: &str) -> Result<(), StoreError> {
         self.write(|transaction| {
-            transaction
-                .execute("UPDATE feeds SET validators = ? WHERE id = ?", [validators, id])?;
+            // While it is open whether dates were corrected, the document must come once more.
+            let query = "UPDATE feeds SET validators = iif(redated IS NULL, ?1, NULL)
+                WHERE id = ?2";
+            transaction.execute(query, [validators, id])?;
             Ok(())
         })
     }

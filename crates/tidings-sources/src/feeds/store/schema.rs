@@ -7,7 +7,7 @@ use crate::migration;
 
 /// Each makes a store of the version before it one of the next; the first makes one of nothing.
 /// What is written here stays as it is: a store may be at any of them.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     r"
 CREATE TABLE feeds (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -117,6 +117,23 @@ CREATE TABLE wishes (
 -- How many bytes its items are as they are read; not known of one that was kept before.
 ALTER TABLE feeds ADD COLUMN items_size INTEGER;
 ",
+    r"
+-- An item and its date, after the dates of all items moved at once.
+ALTER TABLE feeds ADD COLUMN redated TEXT;
+-- Names are compared without spaces.
+UPDATE OR IGNORE labels SET value = replace(value, ' ', '') WHERE value LIKE '% %';
+DELETE FROM labels WHERE value LIKE '% %';
+UPDATE OR IGNORE inboxes SET scope = replace(scope, ' ', '') WHERE scope LIKE '% %';
+-- What tells this store from others, in one row.
+CREATE TABLE origin (id TEXT NOT NULL);
+INSERT INTO origin (id) VALUES (lower(hex(randomblob(4))));
+-- Hosts that asked to be left alone while no feed of them was kept.
+CREATE TABLE pauses (
+    host TEXT PRIMARY KEY,
+    -- Milliseconds since 1970.
+    until INTEGER NOT NULL
+) WITHOUT ROWID;
+",
 ];
 
 /// Makes the store one of this version.
@@ -154,5 +171,33 @@ mod tests {
             };
             assert_eq!(["feeds", "marks", "inboxes"].map(count), [1, 0, 0]);
         }
+    }
+
+    #[test]
+    fn names_of_an_earlier_release_are_compared_without_spaces() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let (last, before) = (MIGRATIONS.len(), 4);
+        assert!(before < last);
+        for migration in &MIGRATIONS[..before] {
+            connection.execute_batch(migration).unwrap();
+        }
+        connection.pragma_update(None, "user_version", 4).unwrap();
+        let kept =
+            "INSERT INTO feeds (id, asked_url, url, origin, added) VALUES ('a', 'b', 'b', 0, 0);
+            INSERT INTO items (feed, identity, first_seen, moment, authors, categories, enclosures,
+                hash, position) VALUES (1, 'a', 0, 0, '', '', '', '', 0);
+            INSERT INTO labels VALUES (1, 0, 'tech news', 'Tech News'), (1, 0, 'a i', 'A I'),
+                (1, 0, 'ai', 'AI');
+            INSERT INTO inboxes VALUES ('me', '/tech news', 1, 1);";
+        connection.execute_batch(kept).unwrap();
+        migrate(&mut connection).unwrap();
+        let all = |query: &str| -> Vec<String> {
+            let mut statement = connection.prepare(query).unwrap();
+            let rows = statement.query_map([], |row| row.get(0)).unwrap();
+            rows.collect::<Result<_, _>>().unwrap()
+        };
+        assert_eq!(all("SELECT value FROM labels ORDER BY value"), ["ai", "technews"]);
+        assert_eq!(all("SELECT scope FROM inboxes"), ["/technews"]);
+        assert_eq!(all("SELECT id FROM origin")[0].len(), 8);
     }
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::feeds::store::{Store, StoreError};
 
-/// Items by their keys, each with a hash of what it says and with what it is.
+/// Items by their keys, each with what moves when it is another to read, and with what it is.
 pub(crate) type Seen = BTreeMap<i64, (String, String)>;
 
 impl Store {
     /// The items of a feed as they are now.
     pub(crate) fn seen(&self, id: &str) -> Result<Seen, StoreError> {
         self.read(|connection| {
-            let query = "SELECT items.key, hash, identity FROM items
+            let query = "SELECT items.key, concat_ws(' ', hash, published, link, guid), identity
+                FROM items
                 JOIN feeds ON feeds.key = items.feed WHERE feeds.id = ?1";
             let mut statement = connection.prepare_cached(query)?;
             let rows =

@@ -63,8 +63,8 @@ pub(super) fn tool() -> Tool {
 
 pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
     let Arguments { agent, cursor, feed, category, limit, backlog } = arguments;
-    let acknowledged = cursor.as_deref().map(|text| {
-        key_of(text).ok_or_else(|| {
+    let parsed = cursor.as_deref().map(|text| {
+        Cursor::parse(text).ok_or_else(|| {
             Refusal::argument(
                 "cursor",
                 text,
@@ -72,30 +72,36 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
             )
         })
     });
-    let acknowledged = acknowledged.transpose()?;
+    let parsed = parsed.transpose()?;
     let feed = match feed {
         Some(id) => Some((keys(call.inner, "feed", std::slice::from_ref(&id))?[0], id)),
         None => None,
     };
-    let category = category.map(|category| words::name(&category));
+    let category = category.map(|category| words::label(&category));
     let inbox = Inbox { agent: agent.trim().to_owned(), feed, category };
     let now = moment(call.inner.clock.time());
     let (limit, backlog) = (limit.unwrap_or(USUAL), backlog.unwrap_or(BACKLOG));
     let (budget, names) = (call.budget, call.inner.names());
     let shown = call.inner.blocking(move |inner| {
+        let origin = inner.store.origin()?;
+        // A cursor of another store says nothing here, even if there is an item of its number.
+        if parsed.as_ref().is_some_and(|cursor| cursor.is_of_another(&origin)) {
+            return Ok(None);
+        }
+        let acknowledged = parsed.map(|cursor| cursor.key);
         let delivered = inner.store.deliver(&inbox, acknowledged, backlog, limit, now)?;
         let Some(delivery) = delivered else { return Ok(None) };
         let items = delivery.items.iter().map(|kept| Item::of(kept, &names, Texts::BRIEF));
         let items = fitting(&mut budget.room(), items);
         let last = items.len().checked_sub(1).map(|at| delivery.items[at].key);
         let total = delivery.items.len() as u64 + delivery.more;
-        Ok(Some((items, total, last.unwrap_or(delivery.seen))))
+        let cursor = Cursor { key: last.unwrap_or(delivery.seen), origin: Some(origin) };
+        Ok(Some((items, total, cursor.to_string())))
     });
-    let (items, total, last) = shown.await?.ok_or_else(|| {
+    let (items, total, cursor) = shown.await?.ok_or_else(|| {
         let details = "it is of other feeds than are kept here; call without `cursor`";
         Refusal::argument("cursor", cursor.unwrap_or_default(), details)
     })?;
-    let cursor = cursor_of(last);
     let left_out = LeftOut::new(total - items.len() as u64, || {
         format!("ask again with `cursor` \"{cursor}\", once you have these")
     });
@@ -106,14 +112,37 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
     Ok(answer)
 }
 
-/// A cursor says how far an agent has come; nobody else can make anything of it.
-fn cursor_of(key: i64) -> String {
-    format!("c{key}")
+/// How far an agent has come, and in which store; nobody else can make anything of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Cursor {
+    key: i64,
+    /// Not known of cursors that earlier releases gave.
+    origin: Option<String>,
 }
 
-fn key_of(cursor: &str) -> Option<i64> {
-    let digits = cursor.strip_prefix('c')?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+impl Cursor {
+    fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix('c')?;
+        let (digits, origin) = match rest.split_once('-') {
+            Some((digits, origin)) => (digits, Some(origin)),
+            None => (rest, None),
+        };
+        let is_whole = !origin.is_some_and(str::is_empty);
+        let is_number = is_whole && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let key = is_number.then(|| digits.parse().ok())??;
+        Some(Self { key, origin: origin.map(str::to_owned) })
+    }
+
+    fn is_of_another(&self, origin: &str) -> bool {
+        self.origin.as_deref().is_some_and(|it| it != origin)
+    }
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "c{}", self.key)?;
+        self.origin.iter().try_for_each(|origin| write!(formatter, "-{origin}"))
+    }
 }
 
 #[cfg(test)]
@@ -122,9 +151,18 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_back_and_nothing_else_is_one() {
-        assert_eq!(key_of(&cursor_of(42)), Some(42));
-        for wrong in ["", "c", "42", "c-1", "c+1", "c99999999999999999999"] {
-            assert_eq!(key_of(wrong), None, "{wrong}");
+        for origin in [None, Some("0a1b2c3d".to_owned())] {
+            let cursor = Cursor { key: 42, origin };
+            assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor));
         }
+        for wrong in ["", "c", "42", "c-1", "c+1", "c99999999999999999999", "c1-"] {
+            assert_eq!(Cursor::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_of_another_store_is_told_from_one_of_this() {
+        let of = |text: &str| Cursor::parse(text).unwrap().is_of_another("ab");
+        assert_eq!(["c1", "c1-ab", "c1-cd"].map(of), [false, false, true]);
     }
 }

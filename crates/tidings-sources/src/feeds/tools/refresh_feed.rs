@@ -140,7 +140,7 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
     };
     refreshed.sort_by_key(|feed| match &feed.outcome {
         Refresh::Answered(news) if news.new + news.changed + news.withdrawn > 0 => 0,
-        Refresh::Failed(_) => 1,
+        Refresh::Failed(_) | Refresh::Forbidden(_) => 1,
         Refresh::Answered(_) => 3,
         _ => 2,
     });
@@ -152,7 +152,7 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
                 answered.changed += changed;
                 answered.withdrawn += withdrawn;
             }
-            Refresh::Failed(_) => answered.failed += 1,
+            Refresh::Failed(_) | Refresh::Forbidden(_) => answered.failed += 1,
             _ => answered.not_asked += 1,
         }
     }
@@ -199,7 +199,7 @@ impl Feed {
                 let items = headlines.into_iter().take(NAMED).map(Item::of).collect();
                 Self { outcome: "answered", news, items, ..feed }
             }
-            Refresh::Failed(reason) => {
+            Refresh::Failed(reason) | Refresh::Forbidden(reason) => {
                 let error = Some(shortened(&reason, ADDRESS).into_owned());
                 Self { outcome: "failed", error, ..feed }
             }

@@ -80,11 +80,7 @@ impl View {
             }
         };
         match uri.query().filter(|query| !query.is_empty()) {
-            Some(query) => Err(AnswerError::invalid(
-                parameters::first_name(query),
-                query,
-                "Only feeds://feed/{feedId}/items takes parameters",
-            )),
+            Some(query) => Err(parameters::unwanted(query)),
             None => Ok(view),
         }
     }

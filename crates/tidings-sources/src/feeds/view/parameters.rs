@@ -23,9 +23,9 @@ pub(crate) struct Filter {
     pub(crate) limit: Option<u32>,
     /// Without so many of the newest.
     pub(crate) offset: u64,
-    /// With this category, as names are compared.
+    /// With this category, as labels are compared.
     pub(crate) category: Option<String>,
-    /// By somebody of this name or mail address, as names are compared.
+    /// By somebody of this name or mail address, as labels are compared.
     pub(crate) author: Option<String>,
     /// With these words.
     pub(crate) search: Option<Search>,
@@ -37,7 +37,7 @@ impl Filter {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.split('&').filter(|_| !query.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let (name, value) = (decoded(pair, name)?, decoded(pair, value)?);
+            let (name, value) = (decoded(name, name)?, decoded(name, value)?);
             if pairs.iter().any(|(seen, _)| *seen == name) {
                 let details = format!("`{name}` may be given once");
                 return Err(AnswerError::invalid(name, value, details));
@@ -69,7 +69,7 @@ impl Filter {
     fn set(&mut self, name: &str, value: &str) -> Result<(), AnswerError> {
         let invalid = |details: &str| AnswerError::invalid(name, value, details);
         let text = |value: &str| {
-            let folded = words::name(value);
+            let folded = words::label(value);
             if folded.is_empty() { Err(invalid("it must not be empty")) } else { Ok(folded) }
         };
         let date = |bound| {
@@ -107,19 +107,30 @@ impl Filter {
     }
 }
 
-/// The name of the first parameter, for whoever cannot use any.
-pub(super) fn first_name(query: &str) -> String {
-    let end = query.find(['&', '=']).unwrap_or(query.len());
-    query[..end].to_owned()
+/// Why a query is refused where none can be used: by its first parameter.
+pub(super) fn unwanted(query: &str) -> AnswerError {
+    let pair = query.split('&').next().unwrap_or_default();
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    match (decoded(name, name), decoded(name, value)) {
+        (Ok(name), Ok(value)) => {
+            let details = "only feeds://feed/{feedId}/items takes parameters; leave it out";
+            AnswerError::invalid(name, value, details)
+        }
+        (Err(error), _) | (_, Err(error)) => error,
+    }
 }
 
-/// A name or a value as it was meant.
-fn decoded(pair: &str, text: &str) -> Result<String, AnswerError> {
+/// The name or the value of a parameter as it was meant.
+fn decoded(name: &str, text: &str) -> Result<String, AnswerError> {
+    let invalid = |details: &str| AnswerError::invalid(name, text, details);
+    let is_escape =
+        |part: &str| part.len() >= 2 && part.as_bytes()[..2].iter().all(u8::is_ascii_hexdigit);
+    if !text.split('%').skip(1).all(is_escape) {
+        return Err(invalid("`%` must be followed by two hexadecimal digits; itself it is `%25`"));
+    }
     let spaced = text.replace('+', " ");
     let decoded = percent_decode_str(&spaced).decode_utf8();
-    let decoded = decoded.map_err(|_| {
-        AnswerError::invalid(first_name(pair), text, "what is percent-encoded must be UTF-8")
-    })?;
+    let decoded = decoded.map_err(|_| invalid("what is percent-encoded must be UTF-8"))?;
     Ok(decoded.into_owned())
 }
 

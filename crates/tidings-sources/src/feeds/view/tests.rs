@@ -39,8 +39,11 @@ fn each_resource_has_its_uri() {
         let error = parse(wrong).unwrap_err();
         assert!(matches!(&error, AnswerError::Malformed(_)));
     }
-    let error = parse("feeds://all?limit=1").unwrap_err();
-    assert!(matches!(&error, AnswerError::Invalid { parameter, .. } if parameter == "limit"));
+    for uri in ["feeds://all", "feeds://feed/x", "feeds://feed/x/meta"] {
+        let error = parse(&format!("{uri}?limit=1&offset=2")).unwrap_err();
+        let AnswerError::Invalid { parameter, value, .. } = error else { panic!("{error:?}") };
+        assert_eq!((parameter.as_str(), value.as_str()), ("limit", "1"));
+    }
 }
 
 #[test]
@@ -88,13 +91,16 @@ fn what_is_wrong_is_named() {
     check_invalid("limit", "limit", "");
     check_invalid("limit=1&", "", "");
     check_invalid("search=%ff", "search", "%ff");
+    for value in ["%zz", "%", "100%", "a%2", "%%41"] {
+        check_invalid(&format!("search={value}"), "search", value);
+    }
     check_invalid("since=2024-01-02&until=2024-01-01", "since", "2024-01-02");
 }
 
 #[test]
 fn a_plus_is_a_space_and_quotation_marks_make_a_phrase() {
     let filter = filter("author=Jane++Smith&search=%22Machine+learning%22+a.b&category=%C3%84");
-    assert_eq!(filter.author.as_deref(), Some("jane smith"));
+    assert_eq!(filter.author.as_deref(), Some("janesmith"));
     assert_eq!(filter.category.as_deref(), Some("ä"));
     assert_eq!(filter.search, Some(Search::parse("\"machine LEARNING\" a-b").unwrap()));
 }
@@ -103,11 +109,11 @@ fn a_plus_is_a_space_and_quotation_marks_make_a_phrase() {
 fn naive(items: &[(usize, Entry)], now: Moment, filter: &Filter) -> Vec<Entry> {
     let moment = |entry: &Entry| entry.published.or(entry.updated).unwrap_or(now);
     let is_name = |text: &Option<String>, wanted: &String| {
-        text.as_ref().is_some_and(|text| words::name(text) == *wanted)
+        text.as_ref().is_some_and(|text| words::label(text) == *wanted)
     };
     let fits = |entry: &Entry| {
         let category = |wanted: &String| {
-            entry.categories.iter().any(|category| words::name(category) == *wanted)
+            entry.categories.iter().any(|category| words::label(category) == *wanted)
         };
         let author = |wanted: &String| {
             let mut people = entry.authors.iter();
@@ -156,7 +162,7 @@ prop_compose! {
     fn item()(
         title in phrase(), summary in phrase(), content in prop::option::of(phrase()),
         published in moment(), updated in moment(),
-        name in prop::sample::select(vec!["Jane Smith", "jane  SMITH", "j@a.org", "Jo"]),
+        name in prop::sample::select(vec!["Jane Smith", "jane  SMITH", "JaneSmith", "j@a.org", "Jo"]),
         email in prop::option::of(prop::sample::select(vec!["J@a.org", "x@y.z"])),
         category in prop::option::of(prop::sample::select(vec!["AI", "ai ", "A I"])),
     ) -> Item {
@@ -179,8 +185,8 @@ fn day() -> impl Strategy<Value = Option<Moment>> {
 prop_compose! {
     fn any_filter()(
         since in day(), until in day(), limit in prop::option::of(1..5_u32), offset in 0..3_u64,
-        category in prop::option::of(prop::sample::select(vec!["ai", "a i", "none"])),
-        author in prop::option::of(prop::sample::select(vec!["jane smith", "j@a.org", "jo"])),
+        category in prop::option::of(prop::sample::select(vec!["ai", "none"])),
+        author in prop::option::of(prop::sample::select(vec!["janesmith", "j@a.org", "jo"])),
         search in prop::option::of(prop::sample::select(vec![
             "one", "ANGSTROM", "\"one two\"", "two one", "京", "東京", "c", "b", "amp", "1",
         ])),

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
-use tidings_sources::feeds::{FeedConfig, Feeds};
+use tidings_sources::feeds::{DiscoverError, FeedConfig, Feeds, Obstacle};
 
 use crate::args::FeedsAdd;
-use crate::feeds::{Reach, enter, headers, is_web, kept, whole};
+use crate::feeds::{ALLOW_PRIVATE, Reach, enter, headers, is_web, kept, looks_like_host, whole};
 use crate::present::Output;
 use crate::present::text::{count, one_line};
-use crate::report::{Hint, Usage};
+use crate::report::{self, Hint, Usage};
 
 pub(crate) async fn run(args: &FeedsAdd) -> Result<()> {
     if args.urls.len() > 1 && args.title.is_some() {
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &FeedsAdd) -> Result<()> {
                 return Err(error);
             }
             failed += 1;
-            output.remark(&format!("error: {error:#}"));
+            output.remark(&report::lines(&error));
         }
     }
     if failed > 0 {
@@ -65,10 +65,14 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
             (feeds.add_found(found).await?, "added", None)
         }
         None => {
-            let found = feeds.discover(config).await.map_err(anyhow::Error::new);
-            let hint = "`--unseen` adds it without looking; `--allow-private` lets it be on a \
-                private address";
-            let found = found.context(Hint(hint.to_owned()))?;
+            let found = feeds.discover(config).await.map_err(|error| {
+                let hint = hint(&error);
+                let error = anyhow::Error::new(error);
+                match hint {
+                    Some(hint) => error.context(Hint(hint.to_owned())),
+                    None => error,
+                }
+            })?;
             let page = found.page().map(str::to_owned);
             (feeds.add_found(found).await?, "added", page)
         }
@@ -94,27 +98,13 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
     output.raw(&format!("{word} {id}  {title}, {items}{found}"))
 }
 
-/// Whether a path is rather an address on the web whose beginning was left out.
-fn looks_like_host(path: &str) -> bool {
-    let host = path.split('/').next().unwrap_or_default();
-    let is_name = |letter: char| letter.is_alphanumeric() || "-.".contains(letter);
-    let Some((name, last)) = host.rsplit_once('.') else { return false };
-    let is_file = ["xml", "rss", "atom", "rdf", "json", "html", "txt"].contains(&last);
-    let is_last = last.len() > 1 && last.chars().all(char::is_alphabetic);
-    !name.is_empty() && !is_file && is_last && host.chars().all(is_name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_without_its_beginning_is_told_from_a_path() {
-        for path in ["example.com", "example.com/feed.xml", "blog.example.org/"] {
-            assert!(looks_like_host(path), "{path}");
+/// What helps, if anything does.
+fn hint(error: &DiscoverError) -> Option<&'static str> {
+    match error {
+        DiscoverError::Fetch { obstacle: Obstacle::Private, .. } => Some(ALLOW_PRIVATE),
+        DiscoverError::Fetch { obstacle: Obstacle::Passing, .. } => {
+            Some("`--unseen` adds it without looking; it is asked later")
         }
-        for path in ["news.xml", "/srv/a.com/f", "./a.com", "../f", "feeds/a.com", "v1.2/feed"] {
-            assert!(!looks_like_host(path), "{path}");
-        }
+        _ => None,
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use tidings_sources::feeds::{self, opml};
 
 use crate::args::{ExportFormat, FeedsExport, FeedsImport};
-use crate::feeds::{Reach, document, enter, kept, look, named};
+use crate::feeds::{Reach, document, enter, is_web, kept, look, named};
 use crate::present::Output;
 use crate::present::text::count;
 
@@ -18,7 +18,10 @@ pub(super) async fn import(args: &FeedsImport) -> Result<()> {
     // What is no list is told before a directory is made for it.
     opml::read(&bytes).with_context(reading)?;
     let feeds = enter(&kept.directory, Reach::Nothing).await?;
-    let imported = feeds.import(&bytes).await.with_context(reading)?;
+    // A file of the operator may name files; what comes from elsewhere may not.
+    let is_own = args.list != "-" && !is_web(&args.list);
+    let imported = if is_own { feeds.import_own(&bytes).await } else { feeds.import(&bytes).await };
+    let imported = imported.with_context(reading)?;
     if args.kept.json {
         let problems: Vec<_> = imported
             .problems

@@ -2,15 +2,16 @@
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
+use tidings_sources::feeds::Fetched;
 use tidings_sources::feeds::date::Moment;
 use tidings_sources::feeds::parse::{Document, Hints, Item, ParseError, Text, parse};
-use tidings_sources::feeds::{Fetched, fetch_document};
 
 use crate::args::FeedsParse;
-use crate::feeds::{document, is_web};
+use crate::feeds::{document, fetch_document, is_web};
 use crate::present::Output;
 use crate::present::table::Table;
 use crate::present::text::{count, one_line};
+use crate::report::Hint;
 
 pub(crate) async fn run(args: &FeedsParse) -> Result<()> {
     let output = Output::new(args.json);
@@ -20,12 +21,19 @@ pub(crate) async fn run(args: &FeedsParse) -> Result<()> {
             Ok(read) => read,
             Err(error) => {
                 unreadable += 1;
+                let hint = error.downcast_ref::<Hint>().map(ToString::to_string);
+                let causes = error.chain().map(ToString::to_string);
+                let causes: Vec<_> = causes.filter(|it| Some(it) != hint.as_ref()).collect();
+                let error = causes.join(": ");
                 if args.json {
                     output.object(&json!({
-                        "path": place, "ok": false, "error": format!("could not be read: {error:#}"),
+                        "path": place, "ok": false, "error": format!("could not be read: {error}"),
                     }))?;
                 } else {
-                    output.remark(&format!("error: reading `{place}`: {error:#}"));
+                    output.remark(&format!("error: reading `{place}`: {error}"));
+                    if let Some(hint) = hint {
+                        output.remark(&format!("hint: {hint}"));
+                    }
                 }
                 continue;
             }

@@ -1,6 +1,6 @@
 //! `tidings feeds refresh`: feeds asked now, and what is really new in them.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
 use tidings_sources::feeds::{News, Refresh, Refreshed, Role};
 use tokio::sync::mpsc;
@@ -33,11 +33,13 @@ pub(crate) async fn run(args: &FeedsRefresh) -> Result<()> {
     let asking = feeds.refresh_each(&ids, args.timeout, told);
     let printing = async {
         let mut standing = StandingLine::new(args.kept.json);
-        let (mut done, mut failed) = (0, 0);
+        let (mut done, mut failed, mut forbidden) = (0, 0, 0);
         standing.draw(&format!("asking feeds: 0 of {}", ids.len()));
         while let Some(refreshed) = heard.recv().await {
             done += 1;
-            failed += usize::from(matches!(refreshed.outcome, Refresh::Failed(_)));
+            let is_forbidden = matches!(refreshed.outcome, Refresh::Forbidden(_));
+            forbidden += usize::from(is_forbidden);
+            failed += usize::from(is_forbidden || matches!(refreshed.outcome, Refresh::Failed(_)));
             standing.clear();
             if args.kept.json {
                 output.object(&object(&refreshed))?;
@@ -47,18 +49,20 @@ pub(crate) async fn run(args: &FeedsRefresh) -> Result<()> {
             standing.draw(&format!("asking feeds: {done} of {}, {failed} failed", ids.len()));
         }
         standing.clear();
-        anyhow::Ok((done, failed))
+        anyhow::Ok((done, failed, forbidden))
     };
     let (asked, printed) = tokio::join!(asking, printing);
     asked.context("asking the feeds")?;
-    let (done, failed) = printed?;
+    let (done, failed, forbidden) = printed?;
     if done < ids.len() {
         let missing = count(ids.len() - done, "feed was", "feeds were");
-        let late = Err(anyhow::anyhow!("{missing} not fetched in {} s", args.timeout.as_secs()));
+        let late = Err(anyhow!("{missing} not fetched in {} s", args.timeout.as_secs()));
         return late.context(Hint("`--timeout` waits longer for the server".to_owned()));
     }
     if failed > 0 {
-        bail!("{} could not be fetched", count(failed, "feed", "feeds"));
+        let error = anyhow!("{} could not be fetched", count(failed, "feed", "feeds"));
+        let hint = "`--allow-private` lets feeds be on private addresses";
+        return Err(if forbidden > 0 { error.context(Hint(hint.to_owned())) } else { error });
     }
     Ok(())
 }
@@ -67,7 +71,9 @@ fn text(refreshed: &Refreshed, output: &Output) -> String {
     let title = output.paint.bold(&one_line(&refreshed.title));
     let said = match &refreshed.outcome {
         Refresh::Answered(news) => words(news),
-        Refresh::Failed(reason) => format!("failed: {}", one_line(reason)),
+        Refresh::Failed(reason) | Refresh::Forbidden(reason) => {
+            format!("failed: {}", one_line(reason))
+        }
         Refresh::Postponed(until) => {
             format!("its server wants to be left alone; it is asked {}", away(*until, now()))
         }
@@ -100,7 +106,7 @@ fn words(news: &News) -> String {
 fn object(refreshed: &Refreshed) -> Value {
     let (outcome, error) = match &refreshed.outcome {
         Refresh::Answered(_) => ("answered", None),
-        Refresh::Failed(reason) => ("failed", Some(reason)),
+        Refresh::Failed(reason) | Refresh::Forbidden(reason) => ("failed", Some(reason)),
         Refresh::Postponed(_) => ("postponed", None),
         Refresh::Paused => ("paused", None),
         _ => ("not asked", None),

@@ -13,7 +13,9 @@ use tokio::sync::watch;
 use super::printer::Printer;
 use crate::args::Serve;
 use crate::feeds::settings::{Settings, USUAL};
-use crate::feeds::{directory, document, is_web, whole};
+use crate::feeds::{
+    all, directory, document, is_web, look, named_to_serve, whole, without_password,
+};
 use crate::present::Output;
 use crate::present::text::count;
 use crate::report::{Hint, Usage};
@@ -58,7 +60,20 @@ pub(super) async fn open(args: &Serve) -> Result<Option<(Feeds, Lists)>> {
             None => error,
         }
     })?;
+    if feeds.statuses().is_empty() && urls.is_empty() && !args.json {
+        output.remark(&none(args));
+    }
     Ok(Some((feeds.clone(), Lists { feeds, named, urls, output })))
+}
+
+/// That there are no feeds, and how one comes.
+fn none(args: &Serve) -> String {
+    if args.keeping.in_memory {
+        return "no feeds are named; `--feed URL` names one".to_owned();
+    }
+    let data = args.keeping.data.as_ref().map(|data| format!(" --data {}", data.display()));
+    let data = data.unwrap_or_default();
+    format!("no feeds are kept yet; `tidings feeds add URL{data}` adds one while this runs")
 }
 
 /// What can be done about feeds that cannot be opened.
@@ -141,15 +156,26 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Str
             return Ok((config, Vec::new()));
         }
     }
-    config.feeds = args.feed.iter().map(|feed| FeedConfig::new(whole(feed, None))).collect();
-    config.feeds.extend(settings.feeds()?);
+    for feed in &args.feed {
+        let url = match named_to_serve(feed) {
+            // What was kept of a file is served also when that is gone.
+            Err(_) if is_kept(&config.data, feed).await => whole(feed, None),
+            checked => checked?,
+        };
+        config.feeds.push(FeedConfig::new(url));
+    }
+    for feed in settings.feeds()? {
+        without_password(&feed.url, "give it in `headers` of the feed instead")?;
+        config.feeds.push(feed);
+    }
     let output = Output::new(args.json);
     let (mut urls, files): (Vec<_>, Vec<_>) =
         args.opml.iter().chain(&serving.opml).cloned().partition(|list| is_web(list));
     for file in &files {
         let reading = || format!("reading the list of feeds `{file}`");
         let bytes = document(file, false).await.with_context(reading)?;
-        config.feeds.extend(of_list(file, &bytes, output).with_context(reading)?);
+        let read = opml::read_own_list(&bytes).with_context(reading)?;
+        config.feeds.extend(of_list(file, read, output));
     }
     let names_none = config.feeds.is_empty() && files.is_empty() && is_kept_named;
     // What a list on the web said the last time holds until it was read.
@@ -160,6 +186,14 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Str
         urls.clear();
     }
     Ok((config, urls))
+}
+
+/// Whether something is kept of the feed in a file.
+async fn is_kept(data: &Data, file: &str) -> bool {
+    let Data::Directory(directory) = data else { return false };
+    let Ok(Some(feeds)) = look(directory).await else { return false };
+    let (statuses, path) = (all(&feeds).await.unwrap_or_default(), whole(file, None));
+    !is_web(file) && statuses.iter().any(|status| status.asked_url == path)
 }
 
 /// Serves what another server keeps.
@@ -173,14 +207,12 @@ fn follow(config: &mut Config, path: &Path, holder: Holder, args: &Serve) {
         .remark(&format!("{holder} {does} the feeds in `{}`; following it", path.display()));
 }
 
-/// The feeds of a list. It may come from anywhere: it names no files, and what it says wrong is
-/// told and left out.
-fn of_list(list: &str, bytes: &[u8], output: Output) -> Result<Vec<FeedConfig>> {
-    let read = opml::read_list(bytes)?;
+/// The feeds of a list. What it says wrong is told and left out.
+fn of_list(list: &str, read: opml::OutlineList, output: Output) -> Vec<FeedConfig> {
     for problem in &read.problems {
         output.remark(&format!("{list}: {problem}"));
     }
-    Ok(read.outlines.into_iter().map(FeedConfig::from).collect())
+    read.outlines.into_iter().map(FeedConfig::from).collect()
 }
 
 /// Reads the lists on the web, and again those that could not be read; never ends.
@@ -218,7 +250,8 @@ impl Lists {
     }
 
     async fn fetched(&self, url: &str) -> Result<Vec<FeedConfig>> {
-        of_list(url, &self.feeds.fetch_list(url).await?, self.output)
+        let read = opml::read_list(&self.feeds.fetch_list(url).await?)?;
+        Ok(of_list(url, read, self.output))
     }
 }
 

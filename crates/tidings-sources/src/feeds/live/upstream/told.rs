@@ -100,7 +100,6 @@ async fn what_moves_by_itself_is_silence() {
         ),
         ("how long it is good", rss("<ttl>90</ttl>", &TWO)),
         ("where a reader came from", plain.replace("</link>", "?utm_source=feed</link>")),
-        ("the scheme of a link", plain.replace("http://", "https://")),
         ("the case of a category", plain.replace(">ai<", ">AI<")),
         ("how it is written", plain.replace("<item>", "\n\t<item >").replace('\'', "\"")),
         ("the order of its items", rss("", &[TWO[1], TWO[0]])),
@@ -111,6 +110,18 @@ async fn what_moves_by_itself_is_silence() {
             assert_eq!(client.notices().await, [""; 0], "{what}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_is_shown_in_another_way_is_told_and_read() {
+    let mut scene = watched().await;
+    let link = |name: &str| format!("http://feed.example/{name}<");
+    let moved = rss("", &TWO).replace(&link("a"), "https://feed.example/a<");
+    scene.turn(Answer::document(moved.clone())).await;
+    scene.told(&["", "/items", "/items?category=sport"], &[]).await;
+    assert_eq!(scene.read("/items?category=sport").await[0]["link"], "https://feed.example/a");
+    scene.turn(Answer::document(moved)).await;
+    scene.told(&[], &[]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,8 @@
 //! `tidings feeds` and `tidings.toml`: the real binary, a publisher on this machine, and a server
 //! that runs meanwhile.
 
+mod refusals;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -147,28 +149,7 @@ async fn a_feed_is_added_by_its_page_shown_and_removed() {
     assert_eq!((none.code, none.errors.as_str()), (Some(0), "no feeds are kept in `data`\n"));
 }
 
-#[tokio::test]
-async fn what_is_no_feed_is_refused_with_what_to_do() {
-    let (home, publisher) = (Home::new(), Publisher::start().await);
-    let refused = home.feeds(&["add", &publisher.url("/feed")]).await;
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.errors.contains("private address"), "{refused:?}");
-    assert!(refused.errors.contains("hint: `--unseen` adds it without looking"), "{refused:?}");
-    let missing = home.feeds(&["add", &publisher.url("/nothing"), "--allow-private"]).await;
-    assert_eq!(missing.code, Some(1), "{missing:?}");
-    assert!(missing.errors.contains("404"), "{missing:?}");
-    let unseen = home.feeds(&["add", &publisher.url("/nothing"), "--unseen"]).await;
-    assert!(good(&unseen).ends_with("/nothing, not fetched yet\n"), "{unseen:?}");
-    let unknown = home.feeds(&["rm", "0"]).await;
-    assert_eq!(unknown.code, Some(2));
-    assert_eq!(
-        unknown.errors,
-        "error: there is no feed `0`\nhint: `tidings feeds ls` lists them\n"
-    );
-    let titles = home.feeds(&["add", "a", "b", "--title", "x"]).await;
-    assert_eq!(titles.code, Some(2), "{titles:?}");
-}
-
+/// Whoever came after once asked it again at once.
 #[tokio::test]
 async fn a_refresh_tells_what_is_really_new_and_what_fails() {
     let (home, publisher) = (Home::new(), Publisher::start().await);
@@ -260,7 +241,7 @@ async fn a_second_server_is_told_who_has_the_feeds_and_may_follow_it() {
         wrong
     })
     .await;
-    assert!(refused.errors.ends_with("hint: a feed on this machine is named by its path\n"));
+    assert!(refused.errors.ends_with("or is the path of a file\n"), "{refused:?}");
     let mut follower = home.serve("--read-only").await;
     assert_eq!(follower.read("feeds://all").await, json!([]));
     home.write("news.xml", &news(&["one"]));
@@ -273,7 +254,7 @@ async fn a_second_server_is_told_who_has_the_feeds_and_may_follow_it() {
 async fn lists_of_feeds_are_taken_in_and_given_out_with_their_folders() {
     let (home, publisher) = (Home::new(), Publisher::start().await);
     let list = "<opml><body>\n<outline text='Tech'>\n<outline xmlUrl='https://a.example/f' \
-        text='A &amp; B'/></outline>\n<outline xmlUrl='/etc/passwd' text='no'/>\n</body></opml>";
+        text='A &amp; B'/></outline>\n<outline xmlUrl='passwd' text='no'/>\n</body></opml>";
     publisher.publish("/list", list);
     home.write("list.opml", list);
     let imported = home.feeds(&["import", "list.opml"]).await;
@@ -286,6 +267,10 @@ async fn lists_of_feeds_are_taken_in_and_given_out_with_their_folders() {
     let again = home.feeds(&["import", &url, "--allow-private", "--json"]).await.object();
     assert_eq!(again["added"], json!([]));
     assert_eq!(again["present"].as_array().unwrap().len(), 1);
+    publisher.publish("/files", &list.replace("passwd", "/etc/passwd"));
+    let url = publisher.url("/files");
+    let files = home.feeds(&["import", &url, "--allow-private", "--json"]).await.object();
+    assert_eq!((&files["added"], &files["problems"][0]["line"]), (&json!([]), &json!(4)));
     let exported = home.feeds(&["export"]).await;
     insta::assert_snapshot!(good(&exported), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
@@ -305,6 +290,14 @@ async fn lists_of_feeds_are_taken_in_and_given_out_with_their_folders() {
     assert_eq!(written, exported.output);
     home.write("news.xml", &news(&["two, 2", "one"]));
     good(&home.feeds(&["add", "news.xml"]).await);
+    good(&home.feeds(&["refresh", "news.xml"]).await);
+    // What is given out is taken in again, files too.
+    good(&home.feeds(&["export", "-o", "all.opml"]).await);
+    good(&home.feeds(&["rm", "news.xml"]).await);
+    assert_eq!(
+        good(&home.feeds(&["import", "all.opml"]).await),
+        "added 1 feed; 1 was there already\n"
+    );
     good(&home.feeds(&["refresh", "news.xml"]).await);
     for format in ["rss", "atom", "json"] {
         let words = ["export", "news.xml", "--format", format, "--limit", "1", "-o", "out.xml"];
@@ -356,21 +349,6 @@ async fn what_a_file_says_is_served() {
 }
 
 #[tokio::test]
-async fn a_server_without_anything_to_serve_says_what_could_be() {
-    let home = Home::new();
-    for (arguments, said) in [
-        ("serve", "error: there is nothing to serve\nhint: name it with `--demo`"),
-        ("serve --demo --offline", "error: --offline is about feeds, and none are served\n"),
-    ] {
-        let mut command = program(arguments);
-        command.current_dir(home.path());
-        let refused = ended(command).await;
-        assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.errors.starts_with(said), "{refused:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_url_is_parsed_as_a_file_is() {
     let (home, publisher) = (Home::new(), Publisher::start().await);
     let url = publisher.url("/feed");
@@ -380,10 +358,17 @@ async fn a_url_is_parsed_as_a_file_is() {
     let refused = home.feeds(&["parse", &url]).await;
     assert_eq!(refused.code, Some(1));
     assert_eq!(
-        same(&refused.errors, &publisher, "-"),
+        same(&refused.errors, &publisher, "ID"),
         "error: reading `BASE/feed`: `127.0.0.1` is at the private address 127.0.0.1\n\
+         hint: `--allow-private` lets it be on a private address\n\
          error: 1 document could not be read\n"
     );
+    let other = home.feeds(&["parse", "ftp://a.example/f"]).await;
+    assert!(other.errors.contains("only `http` and `https` addresses can be fetched"), "{other:?}");
+    home.write("my news.xml", &news(&["one"]));
+    let file = format!("file://{}/my%20news.xml", home.path().display());
+    let parsed = home.feeds(&["parse", &file, "--json"]).await.object();
+    assert_eq!(parsed["first_title"], "one");
 }
 
 #[tokio::test]
