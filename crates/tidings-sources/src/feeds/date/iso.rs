@@ -44,7 +44,7 @@ fn date(text: &str) -> Option<(Day, &str)> {
     let (number, rest) = text.split_at(digits);
     let part = |range: std::ops::Range<usize>| number.get(range)?.parse::<i64>().ok();
     match digits {
-        // `-03-12` and `-0312`: a year without its century.
+        // `-03-12`, `-0312` and `-03-12-31`: a year without its century.
         0 => short(text),
         4 => after_year(part(0..4)?, rest),
         2 => match rest.as_bytes().first()? {
@@ -65,7 +65,11 @@ fn short(text: &str) -> Option<(Day, &str)> {
     let (year, rest) = number(text.strip_prefix('-')?, 2)?;
     let rest = rest.strip_prefix('-').unwrap_or(rest);
     let (month, rest) = if rest.is_empty() { (1, rest) } else { number(rest, 2)? };
-    rest.is_empty().then_some(((full_year(year), month, 1), rest))
+    if rest.is_empty() {
+        return Some(((full_year(year), month, 1), rest));
+    }
+    let (day, rest) = number(rest.strip_prefix('-')?, 2)?;
+    Some(((full_year(year), month, day), rest))
 }
 
 /// What follows a year with four digits.

@@ -98,6 +98,15 @@ impl FetchError {
         }
     }
 
+    /// Whether an answer came and ended before its end.
+    pub(super) fn is_cut(&self) -> bool {
+        match self {
+            Self::Broken(_) => true,
+            Self::Decode(error) => error.kind() == std::io::ErrorKind::UnexpectedEof,
+            _ => false,
+        }
+    }
+
     /// Whether it was not asked because private addresses are not: somebody else may be allowed to.
     pub(crate) fn is_private(&self) -> bool {
         matches!(self, Self::Private { .. } | Self::Port(_))

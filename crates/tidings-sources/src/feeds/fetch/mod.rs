@@ -33,6 +33,7 @@ pub(crate) use resolve::Directory;
 pub(crate) use resolve::Found;
 pub(crate) use target::{host_of, is_web, same_origin};
 
+use super::parse;
 use queue::{Place, Queue};
 use target::Target;
 
@@ -149,14 +150,13 @@ impl Fetcher {
         let common = request.headers_for_all();
         let mut headers = common.clone();
         headers.extend(request.headers_for_origin()?);
-        let is_conditional = !request.validators.is_empty();
         let mut target = Target::parse(&request.url, self.config.allow_private)?;
         let mut budget = self.config.timeout;
         let mut is_permanent = true;
         for hop in 0..=self.config.redirects {
             let place = self.queue.turn(target.host()).await?;
             let began = Instant::now();
-            let exchange = self.exchange(&target, headers.clone(), is_conditional, &place);
+            let exchange = self.exchange(&target, headers.clone(), &request, &place);
             let answer = tokio::time::timeout(budget, exchange)
                 .await
                 .map_err(|_| FetchError::Timeout(self.config.timeout))?
@@ -203,7 +203,7 @@ impl Fetcher {
         &self,
         target: &Target,
         headers: HeaderMap,
-        is_conditional: bool,
+        asked: &Request,
         place: &Place,
     ) -> Result<Answer, FetchError> {
         let request = self.client.get(target.url().clone()).headers(headers);
@@ -220,9 +220,11 @@ impl Fetcher {
         }
         match status {
             StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION => {
-                self.document(response, hints).await
+                self.document(response, hints, asked.accept).await
             }
-            StatusCode::NOT_MODIFIED if is_conditional => Ok(Answer::NotModified { hints }),
+            StatusCode::NOT_MODIFIED if !asked.validators.is_empty() => {
+                Ok(Answer::NotModified { hints })
+            }
             StatusCode::MOVED_PERMANENTLY
             | StatusCode::FOUND
             | StatusCode::SEE_OTHER
@@ -247,13 +249,43 @@ impl Fetcher {
         &self,
         response: reqwest::Response,
         hints: Hints,
+        accept: Accept,
     ) -> Result<Answer, FetchError> {
-        let validators = Validators::read(response.headers());
+        let mut validators = Validators::read(response.headers());
         let content_type = response.headers().get(CONTENT_TYPE);
         let content_type =
             content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let bytes = unpack::collect(response, self.config.body_limit).await?;
+        let unpack::Body { mut bytes, broken } =
+            unpack::collect(response, self.config.body_limit).await?;
+        if let Some(error) = broken {
+            let known = parse::Hints { content_type: content_type.clone(), base: None };
+            bytes = if accept == Accept::Feed {
+                worth(bytes, known, error).await?
+            } else {
+                return Err(error);
+            };
+            // The next time all of it is wanted.
+            validators = Validators::default();
+        }
         Ok(Answer::Document { bytes, content_type, validators, hints })
+    }
+}
+
+/// What came of a feed before its transfer broke off, if there are items in it: they are as good as
+/// those of a document that ends in the middle.
+async fn worth(
+    bytes: Vec<u8>,
+    known: parse::Hints,
+    error: FetchError,
+) -> Result<Vec<u8>, FetchError> {
+    let parsed = tokio::task::spawn_blocking(move || {
+        let document = parse::parse(&bytes, &known).ok().filter(|it| !it.items.is_empty());
+        document.map(|document| (bytes, document.truncated))
+    });
+    match parsed.await {
+        // Where something else went wrong than that the end is missing, only all of it will do.
+        Ok(Some((bytes, is_cut))) if error.is_cut() || !is_cut => Ok(bytes),
+        _ => Err(error),
     }
 }
 

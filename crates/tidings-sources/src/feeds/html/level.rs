@@ -209,7 +209,7 @@ fn tag_length(here: &str) -> Option<(usize, usize)> {
 }
 
 /// What follows the end of an element of which nothing is read.
-fn after<'a>(rest: &'a str, name: &str) -> &'a str {
+pub(super) fn after<'a>(rest: &'a str, name: &str) -> &'a str {
     let mut from = 0;
     while let Some(at) = rest[from..].find("</") {
         let here = &rest[from + at + 2..];

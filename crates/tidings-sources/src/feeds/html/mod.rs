@@ -4,12 +4,14 @@
 //! elements lie in each other and how many attributes they have, and neither has a limit in HTML.
 
 mod level;
+mod links;
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
 pub(crate) use self::level::{Splitter, VOID, levelled};
+pub(crate) use self::links::resolved;
 use crate::feeds::parse::unescaped;
 
 /// How a text is shown.
@@ -38,15 +40,15 @@ const MARKUP_BESIDES: usize = 16 << 10;
 /// How often markup is cut shorter until it fits.
 const TRIES: usize = 4;
 
-/// A text of a feed, at most so many characters of it. It takes time in proportion to what is shown,
+/// A text of a feed, at most so many characters of it, with addresses seen from a base. It takes time in proportion to what is shown,
 /// a millisecond for a long article; on hostile markup, tens of them.
-pub(crate) fn shown(source: &str, format: Format, most: usize) -> Shown {
+pub(crate) fn shown(source: &str, base: Option<&str>, format: Format, most: usize) -> Shown {
     let looked_at = most.saturating_mul(MARKUP).saturating_add(MARKUP_BESIDES);
     let beginning = &source[..source.floor_char_boundary(looked_at)];
     let mut shown = match format {
         Format::Text => cut(&plain(beginning), most),
-        Format::Markdown => cut(&markdown(beginning), most),
-        Format::Html => html(beginning, most),
+        Format::Markdown => cut(&markdown(&resolved(beginning, base)), most),
+        Format::Html => html(&resolved(beginning, base), most),
     };
     shown.is_cut |= beginning.len() < source.len();
     shown

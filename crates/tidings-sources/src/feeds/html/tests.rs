@@ -10,7 +10,7 @@ const ARTICLE: &str = "<h2>Pears</h2><p>One <b>big</b>&nbsp;pear &eacute; &lt;3,
 
 #[track_caller]
 fn check(format: Format, source: &str, expected: &str) {
-    let shown = shown(source, format, 10_000);
+    let shown = shown(source, None, format, 10_000);
     assert_eq!((shown.text.as_str(), shown.is_cut), (expected, false));
 }
 
@@ -22,7 +22,7 @@ fn an_article_is_shown_in_each_way() {
         ARTICLE,
         "## Pears\n\nOne **big** pear é <3, [more](https://a.org/x?a=1&b=2).  \nTwo.\n\n*   a\n*   b",
     );
-    let safe = shown(ARTICLE, Format::Html, 10_000).text;
+    let safe = shown(ARTICLE, None, Format::Html, 10_000).text;
     assert!(safe.contains("<b>big</b>") && safe.contains("href=\"https://a.org/x?a=1&amp;b=2\""));
     for harm in ["onclick", "script", "steal", "style"] {
         assert!(!safe.contains(harm), "{safe}");
@@ -33,7 +33,7 @@ fn an_article_is_shown_in_each_way() {
 fn addresses_that_run_something_are_gone_everywhere() {
     let source = "<a href=\"javascript:steal()\">a</a><img src='data:text/html,x' onerror=steal()>";
     for format in [Format::Text, Format::Markdown, Format::Html] {
-        let shown = shown(source, format, 1000).text;
+        let shown = shown(source, None, format, 1000).text;
         assert!(!shown.contains("steal") && !shown.contains("data:"), "{shown}");
     }
 }
@@ -48,7 +48,7 @@ fn words_without_markup_stay_as_they_are() {
 
 #[test]
 fn what_is_too_long_is_cut_and_says_so() {
-    let shown_ = |format, most| shown("<p>ääää bbbb</p><p>cccc</p>", format, most);
+    let shown_ = |format, most| shown("<p>ääää bbbb</p><p>cccc</p>", None, format, most);
     assert_eq!(shown_(Format::Text, 6), Shown { text: "ääää…".to_owned(), is_cut: true });
     assert_eq!(shown_(Format::Text, 14).text, "ääää bbbb\ncccc");
     let html = shown_(Format::Html, 20);
@@ -85,7 +85,7 @@ fn hostile_markup_ends_soon_and_well() {
         "<font size=1>".repeat(many) + &"</p>x<p>".repeat(1000),
     ] {
         for format in [Format::Text, Format::Markdown, Format::Html] {
-            let shown = shown(&source, format, 2_000);
+            let shown = shown(&source, None, format, 2_000);
             assert!(shown.text.chars().count() <= 2_000);
         }
         markdown(&source);
@@ -114,7 +114,7 @@ proptest! {
     #[test]
     fn anything_is_shown_within_its_bounds(source in "[<>/a-p \"'=&;#!-]{0,80}", most in 0..50_usize) {
         for format in [Format::Text, Format::Markdown, Format::Html] {
-            prop_assert!(shown(&source, format, most).text.chars().count() <= most.max(1));
+            prop_assert!(shown(&source, None, format, most).text.chars().count() <= most.max(1));
         }
     }
 
@@ -123,4 +123,15 @@ proptest! {
         let safe = sanitised(&source);
         prop_assert_eq!(sanitised(&safe), safe);
     }
+}
+
+#[test]
+fn addresses_are_shown_from_where_the_text_was_found() {
+    let source = "<p><a href='/b'>x</a> <img src=i.png></p><script src=/s></script>";
+    let shown = |format| shown(source, Some("https://a.org/c/"), format, 1000).text;
+    let html = shown(Format::Html);
+    assert!(html.contains("href=\"https://a.org/b\""), "{html}");
+    assert!(html.contains("src=\"https://a.org/c/i.png\"") && !html.contains("/s"), "{html}");
+    assert_eq!(shown(Format::Markdown), "[x](https://a.org/b) ![](https://a.org/c/i.png)");
+    assert_eq!(shown(Format::Text), "x");
 }

@@ -8,6 +8,8 @@ async fn world() -> World {
     document.feed.updated = Some(day(3));
     document.items[0].content = Some(html("<p>All of it.</p>"));
     document.items[0].authors.clear();
+    document.items[1].categories[0].label = Some("Category b".to_owned());
+    document.items[1].categories[0].term = "b1".to_owned();
     let world = World::new(Era::Legacy).await;
     world.apply(ID, &document, 4).await;
     world
@@ -84,6 +86,7 @@ async fn parameters_choose() {
         ("author=JANE++smith", "b a"),
         ("author=Jane%40example.com", "b a"),
         ("category=category+B", "b"),
+        ("category=b1", "b"),
         ("search=about+C", "c"),
         ("search=%22all+of%22", "c"),
         ("search=p", ""),
@@ -240,7 +243,7 @@ async fn ids_categories_and_authors_are_proposed() {
         ("feedId", "b7", json!([ID])),
         ("feedId", "new", json!([ID])),
         ("category", "category B", json!(["Category b"])),
-        ("category", "", json!(["Category a", "Category b", "Category c"])),
+        ("category", "", json!(["b1", "Category a", "Category b", "Category c"])),
         ("author", "j", json!(["Jane Smith"])),
         ("search", "", json!([])),
     ] {

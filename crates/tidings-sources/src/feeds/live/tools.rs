@@ -93,6 +93,31 @@ async fn a_server_that_may_not_be_changed_lists_no_tool_that_does() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn addresses_in_texts_lead_somewhere_and_the_texts_are_kept_as_they_were() {
+    let mut world = World::new(Era::Legacy).await;
+    let mut news = document("News", &[("a", 1)]);
+    news.items[0].content = Some(html("<a href=\"/b\">x</a>"));
+    // The first is kept, the second takes its place.
+    for (day, base) in [(6, "https://a.org/c"), (7, "https://b.org/c")] {
+        news.items[0].base = Some(base.to_owned());
+        news.items[0].title = Some(html(base));
+        world.apply(ID, &news, day).await;
+        for format in ["html", "markdown"] {
+            let arguments = json!({ "ID": ID, "includeContent": true, "format": format });
+            let listed = world.call("get_syndication_feed_items", arguments).await;
+            let content = listed["items"][0]["content"].as_str().unwrap();
+            assert!(content.contains(&base.replace("/c", "/b")), "{content}");
+        }
+        let exported = world.call("export_feeds", json!({ "format": "rss" })).await;
+        assert!(exported["document"].as_str().unwrap().contains(&base.replace("/c", "/b")));
+    }
+    let answer = world.ask("resources/read", json!({ "uri": format!("feeds://feed/{ID}/items") }));
+    let text = answer.await["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
+    let items: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(items[0]["content"], "<a href=\"/b\">x</a>");
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_feed_is_listed() {
     let mut world = world().await;
     let listed = world.call("all_syndication_feeds", json!({})).await;

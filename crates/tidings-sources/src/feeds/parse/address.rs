@@ -29,6 +29,17 @@ pub(super) fn join(base: Option<&str>, reference: &str) -> String {
     format!("{scheme}://{host}{}", joined(path, reference))
 }
 
+/// The longest base of texts: it is kept with every item.
+const LONGEST_OF_TEXTS: usize = 1024;
+
+/// What texts are kept with to see addresses in them from: nothing that only the address itself
+/// needs, and nothing too long or of no use.
+pub(super) fn base_of_texts(base: &str) -> Option<String> {
+    let end = base.find(['?', '#']).unwrap_or(base.len());
+    let base = base[..end].trim();
+    (is_web(base) && base.len() <= LONGEST_OF_TEXTS).then(|| base.to_owned())
+}
+
 /// Whether an address can be used without another.
 pub(super) fn is_absolute(address: &str) -> bool {
     scheme(address).is_some()

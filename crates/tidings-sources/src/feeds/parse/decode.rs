@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 
 use chardetng::EncodingDetector;
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+use encoding_rs::{
+    Encoding, MACINTOSH, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252,
+    WINDOWS_1253, WINDOWS_1254, WINDOWS_1255, WINDOWS_1256, WINDOWS_1257, X_MAC_CYRILLIC,
+};
 
 use super::Problem;
+use super::pages::{EBCDIC, Page};
 use super::problem::Problems;
 
 /// How far a declaration is looked for; junk may come before it.
@@ -23,14 +27,23 @@ pub(super) fn decode<'a>(
     if let Some(rest) = bytes.strip_prefix(b"\xef\xbb\xbf") {
         return match UTF_8.decode_without_bom_handling_and_without_replacement(rest) {
             Some(text) => text,
-            None => liar(rest, "utf-8", problems),
+            None => liar(rest, Some("utf-8"), problems),
         };
+    }
+    if bytes.starts_with(EBCDIC) {
+        return Cow::Owned(ebcdic(bytes));
     }
     let header = content_type.and_then(charset);
     let declared = declaration(bytes);
     let names: Vec<String> = header.into_iter().chain(declared).collect();
     for name in &names {
         let Some(encoding) = by_name(name) else {
+            if let Some(page) = Page::find(name) {
+                if let Some(text) = old(bytes, page) {
+                    return Cow::Owned(text);
+                }
+                continue;
+            }
             problems.add(Problem::UnknownEncoding(name.clone()));
             continue;
         };
@@ -50,11 +63,29 @@ pub(super) fn decode<'a>(
         }
         return text;
     }
-    liar(bytes, names.first().map_or("utf-8", String::as_str), problems)
+    liar(bytes, names.first().map(String::as_str), problems)
+}
+
+/// A document in the letters of some older machines. Its declaration says which; there most are at
+/// the same places in all pages.
+fn ebcdic(bytes: &[u8]) -> String {
+    let decode =
+        |page: Option<Page>, bytes| page.map(|page| page.decode(bytes)).unwrap_or_default();
+    let head = decode(Page::usual(), &bytes[..bytes.len().min(DECLARATION)]);
+    let named = declaration(head.as_bytes()).and_then(|name| Page::find(&name));
+    decode(named.filter(|page| page.is_ebcdic()).or_else(Page::usual), bytes)
+}
+
+/// A document in an old code page, unless it shows that it is not.
+fn old(bytes: &[u8], page: Page) -> Option<String> {
+    let is_utf_8 = !bytes.is_ascii() && std::str::from_utf8(bytes).is_ok();
+    // There that byte is no letter.
+    let is_ascii = page.is_ebcdic() && bytes.contains(&b'<');
+    (!is_utf_8 && !is_ascii).then(|| page.decode(bytes))
 }
 
 /// Bytes that are not what they are said to be: UTF-8 with a few wrong bytes, or something older.
-fn liar<'a>(bytes: &'a [u8], declared: &str, problems: &mut Problems) -> Cow<'a, str> {
+fn liar<'a>(bytes: &'a [u8], declared: Option<&str>, problems: &mut Problems) -> Cow<'a, str> {
     let lossy = String::from_utf8_lossy(bytes);
     let (mut good, mut bad) = (0_usize, 0_usize);
     for letter in lossy.chars().filter(|letter| !letter.is_ascii()) {
@@ -62,12 +93,19 @@ fn liar<'a>(bytes: &'a [u8], declared: &str, problems: &mut Problems) -> Cow<'a,
     }
     let cut = good > 0 && bad == 1 && lossy.ends_with(char::REPLACEMENT_CHARACTER);
     let (text, used) = if cut || good > 4 * bad {
-        (lossy, "utf-8")
+        (lossy, UTF_8)
     } else {
         let encoding = guess(bytes);
-        (encoding.decode_without_bom_handling(bytes).0, encoding.name())
+        (encoding.decode_without_bom_handling(bytes).0, encoding)
     };
-    problems.add(Problem::Encoding { declared: declared.to_owned(), used });
+    let name = if used == UTF_8 { "utf-8" } else { used.name() };
+    problems.add(match declared {
+        Some(declared) if by_name(declared) != Some(used) => {
+            Problem::Encoding { declared: declared.to_owned(), used: name }
+        }
+        None if used != UTF_8 => Problem::UnnamedEncoding(name),
+        _ => Problem::Bytes(name),
+    });
     text
 }
 
@@ -139,7 +177,16 @@ fn by_name(name: &str) -> Option<&'static Encoding> {
             "u8" | "utf" | "cp65001" => UTF_8,
             "u16" | "utf16" | "ucs-2" | "ucs2" | "iso-10646-ucs-2" | "utf-32" | "utf32" | "u32"
             | "ucs-4" | "iso-10646-ucs-4" | "utf-32le" | "utf-32be" => UTF_16LE,
-            "ascii" | "latin-1" | "cp-1252" | "8859-1" => WINDOWS_1252,
+            "ms-ee" => WINDOWS_1250,
+            "ms-cyrl" => WINDOWS_1251,
+            "ms-greek" => WINDOWS_1253,
+            "ms-turk" => WINDOWS_1254,
+            "ms-hebr" => WINDOWS_1255,
+            "ms-arab" => WINDOWS_1256,
+            "winbaltrim" => WINDOWS_1257,
+            "macroman" | "mac-roman" => MACINTOSH,
+            "maccyrillic" | "mac-cyrillic" => X_MAC_CYRILLIC,
+            "ms-ansi" | "ascii" | "latin-1" | "cp-1252" | "8859-1" => WINDOWS_1252,
             _ => {
                 let page = dashed.strip_prefix("cp")?.trim_start_matches('-');
                 return known(&format!("windows-{page}")).or_else(|| known(&format!("ibm{page}")));
@@ -206,12 +253,46 @@ mod tests {
     }
 
     #[test]
+    fn pages_of_older_machines_are_read() {
+        check(b"<?xml version='1.0' encoding='cp437'?>|\x82", None, "|é");
+        check(b"<?xml version='1.0' encoding='macroman'?>|\x8e", None, "|é");
+        check(b"<?xml version='1.0' encoding='maccyrillic'?>|\xe0", None, "|а");
+        check(b"<?xml version='1.0' encoding='ms-cyrl'?>|\xe0", None, "|а");
+        check(b"<?xml version='1.0' encoding='csPC850Multilingual'?>|\x82", None, "|é");
+        check("<?xml version='1.0' encoding='cp437'?>|é".as_bytes(), None, "|é");
+        check(b"<?xml version='1.0' encoding='cp037'?>|e", None, "|e");
+        // `<?xml encoding='cp500'?>|é`, in which only the last two differ from page to page.
+        let head = b"\x4c\x6f\xa7\x94\x93\x40\x85\x95\x83\x96\x84\x89\x95\x87\x7e\x7d\x83\x97";
+        let bytes = [head, b"\xf5\xf0\xf0\x7d\x6f\x6e\xbb\x51".as_slice()].concat();
+        check(&bytes, None, "|é");
+    }
+
+    #[test]
     fn a_lie_is_seen_through() {
         check(b"<?xml version='1.0' encoding='utf-8'?>|caf\xe9", None, "|café");
         check(b"<?xml version='1.0' encoding='utf-16'?>|caf\xc3\xa9", None, "|café");
         check(b"<?xml version='1.0' encoding='us-ascii'?>|caf\xc3\xa9", None, "|café");
         check(b"<?xml version='1.0' encoding='nonsense'?>|caf\xc3\xa9", None, "|café");
         check("<a>|ééééé".as_bytes().split_last().unwrap().1, None, "|éééé\u{fffd}");
+    }
+
+    #[test]
+    fn what_is_told_of_bytes_is_true() {
+        let told = |bytes: &[u8]| {
+            let mut problems = Problems::default();
+            decode(bytes, None, &mut problems);
+            problems.into_vec().first().map(ToString::to_string).unwrap_or_default()
+        };
+        let declared = "<?xml version='1.0' encoding='utf-8'?>éééééé".as_bytes();
+        for text in [declared, "<a>éééééé".as_bytes()] {
+            let told = told(&[text, b"\xff"].concat());
+            assert_eq!(told, "some bytes mean nothing in utf-8; U+FFFD is in their place");
+        }
+        assert!(told(b"<a>caf\xe9 au lait").starts_with("no encoding is named"));
+        let told = told(b"<?xml version='1.0' encoding='utf-8'?>caf\xe9 au lait");
+        assert!(
+            told.starts_with("the encoding is said to be utf-8, but it was read as windows-1252")
+        );
     }
 
     #[test]

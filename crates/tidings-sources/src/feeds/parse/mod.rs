@@ -15,10 +15,12 @@ mod entity;
 mod json;
 mod model;
 mod page;
+mod pages;
 mod problem;
 mod reader;
 mod rich;
 mod space;
+mod stack;
 
 #[cfg(test)]
 mod tests;
@@ -60,6 +62,12 @@ pub enum ParseError {
 }
 
 impl ParseError {
+    fn list() -> Self {
+        let reason = "it is a list of feeds in OPML; add those with `tidings feeds import`, or serve \
+            them with `--opml`";
+        Self::NotAFeed { reason: reason.to_owned() }
+    }
+
     fn without_feed(first: Option<&str>) -> Self {
         let reason = match first {
             Some(name) => {
@@ -101,6 +109,16 @@ pub(crate) fn text(bytes: &[u8], content_type: Option<&str>) -> String {
 /// A text with the references of HTML resolved.
 pub(crate) fn unescaped(text: &str) -> std::borrow::Cow<'_, str> {
     entity::Entities::new(std::collections::HashMap::new()).unescape(text)
+}
+
+/// Whether an address is relative to another.
+pub(crate) fn is_relative(address: &str) -> bool {
+    !address::is_absolute(address)
+}
+
+/// An address seen from another.
+pub(crate) fn joined(base: &str, address: &str) -> String {
+    address::join(Some(base), address)
 }
 
 /// Reads a feed.

@@ -160,6 +160,9 @@ pub struct Item {
     pub summary: Option<Text>,
     /// All that it says.
     pub content: Option<Text>,
+    /// What relative addresses in its texts, which are as received, are relative to: the `xml:base`
+    /// around them, else where the feed is.
+    pub base: Option<String>,
     /// Where it is found.
     pub link: Option<String>,
     /// Every link with what it is for.
@@ -178,7 +181,7 @@ pub struct Item {
     pub updated: Option<Moment>,
     /// When it was written, if that is said too.
     pub created: Option<Moment>,
-    /// Who wrote it.
+    /// Who wrote it; in Atom and JSON Feed, if it does not say so, who wrote the feed.
     pub authors: Vec<Person>,
     /// Who helped.
     pub contributors: Vec<Person>,
@@ -261,6 +264,8 @@ pub struct Origin {
     pub id: Option<String>,
     /// When it changed.
     pub updated: Option<Moment>,
+    /// Who wrote it.
+    pub authors: Vec<Person>,
 }
 
 /// A picture, a sound or a film.

@@ -13,12 +13,18 @@ pub enum Problem {
         /// What it was read as.
         used: &'static str,
     },
+    /// No encoding is named, and it is not the usual one; what it was read as.
+    UnnamedEncoding(&'static str),
+    /// Some bytes mean nothing in the encoding of the document, which is this one.
+    Bytes(&'static str),
     /// An encoding nobody knows.
     UnknownEncoding(String),
     /// Characters that no document may have were left out.
     ControlCharacters,
     /// Markup that is not XML was mended.
     Markup,
+    /// JSON that is not written as it should be was mended.
+    Json,
     /// A tag was closed that was not open, or not closed.
     Nesting,
     /// The document ended before its end.
@@ -46,11 +52,23 @@ impl fmt::Display for Problem {
                     "the encoding is said to be {declared}, but it was read as {used}"
                 )
             }
+            Self::UnnamedEncoding(used) => {
+                write!(
+                    formatter,
+                    "no encoding is named, and it is not utf-8; it was read as {used}"
+                )
+            }
+            Self::Bytes(used) => {
+                write!(formatter, "some bytes mean nothing in {used}; U+FFFD is in their place")
+            }
             Self::UnknownEncoding(name) => write!(formatter, "the encoding {name} is unknown"),
             Self::ControlCharacters => {
                 formatter.write_str("characters that XML forbids were left out")
             }
             Self::Markup => formatter.write_str("markup that is not XML was mended"),
+            Self::Json => {
+                formatter.write_str("JSON that is not written as it should be was mended")
+            }
             Self::Nesting => {
                 formatter.write_str("tags are not closed in the order they are opened")
             }

@@ -9,12 +9,11 @@ use super::clean::{Cleaned, escape};
 use super::element::Element;
 use super::entity::Entities;
 use super::problem::Problems;
-use super::rich::{Rich, write_end, write_start};
+use super::rich::{Rich, is_void, write_end, write_start};
 use super::space::{Bindings, Space};
+use super::stack::{Frame, Stack};
 use super::{Document, Hints, ParseError, Problem, address, page};
 
-/// How deep elements are nested at most.
-const DEPTH: usize = 200;
 /// How long one text may be.
 const LONGEST: usize = 4 << 20;
 
@@ -65,34 +64,17 @@ pub(super) fn read(
     if builder.is_feed() {
         return Ok(builder.finish(cut || is_open, problems));
     }
+    if first.is_some_and(|name| name.eq_ignore_ascii_case("opml")) {
+        return Err(ParseError::list());
+    }
     if page::looks_like_one(text, &doctype) {
         return Err(page::error(text, hints));
     }
     Err(ParseError::without_feed(first))
 }
 
-/// An element that is open.
-#[derive(Debug)]
-struct Frame<'a> {
-    name: &'a str,
-    element: Element,
-    /// Where the element is, and where its children are.
-    outer: Place,
-    inner: Place,
-    /// Where its text begins.
-    start: usize,
-    /// How many prefixes were declared before it.
-    bindings: usize,
-    /// Whether it has a base of its own.
-    has_base: bool,
-    /// Whether its text is of interest.
-    wanted: bool,
-}
-
 struct Reader<'a, 'p> {
-    stack: Vec<Frame<'a>>,
-    /// Open elements that are not on the stack because it is full.
-    too_deep: usize,
+    stack: Stack<'a>,
     bindings: Bindings<'a>,
     /// The addresses that others are relative to, innermost last.
     bases: Vec<String>,
@@ -111,8 +93,7 @@ struct Reader<'a, 'p> {
 impl<'a, 'p> Reader<'a, 'p> {
     fn new(entities: Entities, builder: Builder, problems: &'p mut Problems) -> Self {
         Self {
-            stack: Vec::new(),
-            too_deep: 0,
+            stack: Stack::default(),
             bindings: Bindings::default(),
             bases: Vec::new(),
             text: String::new(),
@@ -139,12 +120,12 @@ impl<'a, 'p> Reader<'a, 'p> {
 
     /// An element begins: what is between its angles, and how long its name is.
     fn start(&mut self, tag: &'a str, length: usize, is_empty: bool) {
-        if self.stack.len() >= DEPTH || self.too_deep > 0 {
+        let name = &tag[..length];
+        if self.stack.is_full() && !may_be_item(name) {
             self.problems.add(Problem::TooDeep);
-            self.too_deep += usize::from(!is_empty);
+            self.stack.begin_deeper(name, is_empty);
             return;
         }
-        let name = &tag[..length];
         let attributes = Attributes::new(tag, length, &mut self.entities, self.problems);
         let bindings = self.bindings.len();
         for (key, value) in attributes.iter() {
@@ -167,15 +148,25 @@ impl<'a, 'p> Reader<'a, 'p> {
         let element = Element::new(space, lowered);
         self.first.get_or_insert(name);
         self.close_title(element);
-        if self.rich.is_some() && element != Element::Item {
+        if element == Element::Item {
+            self.close_to_container();
+        }
+        // Only what may be an item comes here while the stack is full.
+        if self.stack.is_full() {
+            self.bindings.truncate(bindings);
+            self.problems.add(Problem::TooDeep);
+            self.stack.begin_deeper(name, is_empty);
+            return;
+        }
+        // An element of HTML that has no end must not wait for one.
+        let is_markup = self.rich.is_some() || element == Element::Other;
+        let is_whole = is_markup && matches!(space, Space::Core | Space::Xhtml) && is_void(lowered);
+        if self.rich.is_some() {
             self.markup(name, space, local, &attributes, bindings);
         } else {
-            if element == Element::Item {
-                self.close_to_container();
-            }
             self.open(name, element, &attributes, bindings);
         }
-        if is_empty {
+        if is_empty || is_whole {
             self.pop(true);
         }
     }
@@ -242,16 +233,14 @@ impl<'a, 'p> Reader<'a, 'p> {
     }
 
     fn end(&mut self, name: &str) {
-        if self.too_deep > 0 {
-            self.too_deep -= 1;
+        if self.stack.end_deeper(name) {
             return;
         }
-        let found =
-            self.stack.iter().rposition(|frame| frame.name == name).or_else(|| {
-                self.stack.iter().rposition(|frame| frame.name.eq_ignore_ascii_case(name))
-            });
-        let Some(found) = found else {
-            self.problems.add(Problem::Nesting);
+        let Some(found) = self.stack.position(name) else {
+            // `<br></br>` has ended where it began.
+            if !is_void(name) {
+                self.problems.add(Problem::Nesting);
+            }
             return;
         };
         if found + 1 < self.stack.len() {
@@ -303,7 +292,8 @@ impl<'a, 'p> Reader<'a, 'p> {
                 let text = self.text.get(frame.start..).unwrap_or_default();
                 let base = self.bases.last().map(String::as_str);
                 if let Some((_, rich)) = rich {
-                    self.builder.end_rich(frame.element, rich.finish(text), frame.outer, depth);
+                    let text = rich.finish(text);
+                    self.builder.end_rich(frame.element, text, frame.outer, base, depth);
                     self.rich = None;
                 } else {
                     let text = text.trim();
@@ -333,8 +323,10 @@ impl<'a, 'p> Reader<'a, 'p> {
     }
 
     fn wants_text(&mut self) -> bool {
-        let is_wanted = self.rich.is_some() || self.stack.last().is_some_and(|frame| frame.wanted);
-        is_wanted && self.too_deep == 0 && self.has_room()
+        // Of elements too deep in a text the words stay.
+        let is_wanted = self.rich.is_some()
+            || !self.stack.is_deeper() && self.stack.last().is_some_and(|frame| frame.wanted);
+        is_wanted && self.has_room()
     }
 
     fn push(&mut self, text: &str) {
@@ -366,6 +358,12 @@ impl<'a, 'p> Reader<'a, 'p> {
             self.entities.resolve(name, &mut self.text);
         }
     }
+}
+
+/// Whether a name can be that of an item, whatever its prefix.
+fn may_be_item(name: &str) -> bool {
+    let local = name.rsplit(':').next().unwrap_or(name);
+    local.eq_ignore_ascii_case("item") || local.eq_ignore_ascii_case("entry")
 }
 
 /// What is between the angles of a tag.

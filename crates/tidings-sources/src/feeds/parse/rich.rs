@@ -8,12 +8,7 @@ use super::attributes::Attributes;
 use super::clean::escape;
 use super::element::Element;
 use super::model::{Format, Text, TextKind};
-
-/// Elements of HTML that have no end.
-const VOID: &[&str] = &[
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
-    "track", "wbr",
-];
+use crate::feeds::html::VOID;
 
 /// How a text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,9 +165,14 @@ pub(super) fn write_start(out: &mut String, local: &str, attributes: &Attributes
     out.push('>');
 }
 
+/// Whether HTML wants an element to have no end.
+pub(super) fn is_void(local: &str) -> bool {
+    VOID.iter().any(|name| name.eq_ignore_ascii_case(local))
+}
+
 /// Writes the end of an element of the markup within a text, if HTML wants it to have one.
 pub(super) fn write_end(out: &mut String, local: &str) {
-    if !VOID.iter().any(|name| name.eq_ignore_ascii_case(local)) {
+    if !is_void(local) {
         out.push_str("</");
         out.push_str(local);
         out.push('>');

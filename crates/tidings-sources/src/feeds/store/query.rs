@@ -28,7 +28,7 @@ pub(crate) enum Label {
 
 /// What an entry is made of.
 pub(super) const COLUMNS: &str = "title, description, content, link, published, updated, authors, \
-    categories, guid, image, enclosures";
+    categories, guid, image, enclosures, base";
 
 impl Store {
     /// The items of a feed that fit, newest first; `None` if there is no such feed.
@@ -141,5 +141,7 @@ pub(super) fn entry(row: &Row<'_>) -> Result<Entry, StoreError> {
         guid: row.get(8)?,
         image: row.get(9)?,
         enclosures: json(row.get_ref(10)?.as_str().map_err(rusqlite::Error::from)?)?,
+        aliases: Vec::new(),
+        base: row.get(11)?,
     })
 }

@@ -24,8 +24,8 @@ pub(super) fn insert(
 ) -> Result<i64, StoreError> {
     let query = "INSERT INTO items (feed, identity, first_seen, position, guid, link, title,
             description, content, published, updated, moment, authors, categories, enclosures,
-            image, hash)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+            image, hash, base)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     transaction.prepare_cached(query)?.execute(params![
         feed.key,
         identity,
@@ -44,6 +44,7 @@ pub(super) fn insert(
         json(&entry.enclosures),
         entry.image,
         hash,
+        entry.base,
     ])?;
     let key = transaction.last_insert_rowid();
     index(transaction, feed.key, key, entry)?;
@@ -60,7 +61,7 @@ pub(super) fn update(
     let moment = entry.published.or(entry.updated).map_or(known.rank.first_seen, Moment::unix);
     let query = "UPDATE items SET guid = ?2, link = ?3, title = ?4, description = ?5,
             content = ?6, published = ?7, updated = ?8, moment = ?9, authors = ?10,
-            categories = ?11, enclosures = ?12, image = ?13, hash = ?14
+            categories = ?11, enclosures = ?12, image = ?13, hash = ?14, base = ?15
         WHERE key = ?1";
     transaction.prepare_cached(query)?.execute(params![
         known.key,
@@ -77,6 +78,7 @@ pub(super) fn update(
         json(&entry.enclosures),
         entry.image,
         hash,
+        entry.base,
     ])?;
     transaction.prepare_cached("DELETE FROM labels WHERE item = ?1")?.execute([known.key])?;
     transaction.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([known.key])?;
@@ -104,7 +106,7 @@ fn index(
     ])?;
     let query = "INSERT OR IGNORE INTO labels (item, kind, value, shown) VALUES (?1, ?2, ?3, ?4)";
     let mut label = transaction.prepare_cached(query)?;
-    for category in &entry.categories {
+    for category in entry.categories.iter().chain(&entry.aliases) {
         label.execute(params![key, 0, words::label(category), category])?;
     }
     for person in &entry.authors {

@@ -189,6 +189,12 @@ pub(crate) struct Entry {
     pub(crate) image: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) enclosures: Vec<Enclosure>,
+    /// Other names of its categories, by which it is found too. Not kept with it, and not shown.
+    #[serde(skip)]
+    pub(crate) aliases: Vec<String>,
+    /// What addresses in its texts are relative to. Not shown: where they are, they are resolved.
+    #[serde(skip)]
+    pub(crate) base: Option<String>,
 }
 
 /// An item with what is known of it here.
@@ -282,6 +288,8 @@ impl From<&parse::Item> for Entry {
             guid: address(item.id.as_ref()),
             image: address(item.image.as_ref()),
             enclosures: item.enclosures.iter().filter_map(enclosure).take(FILES).collect(),
+            aliases: aliases(&item.categories),
+            base: item.base.clone(),
         }
     }
 }
@@ -351,7 +359,15 @@ fn people(people: &[parse::Person]) -> Vec<Person> {
 }
 
 fn terms(categories: &[parse::Category]) -> Vec<String> {
-    let terms = categories.iter().map(|it| it.label.as_ref().unwrap_or(&it.term));
+    names(categories.iter().map(|it| it.label.as_ref().unwrap_or(&it.term)))
+}
+
+/// The words for machines of categories that have others for people.
+fn aliases(categories: &[parse::Category]) -> Vec<String> {
+    names(categories.iter().filter(|it| it.label.is_some()).map(|it| &it.term))
+}
+
+fn names<'a>(terms: impl Iterator<Item = &'a String>) -> Vec<String> {
     let terms = terms.map(|term| &term[..term.floor_char_boundary(NAME)]);
     let mut seen = std::collections::HashSet::new();
     let fresh = terms.filter(|term| !term.is_empty() && seen.insert(*term));

@@ -133,6 +133,8 @@ CREATE TABLE pauses (
     -- Milliseconds since 1970.
     until INTEGER NOT NULL
 ) WITHOUT ROWID;
+-- What addresses in the texts of an item are relative to; not known of one that was kept before.
+ALTER TABLE items ADD COLUMN base TEXT;
 ",
 ];
 

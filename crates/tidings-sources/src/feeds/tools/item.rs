@@ -103,7 +103,7 @@ impl Item {
         let mut item = Self::without_texts(kept, names);
         let entry = &kept.entry;
         let mut show = |source: &Option<String>, most: usize| {
-            let shown = html::shown(source.as_deref()?, texts.format, most);
+            let shown = html::shown(source.as_deref()?, entry.base.as_deref(), texts.format, most);
             item.is_cut |= shown.is_cut;
             Some(shown.text).filter(|text| !text.is_empty())
         };

@@ -6,7 +6,9 @@ mod trouble;
 
 use std::time::Duration;
 
-use async_compression::tokio::write::{BrotliEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder};
+use async_compression::tokio::write::{
+    BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder,
+};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::*;
@@ -129,6 +131,42 @@ async fn every_packing_is_unpacked() {
     for name in ["gzip", "br", "zstd", "deflate"] {
         assert_eq!(body(get(&server, &format!("/{name}")).await), content, "{name}");
     }
+}
+
+#[tokio::test]
+async fn packings_that_are_said_otherwise_are_unpacked_too() {
+    let content = "<item>words</item>".repeat(1000);
+    let once = all_packings(content.as_bytes()).await.swap_remove(0).1;
+    let twice = all_packings(&once).await.swap_remove(0).1;
+    let mixed = all_packings(&once).await.swap_remove(1).1;
+    let encoder = DeflateEncoder::new(Vec::new());
+    let bare = packed(encoder, content.as_bytes(), DeflateEncoder::into_inner).await;
+    let plain = content.clone().into_bytes();
+    for (name, bytes) in [
+        ("deflate", bare),
+        ("gzip", plain),
+        ("gzip, gzip", twice),
+        ("gzip,gzip", once.clone()),
+        ("gzip, br", mixed),
+        ("identity, X-GZIP", once),
+    ] {
+        let server =
+            Server::start(move |_| answer(200, &[("content-encoding", name)], bytes.clone()));
+        assert_eq!(body(get(&server.await, "/").await), content, "{name}");
+    }
+}
+
+/// Little becomes much and little again.
+#[tokio::test]
+async fn the_limit_holds_on_the_way_too() {
+    let inner = all_packings(b"").await.swap_remove(0).1.repeat(200_000);
+    let outer = all_packings(&inner).await.swap_remove(0).1;
+    let server =
+        Server::start(move |_| answer(200, &[("content-encoding", "gzip, gzip")], outer.clone()))
+            .await;
+    let fetcher = Fetcher::new(Config { body_limit: 1 << 20, ..config() }).unwrap();
+    let error = fetcher.fetch(request(server.url("/"))).await.unwrap_err();
+    assert!(matches!(error, FetchError::TooLarge(_)), "{error:?}");
 }
 
 /// The first was once taken for the whole.

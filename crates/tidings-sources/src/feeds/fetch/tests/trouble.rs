@@ -185,7 +185,8 @@ async fn a_body_that_breaks_off_is_not_taken_for_a_document() {
         cut_off("Content-Encoding: gzip\r\n", &gzip).await,
     ];
     for (url, _tasks) in servers {
-        let error = fetcher().fetch(request(url)).await.unwrap_err();
+        let request = Request { accept: Accept::Page, ..request(url) };
+        let error = fetcher().fetch(request).await.unwrap_err();
         assert!(matches!(error, FetchError::Broken(_)) && error.is_transient(), "{error:?}");
     }
 }
@@ -196,13 +197,67 @@ async fn a_body_that_is_not_packed_as_it_says_is_not_taken_for_a_document() {
     let server = Server::start(move |hit| match hit.path.as_str() {
         "/other" => answer(200, &[("content-encoding", "compress")], "packed"),
         "/short" => answer(200, &[("content-encoding", "gzip")], gzip[..40].to_vec()),
-        _ => answer(200, &[("content-encoding", "gzip")], "not packed at all"),
+        "/often" => answer(200, &[("content-encoding", "gzip, gzip, gzip, gzip")], gzip.clone()),
+        _ => answer(200, &[("content-encoding", "br")], "not packed at all"),
     })
     .await;
-    for path in ["/short", "/other", "/lie"] {
-        let error = get(&server, path).await.unwrap_err();
+    for path in ["/short", "/other", "/often", "/lie"] {
+        let request = Request { accept: Accept::Page, ..request(server.url(path)) };
+        let error = fetcher().fetch(request).await.unwrap_err();
         assert!(matches!(error, FetchError::Decode(_)) && !error.is_transient(), "{error:?}");
     }
+}
+
+/// Items whose text is not all the same, so that a part of the packed bytes holds a part of them.
+fn long_feed() -> String {
+    let words = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let items =
+        (0..10_000_u64).map(|number| format!("<item><title>{:x}</title></item>", words(number)));
+    format!("<rss><channel>{}</channel></rss>", items.collect::<String>())
+}
+
+/// How many items there are in what came of a feed, and whether it can be asked for again whole.
+async fn came(url: String) -> Option<usize> {
+    let fetched = fetcher().fetch(request(url)).await;
+    let Ok(Fetched::Document { bytes, validators, .. }) = fetched else { return None };
+    assert_eq!(validators, Validators::default());
+    let document = parse::parse(&bytes, &parse::Hints::default()).unwrap();
+    assert!(document.truncated);
+    Some(document.items.len())
+}
+
+#[tokio::test]
+async fn a_feed_that_breaks_off_gives_what_came_of_it() {
+    let feed = long_feed();
+    let (url, _tasks) = cut_off("ETag: \"1\"\r\n", &feed.as_bytes()[..900]).await;
+    assert!(came(url).await.is_some_and(|count| count > 10));
+    for (name, packed) in all_packings(feed.as_bytes()).await {
+        let half = packed.len() / 2;
+        let server = Server::start(move |_| {
+            answer(200, &[("content-encoding", name), ("etag", "\"1\"")], packed[..half].to_vec())
+        });
+        let count = came(server.await.url("/")).await;
+        assert!(count.is_some_and(|count| count > 500), "{name} {count:?}");
+    }
+    // Where nothing came of it, it broke off and is tried again.
+    let (url, _tasks) = cut_off("", b"<rss><channel><item><title>x").await;
+    let error = fetcher().fetch(request(url)).await.unwrap_err();
+    assert!(matches!(error, FetchError::Broken(_)) && error.is_transient(), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_is_damaged_is_not_taken_for_what_is_cut() {
+    let mut packed = all_packings(long_feed().as_bytes()).await.swap_remove(0).1;
+    let padded = [packed.clone(), b"padding".to_vec()].concat();
+    let half = packed.len() / 2;
+    packed[half..half + 64].fill(0xff);
+    let server = Server::start(move |hit| {
+        let body = if hit.path == "/padded" { padded.clone() } else { packed.clone() };
+        answer(200, &[("content-encoding", "gzip")], body)
+    })
+    .await;
+    assert!(matches!(get(&server, "/").await, Err(FetchError::Decode(_))));
+    assert_eq!(body(get(&server, "/padded").await), long_feed());
 }
 
 async fn gzip() -> Vec<u8> {

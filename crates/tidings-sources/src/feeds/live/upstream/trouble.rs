@@ -38,9 +38,9 @@ async fn an_answer_that_is_no_feed_leaves_what_is_kept() {
         (Answer::new(502, ""), "the server answered 502"),
         (Answer::document(""), "the document is empty"),
         (Answer::document(page), "the document is a web page, not a feed"),
-        (Answer::document(rss("", &ONE)).cut_off(), "the answer broke off"),
+        (Answer::document("<rss><channel><item><title>b").cut_off(), "the answer broke off"),
         (
-            Answer::document("not packed").with("content-encoding", "gzip"),
+            Answer::document("not packed").with("content-encoding", "br"),
             "the answer could not be unpacked",
         ),
         (
@@ -54,6 +54,23 @@ async fn an_answer_that_is_no_feed_leaves_what_is_kept() {
     ] {
         check_failing(&mut scene, answer, reason).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_breaks_off_gives_the_items_before_and_is_asked_for_again() {
+    let mut scene = watched().await;
+    let whole = rss("", &[("b", 2, "ai"), ("a", 1, "ai"), ("c", 1, "ai")]);
+    let end = whole.rfind("</item>").unwrap();
+    let row =
+        scene.turn(Answer::document(whole[..end].to_owned()).with("etag", "\"1\"").cut_off()).await;
+    assert_eq!((row.state, row.item_count), (State::Good, 2));
+    let validators = row.validators.as_deref().unwrap_or_default();
+    assert!(!validators.contains('1'), "no version is known: {validators}");
+    scene.told(&["", "/items", "/meta"], &["feeds://all"]).await;
+    assert_eq!(scene.read("/meta").await["feed"]["truncated"], true);
+    let row = scene.turn(Answer::document(whole)).await;
+    assert_eq!(row.item_count, 3);
+    scene.told(&["", "/items", "/meta"], &["feeds://all"]).await;
 }
 
 #[tokio::test(start_paused = true)]

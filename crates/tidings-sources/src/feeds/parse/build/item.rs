@@ -41,6 +41,18 @@ impl Builder {
         }
     }
 
+    /// Of several texts it is the longest whose base counts.
+    pub(super) fn note_base(&mut self, element: Element, base: Option<&str>) {
+        let is_first = match element {
+            Element::Content | Element::Encoded => true,
+            Element::Description | Element::Summary => self.item.base.is_none(),
+            _ => false,
+        };
+        if let Some(base) = base.filter(|_| is_first) {
+            self.item.base = address::base_of_texts(base);
+        }
+    }
+
     pub(super) fn end_item_text(&mut self, element: Element, text: Text, depth: usize) {
         let (item, depths) = (&mut self.item, &mut self.depths);
         match element {

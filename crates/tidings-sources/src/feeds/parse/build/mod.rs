@@ -4,7 +4,7 @@ mod feed;
 mod item;
 mod link;
 mod media;
-mod person;
+pub(super) mod person;
 
 use super::attributes::Attributes;
 use super::element::Element;
@@ -211,13 +211,23 @@ impl Builder {
     }
 
     /// An element ends that has markup in its text.
-    pub(super) fn end_rich(&mut self, element: Element, text: Text, place: Place, depth: usize) {
+    pub(super) fn end_rich(
+        &mut self,
+        element: Element,
+        text: Text,
+        place: Place,
+        base: Option<&str>,
+        depth: usize,
+    ) {
         if text.value.is_empty() {
             return;
         }
         match place {
             Place::Feed => self.end_feed_text(element, text, depth),
-            Place::Item => self.end_item_text(element, text, depth),
+            Place::Item => {
+                self.note_base(element, base);
+                self.end_item_text(element, text, depth);
+            }
             Place::Source if element == Element::Title => self.origin.title = Some(text.value),
             Place::Media | Place::MediaGroup => self.end_media_text(element, place, text),
             _ => {}
@@ -317,6 +327,15 @@ impl Builder {
             problems.add(Problem::TooManyItems(ITEMS));
         }
         self.finish_feed();
+        let base = self.base().and_then(address::base_of_texts);
+        let is_without =
+            |it: &&mut Item| it.base.is_none() && (it.summary.is_some() || it.content.is_some());
+        for item in self.items.iter_mut().filter(is_without) {
+            item.base.clone_from(&base);
+        }
+        if matches!(self.format, Some(Format::Atom03 | Format::Atom10)) {
+            person::inherit(&mut self.items, &self.feed.authors);
+        }
         Document {
             format: self.format.unwrap_or_default(),
             feed: self.feed,

@@ -2,7 +2,12 @@
 
 use super::{Builder, Place};
 use crate::feeds::parse::element::Element;
-use crate::feeds::parse::model::Person;
+use crate::feeds::parse::model::{Item, Person};
+
+/// How many people are taken over from a feed, and how many bytes about them: they are copied into
+/// every item.
+const PEOPLE: usize = 20;
+const LONGEST: usize = 2048;
 
 impl Builder {
     pub(super) fn end_person_part(&mut self, element: Element, text: &str, base: Option<&str>) {
@@ -35,7 +40,22 @@ impl Builder {
             Place::Item if element == Element::Publisher => {}
             Place::Item if is_helper => self.item.contributors.push(person),
             Place::Item => self.item.authors.push(person),
+            Place::Source if element == Element::Author => self.origin.authors.push(person),
             _ => {}
+        }
+    }
+}
+
+/// Gives items that do not name their authors those of the feed they come from, or else of the feed
+/// they are in. That is what Atom (RFC 4287, 4.2.1) and JSON Feed mean by it; the editor of a channel
+/// of RSS is not said to have written its items.
+pub(in crate::feeds::parse) fn inherit(items: &mut [Item], authors: &[Person]) {
+    for item in items.iter_mut().filter(|item| item.authors.is_empty()) {
+        let origin = item.source.as_ref().map(|origin| origin.authors.as_slice());
+        let people = origin.filter(|people| !people.is_empty()).unwrap_or(authors);
+        let parts = people.iter().flat_map(|it| [&it.name, &it.email, &it.uri]).flatten();
+        if people.len() <= PEOPLE && parts.map(String::len).sum::<usize>() <= LONGEST {
+            item.authors = people.to_vec();
         }
     }
 }

@@ -6,6 +6,7 @@
 //! entities it declares are kept. Order of elements and references are left to the reader.
 
 mod doctype;
+mod section;
 mod tag;
 
 use std::borrow::Cow;
@@ -29,17 +30,35 @@ pub(super) struct Cleaned<'a> {
 
 /// Makes a text readable.
 pub(super) fn clean<'a>(text: &'a str, problems: &mut Problems) -> Cleaned<'a> {
-    // In pieces without a way out, which the compiler makes fast.
-    let has_forbidden =
-        |piece: &[u8]| piece.iter().fold(false, |found, byte| found | is_forbidden(*byte));
-    if text.as_bytes().chunks(1024).any(has_forbidden) {
-        problems.add(Problem::ControlCharacters);
-        let text: String =
-            text.chars().filter(|letter| !u8::try_from(*letter).is_ok_and(is_forbidden)).collect();
-        let cleaned = Cleaner::new(&text, problems).run();
-        return Cleaned { text: Cow::Owned(cleaned.text.into_owned()), ..cleaned };
+    if !has(text, |byte| byte == b'\r' || is_forbidden(byte)) {
+        return Cleaner::new(text, problems).run();
     }
-    Cleaner::new(text, problems).run()
+    let mut text = with_plain_lines(text);
+    if has(&text, is_forbidden) {
+        problems.add(Problem::ControlCharacters);
+        text.retain(|letter| !u8::try_from(letter).is_ok_and(is_forbidden));
+    }
+    let cleaned = Cleaner::new(&text, problems).run();
+    Cleaned { text: Cow::Owned(cleaned.text.into_owned()), ..cleaned }
+}
+
+/// Whether a text has such a byte. It is looked at in pieces without a way out, which the compiler
+/// makes fast.
+fn has(text: &str, is_one: impl Fn(u8) -> bool) -> bool {
+    let mut pieces = text.as_bytes().chunks(1024);
+    pieces.any(|piece| piece.iter().fold(false, |found, byte| found | is_one(*byte)))
+}
+
+/// A text with ends of lines as XML has them, however the machine that wrote it has them.
+fn with_plain_lines(text: &str) -> String {
+    let mut lines = text.split('\r');
+    let mut plain = String::with_capacity(text.len());
+    plain.push_str(lines.next().unwrap_or_default());
+    for line in lines {
+        plain.push('\n');
+        plain.push_str(line.strip_prefix('\n').unwrap_or(line));
+    }
+    plain
 }
 
 fn is_forbidden(byte: u8) -> bool {
@@ -56,9 +75,13 @@ struct Cleaner<'a, 'p> {
     entities: HashMap<String, String>,
     doctype: String,
     cut: bool,
-    /// Whether the rest is known to have no end of a comment, or of a processing instruction; so
-    /// that it is looked for once, however many begin.
-    endless: [bool; 2],
+    /// Whether the rest is known to have no end of a comment, of a processing instruction, or of a
+    /// CDATA section; so that it is looked for once, however many begin.
+    endless: [bool; 3],
+    /// The name of the last element that began.
+    name: &'a str,
+    /// The last end of a CDATA section that was looked for.
+    section_end: usize,
 }
 
 impl<'a, 'p> Cleaner<'a, 'p> {
@@ -71,7 +94,9 @@ impl<'a, 'p> Cleaner<'a, 'p> {
             entities: HashMap::new(),
             doctype: String::new(),
             cut: false,
-            endless: [false; 2],
+            endless: [false; 3],
+            name: "",
+            section_end: 0,
         }
     }
 
@@ -113,7 +138,8 @@ impl<'a, 'p> Cleaner<'a, 'p> {
 
     /// Looks at the markup that begins at `start`; gives where to go on.
     fn markup(&mut self, start: usize) -> usize {
-        let rest = &self.text[start..];
+        let text: &'a str = self.text;
+        let rest = &text[start..];
         let bytes = rest.as_bytes();
         match bytes.get(1) {
             Some(b'!') => self.bang(start, rest),
@@ -133,15 +159,8 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         if rest.starts_with("<!--") {
             return self.section(start, rest, 4, "-->", 0);
         }
-        if let Some(inner) = rest.strip_prefix("<![CDATA[") {
-            if let Some(end) = inner.find("]]>") {
-                return start + 9 + end + 3;
-            }
-            // What was received of it is text.
-            self.cut = true;
-            let text = escape(inner);
-            self.mend(start, self.text.len(), &text);
-            return self.text.len();
+        if rest.starts_with(section::BEGIN) {
+            return self.character_data(start);
         }
         if rest.get(..9).is_some_and(|word| word.eq_ignore_ascii_case("<!doctype")) {
             let (end, found) = doctype::read(rest);
@@ -161,6 +180,33 @@ impl<'a, 'p> Cleaner<'a, 'p> {
             }
             None => self.give_up(start),
         }
+    }
+
+    /// A CDATA section. One without an end ends with the element it is in.
+    fn character_data(&mut self, start: usize) -> usize {
+        let from = start + section::BEGIN.len();
+        if self.section_end < from && !self.endless[2] {
+            match self.text[from..].find("]]>") {
+                Some(end) => self.section_end = from + end,
+                None => self.endless[2] = true,
+            }
+        }
+        let end = Some(self.section_end).filter(|end| *end >= from);
+        let inner = &self.text[from..end.unwrap_or(self.text.len())];
+        // One within another: the end is likely that of the other.
+        let is_odd = end.is_none() || inner.contains(section::BEGIN);
+        if let Some(length) = is_odd.then(|| section::lost_end(inner, self.name)).flatten() {
+            let text = escape(section::without_rest(&inner[..length]));
+            self.mend(start, from + length, &text);
+            return from + length;
+        }
+        if let Some(end) = end {
+            return end + 3;
+        }
+        // What was received of it is text.
+        self.cut = true;
+        self.mend(start, self.text.len(), &escape(inner));
+        self.text.len()
     }
 
     /// A comment or an instruction: up to its end, or without one to the next `>`.
@@ -203,7 +249,8 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         }
     }
 
-    fn opening(&mut self, start: usize, rest: &str) -> usize {
+    fn opening(&mut self, start: usize, rest: &'a str) -> usize {
+        self.name = name(&rest[1..]);
         match tag::read(rest) {
             Tag::Fine(end) => start + end,
             Tag::Mended { end, text } => {
@@ -221,6 +268,11 @@ fn is_name_start(byte: u8) -> bool {
 
 fn is_name(byte: u8) -> bool {
     is_name_start(byte) || byte.is_ascii_digit() || byte == b'-' || byte == b'.'
+}
+
+/// The name that a text begins with.
+fn name(text: &str) -> &str {
+    &text[..text.bytes().take_while(|byte| is_name(*byte)).count()]
 }
 
 /// A text as it must be written between tags.
@@ -273,6 +325,14 @@ mod tests {
     #[test]
     fn control_characters_are_left_out() {
         check("<a>x\u{0}\u{b}\u{1f}y\tz</a>", "<a>xy\tz</a>");
+    }
+
+    #[test]
+    fn ends_of_lines_are_the_same_whoever_wrote_them() {
+        check("<a\r\n>1\r\n2\r3\n4\n\r5\r</a>", "<a\n>1\n2\n3\n4\n\n5\n</a>");
+        let mut problems = Problems::default();
+        clean("<a>\r</a>", &mut problems);
+        assert_eq!(problems.into_vec(), []);
     }
 
     #[test]

@@ -28,6 +28,56 @@ fn ends_that_are_missing_are_put_where_they_belong() {
     assert_eq!((titles(&document), document.truncated), (vec!["a"], false));
 }
 
+/// Every element of HTML that many leave open: two hundred of them once swallowed the ends of all
+/// that they were in.
+#[test]
+fn many_tags_without_an_end_cost_no_later_item() {
+    for tag in ["br", "p", "li", "div", "font", "BR", "P"] {
+        let lines = format!("line<{tag}>").repeat(300);
+        let first = format!("<item><title>0</title><description>{lines}</description></item>");
+        let others: String = (1..10).fold(String::new(), |others, number| {
+            others + &format!("<item><title>{number}</title></item>")
+        });
+        let document = read(&rss(&(first + &others)));
+        assert_eq!(titles(&document).len(), 10, "{tag}");
+        assert!(!document.truncated);
+        let text = value(document.items[0].summary.as_ref());
+        assert_eq!(text.matches("line").count(), 300, "{tag}");
+        // Without the end of the text, the end of the item will do; without that, the next item.
+        for end in ["</item>", ""] {
+            let document = read(&rss(&format!("<item><description>{lines}{end}{others}")));
+            assert_eq!(titles(&document).len(), 10, "{tag} {end}");
+        }
+    }
+    let document = read(&rss("<item><description>a<br></br>b<hr/>c</description></item>"));
+    assert_eq!(value(document.items[0].summary.as_ref()), "a<br>b<hr>c");
+    assert_eq!(document.problems, []);
+}
+
+#[test]
+fn a_section_without_an_end_costs_no_later_item() {
+    let others = "<item><title><![CDATA[b]]></title></item><item><title>c</title></item>";
+    for end in ["]]</title>", "]>\n</title>", "</title>", "]]", ""] {
+        let broken = format!("<item><title><![CDATA[a &amp; <b>{end}<link>x</link></item>");
+        for others in [others, &others[41..]] {
+            let document = read(&rss(&format!("{broken}{others}")));
+            let found = titles(&document);
+            assert_eq!(found[found.len() - 1], "c", "{end}");
+            assert_eq!(found.len(), 1 + others.matches("<item>").count(), "{end}");
+            assert!(!document.truncated);
+        }
+        if end.contains("/title") {
+            let document = read(&rss(&broken));
+            assert_eq!(titles(&document), ["a &amp; <b>"], "{end}");
+            assert_eq!(document.items[0].link.as_deref(), Some("x"));
+        }
+    }
+    check_title(
+        "<![CDATA[a[b[1]]</code> <![CDATA[ </title ]]>",
+        "a[b[1]]</code> <![CDATA[ </title",
+    );
+}
+
 #[test]
 fn names_are_known_whatever_their_case_and_prefix() {
     let text = "<RSS VERSION='2.0'><CHANNEL><ITEM><TITLE>a</TITLE><PUBDATE>2004</PUBDATE></ITEM></CHANNEL></RSS>";
@@ -80,11 +130,45 @@ fn a_cut_keeps_what_was_complete() {
 }
 
 #[test]
+fn json_that_is_cut_off_or_nearly_json_is_read() {
+    let head = r#"{"version":"https://jsonfeed.org/version/1.1","title":"T","items":["#;
+    let cut = format!(r#"{head}{{"id":"1","title":"a","tags":["x"]}},{{"id":"2","title":"b"#);
+    let document = read(&cut);
+    assert_eq!(titles(&document), ["a"]);
+    assert!(document.truncated && document.problems == [Problem::Truncated]);
+    let odd = format!("{head}{{\"title\":\"a\nb\",}},{{\"title\":\"\\ud83d\"}},]}}");
+    let document = read(&odd);
+    assert_eq!(titles(&document), ["a\nb", "\u{fffd}"]);
+    assert!(!document.truncated && document.problems == [Problem::Json]);
+    // What is wrong beyond mending costs what follows it.
+    let wrong = format!(r#"{head}{{"title":"a"}},{{"title" "b"}},{{"title":"c"}}]}}"#);
+    let document = read(&wrong);
+    assert_eq!((titles(&document), document.truncated), (vec!["a"], true));
+}
+
+#[test]
 fn a_base_is_not_lost_on_the_way() {
     let text = "<feed xml:base='http://a.example/'><entry xml:base='b/'><link href='c'/></entry><entry><link href='d'/></entry></feed>";
     let document = read(text);
     let links: Vec<_> = document.items.iter().filter_map(|item| item.link.as_deref()).collect();
     assert_eq!(links, ["http://a.example/b/c", "http://a.example/d"]);
+}
+
+#[test]
+fn texts_come_with_what_their_addresses_are_relative_to() {
+    let text = "<feed xml:base='http://a.example/'><entry xml:base='b/'><summary>x</summary>
+        <content xml:base='c/?d#e'>x</content></entry><entry><summary>x</summary></entry><entry/></feed>";
+    let bases = |document: &Document| {
+        document.items.iter().map(|item| item.base.clone()).collect::<Vec<_>>()
+    };
+    let some = |base: &str| Some(base.to_owned());
+    let expected = [some("http://a.example/b/c/"), some("http://a.example/"), None];
+    assert_eq!(bases(&read(text)), expected);
+    let text = rss("<link>http://b.example/</link><item><description>x</description></item>");
+    assert_eq!(bases(&read(&text)), [some("http://b.example/")]);
+    let hints = Hints { base: some("http://c.example/f?token=1"), ..Hints::default() };
+    let document = parse(text.as_bytes(), &hints).unwrap();
+    assert_eq!(bases(&document), [some("http://c.example/f")]);
 }
 
 #[test]
@@ -114,9 +198,12 @@ fn what_is_no_feed_is_said_in_words() {
     let refused = |text: &str| parse(text.as_bytes(), &Hints::default()).unwrap_err().to_string();
     assert_eq!(refused(" \n"), "the document is empty");
     assert_eq!(
-        refused("<opml/>"),
-        "the document is not a feed: it begins with the element `opml`, as no feed does"
+        refused("<wml/>"),
+        "the document is not a feed: it begins with the element `wml`, as no feed does"
     );
+    for list in ["<opml/>", "<?xml version='1.0'?><OPML><head/><body><outline/></body></OPML>"] {
+        assert!(refused(list).contains("`tidings feeds import`"), "{list}");
+    }
     assert_eq!(refused("hello"), "the document is not a feed: it has no elements and is no JSON");
     assert_eq!(
         refused("{\"a\":1}"),

@@ -168,6 +168,34 @@ fn json_feeds_are_read() {
 }
 
 #[test]
+fn entries_without_an_author_have_that_of_their_feed() {
+    let name =
+        |item: &Item| item.authors.first().and_then(|it| it.name.clone()).unwrap_or_default();
+    let names = |document: &Document| document.items.iter().map(name).collect::<Vec<_>>();
+    let person = |name: &str| format!("<author><name>{name}</name></author>");
+    let source = format!("<source>{}</source>", person("c"));
+    let text = format!(
+        "<feed xmlns='http://www.w3.org/2005/Atom'><entry/><entry>{}</entry><entry>{source}</entry>
+         <entry>{source}{}</entry>{}</feed>",
+        person("b"),
+        person("d"),
+        person("a"),
+    );
+    let document = read(&text);
+    assert_eq!(names(&document), ["a", "b", "c", "d"]);
+    assert!(document.items.iter().all(|item| item.authors.len() == 1));
+    let text = r#"{"version":"https://jsonfeed.org/version/1.1","authors":[{"name":"a"}],
+        "items":[{"id":"1"},{"id":"2","authors":[{"name":"b"}]}]}"#;
+    assert_eq!(names(&read(text)), ["a", "b"]);
+    // Who answers for a channel did not write all of it.
+    let text = rss("<managingEditor>a</managingEditor><dc:creator>a</dc:creator><item/>");
+    assert_eq!(names(&read(&text)), [""]);
+    // What is long is not copied into each of many.
+    let text = format!("<feed>{}<entry/></feed>", person(&"x".repeat(10_000)));
+    assert_eq!(names(&read(&text)), [""]);
+}
+
+#[test]
 fn links_are_seen_from_the_base_the_hint_or_the_feed() {
     let text = rss("<item><link>x</link></item>");
     let hints = Hints { base: Some("http://a.example/b/f.xml".to_owned()), ..Hints::default() };

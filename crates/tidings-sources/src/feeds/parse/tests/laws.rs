@@ -80,6 +80,27 @@ fn as_atom(samples: &[Sample]) -> String {
     format!("<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>T</title>{entries}</feed>")
 }
 
+fn as_json(samples: &[Sample]) -> String {
+    let items = samples.iter().map(|sample| {
+        let item = serde_json::json!({
+            "id": sample.id,
+            "title": sample.title,
+            "url": sample.link,
+            "content_html": sample.content,
+            "date_published": date(sample).to_string(),
+            "authors": [{ "name": sample.author }],
+            "tags": [sample.term],
+        });
+        // The end of an item is told from all others by the line it is on.
+        item.to_string().trim_end_matches('}').to_owned() + "\n}"
+    });
+    let items: Vec<String> = items.collect();
+    let items = items.join(",");
+    format!(
+        "{{\"version\":\"https://jsonfeed.org/version/1.1\",\"title\":\"T\",\"items\":[{items}]}}"
+    )
+}
+
 fn check(sample: &Sample, item: &Item) {
     let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let said = |text: &Option<Text>| text.as_ref().map(|text| text.value.clone());
@@ -96,7 +117,7 @@ fn check(sample: &Sample, item: &Item) {
 proptest! {
     #[test]
     fn what_is_written_is_read(samples in prop::collection::vec(sample(), 0..5)) {
-        for text in [as_rss(&samples), as_atom(&samples)] {
+        for text in [as_rss(&samples), as_atom(&samples), as_json(&samples)] {
             let document = read(&text);
             prop_assert_eq!(document.items.len(), samples.len());
             prop_assert!(document.problems.is_empty(), "{:?}", document.problems);
@@ -108,9 +129,13 @@ proptest! {
 
     #[test]
     fn a_cut_anywhere_keeps_the_items_before_it(
-        samples in prop::collection::vec(sample(), 1..4), share in 0.0..1.0_f64, is_atom: bool,
+        samples in prop::collection::vec(sample(), 1..4), share in 0.0..1.0_f64, format in 0..3,
     ) {
-        let (text, end) = if is_atom { (as_atom(&samples), "</entry>") } else { (as_rss(&samples), "</item>") };
+        let (text, end) = match format {
+            0 => (as_atom(&samples), "</entry>"),
+            1 => (as_rss(&samples), "</item>"),
+            _ => (as_json(&samples), "\n}"),
+        };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
         let cut = (text.len() as f64 * share) as usize;
         let bytes = &text.as_bytes()[..cut];

@@ -35,6 +35,8 @@ fn repeated_pieces_take_no_longer_than_others() {
         "&a;",
         "<!--",
         "<![CDATA[",
+        "<b><![CDATA[x]]</b>",
+        "<b><![CDATA[x<![CDATA[</b>",
         "<?",
         "<a b='",
         "<a b=\"'",
@@ -65,6 +67,29 @@ fn depth_is_limited_and_what_follows_is_read() {
     let document = quick(&rss(&format!("<item>{deep}<title>x</title></item>"))).unwrap();
     assert_eq!(titles(&document), ["x"]);
     assert!(document.problems.contains(&Problem::TooDeep));
+}
+
+#[test]
+fn ends_of_what_is_too_deep_take_no_longer_than_others() {
+    let full = "<a>".repeat(300);
+    let mut names = String::new();
+    for number in 0..5_000 {
+        write!(names, "<b{number}>").unwrap();
+    }
+    for many in ["</b>", "</a>", "</b><c>", "</A><a><b>", "</a><a><b>"] {
+        let many = many.repeat(50_000 / many.len());
+        let inner = format!("<item><description>{full}{names}{many}</description></item><item/>");
+        assert_eq!(quick(&rss(&inner)).unwrap().items.len(), 2);
+    }
+}
+
+#[test]
+fn json_takes_no_longer_however_it_ends() {
+    let head = r#"{"version":"https://jsonfeed.org/version/1","items":[{"title":"a"},"#;
+    for piece in ["{", "[", "{\"a\":", "\"", "\\", ",", "]", "}", "{},", "\"\\", "\"\\u", "\n"] {
+        let document = quick(&format!("{head}{}", piece.repeat(LARGE / 4 / piece.len()))).unwrap();
+        assert_eq!(titles(&document)[0], "a", "{piece}");
+    }
 }
 
 #[test]

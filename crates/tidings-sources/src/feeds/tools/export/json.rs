@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Head, Written};
+use crate::feeds::html;
 
 /// The head of a document, what stands between items, and the end.
 pub(super) fn frame(head: &Head) -> [String; 3] {
@@ -19,7 +20,7 @@ pub(super) fn frame(head: &Head) -> [String; 3] {
 
 pub(super) fn item(item: &Written<'_>) -> String {
     let entry = item.entry;
-    let mut object = json!({ "id": entry.guid.clone().unwrap_or_else(|| item.id()) });
+    let mut object = json!({ "id": item.guid.map_or_else(|| item.id(), str::to_owned) });
     let mut add = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
             object[name] = value;
@@ -27,15 +28,16 @@ pub(super) fn item(item: &Written<'_>) -> String {
     };
     add("url", entry.link.clone().map(Value::from));
     add("title", entry.title.clone().map(Value::from));
-    let (content, description) = (entry.content.as_deref(), entry.description.as_deref());
-    let texts = match (content, description) {
-        (Some(content), summary) => [("content_html", Some(content)), ("summary", summary)],
-        (None, Some(description)) => [("content_html", Some(description)), ("summary", None)],
+    let summary = entry.description.as_deref().map(html::plain).filter(|it| !it.is_empty());
+    match (item.content(), item.description()) {
+        (Some(content), _) => {
+            add("content_html", Some(content.into()));
+            // This one has no markup.
+            add("summary", summary.map(Value::from));
+        }
+        (None, Some(description)) => add("content_html", Some(description.into())),
         // One of them must be there.
-        (None, None) => [("content_text", Some("")), ("summary", None)],
-    };
-    for (name, text) in texts {
-        add(name, text.map(Value::from));
+        (None, None) => add("content_text", Some("".into())),
     }
     add("image", entry.image.clone().map(Value::from));
     add("date_published", entry.published.map(|moment| Value::from(moment.to_string())));

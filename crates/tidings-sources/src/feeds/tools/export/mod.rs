@@ -6,12 +6,15 @@ mod json;
 mod tests;
 mod xml;
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_server::model::Tool;
 
+use crate::feeds::html;
 use crate::feeds::opml;
 use crate::feeds::store::{Entry, FeedRow, Kept};
 use crate::feeds::tools::answer::{Answer, Refusal, shortened};
@@ -197,10 +200,12 @@ fn written(
         room.take(&frame);
     }
     let [begin, between, end] = frame;
+    let owners = owners(items);
     let write = |item: &Kept, entry: &Entry| {
         let row = rows.iter().find(|row| row.key == item.feed);
         let feed = row.map(|row| &**row);
-        let item = Written { key: item.key, moment: item.moment, entry, feed };
+        let guid = entry.guid.as_deref().filter(|it| owners.get(it) == Some(&item.key));
+        let item = Written { key: item.key, moment: item.moment, entry, guid, feed };
         match format {
             Format::Atom => xml::atom_item(&item),
             Format::Json => json::item(&item),
@@ -253,12 +258,40 @@ struct Written<'a> {
     key: i64,
     moment: crate::feeds::date::Moment,
     entry: &'a Entry,
+    /// What its feed calls it, if no other item of the document is called so.
+    guid: Option<&'a str>,
     feed: Option<&'a FeedRow>,
+}
+
+/// Which item is called by what its feed calls it, where several feeds use one name: the eldest, so
+/// that it stays so when others come.
+fn owners(items: &[Kept]) -> HashMap<&str, i64> {
+    let mut owners = HashMap::new();
+    for item in items {
+        if let Some(guid) = item.entry.guid.as_deref() {
+            let owner = owners.entry(guid).or_insert(item.key);
+            *owner = item.key.min(*owner);
+        }
+    }
+    owners
 }
 
 impl Written<'_> {
     fn id(&self) -> String {
         super::item::id(self.feed.map_or("", |row| &row.id), self.key)
+    }
+
+    /// Its texts: who reads them elsewhere does not know what addresses in them are relative to.
+    fn description(&self) -> Option<Cow<'_, str>> {
+        self.entry.description.as_deref().map(|text| self.resolved(text))
+    }
+
+    fn content(&self) -> Option<Cow<'_, str>> {
+        self.entry.content.as_deref().map(|text| self.resolved(text))
+    }
+
+    fn resolved<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        html::resolved(text, self.entry.base.as_deref())
     }
 }
 

@@ -109,3 +109,43 @@ fn a_document_that_must_be_short_has_whole_items_and_at_least_one() {
         assert_eq!(count, 1, "{document}");
     }
 }
+
+#[test]
+fn a_title_is_quoted_once_unless_it_would_be_read_as_markup() {
+    for (title, expected) in [
+        ("Q & A", "Q &amp; A"),
+        ("AT&T, 1 < 2 <3", "AT&amp;T, 1 &lt; 2 &lt;3"),
+        ("use <b> &amp; x", "use &amp;lt;b&amp;gt; &amp;amp;amp; x"),
+    ] {
+        let document = document(Format::Rss, &[kept(title, "", "", 0, 0)]);
+        assert!(document.contains(&format!("<title>{expected}</title>")), "{document}");
+    }
+}
+
+#[test]
+fn texts_are_for_readers_elsewhere() {
+    let mut item = kept("t", "<p><a href='b'>x</a></p>", "", 0, 0);
+    item.entry.base = Some("https://a.org/c/".to_owned());
+    item.entry.description = Some("<p>In <b>short</b> &amp; so</p>".to_owned());
+    for format in [Format::Rss, Format::Atom, Format::Json] {
+        let document = document(format, std::slice::from_ref(&item));
+        assert!(document.contains("https://a.org/c/b"), "{document}");
+        if format == Format::Json {
+            let value: serde_json::Value = serde_json::from_str(&document).unwrap();
+            assert_eq!(value["items"][0]["summary"], "In short & so");
+        }
+    }
+}
+
+#[test]
+fn items_of_several_feeds_have_names_of_their_own() {
+    let same = |key, feed| Kept { key, feed, ..kept("t", "x", "", 0, 0) };
+    let items = [same(7, 2), same(3, 1), same(9, 3)];
+    for format in [Format::Rss, Format::Atom, Format::Json] {
+        let document = document(format, &items);
+        let read = parse::parse(document.as_bytes(), &Hints::default()).unwrap();
+        let ids: Vec<_> = read.items.iter().filter_map(|item| item.id.as_deref()).collect();
+        assert_eq!(ids[1], "urn:x:0", "the eldest keeps it");
+        assert!(ids[0].ends_with("-7") && ids[2].ends_with("-9"), "{ids:?}");
+    }
+}

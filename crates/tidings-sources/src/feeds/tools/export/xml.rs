@@ -38,10 +38,10 @@ pub(super) fn rss_item(item: &Written<'_>) -> String {
     for category in &entry.categories {
         add("category", Some(category));
     }
-    add("description", entry.description.as_deref());
-    add("content:encoded", entry.content.as_deref());
+    add("description", item.description().as_deref());
+    add("content:encoded", item.content().as_deref());
     let own = item.id();
-    let guid = quoted(entry.guid.as_deref().unwrap_or(&own));
+    let guid = quoted(item.guid.unwrap_or(&own));
     let _ = writeln!(text, "<guid isPermaLink=\"false\">{guid}</guid>");
     // One is allowed.
     if let Some(file) = entry.enclosures.first() {
@@ -77,8 +77,8 @@ pub(super) fn atom_item(item: &Written<'_>) -> String {
     let add = |text: &mut String, name: &str, value: &str| text.push_str(&element(name, value));
     add(&mut text, "title", entry.title.as_deref().unwrap_or_default());
     // An id must be an address of some kind.
-    let id = match &entry.guid {
-        Some(guid) if guid.contains(':') => guid.clone(),
+    let id = match item.guid {
+        Some(guid) if guid.contains(':') => guid.to_owned(),
         Some(guid) => {
             let feed = item.feed.map_or("", |row| &row.id);
             format!("urn:guid:{feed}:{}", utf8_percent_encode(guid, NON_ALPHANUMERIC))
@@ -105,9 +105,9 @@ pub(super) fn atom_item(item: &Written<'_>) -> String {
     for category in &entry.categories {
         let _ = writeln!(text, "<category term=\"{}\"/>", quoted(category));
     }
-    for (name, value) in [("summary", &entry.description), ("content", &entry.content)] {
+    for (name, value) in [("summary", item.description()), ("content", item.content())] {
         if let Some(value) = value {
-            let _ = writeln!(text, "<{name} type=\"html\">{}</{name}>", quoted(value));
+            let _ = writeln!(text, "<{name} type=\"html\">{}</{name}>", quoted(&value));
         }
     }
     for file in &entry.enclosures {
@@ -127,10 +127,21 @@ fn element(name: &str, value: &str) -> String {
     format!("<{name}>{}</{name}>\n", quoted(value))
 }
 
-/// A text without markup, where readers of RSS expect some: it is quoted once more if they could
-/// find any.
+/// A text without markup, where many readers of RSS look for some: it is quoted once more if they
+/// would find any.
 fn title(text: &str) -> String {
-    if text.contains(['<', '&']) {
+    let is_tag = |(at, _)| {
+        let next = text[at + 1..].chars().next().unwrap_or(' ');
+        next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?')
+    };
+    let is_reference = |(at, _)| {
+        let name = text[at + 1..].trim_start_matches('#');
+        let length = name.bytes().take(32).take_while(u8::is_ascii_alphanumeric).count();
+        length > 0 && name[length..].starts_with(';')
+    };
+    let has_markup =
+        text.match_indices('<').any(is_tag) || text.match_indices('&').any(is_reference);
+    if has_markup {
         text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
     } else {
         text.to_owned()

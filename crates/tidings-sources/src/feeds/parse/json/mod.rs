@@ -1,7 +1,10 @@
 //! JSON Feed.
 
+mod mend;
+
 use serde_json::{Map, Value};
 
+use super::build::person::inherit;
 use super::model::{Category, Enclosure, Feed, Format, Item, Person, Text, TextKind};
 use super::problem::Problems;
 use super::{Document, Hints, ParseError, Problem, address};
@@ -16,9 +19,7 @@ pub(super) fn read(
     hints: &Hints,
     mut problems: Problems,
 ) -> Result<Document, ParseError> {
-    let value: Value = serde_json::from_str(text).map_err(|error| ParseError::NotAFeed {
-        reason: format!("it begins like JSON, but is none: {error}"),
-    })?;
+    let (value, truncated) = value(text, &mut problems)?;
     let Value::Object(object) = value else {
         return Err(ParseError::NotAFeed { reason: "it is JSON, but no object".to_owned() });
     };
@@ -37,13 +38,43 @@ pub(super) fn read(
     if values.len() > ITEMS {
         problems.add(Problem::TooManyItems(ITEMS));
     }
-    let items = values
+    let mut items: Vec<Item> = values
         .iter()
         .take(ITEMS)
         .filter_map(Value::as_object)
         .map(|object| item(object, base, &mut problems))
         .collect();
-    Ok(Document { format, feed, items, problems: problems.into_vec(), truncated: false })
+    inherit(&mut items, &feed.authors);
+    Ok(Document { format, feed, items, problems: problems.into_vec(), truncated })
+}
+
+/// The value that a text is, and whether it is cut off: then it is what is whole of it.
+fn value(text: &str, problems: &mut Problems) -> Result<(Value, bool), ParseError> {
+    let error = match serde_json::from_str(text) {
+        Ok(value) => return Ok((value, false)),
+        Err(error) => error,
+    };
+    let mended = mend::mend(text);
+    let mut is_cut = mended.as_ref().is_some_and(|mended| mended.is_cut);
+    let mut found = mended.as_ref().map(|mended| serde_json::from_str(&mended.text));
+    // A fault that cannot be mended: what is before it is as good as before a cut.
+    if let (Some(mended), Some(Err(error))) = (&mended, &found) {
+        is_cut = true;
+        found = mend::mend(before(&mended.text, error)).map(|it| serde_json::from_str(&it.text));
+    }
+    let Some(Ok(value)) = found else {
+        let reason = format!("it begins like JSON, but is none: {error}");
+        return Err(ParseError::NotAFeed { reason });
+    };
+    problems.add(if is_cut { Problem::Truncated } else { Problem::Json });
+    Ok((value, is_cut))
+}
+
+/// The text before the place where reading it failed.
+fn before<'a>(text: &'a str, error: &serde_json::Error) -> &'a str {
+    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let length = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+    &text[..text.floor_char_boundary(length)]
 }
 
 fn feed(object: &Map<String, Value>, base: Option<&str>) -> Feed {
@@ -90,6 +121,8 @@ fn item(object: &Map<String, Value>, base: Option<&str>, problems: &mut Problems
         authors: authors(object),
         categories: list("tags")
             .filter_map(Value::as_str)
+            .map(str::trim)
+            .filter(|term| !term.is_empty())
             .map(|term| Category { term: term.to_owned(), ..Category::default() })
             .collect(),
         enclosures: list("attachments")
@@ -103,6 +136,7 @@ fn item(object: &Map<String, Value>, base: Option<&str>, problems: &mut Problems
             })
             .collect(),
         language: string(object, "language"),
+        base: base.and_then(address::base_of_texts),
         ..Item::default()
     }
 }
