@@ -9,6 +9,7 @@ mod intake;
 mod legacy;
 mod line;
 mod modern;
+mod overlong;
 mod reply;
 mod session;
 pub mod stdio;

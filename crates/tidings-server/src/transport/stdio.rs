@@ -26,6 +26,7 @@ use crate::hub::Hub;
 use crate::notice;
 use crate::outbox::Next;
 use crate::transport::intake;
+use crate::transport::overlong::Overlong;
 
 /// The longest line that is read; a longer one is refused and skipped.
 const LINE_LIMIT: usize = 16 * 1024 * 1024;
@@ -149,8 +150,8 @@ struct LineTransport<R> {
     input: BufReader<R>,
     /// Cancel-safe: what was read of a line stays here when `receive` is dropped.
     line: Vec<u8>,
-    /// Whether the rest of a line that is too long is being skipped.
-    skipping: bool,
+    /// A line that is too long, while it is passed over.
+    skipping: Option<Overlong>,
     /// Whether the client has begun; before, the library takes requests only.
     begun: bool,
     writer: Writer,
@@ -200,7 +201,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         Self {
             input: BufReader::new(input),
             line: Vec::new(),
-            skipping: false,
+            skipping: None,
             begun: false,
             writer,
             connection,
@@ -214,9 +215,9 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     async fn next_line(
         input: &mut BufReader<R>,
         partial: &mut Vec<u8>,
-        skipping: &mut bool,
+        skipping: &mut Option<Overlong>,
         unread: &Unread,
-    ) -> Option<Result<Vec<u8>, ErrorData>> {
+    ) -> Option<Result<Vec<u8>, (Option<RequestId>, ErrorData)>> {
         unread.are_few().await;
         loop {
             let available = match input.fill_buf().await {
@@ -229,26 +230,24 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             };
             let newline = available.iter().position(|byte| *byte == b'\n');
             let taken = newline.map_or(available.len(), |at| at + 1);
-            if !*skipping {
-                partial.extend_from_slice(&available[..taken]);
+            match skipping {
+                Some(overlong) => overlong.read(&available[..taken]),
+                None => partial.extend_from_slice(&available[..taken]),
             }
             input.consume(taken);
-            let too_long = partial.len() > LINE_LIMIT;
-            if too_long {
-                *partial = Vec::new();
+            if partial.len() > LINE_LIMIT {
+                skipping.get_or_insert_default().read(&std::mem::take(partial));
             }
-            match (newline, *skipping || too_long) {
-                (Some(_), false) => return Some(Ok(std::mem::take(partial))),
-                (None, false) => {}
-                (ended, true) => {
-                    *skipping = ended.is_none();
-                    if too_long {
-                        let details = format!("a message has at most {LINE_LIMIT} bytes");
-                        let data = Some(json!({ "details": details }));
-                        return Some(Err(ErrorData::invalid_request("Message too long", data)));
-                    }
-                }
+            if newline.is_none() {
+                continue;
             }
+            let Some(overlong) = skipping.take() else {
+                return Some(Ok(std::mem::take(partial)));
+            };
+            let details = format!("a message has at most {LINE_LIMIT} bytes");
+            let error =
+                ErrorData::invalid_request("Message too long", Some(json!({ "details": details })));
+            return Some(Err((overlong.into_id(), error)));
         }
     }
 
@@ -398,7 +397,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for LineTransp
                         return Some(message);
                     }
                 }
-                Err(error) => self.refuse(None, error),
+                Err((id, error)) => self.refuse(id, error),
             }
         }
     }

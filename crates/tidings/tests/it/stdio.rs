@@ -97,11 +97,13 @@ async fn bad_lines_get_the_right_error_and_the_next_one_is_served() {
 #[tokio::test(start_paused = true)]
 async fn a_line_that_is_too_long_is_refused_and_skipped() {
     let mut pipe = pipe().await;
-    let long = vec![b'x'; 17 * 1024 * 1024];
+    let words = "x".repeat(17 * 1024 * 1024);
+    let long = json!({ "jsonrpc": "2.0", "method": "ping", "params": { "words": words }, "id": 4 });
+    let long = long.to_string();
     let Pipe { input, output, .. } = &mut pipe;
     let ((), answer) = tokio::join!(
         async {
-            input.write_all(&long).await.unwrap();
+            input.write_all(long.as_bytes()).await.unwrap();
             input
                 .write_all(b"\n{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}\n")
                 .await
@@ -110,7 +112,10 @@ async fn a_line_that_is_too_long_is_refused_and_skipped() {
         output.next_line()
     );
     let answer: Value = serde_json::from_str(&answer.unwrap().unwrap()).unwrap();
-    assert_eq!(answer["error"]["message"], "Message too long");
+    assert_eq!(
+        (&answer["error"]["message"], &answer["id"]),
+        (&json!("Message too long"), &json!(4))
+    );
     assert_eq!(pipe.next().await.unwrap()["id"], 5);
 }
 
