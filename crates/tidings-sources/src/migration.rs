@@ -1,6 +1,12 @@
-//! A database of an older release becomes one of this; the version is kept in the database.
+//! How a database begins, and how one of an older release becomes one of this; the version is kept
+//! in the database.
 
-use rusqlite::{Connection, TransactionBehavior};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+/// How long it is waited between two attempts to begin.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Why a database cannot be used.
 #[derive(Debug)]
@@ -13,6 +19,24 @@ pub(crate) enum MigrationError {
 impl From<rusqlite::Error> for MigrationError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
+    }
+}
+
+/// Makes the log of a database one that is written ahead. Where several begin at once, the database
+/// refuses all but one at once, however long it was told to wait; so this waits.
+#[expect(clippy::disallowed_methods, reason = "it waits for processes, on a thread that may")]
+pub(crate) fn write_ahead(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && begun.elapsed() < patience =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
     }
 }
 

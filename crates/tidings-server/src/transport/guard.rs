@@ -148,7 +148,7 @@ pub(crate) fn preflight(methods: &'static str) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
     let allowed = "Authorization, Content-Type, If-None-Match, If-Range, Last-Event-ID, \
-                   Mcp-Method, Mcp-Name, MCP-Protocol-Version, Mcp-Session-Id, Range";
+                   Mcp-Method, Mcp-Name, MCP-Protocol-Version, Mcp-Session-Id, Range, Tidings-Actor";
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(allowed));
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response

@@ -45,6 +45,12 @@ impl Config {
         Self { role: Role::Beside, ..Self::new(directory) }
     }
 
+    /// The defaults, for a command that works beside a server, or makes a workspace.
+    #[must_use]
+    pub fn making(directory: impl Into<PathBuf>) -> Self {
+        Self { role: Role::Making, ..Self::new(directory) }
+    }
+
     /// The defaults, for a command that only looks, beside a server or without one.
     #[must_use]
     pub fn looking(directory: impl Into<PathBuf>) -> Self {
@@ -59,6 +65,8 @@ pub enum Role {
     Server,
     /// For one command, whether a server is there or not. There must be a workspace.
     Beside,
+    /// As [`Role::Beside`], but where there is no workspace one is made.
+    Making,
     /// As [`Role::Beside`], but it need not be possible to write there. If it is not, every write
     /// fails, and what a server that starts meanwhile writes is not seen.
     Looking,

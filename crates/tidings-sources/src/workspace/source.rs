@@ -1,5 +1,6 @@
 //! The workspace as a source of a hub.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -60,7 +61,7 @@ impl Source for Workspace {
             Ok(Some(part)) => Ok(Contents::new(vec![part])),
             Ok(None) => Err(AnswerError::not_found(uri.as_ref())),
             Err(WorkspaceError::Refused(refusal)) => Err(unreadable(uri, &refusal)),
-            Err(error) => Err(AnswerError::Failed(tools::chain(&error))),
+            Err(error) => Err(AnswerError::Failed(tools::outside(&error))),
         }
     }
 
@@ -89,12 +90,8 @@ impl Source for Workspace {
             return Ok(Vec::new());
         }
         let is_graph = template.starts_with("graph:");
-        let after = match template {
-            it if it.starts_with("artifacts:") => Some(Ids::Artifact),
-            it if it.starts_with(IDENTITIES) => Some(Ids::Identity),
-            // What a page of connections calls `next` is known from the page alone.
-            _ => None,
-        };
+        let is_identities = template.starts_with(IDENTITIES);
+        let list = listed(template, &completion.known);
         let typed = completion.value;
         let (argument, known) = (completion.argument, completion.known);
         let found = self.0.clone().blocking(move |inner| match argument.as_str() {
@@ -110,14 +107,33 @@ impl Source for Workspace {
             "id" if is_graph => inner.store.ids_like(Ids::Identity, &typed, PROPOSED),
             "id" => inner.store.ids_like(Ids::Artifact, &typed, PROPOSED),
             "hash" => inner.store.ids_like(Ids::Blob, &typed, PROPOSED),
-            "after" => match after {
-                Some(ids) => inner.store.ids_like(ids, &typed, PROPOSED),
-                None => Ok(Vec::new()),
-            },
+            "after" if is_identities => inner.store.ids_like(Ids::Identity, &typed, PROPOSED),
+            "after" => {
+                // What a page of connections calls `next` is known from the page alone.
+                let Some(list) = list else { return Ok(Vec::new()) };
+                let page = inner.store.list(&list, None, PROPOSED)?;
+                let ids = page.items.into_iter().map(|entry| entry.id);
+                Ok(ids.filter(|id| id.starts_with(&typed)).collect())
+            }
             "n" => inner.store.cursors_like(&typed, NUMBERS),
             _ => Ok(Vec::new()),
         });
-        found.await.map_err(|error| AnswerError::Failed(tools::chain(&error)))
+        found.await.map_err(|error| AnswerError::Failed(tools::outside(&error)))
+    }
+}
+
+/// The list of artifacts that a template names with what is known of its variables, if it is one.
+fn listed(template: &str, known: &BTreeMap<String, String>) -> Option<List> {
+    let get = |name: &str| known.get(name).cloned();
+    let rest = template.strip_prefix("artifacts://")?;
+    match rest.split(['/', '{']).next()? {
+        "recent" => Some(List::Recent),
+        "by-tag" => get("tag")
+            .or_else(|| Some(format!("{}:{}", get("category")?, get("value")?)))
+            .map(List::Tag),
+        "by-creator" => get("creator").map(List::Creator),
+        "set" => get("set").map(List::Set),
+        _ => None,
     }
 }
 

@@ -259,32 +259,35 @@ impl Fetcher {
             unpack::collect(response, self.config.body_limit).await?;
         if let Some(error) = broken {
             let known = parse::Hints { content_type: content_type.clone(), base: None };
-            bytes = if accept == Accept::Feed {
+            let is_cut;
+            (bytes, is_cut) = if accept == Accept::Feed {
                 worth(bytes, known, error).await?
             } else {
                 return Err(error);
             };
-            // The next time all of it is wanted.
-            validators = Validators::default();
+            if is_cut {
+                // The next time all of it is wanted.
+                validators = Validators::default();
+            }
         }
         Ok(Answer::Document { bytes, content_type, validators, hints })
     }
 }
 
-/// What came of a feed before its transfer broke off, if there are items in it: they are as good as
-/// those of a document that ends in the middle.
+/// What came of a feed before its transfer broke off, if there are items in it, and whether its end
+/// is missing: they are as good as those of a document that ends in the middle.
 async fn worth(
     bytes: Vec<u8>,
     known: parse::Hints,
     error: FetchError,
-) -> Result<Vec<u8>, FetchError> {
+) -> Result<(Vec<u8>, bool), FetchError> {
     let parsed = tokio::task::spawn_blocking(move || {
         let document = parse::parse(&bytes, &known).ok().filter(|it| !it.items.is_empty());
         document.map(|document| (bytes, document.truncated))
     });
     match parsed.await {
         // Where something else went wrong than that the end is missing, only all of it will do.
-        Ok(Some((bytes, is_cut))) if error.is_cut() || !is_cut => Ok(bytes),
+        Ok(Some((bytes, is_cut))) if error.is_cut() || !is_cut => Ok((bytes, is_cut)),
         _ => Err(error),
     }
 }

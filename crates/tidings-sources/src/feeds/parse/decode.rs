@@ -104,6 +104,9 @@ fn liar<'a>(bytes: &'a [u8], declared: Option<&str>, problems: &mut Problems) ->
             Problem::Encoding { declared: declared.to_owned(), used: name }
         }
         None if used != UTF_8 => Problem::UnnamedEncoding(name),
+        Some(declared) if !text.contains(char::REPLACEMENT_CHARACTER) => {
+            Problem::Encoding { declared: declared.to_owned(), used: name }
+        }
         _ => Problem::Bytes(name),
     });
     text

@@ -158,9 +158,14 @@ impl<'a, 'p> Reader<'a, 'p> {
             self.stack.begin_deeper(name, is_empty);
             return;
         }
-        // An element of HTML that has no end must not wait for one.
-        let is_markup = self.rich.is_some() || element == Element::Other;
-        let is_whole = is_markup && matches!(space, Space::Core | Space::Xhtml) && is_void(lowered);
+        // An element of HTML that has no end must not wait for one. Where there is no text, only
+        // those count whose names nobody uses for anything else.
+        let is_void = match (self.rich.is_some(), element) {
+            (true, _) => is_void(lowered),
+            (false, Element::Other) => matches!(lowered, "br" | "hr" | "img" | "wbr"),
+            (false, _) => false,
+        };
+        let is_whole = is_void && matches!(space, Space::Core | Space::Xhtml);
         if self.rich.is_some() {
             self.markup(name, space, local, &attributes, bindings);
         } else {

@@ -82,6 +82,17 @@ fn what_was_kept_under_a_shared_name_does_not_come_back_as_new() {
 }
 
 #[test]
+fn an_item_that_is_there_twice_under_two_dates_is_one() {
+    let store = store();
+    let dated = |title: &str, published| Item {
+        id: Some("1".to_owned()),
+        ..linked("https://a.org/1", title, published)
+    };
+    check(&store, &document(vec![dated("a", 3), dated("a", 2)]), 4, [1, 0, 0]);
+    check(&store, &document(vec![dated("A", 3), dated("A", 2)]), 5, [0, 1, 0]);
+}
+
+#[test]
 fn an_item_that_is_there_twice_is_one() {
     let store = store();
     let mut twice = items(&[("b", 2), ("a", 1), ("b", 2)]);

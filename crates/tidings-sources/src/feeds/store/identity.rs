@@ -177,16 +177,18 @@ pub(super) fn identified<'a>(
     named.filter(|(identity, _)| seen.insert(identity.clone())).collect()
 }
 
-/// The items without those that a document has twice.
+/// The items without those that a document has twice. One that has a guid and a link may have been
+/// edited or dated anew between its two places; then its title is the same.
 fn distinct(entries: Vec<Entry>) -> Vec<Entry> {
     let mut seen = HashSet::new();
     let mut firsts = Vec::with_capacity(entries.len());
     for entry in &entries {
         let told = Told::by(entry);
-        let names = [Level::Guid, Level::Part, Level::Title].map(|level| told.name(level));
-        // One that has a guid may have been edited between its two places.
+        let names = [Level::Guid, Level::Part].map(|level| told.name(level));
+        let is_named = names.iter().all(Option::is_some) && told.title.is_some();
+        let date = if is_named { None } else { told.published };
         let text = if told.guid.is_some() { None } else { entry.description.as_deref() };
-        firsts.push(seen.insert((names, text)));
+        firsts.push(seen.insert((names, told.title, date, text)));
     }
     let kept = entries.into_iter().zip(firsts);
     kept.filter_map(|(entry, is_first)| is_first.then_some(entry)).collect()
@@ -245,6 +247,11 @@ pub(super) fn content_hash(entry: &Entry) -> String {
     categories.dedup();
     for category in &categories {
         digest.add(Some(category));
+    }
+    let mut aliases: Vec<_> = entry.aliases.iter().map(|name| words::name(name)).collect();
+    aliases.sort();
+    for alias in &aliases {
+        digest.add(Some(alias));
     }
     digest.add(None);
     for person in &entry.authors {

@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::migration::MigrationError;
+use crate::migration::{self, MigrationError};
 
 pub(crate) use self::apply::Changes;
 pub(crate) use self::hold::Hold;
@@ -139,7 +139,7 @@ impl Store {
         writer.busy_timeout(BUSY)?;
         // A log that is written ahead: readers and the writer do not wait for each other, and a
         // process that is killed leaves nothing half done.
-        writer.pragma_update(None, "journal_mode", "WAL")?;
+        migration::write_ahead(&writer, BUSY)?;
         writer.pragma_update(None, "synchronous", "NORMAL")?;
         prepare(&writer)?;
         schema::migrate(&mut writer)?;

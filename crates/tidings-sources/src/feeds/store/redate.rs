@@ -14,8 +14,9 @@ use crate::feeds::store::row::Entry;
 const STAMP: u64 = 3600;
 
 /// Whether the dates of a document count. They do not if all of them moved, unless they are where
-/// they were in the document before: then they were corrected. One item stands for all; which, and
-/// what its date was, is all that is remembered of them.
+/// they were in the document before, and not all of one hour, as those of a site that was built
+/// anew: then they were corrected. One item stands for all; which, and what its date was, is all
+/// that is remembered of them.
 pub(super) fn count(
     transaction: &Transaction<'_>,
     feed: i64,
@@ -33,10 +34,14 @@ pub(super) fn count(
     let mut witnesses = moved.filter_map(|(entry, known)| {
         Some((format!("{} {}", known.key, published(entry)?), entry.published?))
     });
-    let is_settled = stamped
+    let dates = || pairs.iter().filter_map(|(entry, _)| published(entry));
+    let is_spread =
+        dates().max().zip(dates().min()).is_some_and(|(last, first)| last.abs_diff(first) > STAMP);
+    let may_be_right = stamped && is_spread;
+    let is_settled = may_be_right
         && before.as_ref().is_some_and(|before| witnesses.clone().any(|(it, _)| it == *before));
     let is_now = |it: Moment| it.unix().abs_diff(now.unix()) <= STAMP;
-    let is_waiting = stamped && !is_settled && witnesses.clone().any(|(_, date)| !is_now(date));
+    let is_waiting = may_be_right && !is_settled && witnesses.clone().any(|(_, it)| !is_now(it));
     let witness = if is_waiting { witnesses.next().map(|(it, _)| it) } else { None };
     if witness != before {
         let query = "UPDATE feeds SET redated = ?2 WHERE key = ?1";
@@ -131,6 +136,12 @@ mod tests {
             check(&store, &at(now), now, [0, 0, 0]);
             // The same answer may come twice, from somebody who kept it on the way.
             check(&store, &at(now), now, [0, 0, 0]);
+        }
+        // Also if the site is built anew now and then, and the same is fetched twice.
+        for built in 6..9 {
+            for _ in 0..3 {
+                check(&store, &at(built - 3), built, [0, 0, 0]);
+            }
         }
         // Also if the dates are not those of the moment.
         for now in 6..9 {

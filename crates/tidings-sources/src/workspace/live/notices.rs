@@ -350,6 +350,22 @@ async fn what_could_not_be_told_is_told_as_soon_as_it_can_be() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_a_damaged_workspace_is_concerns_no_client() {
+    let world = World::new().await;
+    let mut client = world.client("client").await;
+    client.create("one", json!({})).await;
+    let broken = "UPDATE artifacts SET created = 'never'";
+    database(&world).execute_batch(broken).unwrap();
+    let read = client.ask("resources/read", json!({ "uri": RECENT })).await["error"].clone();
+    let details = read["data"]["details"].as_str().unwrap().to_owned();
+    let found = client.fail("search_artifacts", json!({ "query": "one" })).await;
+    for words in [details, found] {
+        assert!(words.contains("is damaged; who runs the server"), "{words}");
+        assert!(!words.contains("workspace.sqlite"), "{words}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_that_cannot_be_read_is_shown_and_hides_nothing() {
     let (world, mut writer, mut watcher) = watched(&[EVENTS, RECENT, "graph://identities"]).await;
     let beside = r#"INSERT INTO identities VALUES ('a', 'A', '[]', 0, 'a');

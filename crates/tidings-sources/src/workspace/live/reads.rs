@@ -151,24 +151,35 @@ async fn bytes_that_are_not_those_that_were_stored_are_refused() {
 async fn where_to_go_on_is_completed() {
     let world = World::new().await;
     let mut client = world.client("client").await;
-    let id = client.create("one", json!({})).await;
+    let id = client.create("one", json!({ "set": "s", "tags": ["a:b"] })).await;
+    client.create("two", json!({})).await;
     client.call("graph_bind", json!({ "id": "synth", "name": "Synth" })).await;
+    let known = json!({ "arguments": { "set": "s", "category": "a", "value": "b" } });
     let mut complete = async |template: &str, name: &str, value: &str| {
         let params = json!({
             "ref": { "type": "ref/resource", "uri": template },
-            "argument": { "name": name, "value": value },
+            "argument": { "name": name, "value": value }, "context": known,
         });
         let answer = client.ask("completion/complete", params).await;
         answer["result"]["completion"]["values"].clone()
     };
-    for template in ["artifacts://recent{?limit,after}", "artifacts://set/{set}{?limit,after}"] {
+    for template in [
+        "artifacts://set/{set}{?limit,after}",
+        "artifacts://by-tag/{category}:{value}{?limit,after}",
+    ] {
+        // Only what is in the list.
         assert_eq!(complete(template, "after", &id[..8]).await, json!([id]));
+        assert_eq!(complete(template, "after", "zz").await, json!([]));
     }
+    let recent = complete("artifacts://recent{?limit,after}", "after", "").await;
+    assert_eq!((recent.as_array().unwrap().len(), &recent[1]), (2, &json!(id)));
+    let unknown = complete("artifacts://by-creator/{creator}{?limit,after}", "after", "").await;
+    assert_eq!(unknown, json!([]));
     let identities = "graph://identities{?limit,after}";
     assert_eq!(complete(identities, "after", "s").await, json!(["synth"]));
     let connections = "graph://connections{?limit,after}";
     assert_eq!(complete(connections, "after", "").await, json!([]));
     let since = "events://since/{n}{?limit}";
-    assert_eq!(complete(since, "n", "").await, json!(["3", "2", "1", "0"]));
+    assert_eq!(complete(since, "n", "").await, json!(["5", "4", "3", "2", "1", "0"]));
     assert_eq!(complete(since, "n", "2").await, json!(["2"]));
 }

@@ -45,6 +45,7 @@ pub use self::reading::{BlobFile, BlobReader};
 pub use self::search::Search;
 pub use self::verify::{Problem, Verified};
 pub use self::write::{Draft, Place};
+use crate::migration;
 use crate::workspace::config::{Config, Role};
 use crate::workspace::record::Blob;
 use crate::workspace::{Refusal, WorkspaceError};
@@ -103,16 +104,23 @@ impl Store {
     fn open_to_write(config: Config) -> Result<Self, WorkspaceError> {
         let directory = config.directory.clone();
         let file = directory.join(DATABASE);
+        let has_blobs = || blob::is_any(&directory);
+        let make = || {
+            std::fs::create_dir_all(&directory)
+                .map_err(|error| WorkspaceError::path(&directory, error))
+        };
         let lock = match config.role {
             Role::Server => {
-                std::fs::create_dir_all(&directory)
-                    .map_err(|error| WorkspaceError::path(&directory, error))?;
+                make()?;
                 Some(Lock::take(&directory)?)
             }
-            Role::Beside | Role::Looking if file.is_file() => None,
+            Role::Making => {
+                make()?;
+                None
+            }
+            Role::Beside | Role::Looking if file.is_file() || has_blobs()? => None,
             Role::Beside | Role::Looking => return Err(WorkspaceError::Missing(directory)),
         };
-        let has_blobs = || blob::is_any(&directory);
         // Before it is opened: whatever is beside it may be of use to whoever mends it, and is
         // removed with a database that is empty. Looked at again, as it may have just been made.
         let is_empty = || std::fs::metadata(&file).map_or(true, |it| it.len() == 0);
@@ -260,7 +268,7 @@ fn writer(
     schema::check(&connection, file, has_blobs)?;
     // A log that is written ahead, and synced before a write is acknowledged: readers and the
     // writer do not wait for each other, and neither a kill nor a power cut takes a write back.
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    migration::write_ahead(&connection, BUSY)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     schema::migrate(&mut connection, file)?;
     Ok(connection)

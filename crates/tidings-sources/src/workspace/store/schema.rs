@@ -134,7 +134,9 @@ pub(super) enum Kind {
 
 /// What a database is, if it is none of a later release.
 pub(super) fn kind(connection: &Connection, path: &Path) -> Result<Kind, WorkspaceError> {
-    let version = migration::version_of(connection, &MIGRATIONS)
+    // Of one moment: somebody else may be making the tables.
+    let connection = connection.unchecked_transaction()?;
+    let version = migration::version_of(&connection, &MIGRATIONS)
         .map_err(|error| WorkspaceError::migration(path, error))?;
     let mut statement = connection.prepare(
         "SELECT count(*), count(*) FILTER (WHERE name IN (?1, ?2, ?3)) FROM sqlite_master",

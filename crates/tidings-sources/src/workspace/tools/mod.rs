@@ -41,7 +41,7 @@ struct Failure(String);
 
 impl From<WorkspaceError> for Failure {
     fn from(error: WorkspaceError) -> Self {
-        Self(chain(&error))
+        Self(outside(&error))
     }
 }
 
@@ -131,7 +131,22 @@ fn actor(workspace: &Workspace, exchange: &Exchange) -> String {
 }
 
 /// An error with what caused it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+/// What went wrong, in words for clients: where the workspace is concerns none of them.
+pub(crate) fn outside(error: &WorkspaceError) -> String {
+    let words = match error {
+        WorkspaceError::Damaged { .. } => {
+            "the workspace is damaged; who runs the server must restore a backup".to_owned()
+        }
+        WorkspaceError::Path { error, .. } => {
+            format!("a file of the workspace cannot be used: {error}")
+        }
+        error => return chain(error),
+    };
+    tracing::error!(error = chain(error), "the workspace cannot be used as it should be");
+    words
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -139,7 +139,7 @@ impl View {
             SUMMARY => return plain(Self::Summary),
             RECENT => return Ok(Self::List(List::Recent, range()?)),
             IDENTITIES => return Ok(Self::Identities(range()?)),
-            CONNECTIONS => return Ok(Self::Connections(range()?)),
+            CONNECTIONS => return Ok(Self::Connections(range()?.numbered()?)),
             EVENTS => return Ok(Self::Events(range()?.without_after()?)),
             _ => {}
         }

@@ -27,7 +27,13 @@ impl Range {
             })?;
             match name {
                 "limit" if range.limit.is_none() => range.limit = Some(limit(&value)?),
-                "after" if range.after.is_none() => range.after = Some(value.into_owned()),
+                "after" if range.after.is_none() && !value.is_empty() => {
+                    range.after = Some(value.into_owned());
+                }
+                "after" if range.after.is_none() => {
+                    let details = "it must be what a page calls `next`";
+                    return Err(AnswerError::invalid(name, value, details));
+                }
                 "limit" | "after" => {
                     let details = format!("`{name}` may be given once");
                     return Err(AnswerError::invalid(name, value, details));
@@ -39,6 +45,17 @@ impl Range {
             }
         }
         Ok(range)
+    }
+
+    /// A list whose places are numbers.
+    pub(super) fn numbered(self) -> Result<Self, AnswerError> {
+        match &self.after {
+            Some(after) if !after.bytes().all(|byte| byte.is_ascii_digit()) => {
+                let details = "it must be what a page calls `next`, a number";
+                Err(AnswerError::invalid("after", after, details))
+            }
+            _ => Ok(self),
+        }
     }
 
     /// A list that has no places to go on from.

@@ -40,6 +40,8 @@ fn what_names_nothing_is_said_so() {
         "artifacts://recent?limit=0",
         "artifacts://recent?limit=1&limit=2",
         "artifacts://recent?newest=1",
+        "artifacts://recent?after=",
+        "graph://connections?after=zz",
         "artifacts://summary?limit=1",
         "events://recent?after=1",
         "artifacts://by-tag/%ff",

@@ -173,9 +173,9 @@ async fn body(file: BlobFile, start: u64, length: u64) -> Result<Body, Workspace
 
 async fn upload(State(web): State<Web>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let mut chunks = body.into_data_stream();
+    let (mut chunks, mut has_begun) = (body.into_data_stream(), false);
     let response = if let Ok(_place) = web.uploads.try_acquire() {
-        match receive(&web.workspace, &parts.headers, &mut chunks).await {
+        match receive(&web.workspace, &parts.headers, &mut chunks, &mut has_begun).await {
             Ok(blob) => return stored(&blob),
             Err(Failure::Workspace(error)) => refused(&error),
             Err(Failure::Request(status, details)) => refuse(status, details),
@@ -186,8 +186,9 @@ async fn upload(State(web): State<Web>, request: Request) -> Response {
         put_header(&mut response, header::RETRY_AFTER, "1");
         response
     };
-    // Who waits to be told to go on has sent nothing, and too slow a sender has been waited for.
-    let is_waiting = parts.headers.contains_key(header::EXPECT);
+    // Who still waits to be told to go on has sent nothing, and too slow a sender has been waited
+    // for.
+    let is_waiting = parts.headers.contains_key(header::EXPECT) && !has_begun;
     if !is_waiting && response.status() != StatusCode::REQUEST_TIMEOUT {
         drain(&mut chunks).await;
     }
@@ -226,6 +227,7 @@ async fn receive(
     workspace: &Workspace,
     headers: &HeaderMap,
     chunks: &mut BodyDataStream,
+    has_begun: &mut bool,
 ) -> Result<Blob, Failure> {
     if headers.contains_key(header::CONTENT_RANGE) {
         let details = "a blob is sent whole; leave Content-Range out";
@@ -251,6 +253,8 @@ async fn receive(
     let mut writer = blocking(move || opener.blob_writer()).await?;
     let (mut gathered, mut received) = (Vec::new(), 0);
     let begun = Instant::now();
+    // Who waited to be told to go on is told when the first bytes are wanted.
+    *has_begun = true;
     loop {
         let (silent, slow) =
             (Instant::now() + SILENCE, begun + GRACE + Duration::from_secs(received / LEAST));

@@ -193,6 +193,9 @@ async fn some_of_what_is_refused_is_read_so_that_the_answer_arrives() {
     // Who asked before it sends anything is not told to send.
     bench.put(body(4), &[announced, ("expect", "100-continue")]).await;
     assert_eq!(read(), 0);
+    // Who was told to go on sends all of it.
+    bench.put(body(4), &[("expect", "100-continue")]).await;
+    assert_eq!(read(), 4);
 }
 
 #[tokio::test]

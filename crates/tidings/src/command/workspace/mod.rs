@@ -42,6 +42,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         }
         // Who follows must see what comes.
         Command::Log(args) if !args.follow => Config::looking(dir),
+        Command::Import(_) => Config::making(dir),
         _ => Config::beside(dir),
     };
     let mut files = None;
@@ -49,7 +50,6 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         config.limits.blob = args.blob_limit;
         // Order: nothing is made for files that are not there.
         files = Some(import::find(dir, args, &output)?);
-        make(dir).map_err(|error| unopened(error, dir))?;
     }
     let workspace = Workspace::open(config).map_err(|error| unopened(error, dir))?;
     let desk = Desk { workspace, dir, by: &args.by, output };
@@ -67,18 +67,6 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         Command::Verify => upkeep::verify(&desk),
         Command::Backup(args) => upkeep::backup(&desk, args),
         Command::Import(_) | Command::Restore(_) => unreachable!("it was done before"),
-    }
-}
-
-/// Makes a workspace where there is none.
-fn make(dir: &Path) -> Result<(), WorkspaceError> {
-    match Workspace::open(Config::beside(dir)) {
-        Err(WorkspaceError::Missing(_)) => match Workspace::open(Config::new(dir)) {
-            // A server has begun to make it.
-            Err(WorkspaceError::Locked { .. }) => Ok(()),
-            made => made.map(drop),
-        },
-        opened => opened.map(drop),
     }
 }
 

@@ -193,8 +193,12 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         }
         let end = Some(self.section_end).filter(|end| *end >= from);
         let inner = &self.text[from..end.unwrap_or(self.text.len())];
-        // One within another: the end is likely that of the other.
-        let is_odd = end.is_none() || inner.contains(section::BEGIN);
+        // One within another: the end is likely that of the other, unless this element ends there
+        // and the other is in none of its name.
+        let is_odd = end.is_none_or(|end| {
+            let other = inner.find(section::BEGIN);
+            other.is_some_and(|other| !self.ends(end) || self.begins(&inner[..other]))
+        });
         if let Some(length) = is_odd.then(|| section::lost_end(inner, self.name)).flatten() {
             let text = escape(section::without_rest(&inner[..length]));
             self.mend(start, from + length, &text);
@@ -207,6 +211,19 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         self.cut = true;
         self.mend(start, self.text.len(), &escape(inner));
         self.text.len()
+    }
+
+    /// Whether the last element that began ends behind the end of a section.
+    fn ends(&self, end: usize) -> bool {
+        let rest = self.text[end + "]]>".len()..].trim_start().strip_prefix("</");
+        rest.is_some_and(|rest| name(rest) == self.name)
+    }
+
+    /// Whether an element of the name of the last that began begins at the end of a text.
+    fn begins(&self, text: &str) -> bool {
+        let text = text.trim_end();
+        let tag = text.rfind('<').filter(|_| text.ends_with('>'));
+        tag.is_some_and(|tag| name(&text[tag + 1..]) == self.name)
     }
 
     /// A comment or an instruction: up to its end, or without one to the next `>`.

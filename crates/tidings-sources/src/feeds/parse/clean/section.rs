@@ -4,11 +4,15 @@ use super::name;
 
 pub(super) const BEGIN: &str = "<![CDATA[";
 
-/// Where a section without an end of its own ends: before the end of the element it is in, or that
-/// of the item. What is opened in it as well is part of it.
+/// Elements of feeds that sections are in, or in whose elements they are.
+const AROUND: [&str; 6] = ["content", "content:encoded", "description", "entry", "item", "summary"];
+
+/// Where a section without an end of its own ends: before the end of the last element that began,
+/// or of one that it may be in. What is opened in it as well is part of it.
 pub(super) fn lost_end(inner: &str, element: &str) -> Option<usize> {
-    let names = [element, "item", "entry"];
-    let mut open = [0_usize; 3];
+    let mut names = [element; 7];
+    names[1..].copy_from_slice(&AROUND);
+    let mut open = [0_usize; 7];
     for (at, _) in inner.match_indices('<') {
         let tag = &inner[at + 1..];
         let (is_end, tag) = tag.strip_prefix('/').map_or((false, tag), |tag| (true, tag));

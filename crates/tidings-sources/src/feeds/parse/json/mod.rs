@@ -61,6 +61,8 @@ fn value(text: &str, problems: &mut Problems) -> Result<(Value, bool), ParseErro
     if let (Some(mended), Some(Err(error))) = (&mended, &found) {
         is_cut = true;
         found = mend::mend(before(&mended.text, error)).map(|it| serde_json::from_str(&it.text));
+        // Where nothing is before it, there is only the fault to tell of.
+        found = found.filter(|found| found.as_ref().is_ok_and(has_items));
     }
     let Some(Ok(value)) = found else {
         let reason = format!("it begins like JSON, but is none: {error}");
@@ -68,6 +70,10 @@ fn value(text: &str, problems: &mut Problems) -> Result<(Value, bool), ParseErro
     };
     problems.add(if is_cut { Problem::Truncated } else { Problem::Json });
     Ok((value, is_cut))
+}
+
+fn has_items(value: &Value) -> bool {
+    value["items"].as_array().is_some_and(|items| !items.is_empty())
 }
 
 /// The text before the place where reading it failed.

@@ -215,3 +215,45 @@ fn what_is_no_feed_is_said_in_words() {
         "the document is a web page, not a feed, and it names none"
     );
 }
+
+/// A post about feeds: what it quotes is not what it is in.
+#[test]
+fn a_section_that_ends_with_its_element_is_left_as_it_is() {
+    let document = read(
+        "<rss version='2.0'><channel><item><title>A</title><description><![CDATA[Each ends with \
+         </item> and has <![CDATA[ in it]]></description><link>http://a.org/</link></item>\
+         <item><title>B</title></item></channel></rss>",
+    );
+    assert_eq!(document.items[0].link.as_deref(), Some("http://a.org/"));
+    assert_eq!((document.items.len(), document.problems), (2, vec![]));
+}
+
+#[test]
+fn a_section_without_an_end_behind_markup_costs_nothing_else() {
+    let document = read(
+        "<rss version='2.0'><channel><item><description><b>x</b> <![CDATA[lost </description>\
+         <title>A</title><link>http://a.org/</link></item></channel></rss>",
+    );
+    let title = document.items[0].title.as_ref().map(|title| title.value.as_str());
+    assert_eq!((title, document.items[0].link.as_deref()), (Some("A"), Some("http://a.org/")));
+}
+
+/// Names that HTML uses too.
+#[test]
+fn an_element_of_another_kind_keeps_what_is_in_it() {
+    for name in ["track", "embed", "input", "source", "param"] {
+        let inner = format!("<{name}><title>Inner</title></{name}>");
+        let document = read(&format!(
+            "<rss version='2.0'><channel><item>{inner}<title>Real</title></item></channel></rss>"
+        ));
+        let title = document.items[0].title.as_ref().map(|title| title.value.as_str());
+        assert_eq!(title, Some("Real"), "{name}");
+    }
+}
+
+#[test]
+fn json_with_a_fault_before_every_item_says_what_is_wrong() {
+    let text = r#"{"version":"https://jsonfeed.org/version/1","title":"t","items":[{"id":"1","attachments":[{"url":"u","size_in_bytes":1e999}]},{"id":"2"}]}"#;
+    let error = parse(text.as_bytes(), &Hints::default()).unwrap_err().to_string();
+    assert!(error.contains("number out of range"), "{error}");
+}

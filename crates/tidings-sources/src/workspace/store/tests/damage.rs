@@ -44,8 +44,10 @@ fn blobs_without_a_database_are_no_new_workspace() {
     store.backup(&backup).unwrap();
     drop(store);
     std::fs::remove_file(database(&directory)).unwrap();
-    let Err(error) = Store::open(Config::new(directory.path())) else { panic!("it was opened") };
-    damaged(&error);
+    for open in [Config::new, Config::beside, Config::making, Config::looking] {
+        let Err(error) = Store::open(open(directory.path())) else { panic!("it was opened") };
+        damaged(&error);
+    }
     // Nothing was made, so that it can be restored where it is.
     assert!(!database(&directory).exists());
     backup::restore(&Config::new(directory.path()), &backup).unwrap();
@@ -57,6 +59,29 @@ fn a_directory_with_nothing_stored_yet_becomes_a_workspace() {
     std::fs::create_dir_all(directory.path().join("objects").join("ab")).unwrap();
     std::fs::write(database(&directory), "").unwrap();
     Store::open(Config::beside(directory.path())).unwrap();
+}
+
+/// Whoever comes while another makes the tables once took them for those of something else.
+#[test]
+fn any_number_may_make_a_workspace_at_once() {
+    for _ in 0..10 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new");
+        let all = std::sync::Barrier::new(6);
+        let make = |config: Config| {
+            all.wait();
+            let store = Store::open(config).unwrap();
+            create(&store, draft("one"));
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| make(Config::new(&path)));
+            for _ in 0..5 {
+                scope.spawn(|| make(Config::making(&path)));
+            }
+        });
+        let store = Store::open(Config::beside(&path)).unwrap();
+        assert_eq!(store.list(&List::Recent, None, 10).unwrap().total, 6);
+    }
 }
 
 #[test]
