@@ -254,10 +254,8 @@ impl Inner {
         clock: Clock,
         hold: Option<Hold>,
     ) -> Result<Self, FeedsError> {
-        // How much is kept is for the host to say.
-        let retention =
-            if config.guest { config.retention.without_end() } else { config.retention };
-        let store = match (&config.data, config.read_only) {
+        let retention = config.retention;
+        let mut store = match (&config.data, config.read_only) {
             (Data::Memory, true) => return Err(FeedsError::NothingToRead),
             (Data::Memory, false) => Store::in_memory(retention)?,
             (Data::Directory(path), true) => Store::read_only(path)?,
@@ -271,6 +269,10 @@ impl Inner {
         if !config.is_second() {
             let feeds: Vec<_> = config.feeds.iter().map(FeedConfig::registration).collect();
             store.configure(&feeds, config.earlier, moment(clock.time()))?;
+            store.tell_retention()?;
+        } else if config.guest {
+            // How much is kept is for the host to say.
+            store.follow_retention()?;
         }
         let fetcher = if config.read_only || config.offline {
             None

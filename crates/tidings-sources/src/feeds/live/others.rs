@@ -121,6 +121,20 @@ async fn a_guest_lets_nothing_go_that_its_host_would_keep() {
     assert_eq!(guest.0.board().get(ID).unwrap().item_count, 2);
 }
 
+/// Where only commands ever fetched, nothing went.
+#[tokio::test(start_paused = true)]
+async fn a_guest_lets_go_what_its_host_would() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut host = config(directory.path());
+    host.retention = crate::feeds::Retention::new(1, None);
+    drop(Feeds::open(host).await.unwrap());
+    let guest = guest(directory.path()).await;
+    let grown = document("News", &[("b", 2), ("a", 1)]);
+    let keep = move |store: &Store, id: &str| store.apply(id, &grown, day(9));
+    guest.0.record(ID, keep).await.unwrap();
+    assert_eq!(guest.0.board().get(ID).unwrap().item_count, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_others_write_that_nobody_can_read_is_silence() {
     both(async |_, guest| {

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use rusqlite::{Transaction, params};
+use serde::{Deserialize, Serialize};
 
 use crate::feeds::date::Moment;
-use crate::feeds::store::StoreError;
 use crate::feeds::store::row::Entry;
+use crate::feeds::store::{Store, StoreError};
 
 /// How many tombstones a feed may have for each item it may keep.
 const TOMBSTONES_PER_ITEM: u64 = 10;
@@ -18,7 +19,8 @@ const TAG: usize = 1_000;
 const DAY: i64 = 86_400;
 
 /// How much is kept of each feed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Retention {
     /// So many items at most, the newest: 1,000.
@@ -39,16 +41,33 @@ impl Default for Retention {
     }
 }
 
+impl Store {
+    /// Lets others that write here know how much is kept.
+    pub(crate) fn tell_retention(&self) -> Result<(), StoreError> {
+        let bounds = serde_json::to_string(&self.retention).unwrap_or_default();
+        self.write(|transaction| {
+            let query = "UPDATE origin SET retention = ?1 WHERE retention IS NOT ?1";
+            transaction.execute(query, [bounds])?;
+            Ok(())
+        })
+    }
+
+    /// Keeps as much as the last server wanted to be kept, if there was one.
+    pub(crate) fn follow_retention(&mut self) -> Result<(), StoreError> {
+        let query = "SELECT retention FROM origin";
+        let told: Option<String> =
+            self.read(|it| Ok(it.query_row(query, [], |row| row.get(0))?))?;
+        let told = told.and_then(|told| serde_json::from_str(&told).ok());
+        self.retention = told.unwrap_or(self.retention);
+        Ok(())
+    }
+}
+
 impl Retention {
     /// These bounds, and the others as they are by default.
     #[must_use]
     pub fn new(count: u64, age: Option<Duration>) -> Self {
         Self { count, age, ..Self::default() }
-    }
-
-    /// These bounds for one text, and none for a feed.
-    pub(crate) fn without_end(self) -> Self {
-        Self { count: u64::MAX, age: None, bytes: u64::MAX, ..self }
     }
 
     /// Cuts the texts of an item that are too long, not within a tag.

@@ -124,8 +124,8 @@ ALTER TABLE feeds ADD COLUMN redated TEXT;
 UPDATE OR IGNORE labels SET value = replace(value, ' ', '') WHERE value LIKE '% %';
 DELETE FROM labels WHERE value LIKE '% %';
 UPDATE OR IGNORE inboxes SET scope = replace(scope, ' ', '') WHERE scope LIKE '% %';
--- What tells this store from others, in one row.
-CREATE TABLE origin (id TEXT NOT NULL);
+-- What tells this store from others, and how much a server wants to be kept, in one row.
+CREATE TABLE origin (id TEXT NOT NULL, retention TEXT);
 INSERT INTO origin (id) VALUES (lower(hex(randomblob(4))));
 -- Hosts that asked to be left alone while no feed of them was kept.
 CREATE TABLE pauses (
