@@ -16,7 +16,7 @@ use crate::feeds::view::Filter;
 const COUNTED: i64 = 10_000;
 /// How many of those that fit a search are put in order: the last that came. A word that is
 /// everywhere would take a hundred times as long.
-const RANKED: i64 = 2_000;
+const RANKED: i64 = 1_000;
 /// How much a word counts in the title, in the description and in the content.
 const RANK: &str = "bm25(words, 0.0, 8.0, 3.0, 1.0)";
 
@@ -43,7 +43,7 @@ pub(crate) enum Order {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listed {
     /// How many there are, whatever the limit; of a search, counted up to ten thousand, or up to
-    /// two thousand of which the best are first.
+    /// a thousand of which the best are first.
     pub(crate) total: u64,
     /// Whether it was counted to the end.
     pub(crate) is_counted: bool,
@@ -285,8 +285,8 @@ mod tests {
             let listed = store.list(&Listing { filter, order, ..Listing::default() }).unwrap();
             (listed.items.len(), listed.count())
         };
-        assert_eq!(list(Order::Best), (0, "2000 or more".to_owned()));
-        assert_eq!(list(Order::Newest), (1, "2001".to_owned()));
+        assert_eq!(list(Order::Best), (0, "1000 or more".to_owned()));
+        assert_eq!(list(Order::Newest), (1, "1001".to_owned()));
     }
 
     #[test]
