@@ -47,6 +47,8 @@ async fn a_page_may_ask_before_it_asks() {
     assert_eq!(answer.headers()["access-control-allow-origin"], "http://localhost:5173");
     let methods = answer.headers()["access-control-allow-methods"].to_str().unwrap();
     assert!(methods.contains("PUT"), "{methods}");
+    let headers = answer.headers()["access-control-allow-headers"].to_str().unwrap();
+    assert!(headers.contains("Tidings-Actor"), "{headers}");
     let answer = ask("OPTIONS", "/mcp", &page).await;
     assert_eq!(answer.headers()["access-control-allow-methods"], "GET, POST, DELETE");
 }

@@ -396,5 +396,9 @@ mod tests {
         assert_eq!(content_hash(&entry), content_hash(&other));
         other.categories.push("c".to_owned());
         assert_ne!(content_hash(&entry), content_hash(&other));
+        // Another word for machines under the same name: it is found by another word.
+        let mut other = entry.clone();
+        other.aliases.push("ai".to_owned());
+        assert_ne!(content_hash(&entry), content_hash(&other));
     }
 }

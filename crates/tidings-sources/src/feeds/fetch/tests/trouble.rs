@@ -253,11 +253,15 @@ async fn what_is_damaged_is_not_taken_for_what_is_cut() {
     packed[half..half + 64].fill(0xff);
     let server = Server::start(move |hit| {
         let body = if hit.path == "/padded" { padded.clone() } else { packed.clone() };
-        answer(200, &[("content-encoding", "gzip")], body)
+        answer(200, &[("content-encoding", "gzip"), ("etag", "\"1\"")], body)
     })
     .await;
     assert!(matches!(get(&server, "/").await, Err(FetchError::Decode(_))));
-    assert_eq!(body(get(&server, "/padded").await), long_feed());
+    let padded = get(&server, "/padded").await;
+    // All of it came, so that it need not come again.
+    let Ok(Fetched::Document { validators, .. }) = &padded else { panic!("{padded:?}") };
+    assert_eq!(validators.etag.as_deref(), Some("\"1\""));
+    assert_eq!(body(padded), long_feed());
 }
 
 async fn gzip() -> Vec<u8> {

@@ -257,3 +257,13 @@ fn json_with_a_fault_before_every_item_says_what_is_wrong() {
     let error = parse(text.as_bytes(), &Hints::default()).unwrap_err().to_string();
     assert!(error.contains("number out of range"), "{error}");
 }
+
+#[test]
+fn letters_that_were_read_are_not_called_lost() {
+    let text = b"<?xml version='1.0' encoding='us-ascii'?><rss version='2.0'><channel>\
+        <title>caf\xe9 \x93q\x94</title></channel></rss>";
+    let document = parse(text, &Hints::default()).unwrap();
+    assert_eq!(value(document.feed.title.as_ref()), "caf\u{e9} \u{201c}q\u{201d}");
+    let declared = "us-ascii".to_owned();
+    assert_eq!(document.problems, [Problem::Encoding { declared, used: "windows-1252" }]);
+}
