@@ -4,9 +4,10 @@
 //! - [`feeds`]: RSS, Atom and JSON feeds, read when they are due and kept.
 //! - [`workspace`]: artifacts and a graph that many agents share.
 
+mod database;
 pub mod feeds;
 pub mod folder;
-mod migration;
+mod settle;
 #[cfg(test)]
 mod testing;
 mod time;

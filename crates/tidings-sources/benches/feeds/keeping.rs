@@ -157,7 +157,8 @@ fn bare_insert(file: &Path, items: &[Item]) -> Result<f64, Failure> {
         CREATE TABLE labels (item INTEGER, kind INTEGER, value TEXT, shown TEXT,
             PRIMARY KEY (item, kind, value)) WITHOUT ROWID;
         CREATE VIRTUAL TABLE words USING fts5(feed, title, description, content,
-            content = '', contentless_delete = 1, tokenize = 'ascii');",
+            content = '', contentless_delete = 1, tokenize = 'ascii');
+        INSERT INTO words (words, rank) VALUES ('hashsize', 4194304);",
     )?;
     let transaction = connection.transaction()?;
     {

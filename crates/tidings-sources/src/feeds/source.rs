@@ -49,10 +49,12 @@ impl Source for Feeds {
             View::All => self.0.board().all(),
             View::Meta(id) => view::meta(&*self.0.known(&id)?),
             View::Feed(id) => {
-                let found = self.0.find(id, Filter::default()).await?;
-                view::feed(&found.feed, &found.entries)
+                let feed = |found: Found| view::feed(&found.feed, &found.entries);
+                self.0.find(id, Filter::default(), feed).await?
             }
-            View::Items(id, filter) => view::items(&self.0.find(id, filter).await?.entries),
+            View::Items(id, filter) => {
+                self.0.find(id, filter, |found| view::items(&found.entries)).await?
+            }
         };
         let part = ResourceContents::text(body, uri.as_ref()).with_mime_type("application/json");
         Ok(Contents::new(vec![part]))
@@ -113,12 +115,20 @@ impl Inner {
         if row.is_known() { Ok(row) } else { Err(unavailable(&row)) }
     }
 
-    async fn find(self: &Arc<Self>, id: String, filter: Filter) -> Result<Found, AnswerError> {
+    /// What is found, as it is read: to make texts safe takes time, and is for a thread that may
+    /// take it.
+    async fn find(
+        self: &Arc<Self>,
+        id: String,
+        filter: Filter,
+        read: fn(Found) -> String,
+    ) -> Result<String, AnswerError> {
         self.known(&id)?;
         let name = id.clone();
         let _turn = self.reading.acquire().await;
-        let found = self.blocking(move |inner| inner.store.find(&id, &filter)).await?;
-        found.ok_or_else(|| no_feed(&name))
+        let body =
+            self.blocking(move |inner| Ok(inner.store.find(&id, &filter)?.map(read))).await?;
+        body.ok_or_else(|| no_feed(&name))
     }
 
     /// Asks the store on a thread that may wait.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RenameMode};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+
+use crate::settle::settle;
 
 /// A save is several steps: what follows each other within this time is looked at once. A file
 /// that is removed and written anew is not missing in between.
@@ -101,7 +102,7 @@ impl Watch {
             while self.ear.lock().is_silent() {
                 self.ear.some.notified().await;
             }
-            self.settle().await;
+            settle(&self.ear.some, SETTLE, SETTLE_AT_MOST).await;
             let heard = std::mem::take(&mut *self.ear.lock());
             let is_meant = |file: &Path| {
                 // The file, or a directory on the way to it.
@@ -111,16 +112,6 @@ impl Watch {
             let meant: Vec<_> = meant.map(|(id, _)| id.clone()).collect();
             if !meant.is_empty() {
                 return meant;
-            }
-        }
-    }
-
-    async fn settle(&self) {
-        let latest = Instant::now() + SETTLE_AT_MOST;
-        loop {
-            let quiet = (Instant::now() + SETTLE).min(latest);
-            if timeout_at(quiet, self.ear.some.notified()).await.is_err() || quiet == latest {
-                return;
             }
         }
     }

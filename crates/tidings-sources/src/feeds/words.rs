@@ -10,6 +10,15 @@ use crate::feeds::parse::unescaped;
 /// Scripts that put no spaces between words have one word for each character, so that a part of a
 /// sentence is found as a phrase.
 pub(crate) fn words(text: &str) -> Vec<String> {
+    if text.is_ascii() {
+        let words = text.split(|character: char| !character.is_ascii_alphanumeric());
+        return words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
+    }
+    spelled(text)
+}
+
+/// The same of a text of any characters.
+fn spelled(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     for character in folded(text) {
@@ -133,11 +142,20 @@ fn is_inline(tag: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
         assert_eq!(words(text).join(" "), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn plain_letters_have_a_short_way_that_leads_to_the_same(text in "[\\x00-\\x7f]{0,30}") {
+            prop_assert_eq!(words(&text), spelled(&text));
+        }
     }
 
     #[test]

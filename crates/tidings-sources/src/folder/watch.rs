@@ -8,9 +8,10 @@ use std::time::Duration;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use crate::folder::tree::Root;
+use crate::settle::settle;
 
 /// A save is several steps: what follows each other within this time is looked at once.
 const SETTLE: Duration = Duration::from_millis(4);
@@ -161,22 +162,12 @@ impl Watch {
             },
             None => first.await,
         }
-        self.settle().await;
+        settle(&self.ear.some, SETTLE, SETTLE_AT_MOST).await;
         std::mem::take(&mut *self.ear.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn is_silent(&self) -> bool {
         self.ear.heard.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
-    async fn settle(&self) {
-        let latest = Instant::now() + SETTLE_AT_MOST;
-        loop {
-            let quiet = (Instant::now() + SETTLE).min(latest);
-            if timeout_at(quiet, self.ear.some.notified()).await.is_err() || quiet == latest {
-                return;
-            }
-        }
     }
 }
 

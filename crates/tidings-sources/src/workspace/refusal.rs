@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::migration::MigrationError;
+use crate::database::migration::MigrationError;
 
 /// Why a workspace has no answer.
 #[derive(Clone, Debug, thiserror::Error)]

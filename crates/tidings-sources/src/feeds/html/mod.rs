@@ -54,9 +54,31 @@ pub(crate) fn shown(source: &str, base: Option<&str>, format: Format, most: usiz
     shown
 }
 
+/// A text of a feed as HTML that can do no harm, whole, with addresses seen from a base; none if
+/// nothing is left of it.
+pub(crate) fn safe<'a>(source: &'a str, base: Option<&str>) -> Option<Cow<'a, str>> {
+    let safe = if has_tag(source) {
+        Cow::Owned(sanitised(&resolved(source, base)).into_owned())
+    } else {
+        Cow::Borrowed(source)
+    };
+    Some(safe).filter(|safe| !safe.trim().is_empty())
+}
+
 /// HTML without what can do harm: scripts, styles, forms, frames, addresses that run something.
-pub(crate) fn sanitised(source: &str) -> String {
-    ammonia::clean(&levelled(source))
+/// What has no tag has none of these, and is as it was.
+pub(crate) fn sanitised(source: &str) -> Cow<'_, str> {
+    if has_tag(source) {
+        Cow::Owned(ammonia::clean(&levelled(source)))
+    } else {
+        Cow::Borrowed(source)
+    }
+}
+
+/// Whether anything in a text would be read as a tag, a comment or a declaration.
+pub(crate) fn has_tag(text: &str) -> bool {
+    let opens = |next: &u8| next.is_ascii_alphabetic() || matches!(next, b'/' | b'!' | b'?');
+    text.match_indices('<').any(|(at, _)| text.as_bytes().get(at + 1).is_some_and(opens))
 }
 
 /// HTML as Markdown.
@@ -92,7 +114,7 @@ fn html(source: &str, most: usize) -> Shown {
         let safe = sanitised(beginning);
         let count = safe.chars().count();
         if count <= most {
-            return Shown { text: safe, is_cut: beginning.len() < source.len() };
+            return Shown { text: safe.into_owned(), is_cut: beginning.len() < source.len() };
         }
         length = beginning.len() / (count / most.max(1) + 1);
     }

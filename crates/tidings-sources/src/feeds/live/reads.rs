@@ -191,6 +191,39 @@ async fn a_feed_that_was_never_fetched_says_why() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_can_do_harm_is_never_read() {
+    let mut world = world().await;
+    let harm = "<p onclick=\"steal()\">a<script>steal()</script><iframe src=steal></iframe></p>";
+    let mut news = document("News", &[("a", 1)]);
+    (news.items[0].summary, news.items[0].content) = (Some(html(harm)), Some(html(harm)));
+    (news.feed.description, news.feed.copyright) = (Some(html(harm)), Some(html(harm)));
+    world.apply(ID, &news, 6).await;
+    let feed = format!("feeds://feed/{ID}");
+    for uri in ["feeds://all", &feed, &format!("{feed}/items"), &format!("{feed}/meta")] {
+        let answer = world.ask("resources/read", json!({ "uri": uri })).await;
+        let text = answer["result"]["contents"][0]["text"].as_str().unwrap();
+        assert!(text.contains("<p>a</p>") && !text.contains("steal"), "{uri}: {text}");
+        let answer = world.ask("resources/list", json!({})).await;
+        let resources = answer["result"]["resources"].as_array().unwrap();
+        let listed = resources.iter().find(|it| it["uri"] == *uri).unwrap();
+        assert_eq!(listed["size"], text.len(), "{uri}");
+    }
+    for format in ["rss", "atom", "json", "csv"] {
+        let exported = world.call("export_feeds", json!({ "format": format })).await;
+        assert!(!exported["document"].as_str().unwrap().contains("steal"), "{exported}");
+    }
+    let found = world.read(&format!("{feed}/items?search=steal")).await;
+    assert_eq!(found, json!([]));
+    // Where only the harm is another, nobody hears of it.
+    news.feed.description = Some(html(&harm.replace("steal", "rob")));
+    let before = world.feeds.0.board().get(ID).unwrap().revisions;
+    news.items.insert(0, document("News", &[("b", 2)]).items.remove(0));
+    world.apply(ID, &news, 7).await;
+    let after = world.feeds.0.board().get(ID).unwrap().revisions;
+    assert_eq!((after.metadata, after.items), (before.metadata, before.items + 1));
+}
+
 async fn length(world: &mut World, uri: &str) -> usize {
     let answer = world.ask("resources/read", json!({ "uri": uri })).await;
     answer["result"]["contents"][0]["text"].as_str().unwrap().len()

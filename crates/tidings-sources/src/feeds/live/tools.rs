@@ -93,11 +93,12 @@ async fn a_server_that_may_not_be_changed_lists_no_tool_that_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn addresses_in_texts_lead_somewhere_and_the_texts_are_kept_as_they_were() {
+async fn addresses_in_texts_lead_somewhere_wherever_they_are_read() {
     let mut world = World::new(Era::Legacy).await;
     let mut news = document("News", &[("a", 1)]);
     news.items[0].content = Some(html("<a href=\"/b\">x</a>"));
     // The first is kept, the second takes its place.
+    let uri = format!("feeds://feed/{ID}/items");
     for (day, base) in [(6, "https://a.org/c"), (7, "https://b.org/c")] {
         news.items[0].base = Some(base.to_owned());
         news.items[0].title = Some(html(base));
@@ -110,11 +111,10 @@ async fn addresses_in_texts_lead_somewhere_and_the_texts_are_kept_as_they_were()
         }
         let exported = world.call("export_feeds", json!({ "format": "rss" })).await;
         assert!(exported["document"].as_str().unwrap().contains(&base.replace("/c", "/b")));
+        let answer = world.ask("resources/read", json!({ "uri": uri })).await;
+        let text = answer["result"]["contents"][0]["text"].as_str().unwrap();
+        assert!(text.contains(&base.replace("/c", "/b")), "{text}");
     }
-    let answer = world.ask("resources/read", json!({ "uri": format!("feeds://feed/{ID}/items") }));
-    let text = answer.await["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
-    let items: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(items[0]["content"], "<a href=\"/b\">x</a>");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,8 +6,9 @@ use rusqlite::{Connection, Transaction, params};
 
 use crate::feeds::date::Moment;
 use crate::feeds::parse::{Document, Problem};
+use crate::feeds::store::face::Face;
 use crate::feeds::store::identity::{
-    Level, Told, content_hash, identified, is_shown_alike, is_told_by_text, names,
+    Level, Told, identified, is_shown_alike, is_told_by_text, names,
 };
 use crate::feeds::store::known::{Known, Rank, known_items, take_found};
 use crate::feeds::store::record::{apply_metadata, insert, succeed, update};
@@ -126,12 +127,13 @@ fn apply_entries(
     // In the order of the document.
     let mut ranks = Vec::new();
     for (position, ((identity, entry), found)) in (0_i64..).zip(entries.iter().zip(&found)) {
-        let hash = content_hash(entry);
+        let face = Face::of(entry);
         if let Some(known) = found {
             ranks.push(known.rank);
             let redated = dates_count && entry.published.map(Moment::unix) != known.published;
-            if known.hash != hash || redated || is_moved(entry, known) {
-                update(transaction, feed, known, entry, &hash)?;
+            let is_other = face.is_other(transaction, known)?;
+            if is_other || redated || is_moved(entry, known) {
+                update(transaction, feed, known, entry, &face)?;
                 changes.changed.push(known.key);
             }
         } else if !was_let_go(transaction, feed.key, identity, entry, newest, now)? {
@@ -141,7 +143,7 @@ fn apply_entries(
                 position: -position,
             };
             ranks.push(rank);
-            changes.new.push(insert(transaction, feed, identity, entry, &hash, rank)?);
+            changes.new.push(insert(transaction, feed, identity, entry, &face, rank)?);
         }
     }
     let is_whole = !document.truncated

@@ -1,4 +1,4 @@
-//! When two items are the same one, and when one has changed.
+//! When two items are the same one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,6 @@ use crate::feeds::date::Moment;
 use crate::feeds::id::Digest;
 use crate::feeds::store::known::Known;
 use crate::feeds::store::row::Entry;
-use crate::feeds::words;
 
 /// The longest identity that is kept as it is.
 const LONGEST: usize = 300;
@@ -232,40 +231,6 @@ fn is_kept(parameter: &&str) -> bool {
     !name.is_empty() && !name.starts_with("utm_") && !TRACKING.contains(&name)
 }
 
-/// A hash of what an item says. Its dates are not in it, nor is what moves by itself: the order of
-/// its categories, how a link says where the reader came from, the size of a file into which
-/// advertisements are cut.
-pub(super) fn content_hash(entry: &Entry) -> String {
-    let mut digest = Digest::new();
-    for text in [&entry.title, &entry.description, &entry.content] {
-        digest.add(text.as_deref());
-    }
-    digest.add(entry.link.as_deref().map(alias).as_deref());
-    digest.add(entry.image.as_deref().map(alias).as_deref());
-    let mut categories: Vec<_> = entry.categories.iter().map(|name| words::name(name)).collect();
-    categories.sort();
-    categories.dedup();
-    for category in &categories {
-        digest.add(Some(category));
-    }
-    let mut aliases: Vec<_> = entry.aliases.iter().map(|name| words::name(name)).collect();
-    aliases.sort();
-    for alias in &aliases {
-        digest.add(Some(alias));
-    }
-    digest.add(None);
-    for person in &entry.authors {
-        digest.add(person.name.as_deref());
-        digest.add(person.email.as_deref());
-    }
-    digest.add(None);
-    for enclosure in &entry.enclosures {
-        digest.add(Some(&alias(&enclosure.url)));
-        digest.add(enclosure.media_type.as_deref());
-    }
-    digest.finish()
-}
-
 fn filled(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
@@ -382,23 +347,5 @@ mod tests {
         assert_eq!(links[0].len(), 2, "{links:?}");
         assert_eq!(links[0], links[1]);
         assert!(links[0].iter().all(|name| name.starts_with("dated ")), "{links:?}");
-    }
-
-    #[test]
-    fn what_moves_by_itself_is_no_change() {
-        let entry = Entry {
-            categories: vec!["b".to_owned(), "a".to_owned()],
-            ..entry_at("https://a.org/1?utm_source=x")
-        };
-        let mut other = entry.clone();
-        other.categories.reverse();
-        other.link = Some("http://a.org/1".to_owned());
-        assert_eq!(content_hash(&entry), content_hash(&other));
-        other.categories.push("c".to_owned());
-        assert_ne!(content_hash(&entry), content_hash(&other));
-        // Another word for machines under the same name: it is found by another word.
-        let mut other = entry.clone();
-        other.aliases.push("ai".to_owned());
-        assert_ne!(content_hash(&entry), content_hash(&other));
     }
 }

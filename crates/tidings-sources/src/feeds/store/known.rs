@@ -6,7 +6,8 @@ use rusqlite::{Transaction, params};
 
 use crate::feeds::date::Moment;
 use crate::feeds::store::StoreError;
-use crate::feeds::store::identity::{Level, Told, content_hash, is_told_by_text, names};
+use crate::feeds::store::face::content_hash;
+use crate::feeds::store::identity::{Level, Told, is_told_by_text, names};
 use crate::feeds::store::row::Entry;
 
 /// What is known of an item that is kept.

@@ -193,11 +193,11 @@ pub(super) fn kept(connection: &Connection, key: i64) -> Result<Kept, StoreError
     let row = rows.next()?.ok_or_else(damaged)?;
     Ok(Kept {
         entry: entry(row)?,
-        key: row.get(12)?,
-        feed: row.get(13)?,
-        moment: Moment::from_unix(row.get(14)?).ok_or_else(damaged)?,
-        read: row.get(15)?,
-        starred: row.get(16)?,
+        key: row.get(13)?,
+        feed: row.get(14)?,
+        moment: Moment::from_unix(row.get(15)?).ok_or_else(damaged)?,
+        read: row.get(16)?,
+        starred: row.get(17)?,
     })
 }
 

@@ -7,6 +7,7 @@
 mod apply;
 #[cfg(test)]
 mod edits;
+mod face;
 mod hold;
 mod identity;
 mod inbox;
@@ -28,14 +29,14 @@ mod trend;
 mod visit;
 mod wishes;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::migration::{self, MigrationError};
+use crate::database::migration::{self, MigrationError};
+use crate::database::{self, Readers, make_private};
 
 pub(crate) use self::apply::Changes;
 pub(crate) use self::hold::Hold;
@@ -114,7 +115,7 @@ pub(crate) struct Store {
     writer: Mutex<Connection>,
     /// Where the readers connect to; none for a store in memory, which has one connection.
     file: Option<PathBuf>,
-    readers: Mutex<Vec<Connection>>,
+    readers: Readers,
     retention: Retention,
 }
 
@@ -133,6 +134,7 @@ impl Store {
         let failed = |error| StoreError::Directory { path: path.to_owned(), error };
         std::fs::create_dir_all(path).map_err(failed)?;
         let file = path.join("feeds.sqlite");
+        // Feeds may be kept with their passwords.
         make_private(&file).map_err(failed)?;
         let mut writer = Connection::open(&file)?;
         // Before anything is asked of it: whoever opens it first may be making it.
@@ -155,7 +157,7 @@ impl Store {
     }
 
     fn new(writer: Connection, file: Option<PathBuf>, retention: Retention) -> Self {
-        let (writer, readers) = (Mutex::new(writer), Mutex::default());
+        let (writer, readers) = (Mutex::new(writer), Readers::new(READERS));
         Self { writer, file, readers, retention }
     }
 
@@ -186,36 +188,13 @@ impl Store {
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let Some(file) = &self.file else { return work(&self.writer()) };
-        let kept = self.readers().pop();
-        let mut connection = kept.map_or_else(|| reader(file), Ok)?;
-        let transaction = connection.transaction()?;
-        let done = work(&transaction)?;
-        transaction.commit()?;
-        let mut readers = self.readers();
-        if readers.len() < READERS {
-            readers.push(connection);
-        }
-        Ok(done)
+        self.readers.read(|| reader(file), work)
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
         // A transaction that is given up half way is rolled back.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn readers(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Makes the file if it is not there, for its owner only: feeds may be kept with their passwords.
-/// The files beside it get the same rights.
-fn make_private(file: &Path) -> std::io::Result<()> {
-    let mut options = File::options();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file).map(drop)
 }
 
 fn reader(file: &Path) -> Result<Connection, StoreError> {
@@ -226,8 +205,5 @@ fn reader(file: &Path) -> Result<Connection, StoreError> {
 }
 
 fn prepare(connection: &Connection) -> Result<(), StoreError> {
-    connection.busy_timeout(BUSY)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection.pragma_update(None, "foreign_keys", true)?;
-    Ok(())
+    Ok(database::prepare(connection, BUSY, STATEMENTS)?)
 }

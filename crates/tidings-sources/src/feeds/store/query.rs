@@ -26,9 +26,32 @@ pub(crate) enum Label {
     Author,
 }
 
+/// The release whose texts that were made safe need not be made again.
+pub(super) const RELEASE: &str = env!("CARGO_PKG_VERSION");
+
+/// Whether the texts of an item were made safe by this release.
+macro_rules! made_safe {
+    () => {
+        concat!("ifnull(made_safe = '", env!("CARGO_PKG_VERSION"), "', 0)")
+    };
+}
+
+/// A text of an item, safe if it is known to be.
+macro_rules! safe {
+    ($column:literal) => {
+        concat!("iif(", made_safe!(), ", ifnull(safe_", $column, ", ", $column, "), ", $column, ")")
+    };
+}
+
 /// What an entry is made of.
-pub(super) const COLUMNS: &str = "title, description, content, link, published, updated, authors, \
-    categories, guid, image, enclosures, base";
+pub(super) const COLUMNS: &str = concat!(
+    "title, ",
+    safe!("description"),
+    ", ",
+    safe!("content"),
+    ", link, published, updated, authors, categories, guid, image, enclosures, base, ",
+    made_safe!(),
+);
 
 impl Store {
     /// The items of a feed that fit, newest first; `None` if there is no such feed.
@@ -124,6 +147,15 @@ pub(super) fn entries(
     Ok(entries)
 }
 
+/// One item.
+pub(super) fn entry_of(connection: &Connection, key: i64) -> Result<Entry, StoreError> {
+    let query = format!("SELECT {COLUMNS} FROM items WHERE key = ?");
+    let mut statement = connection.prepare_cached(&query)?;
+    let mut rows = statement.query([key])?;
+    let row = rows.next()?.ok_or_else(|| StoreError::Damaged(format!("the item {key}")))?;
+    entry(row)
+}
+
 /// An entry from a row that begins with its columns.
 pub(super) fn entry(row: &Row<'_>) -> Result<Entry, StoreError> {
     let moment = |index: usize| -> Result<Option<Moment>, StoreError> {
@@ -143,5 +175,6 @@ pub(super) fn entry(row: &Row<'_>) -> Result<Entry, StoreError> {
         enclosures: json(row.get_ref(10)?.as_str().map_err(rusqlite::Error::from)?)?,
         aliases: Vec::new(),
         base: row.get(11)?,
+        is_safe: row.get(12)?,
     })
 }

@@ -1,5 +1,6 @@
 //! One item and the state of one feed, written into their tables.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use rusqlite::{Transaction, params};
@@ -8,10 +9,11 @@ use crate::feeds::date::Moment;
 use crate::feeds::parse::Document;
 use crate::feeds::store::StoreError;
 use crate::feeds::store::apply::Changes;
+use crate::feeds::store::face::Face;
 use crate::feeds::store::known::{Known, Rank};
-use crate::feeds::store::query::entries;
+use crate::feeds::store::query::{RELEASE, entry_of};
 use crate::feeds::store::row::{Entry, FeedRow, Metadata, State};
-use crate::feeds::view::{self, Filter};
+use crate::feeds::view::Item;
 use crate::feeds::words::{self, words, words_of_markup};
 
 pub(super) fn insert(
@@ -19,13 +21,15 @@ pub(super) fn insert(
     feed: &FeedRow,
     identity: &str,
     entry: &Entry,
-    hash: &str,
+    face: &Face<'_>,
     rank: Rank,
 ) -> Result<i64, StoreError> {
     let query = "INSERT INTO items (feed, identity, first_seen, position, guid, link, title,
             description, content, published, updated, moment, authors, categories, enclosures,
-            image, hash, base)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+            image, hash, base, size, made_safe, safe_description,
+            safe_content)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+            ?19, ?20, ?21, ?22)";
     transaction.prepare_cached(query)?.execute(params![
         feed.key,
         identity,
@@ -43,11 +47,15 @@ pub(super) fn insert(
         json(&entry.categories),
         json(&entry.enclosures),
         entry.image,
-        hash,
+        face.hash,
         entry.base,
+        face.size(),
+        RELEASE,
+        beside(entry.description.as_ref(), face.item.description.as_ref()),
+        beside(entry.content.as_ref(), face.item.content.as_ref()),
     ])?;
     let key = transaction.last_insert_rowid();
-    index(transaction, feed.key, key, entry)?;
+    index(transaction, feed.key, key, entry, &face.item)?;
     Ok(key)
 }
 
@@ -56,12 +64,13 @@ pub(super) fn update(
     feed: &FeedRow,
     known: &Known,
     entry: &Entry,
-    hash: &str,
+    face: &Face<'_>,
 ) -> Result<(), StoreError> {
     let moment = entry.published.or(entry.updated).map_or(known.rank.first_seen, Moment::unix);
     let query = "UPDATE items SET guid = ?2, link = ?3, title = ?4, description = ?5,
             content = ?6, published = ?7, updated = ?8, moment = ?9, authors = ?10,
-            categories = ?11, enclosures = ?12, image = ?13, hash = ?14, base = ?15
+            categories = ?11, enclosures = ?12, image = ?13, hash = ?14, base = ?15, size = ?16,
+            made_safe = ?17, safe_description = ?18, safe_content = ?19
         WHERE key = ?1";
     transaction.prepare_cached(query)?.execute(params![
         known.key,
@@ -77,12 +86,25 @@ pub(super) fn update(
         json(&entry.categories),
         json(&entry.enclosures),
         entry.image,
-        hash,
+        face.hash,
         entry.base,
+        face.size(),
+        RELEASE,
+        beside(entry.description.as_ref(), face.item.description.as_ref()),
+        beside(entry.content.as_ref(), face.item.content.as_ref()),
     ])?;
     transaction.prepare_cached("DELETE FROM labels WHERE item = ?1")?.execute([known.key])?;
     transaction.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([known.key])?;
-    index(transaction, feed.key, known.key, entry)
+    index(transaction, feed.key, known.key, entry, &face.item)
+}
+
+/// What is kept of a text as it is shown, beside the one that was received: nothing if it is that.
+fn beside<'a>(received: Option<&String>, shown: Option<&'a Cow<'_, str>>) -> Option<&'a str> {
+    let received = received?;
+    match shown {
+        Some(shown) => Some(shown.as_ref()).filter(|shown| received != shown),
+        None => Some(""),
+    }
 }
 
 /// Makes an item be found by what it says, what it is about and who wrote it.
@@ -91,18 +113,20 @@ fn index(
     feed: i64,
     key: i64,
     entry: &Entry,
+    item: &Item<'_>,
 ) -> Result<(), StoreError> {
     let joined = |words: Vec<String>| words.join(" ");
-    let markup =
-        |text: &Option<String>| joined(text.as_deref().map(words_of_markup).unwrap_or_default());
+    let markup = |text: &Option<Cow<'_, str>>| {
+        joined(text.as_deref().map(words_of_markup).unwrap_or_default())
+    };
     let query = "INSERT INTO words (rowid, feed, title, description, content)
         VALUES (?1, ?2, ?3, ?4, ?5)";
     transaction.prepare_cached(query)?.execute(params![
         key,
         feed.to_string(),
         joined(entry.title.as_deref().map(words).unwrap_or_default()),
-        markup(&entry.description),
-        markup(&entry.content),
+        markup(&item.description),
+        markup(&item.content),
     ])?;
     let query = "INSERT OR IGNORE INTO labels (item, kind, value, shown) VALUES (?1, ?2, ?3, ?4)";
     let mut label = transaction.prepare_cached(query)?;
@@ -128,6 +152,14 @@ pub(super) fn apply_metadata(
     changes: &mut Changes,
 ) -> Result<(), StoreError> {
     let mut metadata = Metadata::from(document);
+    // Where nothing else is shown, it stays as it was.
+    let (shown, before) = (metadata.shown(), feed.metadata.shown());
+    if shown.description == before.description {
+        metadata.description.clone_from(&feed.metadata.description);
+    }
+    if shown.copyright == before.copyright {
+        metadata.copyright.clone_from(&feed.metadata.copyright);
+    }
     let updated = std::mem::replace(&mut metadata.updated, feed.metadata.updated);
     changes.metadata = !is_alike(&metadata, &feed.metadata);
     if changes.metadata || changes.has_items() {
@@ -165,11 +197,37 @@ pub(super) fn succeed(
     let now = now.unix();
     transaction.execute(query, params![feed.key, now, items, changes.availability])?;
     if items {
-        let body = view::items(&entries(transaction, feed.key, &Filter::default())?);
-        let size = i64::try_from(body.len()).unwrap_or(i64::MAX);
-        let query = "UPDATE feeds SET items_size = ?2 WHERE key = ?1";
-        transaction.execute(query, params![feed.key, size])?;
+        measure(transaction, feed.key)?;
     }
+    Ok(())
+}
+
+/// Keeps how many bytes the items of a feed are as they are read.
+fn measure(transaction: &Transaction<'_>, feed: i64) -> Result<(), StoreError> {
+    // Those that another release made safe, or none.
+    let query = "SELECT key FROM items WHERE feed = ?1 AND made_safe IS NOT ?2";
+    let keys: Vec<i64> = transaction
+        .prepare_cached(query)?
+        .query_map(params![feed, RELEASE], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for key in keys {
+        let entry = entry_of(transaction, key)?;
+        let face = Face::of(&entry);
+        let query = "UPDATE items SET size = ?2, made_safe = ?3, safe_description = ?4,
+                safe_content = ?5 WHERE key = ?1";
+        transaction.prepare_cached(query)?.execute(params![
+            key,
+            face.size(),
+            RELEASE,
+            beside(entry.description.as_ref(), face.item.description.as_ref()),
+            beside(entry.content.as_ref(), face.item.content.as_ref()),
+        ])?;
+    }
+    // With a comma between two, and a bracket at each end.
+    let query = "UPDATE feeds SET items_size =
+            (SELECT coalesce(sum(size), 0) + max(count(*), 1) + 1 FROM items WHERE feed = ?1)
+        WHERE key = ?1";
+    transaction.prepare_cached(query)?.execute([feed])?;
     Ok(())
 }
 

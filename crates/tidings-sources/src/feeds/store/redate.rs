@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 
 use crate::feeds::date::Moment;
 use crate::feeds::store::StoreError;
-use crate::feeds::store::identity::content_hash;
+use crate::feeds::store::face::content_hash;
 use crate::feeds::store::known::Known;
 use crate::feeds::store::row::Entry;
 

@@ -1,8 +1,9 @@
-//! What is kept of a feed and of its items, in the shape in which it is shown.
+//! What is kept of a feed and of its items.
 
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::feeds::date::Moment;
+use crate::feeds::html;
 use crate::feeds::opml::Outline;
 use crate::feeds::parse;
 use crate::feeds::words;
@@ -142,6 +143,17 @@ pub(crate) struct Metadata {
     pub(crate) truncated: bool,
 }
 
+impl Metadata {
+    /// The same, with its texts as they may be shown.
+    pub(crate) fn shown(&self) -> Self {
+        let safe = |text: &Option<String>| {
+            html::safe(text.as_deref()?, None).map(std::borrow::Cow::into_owned)
+        };
+        let (description, copyright) = (safe(&self.description), safe(&self.copyright));
+        Self { description, copyright, ..self.clone() }
+    }
+}
+
 /// Somebody who wrote something.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -162,39 +174,26 @@ pub(crate) struct Enclosure {
     pub(crate) length: Option<u64>,
 }
 
-/// An item as it is shown. The order of the fields is that of the JSON.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// An item as it is kept.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Entry {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) link: Option<String>,
-    #[serde(with = "moments", skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<Moment>,
-    /// Shown only where it is all that is known: many feeds say of everything that it was changed
-    /// just now.
-    #[serde(skip)]
     pub(crate) updated: Option<Moment>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) authors: Vec<Person>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) categories: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) guid: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) enclosures: Vec<Enclosure>,
     /// Other names of its categories, by which it is found too. Not kept with it, and not shown.
-    #[serde(skip)]
     pub(crate) aliases: Vec<String>,
     /// What addresses in its texts are relative to. Not shown: where they are, they are resolved.
-    #[serde(skip)]
     pub(crate) base: Option<String>,
+    /// Whether its texts are as they are shown, and not as they were received.
+    pub(crate) is_safe: bool,
 }
 
 /// An item with what is known of it here.
@@ -290,6 +289,7 @@ impl From<&parse::Item> for Entry {
             enclosures: item.enclosures.iter().filter_map(enclosure).take(FILES).collect(),
             aliases: aliases(&item.categories),
             base: item.base.clone(),
+            is_safe: false,
         }
     }
 }
@@ -308,14 +308,14 @@ fn line(text: &parse::Text) -> Option<String> {
 fn block(text: &parse::Text) -> Option<String> {
     let value = text.value.trim();
     let value = match text.kind {
-        parse::TextKind::Plain => html(value),
+        parse::TextKind::Plain => as_html(value),
         parse::TextKind::Html => value.to_owned(),
     };
     if value.is_empty() { None } else { Some(value) }
 }
 
 /// A plain text as HTML: what would be read as a tag or a reference is written as a reference.
-fn html(plain: &str) -> String {
+fn as_html(plain: &str) -> String {
     let mut html = String::with_capacity(plain.len());
     let mut rest = plain;
     while let Some(at) = rest.find(['<', '&']) {

@@ -2,12 +2,12 @@
 
 use rusqlite::Connection;
 
+use crate::database::migration;
 use crate::feeds::store::StoreError;
-use crate::migration;
 
 /// Each makes a store of the version before it one of the next; the first makes one of nothing.
 /// What is written here stays as it is: a store may be at any of them.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     r"
 CREATE TABLE feeds (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -135,6 +135,20 @@ CREATE TABLE pauses (
 ) WITHOUT ROWID;
 -- What addresses in the texts of an item are relative to; not known of one that was kept before.
 ALTER TABLE items ADD COLUMN base TEXT;
+",
+    r"
+-- The texts as they are shown, where they are not as they were received, and the release that made
+-- them so; those of another release are made again when they are read.
+ALTER TABLE items ADD COLUMN safe_description TEXT;
+ALTER TABLE items ADD COLUMN safe_content TEXT;
+ALTER TABLE items ADD COLUMN made_safe TEXT;
+-- How many bytes it is as it is read; not known of one that was kept before, when texts were read
+-- as they had been received.
+ALTER TABLE items ADD COLUMN size INTEGER;
+UPDATE feeds SET items_size = NULL;
+-- How many bytes of words are gathered before they are written: a feed of thousands of items is
+-- written in a few parts, which need no merging.
+INSERT INTO words (words, rank) VALUES ('hashsize', 4194304);
 ",
 ];
 

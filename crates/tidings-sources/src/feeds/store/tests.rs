@@ -377,7 +377,7 @@ fn a_text_that_is_too_long_is_cut_between_letters_and_tags() {
     check(&store, &document, 2, [1, 0, 0]);
     let found = store.find(ID, &Filter::default()).unwrap().unwrap();
     assert_eq!(found.entries[0].description.as_deref(), Some("éééééé"));
-    assert_eq!(found.entries[0].content.as_deref(), Some("<p>some "));
+    assert_eq!(found.entries[0].content.as_deref(), Some("<p>some </p>"));
     // Behind the cut nothing is news.
     document.items[0].content = Some(html("<p>some <a href='y'>others</a></p>"));
     check(&store, &document, 3, [0, 0, 0]);

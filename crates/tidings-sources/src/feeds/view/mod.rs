@@ -1,5 +1,6 @@
 //! Which part of the feeds a URI names, and how it is written; pure.
 
+mod item;
 mod parameters;
 mod render;
 mod search;
@@ -9,6 +10,7 @@ mod tests;
 use tidings_core::ResourceUri;
 use tidings_server::AnswerError;
 
+pub(crate) use self::item::Item;
 pub(crate) use self::parameters::Filter;
 pub(crate) use self::render::{feed, items, meta, summary};
 pub(crate) use self::search::Search;

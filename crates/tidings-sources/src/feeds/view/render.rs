@@ -1,7 +1,11 @@
 //! Feeds and items as JSON. The order of the fields is fixed, and what is not known is left out.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
+use super::item::Item;
+use crate::feeds::html;
 use crate::feeds::store::{Entry, FeedRow, Metadata, State};
 
 /// One feed in a few words, as `feeds://all` lists it.
@@ -12,7 +16,7 @@ pub(crate) fn summary(feed: &FeedRow) -> String {
 /// `feeds://feed/{feedId}`.
 pub(crate) fn feed(row: &FeedRow, items: &[Entry]) -> String {
     let items = items.iter().map(Item::of).collect();
-    json(&Complete { head: Head::of(row), feed: &row.metadata, items })
+    json(&Complete { head: Head::of(row), feed: row.metadata.shown(), items })
 }
 
 /// `feeds://feed/{feedId}/items`.
@@ -26,7 +30,7 @@ pub(crate) fn meta(row: &FeedRow) -> String {
     let is_failing = row.state == State::Failing;
     json(&Meta {
         head: Head::of(row),
-        feed: &row.metadata,
+        feed: row.metadata.shown(),
         last_error: row.last_error.as_deref().filter(|_| is_failing),
         last_success: row.last_success.filter(|_| is_failing).map(|moment| moment.to_string()),
         paused: row.paused,
@@ -39,7 +43,7 @@ struct Summary<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
+    description: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +55,11 @@ impl<'a> Summary<'a> {
     fn of(row: &'a FeedRow) -> Self {
         Self {
             head: Head::of(row),
-            description: row.metadata.description.as_deref(),
+            description: row
+                .metadata
+                .description
+                .as_deref()
+                .and_then(|text| html::safe(text, None)),
             language: row.metadata.language.as_deref(),
             last_updated: row.last_updated().map(|moment| moment.to_string()),
             item_count: row.item_count,
@@ -77,24 +85,8 @@ impl<'a> Head<'a> {
 struct Complete<'a> {
     #[serde(flatten)]
     head: Head<'a>,
-    feed: &'a Metadata,
+    feed: Metadata,
     items: Vec<Item<'a>>,
-}
-
-/// An item with the only date there is, where that is when it was changed.
-#[derive(Serialize)]
-struct Item<'a> {
-    #[serde(flatten)]
-    entry: &'a Entry,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    updated: Option<String>,
-}
-
-impl<'a> Item<'a> {
-    fn of(entry: &'a Entry) -> Self {
-        let updated = entry.updated.filter(|_| entry.published.is_none());
-        Self { entry, updated: updated.map(|moment| moment.to_string()) }
-    }
 }
 
 #[derive(Serialize)]
@@ -102,7 +94,7 @@ impl<'a> Item<'a> {
 struct Meta<'a> {
     #[serde(flatten)]
     head: Head<'a>,
-    feed: &'a Metadata,
+    feed: Metadata,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +103,6 @@ struct Meta<'a> {
     paused: bool,
 }
 
-fn json(value: &impl Serialize) -> String {
+pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("rows are plain JSON")
 }

@@ -23,10 +23,9 @@ mod verify;
 mod write;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 use tokio::sync::watch;
 
 pub(crate) use self::artifact::Ids;
@@ -45,7 +44,7 @@ pub use self::reading::{BlobFile, BlobReader};
 pub use self::search::Search;
 pub use self::verify::{Problem, Verified};
 pub use self::write::{Draft, Place};
-use crate::migration;
+use crate::database::{self, Readers, make_private, migration};
 use crate::workspace::config::{Config, Role};
 use crate::workspace::record::Blob;
 use crate::workspace::{Refusal, WorkspaceError};
@@ -68,7 +67,7 @@ pub(crate) struct Store {
     access: Access,
     // Order: those that only read are closed before the one that writes. The last to be closed
     // empties the log beside the database, and must be able to.
-    readers: Mutex<Vec<Connection>>,
+    readers: Readers,
     desk: Desk,
     /// The number of the last event that is known to be durable.
     last: watch::Sender<u64>,
@@ -97,7 +96,7 @@ impl Store {
         let last = event::last(&connection).map_err(damaged)?;
         let blobs = Blobs::at(&config.directory, config.limits.blob);
         let ((last, _), desk) = (watch::channel(last), Desk::new(connection));
-        let readers = Mutex::default();
+        let readers = Readers::new(READERS);
         Ok(Self { file, blobs, config, access, desk, readers, last, _lock: None })
     }
 
@@ -135,7 +134,7 @@ impl Store {
         let blobs = Blobs::open(&directory, config.limits.blob)?;
         let last = event::last(&writer).map_err(|error| schema::damaged(&file, error))?;
         let (last, _) = watch::channel(last);
-        let (desk, readers) = (Desk::new(writer), Mutex::default());
+        let (desk, readers) = (Desk::new(writer), Readers::new(READERS));
         let access = Access::Shared;
         Ok(Self { file, blobs, config, access, desk, readers, last, _lock: lock })
     }
@@ -174,23 +173,8 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
     ) -> Result<T, WorkspaceError> {
-        self.try_read(work).map_err(|error| schema::damaged(&self.file, error))
-    }
-
-    fn try_read<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
-    ) -> Result<T, WorkspaceError> {
-        let kept = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = kept.map_or_else(|| look::reader(&self.file, self.access), Ok)?;
-        let transaction: Transaction<'_> = connection.transaction()?;
-        let done = work(&transaction)?;
-        transaction.commit()?;
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if readers.len() < READERS {
-            readers.push(connection);
-        }
-        Ok(done)
+        let open = || look::reader(&self.file, self.access);
+        self.readers.read(open, work).map_err(|error| schema::damaged(&self.file, error))
     }
 
     /// What is known of a blob.
@@ -230,15 +214,6 @@ fn sync_directory(directory: &Path) -> std::io::Result<()> {
     std::fs::File::open(directory)?.sync_all()
 }
 
-/// Makes the file if it is not there, for its owner only. The files beside it get the same rights.
-fn make_private(file: &Path) -> std::io::Result<()> {
-    let mut options = std::fs::File::options();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file).map(drop)
-}
-
 /// Gives what root made to whom the directory belongs, who is to use it. Others make what is theirs.
 #[cfg(unix)]
 fn give_to_owner(path: &Path, directory: &Path) -> std::io::Result<()> {
@@ -275,8 +250,5 @@ fn writer(
 }
 
 fn prepare(connection: &Connection) -> Result<(), WorkspaceError> {
-    connection.busy_timeout(BUSY)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection.pragma_update(None, "foreign_keys", true)?;
-    Ok(())
+    Ok(database::prepare(connection, BUSY, STATEMENTS)?)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode};
 
-use crate::migration;
+use crate::database::migration;
 use crate::workspace::WorkspaceError;
 
 /// Each makes a workspace of the version before it one of the next; the first makes one of

@@ -13,7 +13,8 @@ pub(super) fn frame(head: &Head) -> [String; 3] {
          \"description\":{},\"items\":[\n",
         value(&head.title),
         value(&head.link),
-        value(&head.description),
+        // This one has no markup.
+        value(&html::plain(&head.description)),
     );
     [begin, ",\n".to_owned(), "\n]}\n".to_owned()]
 }

@@ -281,17 +281,14 @@ impl Written<'_> {
         super::item::id(self.feed.map_or("", |row| &row.id), self.key)
     }
 
-    /// Its texts: who reads them elsewhere does not know what addresses in them are relative to.
+    /// Its texts, made safe: who reads them elsewhere does not know what is in them, nor what
+    /// addresses in them are relative to.
     fn description(&self) -> Option<Cow<'_, str>> {
-        self.entry.description.as_deref().map(|text| self.resolved(text))
+        html::safe(self.entry.description.as_deref()?, self.entry.base.as_deref())
     }
 
     fn content(&self) -> Option<Cow<'_, str>> {
-        self.entry.content.as_deref().map(|text| self.resolved(text))
-    }
-
-    fn resolved<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        html::resolved(text, self.entry.base.as_deref())
+        html::safe(self.entry.content.as_deref()?, self.entry.base.as_deref())
     }
 }
 
@@ -308,7 +305,7 @@ impl Head {
             [row] => Self {
                 title: row.shown_title().to_owned(),
                 link: row.metadata.link.clone().unwrap_or_else(|| row.public_url()),
-                description: row.metadata.description.clone().unwrap_or_default(),
+                description: row.metadata.shown().description.unwrap_or_default(),
             },
             _ => Self {
                 title: "Feeds".to_owned(),

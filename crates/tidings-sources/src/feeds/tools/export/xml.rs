@@ -6,6 +6,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{Head, Written};
 use crate::feeds::date::Moment;
+use crate::feeds::html::has_tag;
 use crate::feeds::opml::quoted;
 use crate::feeds::store::Kept;
 use crate::time::date_of;
@@ -130,18 +131,12 @@ fn element(name: &str, value: &str) -> String {
 /// A text without markup, where many readers of RSS look for some: it is quoted once more if they
 /// would find any.
 fn title(text: &str) -> String {
-    let is_tag = |(at, _)| {
-        let next = text[at + 1..].chars().next().unwrap_or(' ');
-        next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?')
-    };
     let is_reference = |(at, _)| {
         let name = text[at + 1..].trim_start_matches('#');
         let length = name.bytes().take(32).take_while(u8::is_ascii_alphanumeric).count();
         length > 0 && name[length..].starts_with(';')
     };
-    let has_markup =
-        text.match_indices('<').any(is_tag) || text.match_indices('&').any(is_reference);
-    if has_markup {
+    if has_tag(text) || text.match_indices('&').any(is_reference) {
         text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
     } else {
         text.to_owned()

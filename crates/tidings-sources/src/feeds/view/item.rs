@@ -1,0 +1,70 @@
+//! An item as it is read: what is kept of it, with its texts made safe.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::feeds::html;
+use crate::feeds::store::{Enclosure, Entry, Person};
+
+/// An item as it is read. The order of the fields is that of the JSON; what is not known is left
+/// out.
+#[derive(Serialize)]
+pub(crate) struct Item<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    published: Option<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    authors: &'a [Person],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    categories: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    enclosures: &'a [Enclosure],
+    /// Shown only where it is all that is known: many feeds say of everything that it was changed
+    /// just now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated: Option<String>,
+}
+
+impl<'a> Item<'a> {
+    pub(crate) fn of(entry: &'a Entry) -> Self {
+        let safe = |text: &'a Option<String>| {
+            let text = text.as_deref()?;
+            if entry.is_safe {
+                Some(Cow::Borrowed(text)).filter(|text| !text.is_empty())
+            } else {
+                html::safe(text, entry.base.as_deref())
+            }
+        };
+        let updated = entry.updated.filter(|_| entry.published.is_none());
+        Self {
+            title: entry.title.as_deref(),
+            description: safe(&entry.description),
+            content: safe(&entry.content),
+            link: entry.link.as_deref(),
+            published: entry.published.map(|moment| moment.to_string()),
+            authors: &entry.authors,
+            categories: &entry.categories,
+            guid: entry.guid.as_deref(),
+            image: entry.image.as_deref(),
+            enclosures: &entry.enclosures,
+            updated: updated.map(|moment| moment.to_string()),
+        }
+    }
+
+    /// How many bytes it is as it is read.
+    pub(crate) fn size(&self) -> usize {
+        super::render::json(self).len()
+    }
+}
