@@ -276,15 +276,16 @@ async fn searching_all(feeds: &Feeds, directory: &Path, rounds: usize) -> Result
     hub.add("feeds", feeds.clone()).await?;
     let mut client = Client::of(&hub, &mut tasks).await?;
     let mut random = Random(11);
-    for (what, common, rare) in [
-        ("`search_items`, 100,000 items, a frequent and a rare word", 1, 1),
-        ("`search_items`, 100,000 items, a rare word", 0, 1),
-        ("`search_items`, 100,000 items, a frequent word", 1, 0),
-        ("`search_items`, 100,000 items, two frequent words", 2, 0),
+    for (what, every, common, rare) in [
+        ("`search_items`, 100,000 items, a frequent and a rare word", 0, 1, 1),
+        ("`search_items`, 100,000 items, a rare word", 0, 0, 1),
+        ("`search_items`, 100,000 items, a frequent word", 0, 1, 0),
+        ("`search_items`, 100,000 items, two frequent words", 0, 2, 0),
+        ("`search_items`, 100,000 items, a word of every item", 1, 0, 0),
     ] {
         let (mut ours, mut floor, mut found) = (Vec::new(), Vec::new(), 0);
         for _ in 0..rounds * 3 {
-            let mut words = Vec::new();
+            let mut words = vec![news::EVERYWHERE.to_owned(); every];
             words.extend((0..common).map(|_| news::word(random.below(200))));
             words.extend((0..rare).map(|_| news::word(1000 + random.below(4000))));
             let arguments = json!({ "search": words.join(" "), "limit": 20 });

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+/// A word that is in every item.
+pub(crate) const EVERYWHERE: &str = "daily";
 /// How many different words there are.
 const WORDS: u64 = 20_000;
 const SYLLABLES: [&str; 16] = [
@@ -56,7 +58,7 @@ pub(crate) fn document(title: &str, items: usize, seed: u64) -> String {
              <guid isPermaLink=\"false\">urn:{seed}:{number}</guid>\
              <dc:creator>Author {}</dc:creator><category>{}</category><category>news</category>\
              <pubDate>{day:02} Jan 2024 {hour:02}:{minute:02}:00 GMT</pubDate>\
-             <description>{}</description>\
+             <description>{EVERYWHERE} {}</description>\
              <content:encoded><![CDATA[<p>{}</p><p><a href=\"/x\">{}</a></p>]]></content:encoded>\
              </item>",
             random.words(6),

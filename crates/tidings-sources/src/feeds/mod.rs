@@ -283,9 +283,7 @@ impl Inner {
         if let Some(fetcher) = &fetcher {
             let now = clock.time();
             leave_alone(fetcher, &rows, now);
-            for (host, length) in store.pauses(now)? {
-                fetcher.leave_alone(&host, length);
-            }
+            respect_pauses(fetcher, &store, now)?;
         }
         let progress = Tally::new(&rows);
         let board = RwLock::new(Board::new(rows));
@@ -318,6 +316,14 @@ fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Time) {
             fetcher.leave_alone(&host, until.since(now));
         }
     }
+}
+
+/// Leaves alone the hosts that asked for it while no feed of them was kept, whomever they asked.
+fn respect_pauses(fetcher: &Fetcher, store: &Store, now: Time) -> Result<(), StoreError> {
+    for (host, length) in store.pauses(now)? {
+        fetcher.leave_alone(&host, length);
+    }
+    Ok(())
 }
 
 /// Checks the address of a feed that the operator named: on the web, or a file.

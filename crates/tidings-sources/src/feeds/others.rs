@@ -12,7 +12,7 @@ use tracing::{debug, warn};
 
 use crate::feeds::clock::moment;
 use crate::feeds::store::{FeedRow, Hold, Holder, Role, StoreError, Wish};
-use crate::feeds::{Data, Feeds, Inner, view};
+use crate::feeds::{Data, Feeds, Inner, respect_pauses, view};
 
 /// How often it is looked whether somebody else wrote: a number is read, and nothing is written.
 const LOOK: Duration = Duration::from_secs(1);
@@ -66,6 +66,9 @@ impl Others {
                 return Ok((now, Vec::new()));
             }
             inner.catch_up()?;
+            if let Some(fetcher) = &inner.fetcher {
+                respect_pauses(fetcher, &inner.store, inner.clock.time())?;
+            }
             let is_asked = inner.fetcher.is_some() && !inner.is_following();
             Ok((now, if is_asked { inner.store.wishes()? } else { Vec::new() }))
         };

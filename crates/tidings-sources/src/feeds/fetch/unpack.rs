@@ -24,8 +24,8 @@ pub(super) const UNDERSTOOD: &str = "gzip, br, zstd, deflate";
 const ZSTD_WINDOW: u32 = 23;
 /// How often a body may be packed: some servers do twice what their proxy does once more.
 const TIMES: usize = 3;
-/// How many bytes tell one packing from another.
-const HEAD: usize = 2;
+/// How many bytes tell one packing from another, and what is packed from what is not.
+const HEAD: usize = 16;
 
 /// A body as far as it came.
 #[derive(Debug)]
@@ -99,20 +99,22 @@ async fn read(
     if let Err(error) = began {
         return Ok(Body { bytes: Vec::new(), broken: Some(failure(error)) });
     }
-    let is_gzip = head == [0x1f, 0x8b];
+    let is_gzip = head.starts_with(&[0x1f, 0x8b]);
     // The first byte says how it is packed, and both together can be divided by 31.
-    let is_zlib = matches!(*head, [first, second]
+    let is_zlib = matches!(*head, [first, second, ..]
         if first & 0x0f == 8 && u16::from_be_bytes([first, second]) % 31 == 0);
+    // A header that nobody meant: the body is as it is.
+    let is_bare = is_text(&head) || packing == Packing::Gzip && !is_gzip;
+    let packing = if is_bare { Packing::None } else { packing };
     let packed = head.as_slice().chain(packed);
     // The unpackers are many types, and which it is is known only now.
     let unpacked: Pin<Box<dyn AsyncRead + Send + '_>> = match packing {
-        Packing::Gzip if is_gzip => {
+        Packing::Gzip => {
             let mut decoder = GzipDecoder::new(packed);
             decoder.multiple_members(true);
             Box::pin(decoder)
         }
-        // A header that nobody meant: the body is as it is.
-        Packing::None | Packing::Gzip => Box::pin(packed),
+        Packing::None => Box::pin(packed),
         Packing::Brotli => Box::pin(BrotliDecoder::new(packed)),
         Packing::Zstd => {
             let window = DParameter::window_log_max(ZSTD_WINDOW);
@@ -138,6 +140,14 @@ async fn read(
         error => error,
     });
     Ok(Body { bytes, broken })
+}
+
+/// Whether a body begins as a document does, and not as anything that is packed: with markup or an
+/// object, in letters that can be read.
+fn is_text(head: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let is_read = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    head.iter().all(is_read) && matches!(head.trim_ascii_start(), [b'<' | b'{', ..])
 }
 
 /// What the client said comes through the unpackers unchanged; all else is theirs.

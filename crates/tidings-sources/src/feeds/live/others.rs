@@ -245,6 +245,23 @@ async fn a_feed_that_another_process_adds_is_fetched_and_one_that_it_pauses_is_n
     assert_eq!(told[0].outcome, Refresh::Paused);
 }
 
+/// It once was known only to who was asked, and to the next that was started.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_asked_another_process_for_a_pause_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = Data::Directory(directory.path().to_owned());
+    let mut config = Config::new(data);
+    config.allow_private = true;
+    let mut world = World::with(config, Era::Legacy).await;
+    let guest = guest(directory.path()).await;
+    let (store, now) = (&guest.0.store, guest.0.clock.time());
+    store.keep_pause("127.0.0.1", Duration::from_mins(2), now).unwrap();
+    assert_eq!(world.notices().await, Vec::<String>::new());
+    let feed = FeedConfig::new("http://127.0.0.1:1/feed");
+    let refused = world.feeds.discover(feed).await.unwrap_err();
+    assert!(refused.to_string().contains("left alone"), "{refused}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_guest_has_feeds_fetched_by_whoever_serves_them() {
     let directory = tempfile::tempdir().unwrap();

@@ -216,7 +216,8 @@ pub(super) fn is_shown_alike(one: Option<&str>, other: Option<&str>) -> bool {
     one == other || one.map(untracked) == other.map(untracked)
 }
 
-fn untracked(link: &str) -> String {
+/// A link without what says where the reader came from.
+pub(super) fn untracked(link: &str) -> String {
     let link = link.trim();
     let (rest, fragment) = link.split_at(link.len() - fragment(link).len());
     let Some((path, query)) = rest.split_once('?') else { return link.to_owned() };

@@ -70,8 +70,8 @@ impl Queue {
         }
     }
 
-    /// A host asked earlier to be left alone, and this much is left of it. For a queue in which
-    /// nobody waits yet.
+    /// A host asked to be left alone, and this much is left of it. Who waits for it already finds
+    /// out when it would have been its turn.
     pub(super) fn pause(&self, host: &str, length: Duration) {
         let until = self.now() + length.min(LONGEST_PAUSE);
         self.lock().order.pause_host(host, until);

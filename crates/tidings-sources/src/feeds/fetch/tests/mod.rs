@@ -144,7 +144,10 @@ async fn packings_that_are_said_otherwise_are_unpacked_too() {
     let plain = content.clone().into_bytes();
     for (name, bytes) in [
         ("deflate", bare),
-        ("gzip", plain),
+        ("gzip", plain.clone()),
+        ("br", plain.clone()),
+        ("zstd", plain.clone()),
+        ("deflate", plain),
         ("gzip, gzip", twice),
         ("gzip,gzip", once.clone()),
         ("gzip, br", mixed),
