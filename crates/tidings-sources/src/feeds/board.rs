@@ -1,6 +1,6 @@
 //! What is known of every feed, in memory: answers that need no disk, and names for contents.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidings_core::Fingerprint;
@@ -17,8 +17,8 @@ pub(crate) struct Board {
     /// Names what `feeds://all` shows. There may be thousands of feeds and a change of each of
     /// them, so it is never made anew.
     sum: Sum,
-    /// When each feed last said something else.
-    updated: BTreeSet<(Moment, String)>,
+    /// When any feed last became another to read, also one that is gone.
+    modified: Option<Moment>,
     /// How long all summaries are together.
     length: usize,
 }
@@ -74,25 +74,20 @@ impl Board {
         self.length + self.places.len().saturating_sub(1) + 2
     }
 
-    /// When any feed last said something else.
-    pub(crate) fn newest(&self) -> Option<Moment> {
-        self.updated.last().map(|(moment, _)| *moment)
+    /// When any feed last became another to read.
+    pub(crate) fn last_modified(&self) -> Option<Moment> {
+        self.modified
     }
 
     /// Puts what is now known of a feed, or that it is gone. Says whether `feeds://all` moved.
     pub(crate) fn put(&mut self, id: &str, row: Option<FeedRow>) -> bool {
         let before = self.places.remove(id);
         if let Some(place) = &before {
-            if let Some(updated) = place.row.last_updated() {
-                self.updated.remove(&(updated, id.to_owned()));
-            }
             self.sum.take(&place.summary);
             self.length -= place.summary.len();
         }
         let Some(row) = row else { return before.is_some() };
-        if let Some(updated) = row.last_updated() {
-            self.updated.insert((updated, id.to_owned()));
-        }
+        self.modified = self.modified.max(row.last_modified());
         let summary = view::summary(&row).into_boxed_str();
         self.sum.add(&summary);
         self.length += summary.len();
@@ -197,20 +192,18 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_moment_is_that_of_the_feeds_that_are_there() {
+    fn the_list_was_modified_when_any_feed_was() {
         let store = Store::in_memory(Retention::default()).unwrap();
         let mut board = Board::default();
-        assert_eq!(board.newest(), None);
+        assert_eq!(board.last_modified(), None);
         for number in [3, 9, 5_u8] {
             let mut row = row(&store, number.into());
-            row.newest = Moment::from_unix(number.into());
+            row.modified = Moment::from_unix(number.into());
             board.put(&row.id.clone(), Some(row));
         }
-        assert_eq!(board.newest(), Moment::from_unix(9));
-        let id = row(&store, 9).id;
-        let mut again = FeedRow::clone(board.get(&id).unwrap());
-        again.newest = Moment::from_unix(1);
-        board.put(&id, Some(again));
-        assert_eq!(board.newest(), Moment::from_unix(5));
+        assert_eq!(board.last_modified(), Moment::from_unix(9));
+        // It was, also if that feed is there no more.
+        board.put(&row(&store, 9).id, None);
+        assert_eq!(board.last_modified(), Moment::from_unix(9));
     }
 }

@@ -110,7 +110,7 @@ fn all_feeds(board: &Board) -> Resource {
         .with_description("List of all configured syndication feeds")
         .with_mime_type(JSON)
         .with_size(bytes(board.size()));
-    modified(resource, board.newest())
+    modified(resource, board.last_modified())
 }
 
 fn resources(row: &FeedRow) -> [Resource; 3] {
@@ -124,7 +124,7 @@ fn resources(row: &FeedRow) -> [Resource; 3] {
         .with_description(format!("Metadata for {title}"));
     [(feed, of_feed), (items, of_items), (meta, of_meta)].map(|(mut resource, size)| {
         resource.size = size;
-        modified(resource.with_mime_type(JSON), row.last_updated())
+        modified(resource.with_mime_type(JSON), row.last_modified())
     })
 }
 

@@ -58,6 +58,9 @@ pub(crate) fn label(text: &str) -> String {
     label
 }
 
+/// Stands where there is no letter: where a word may be broken, which is nothing to be found.
+const NOTHING: char = '\u{ad}';
+
 fn finish(words: &mut Vec<String>, word: &mut String) {
     if !word.is_empty() {
         words.push(std::mem::take(word));
@@ -66,7 +69,25 @@ fn finish(words: &mut Vec<String>, word: &mut String) {
 
 fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
     // Lower case may bring an accent of its own, as for the dotted İ, so accents go last.
-    text.nfkd().flat_map(char::to_lowercase).nfkd().filter(|character| !is_accent(*character))
+    // Letters that are no letter with an accent, as people write them who do not have them.
+    let letters = text.nfkd().flat_map(char::to_lowercase).nfkd().filter(|it| !is_accent(*it));
+    letters.flat_map(|letter| {
+        let spelled = match letter {
+            'ß' => ['s', 's'],
+            'æ' => ['a', 'e'],
+            'œ' => ['o', 'e'],
+            'ø' => ['o', NOTHING],
+            'ł' => ['l', NOTHING],
+            'đ' => ['d', NOTHING],
+            'ħ' => ['h', NOTHING],
+            'ı' => ['i', NOTHING],
+            'ς' => ['σ', NOTHING],
+            // These say where a line cannot be broken.
+            '\u{2060}' | '\u{feff}' => [NOTHING, NOTHING],
+            other => [other, NOTHING],
+        };
+        spelled.into_iter().filter(|letter| *letter != NOTHING)
+    })
 }
 
 /// The accents of Latin, Greek and Cyrillic; marks of other scripts change the word.
@@ -171,6 +192,8 @@ mod tests {
         check("Crème BRÛLÉE, 2 €", "creme brulee 2");
         check("İstanbul Ångström ﬁn", "istanbul angstrom fin");
         check("Ελλάδα Ёлка", "ελλαδα елка");
+        check("STRASSE Straße Æther Œuvre Øl ŁÓDŹ", "strasse strasse aether oeuvre ol lodz");
+        check("ΛΌΓΟΣ λόγος co\u{ad}operate", "λογοσ λογοσ cooperate");
         check("state-of-the-art C++", "state of the art c");
         check("  ", "");
     }

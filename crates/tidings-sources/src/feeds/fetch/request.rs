@@ -10,7 +10,7 @@ use super::failure::FetchError;
 use super::unpack;
 
 /// A validator that is longer is not worth keeping; nobody means one like that.
-const LONGEST_VALIDATOR: usize = 1024;
+const LONGEST_VALIDATOR: usize = 8 << 10;
 /// What the client alone says: with these a request could be made to look like two, or like one to
 /// another host.
 const RESERVED: [HeaderName; 4] = [CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING];
@@ -42,7 +42,7 @@ pub(crate) enum Accept {
     Opml,
 }
 
-/// What a server gave to recognise a version by, letter for letter.
+/// What a server gave to recognise a version by, byte for byte: each is one letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Validators {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,8 +55,9 @@ pub(crate) struct Validators {
 impl Validators {
     pub(super) fn read(headers: &HeaderMap) -> Self {
         let text = |name| {
-            let text = headers.get(name)?.to_str().ok()?;
-            (1..=LONGEST_VALIDATOR).contains(&text.len()).then(|| text.to_owned())
+            let bytes = headers.get(name)?.as_bytes();
+            let is_kept = (1..=LONGEST_VALIDATOR).contains(&bytes.len());
+            is_kept.then(|| bytes.iter().copied().map(char::from).collect())
         };
         Self { etag: text(ETAG), last_modified: text(LAST_MODIFIED) }
     }
@@ -92,8 +93,9 @@ impl Request {
         ];
         for (name, value) in validators {
             // What is no header value did not come from a server, and means nothing to one.
-            let value = value.as_deref().and_then(|value| HeaderValue::from_str(value).ok());
-            if let Some(value) = value {
+            let bytes = |text: &String| text.chars().map(|it| u8::try_from(it).ok()).collect();
+            let bytes: Option<Vec<u8>> = value.as_ref().and_then(bytes);
+            if let Some(value) = bytes.and_then(|it| HeaderValue::from_bytes(&it).ok()) {
                 headers.insert(name, value);
             }
         }
@@ -112,5 +114,25 @@ impl Request {
             headers.append(key, value);
         }
         Ok(headers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn validators_go_back_byte_for_byte() {
+        for value in [&b"\"caf\xe9\""[..], b"W/\"a, b\"", b"\"\xc3\xa9\t\"", &[b'x'; 8 << 10]] {
+            let mut headers = HeaderMap::new();
+            for name in [ETAG, LAST_MODIFIED] {
+                headers.insert(name, HeaderValue::from_bytes(value).unwrap());
+            }
+            let request = Request { validators: Validators::read(&headers), ..Request::default() };
+            let sent = request.headers_for_all();
+            for name in [IF_NONE_MATCH, IF_MODIFIED_SINCE] {
+                assert_eq!(sent[name].as_bytes(), value);
+            }
+        }
     }
 }

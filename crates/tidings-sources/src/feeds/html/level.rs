@@ -1,7 +1,11 @@
-//! HTML with every element ended, none too deep in others, and no more attributes than anybody needs.
+//! HTML of known elements, each ended, none too deep in others, and with no more attributes than
+//! anybody needs.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+use super::KNOWN;
+use super::implied::{is_block, open_before};
 
 /// How deep elements may lie in each other. What is deeper stays, without its tags.
 const DEPTH: usize = 48;
@@ -94,29 +98,47 @@ pub(crate) fn levelled(source: &str) -> String {
     let mut splitter = Splitter::default();
     pieces(source, |piece| match piece {
         Piece::Text(text) => splitter.split(text, |part| level.push_str(part)),
-        Piece::Void(tag) => tag.write(&mut level),
-        Piece::Open(tag) if open.len() < DEPTH => {
+        Piece::Void(tag) => {
+            if tag.name == "hr" {
+                end_down_to(open_before(tag.name, &open), &mut open, &mut level);
+            }
             tag.write(&mut level);
-            open.push(tag.name.to_owned());
         }
-        Piece::Open(tag) => *deeper.entry(tag.name.to_owned()).or_default() += 1,
-        Piece::Close(tag) => {
-            if let Some(count) = deeper.get_mut(tag.name).filter(|count| **count > 0) {
-                *count -= 1;
-            } else if open.iter().any(|name| name == tag.name) {
-                while let Some(name) = open.pop() {
-                    let _ = write!(level, "</{name}>");
-                    if name == tag.name {
-                        break;
-                    }
+        Piece::Open(tag) if !KNOWN.contains(tag.name) => {
+            // Words in two of them are two.
+            if is_block(tag.name) && !level.is_empty() {
+                level.push(' ');
+            }
+        }
+        Piece::Open(tag) => {
+            end_down_to(open_before(tag.name, &open), &mut open, &mut level);
+            if open.len() < DEPTH {
+                tag.write(&mut level);
+                open.push(tag.name.to_owned());
+            } else {
+                *deeper.entry(tag.name.to_owned()).or_default() += 1;
+                if !is_inline(tag.name) {
+                    level.push(' ');
                 }
             }
         }
+        Piece::Close(tag) => {
+            if let Some(count) = deeper.get_mut(tag.name).filter(|count| **count > 0) {
+                *count -= 1;
+            } else if let Some(at) = open.iter().rposition(|name| name == tag.name) {
+                end_down_to(at, &mut open, &mut level);
+            }
+        }
     });
-    while let Some(name) = open.pop() {
+    end_down_to(0, &mut open, &mut level);
+    level
+}
+
+/// Writes the ends of all elements but the first so many.
+fn end_down_to(count: usize, open: &mut Vec<String>, level: &mut String) {
+    for name in open.drain(count..).rev() {
         let _ = write!(level, "</{name}>");
     }
-    level
 }
 
 /// Gives the parts of HTML in order, without comments and what is not for readers; reads it once.

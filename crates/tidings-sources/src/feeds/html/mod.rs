@@ -3,16 +3,42 @@
 //! Whatever it is, it is levelled first: parsers of HTML take time and room in proportion to how deep
 //! elements lie in each other and how many attributes they have, and neither has a limit in HTML.
 
+mod implied;
 mod level;
 mod links;
+mod markdown;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 pub(crate) use self::level::{Splitter, VOID, levelled};
 pub(crate) use self::links::resolved;
+pub(crate) use self::markdown::markdown_of;
 use crate::feeds::parse::unescaped;
+
+/// The rules by which texts are made safe, as they are kept with what was made by them: the library
+/// and its release, and a number that goes up with whatever is changed here.
+macro_rules! rules {
+    () => {
+        "ammonia 4.2.4, 1"
+    };
+}
+pub(crate) use rules;
+
+/// The library with its own rules, but for where a quotation is from: an address that nobody
+/// follows and that is not looked at.
+static SANITISER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
+    let mut builder = ammonia::Builder::default();
+    for tag in ["blockquote", "del", "ins", "q"] {
+        builder.rm_tag_attributes(tag, ["cite"]);
+    }
+    builder
+});
+/// The elements that it knows.
+static KNOWN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| SANITISER.clone_tags());
 
 /// How a text is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -37,11 +63,15 @@ pub(crate) struct Shown {
 /// How many bytes of markup are looked at for each character that is shown, and besides.
 const MARKUP: usize = 16;
 const MARKUP_BESIDES: usize = 16 << 10;
+/// How much longer than twice what was received a text may be that is made safe; of one that is
+/// longer only the words are shown.
+const LONGER: usize = 64 << 10;
 /// How often markup is cut shorter until it fits.
 const TRIES: usize = 4;
 
-/// A text of a feed, at most so many characters of it, with addresses seen from a base. It takes time in proportion to what is shown,
-/// a millisecond for a long article; on hostile markup, tens of them.
+/// A text of a feed, at most so many characters of it, with addresses seen from a base. It takes
+/// time in proportion to what is shown, a millisecond for a long article; on hostile markup, tens
+/// of them.
 pub(crate) fn shown(source: &str, base: Option<&str>, format: Format, most: usize) -> Shown {
     let looked_at = most.saturating_mul(MARKUP).saturating_add(MARKUP_BESIDES);
     let beginning = &source[..source.floor_char_boundary(looked_at)];
@@ -58,7 +88,9 @@ pub(crate) fn shown(source: &str, base: Option<&str>, format: Format, most: usiz
 /// nothing is left of it.
 pub(crate) fn safe<'a>(source: &'a str, base: Option<&str>) -> Option<Cow<'a, str>> {
     let safe = if has_tag(source) {
-        Cow::Owned(sanitised(&resolved(source, base)).into_owned())
+        let safe = sanitised(&resolved(source, base)).into_owned();
+        let is_longer = safe.len() > source.len().saturating_mul(2).saturating_add(LONGER);
+        Cow::Owned(if is_longer { quoted(&plain(source), usize::MAX) } else { safe })
     } else {
         Cow::Borrowed(source)
     };
@@ -69,7 +101,7 @@ pub(crate) fn safe<'a>(source: &'a str, base: Option<&str>) -> Option<Cow<'a, st
 /// What has no tag has none of these, and is as it was.
 pub(crate) fn sanitised(source: &str) -> Cow<'_, str> {
     if has_tag(source) {
-        Cow::Owned(ammonia::clean(&levelled(source)))
+        Cow::Owned(SANITISER.clean(&levelled(source)).to_string())
     } else {
         Cow::Borrowed(source)
     }
@@ -77,15 +109,26 @@ pub(crate) fn sanitised(source: &str) -> Cow<'_, str> {
 
 /// Whether anything in a text would be read as a tag, a comment or a declaration.
 pub(crate) fn has_tag(text: &str) -> bool {
+    text.match_indices('<').any(|(at, _)| is_tag_at(text, at))
+}
+
+fn is_tag_at(text: &str, at: usize) -> bool {
     let opens = |next: &u8| next.is_ascii_alphabetic() || matches!(next, b'/' | b'!' | b'?');
-    text.match_indices('<').any(|(at, _)| text.as_bytes().get(at + 1).is_some_and(opens))
+    text[at..].starts_with('<') && text.as_bytes().get(at + 1).is_some_and(opens)
+}
+
+/// Whether an address is one that runs something, or is its own content.
+pub(crate) fn is_harmful(address: &str) -> bool {
+    // Readers of addresses pass over these too.
+    let letters = address.chars().filter(|it| !it.is_control() && !it.is_whitespace());
+    let begin: String = letters.take(16).collect();
+    let begin = begin.to_ascii_lowercase();
+    ["data:", "javascript:", "vbscript:"].iter().any(|it| begin.starts_with(it))
 }
 
 /// HTML as Markdown.
-pub(crate) fn markdown(source: &str) -> String {
-    let safe = sanitised(source);
-    let markdown = htmd::convert(&safe).unwrap_or_else(|_| plain(source));
-    markdown.replace('\u{a0}', " ")
+fn markdown(source: &str) -> String {
+    markdown_of(&sanitised(source), htmd::options::Options::default()).replace('\u{a0}', " ")
 }
 
 /// The words of HTML, with a line for each paragraph.
@@ -118,8 +161,12 @@ fn html(source: &str, most: usize) -> Shown {
         }
         length = beginning.len() / (count / most.max(1) + 1);
     }
-    // Much markup around few words: then the words, as many as fit with their references.
-    let words = plain(source);
+    // Much markup around few words: then the words.
+    Shown { text: quoted(&plain(source), most), is_cut: true }
+}
+
+/// Words as HTML, as many as fit with their references.
+fn quoted(words: &str, most: usize) -> String {
     let mut text = String::new();
     let mut left = most;
     for character in words.chars() {
@@ -137,7 +184,7 @@ fn html(source: &str, most: usize) -> Shown {
             text.push_str(reference);
         }
     }
-    Shown { text, is_cut: true }
+    text
 }
 
 /// So many characters of a text, with a sign where it was cut.

@@ -57,6 +57,11 @@ fn what_has_no_tag_is_as_it_was_and_what_has_is_safe() {
         ("a<?b c?>d", Some("ad")),
         ("a</p>b", Some("ab")),
         (" <script>x()</script> ", None),
+        ("<section>a</section><main>b</main>", Some("a b")),
+        ("<blockquote cite='javascript:x()'>a</blockquote>", Some("<blockquote>a</blockquote>")),
+        // Names that only drawings and formulas know once took all that follows with them.
+        ("vector<int> v; <p>a</p>", Some("vector v; <p>a</p>")),
+        ("1 < list<text> b <p>c</p>", Some("1 &lt; list b <p>c</p>")),
         ("<a href='javascript:x()'>a</a>", Some("<a rel=\"noopener noreferrer\">a</a>")),
     ] {
         assert_eq!(safe(source, None).as_deref(), expected, "{source}");
@@ -115,6 +120,64 @@ fn references_without_end_are_split_whatever_is_left_out_between_them() {
         let level = levelled(&source);
         assert_eq!(level.matches('&').count(), 300);
         assert!(level.split("<!---->").all(|part| part.matches('&').count() <= 64), "{level}");
+    }
+}
+
+/// Many write no end of a paragraph or an item; the fiftieth once was no paragraph any more.
+#[test]
+fn what_ends_where_the_next_begins_is_ended() {
+    assert_eq!(levelled("<p>a<p>b<b>c<div>d"), "<p>a</p><p>b<b>c</b></p><div>d</div>");
+    assert_eq!(
+        levelled("<ul><li>a<ul><li>b</ul><li>c</ul>"),
+        "<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>"
+    );
+    assert_eq!(
+        levelled("<dl><dt>a<dd><p>b<dt>c"),
+        "<dl><dt>a</dt><dd><p>b</p></dd><dt>c</dt></dl>"
+    );
+    assert_eq!(
+        levelled("<table><tr><td>a<td>b<tr><td><table><tr><td>c</table>d"),
+        "<table><tr><td>a</td><td>b</td></tr><tr><td><table><tr><td>c</td></tr></table>d</td></tr></table>"
+    );
+    assert_eq!(levelled("<b><p>a<p>b</b>"), "<b><p>a</p><p>b</p></b>");
+    assert_eq!(levelled("<p>a<hr>b"), "<p>a</p><hr>b");
+    for (begin, item) in [("", "<p>"), ("<ol>", "<li>"), ("<table>", "<tr><td>")] {
+        let many = begin.to_owned() + &format!("{item}x").repeat(60);
+        assert_eq!(safe(&many, None).unwrap().matches('x').count(), 60);
+        assert_eq!(plain(&safe(&many, None).unwrap()).lines().count(), 60, "{item}");
+    }
+    // Words in what is too deep are words still.
+    let deep = "<div>a".repeat(60);
+    assert_eq!(plain(&safe(&deep, None).unwrap()).split_whitespace().count(), 60);
+}
+
+#[test]
+fn a_text_that_is_made_safe_does_not_grow_without_bound() {
+    let formats: Vec<_> = (0..23).map(|number| format!("<b title=\"{number}\">")).collect();
+    let hostile = format!("<p>{}{}", formats.concat(), "<p>y".repeat(23)).repeat(200);
+    for source in [hostile, "<a>x</a>".repeat(50_000), "<table>x".repeat(9_000)] {
+        let safe = safe(&source, None).unwrap();
+        assert!(safe.len() <= 2 * source.len() + LONGER, "{} {}", safe.len(), source.len());
+    }
+}
+
+#[test]
+fn the_rules_are_those_of_the_library_in_use() {
+    let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock"));
+    let (name, release) = rules!().split_once(", ").unwrap().0.split_once(' ').unwrap();
+    let expected = format!("name = \"{name}\"\nversion = \"{release}\"");
+    assert!(lock.unwrap().contains(&expected), "the library is another: say so in `rules!`");
+}
+
+#[test]
+fn addresses_that_run_something_are_told() {
+    for harmful in
+        ["javascript:x()", " JavaScript:x", "java\nscript:x", "data:text/html,x", "vbscript:x"]
+    {
+        assert!(is_harmful(harmful), "{harmful}");
+    }
+    for fine in ["https://a.org/javascript:x", "mailto:a@b.org", "urn:x", "/data", "", "data"] {
+        assert!(!is_harmful(fine), "{fine}");
     }
 }
 

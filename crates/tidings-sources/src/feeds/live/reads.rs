@@ -248,7 +248,7 @@ async fn the_list_names_every_resource_how_long_it_is_and_when_it_changed() {
             "uri": format!("feeds://feed/{ID}/items"), "name": "News Items",
             "description": "Items from News (supports filtering)",
             "mimeType": "application/json", "size": size,
-            "annotations": { "lastModified": "2024-01-03T00:00:00Z" },
+            "annotations": { "lastModified": "2024-01-04T00:00:00Z" },
         })
     );
     let answer = world.ask("resources/templates/list", json!({})).await;

@@ -2,12 +2,11 @@
 
 use ammonia::UrlRelative;
 use dom_smoothie::{Article as Found, Metadata, Readability};
-use htmd::HtmlToMarkdown;
 use htmd::options::Options;
 
 use super::bound::{Bounded, bounded};
 use crate::feeds::date::Moment;
-use crate::feeds::html::levelled;
+use crate::feeds::html::{levelled, markdown_of};
 
 /// The longest text about a page that is believed.
 const LONGEST: usize = 1_000;
@@ -70,10 +69,7 @@ fn markdown(html: &str, url: &str) -> String {
     // What was found has no comments any more that would split its texts.
     let clean = cleaner.clean(&levelled(html)).to_string();
     let options = Options { ul_bullet_spacing: 1, ol_number_spacing: 1, ..Options::default() };
-    let converter = HtmlToMarkdown::builder().options(options).build();
-    // Nothing is read or written that could fail; then it would be shown as it is.
-    let text = converter.convert(&clean).unwrap_or(clean);
-    text.trim().to_owned()
+    markdown_of(&clean, options).trim().to_owned()
 }
 
 /// A text of one line, if there is any.

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::{Connection, Transaction, params};
 
 use crate::feeds::date::Moment;
+use crate::feeds::id::Digest;
 use crate::feeds::parse::{Document, Problem};
-use crate::feeds::store::face::Face;
+use crate::feeds::store::face::{Face, content_hash, renew};
 use crate::feeds::store::identity::{
     Level, Told, identified, is_shown_alike, is_told_by_text, names,
 };
@@ -55,12 +56,14 @@ impl Store {
         document: &Document,
         now: Moment,
     ) -> Result<Changes, StoreError> {
+        let mut entries: Vec<_> = document.items.iter().map(Entry::from).collect();
+        for entry in &mut entries {
+            self.retention.cut(entry);
+        }
+        self.make_safe(id, &mut entries)?;
         self.write(|transaction| {
             let feed = served(transaction, id)?;
-            let mut entries: Vec<_> = document.items.iter().map(Entry::from).collect();
-            for entry in &mut entries {
-                self.retention.cut(entry);
-            }
+            renew(transaction, feed.key)?;
             let known = known_items(transaction, feed.key)?;
             let entries = identified(entries, known.values());
             let mut changes = apply_entries(transaction, &feed, &entries, known, document, now)?;
@@ -95,7 +98,8 @@ impl Store {
             // Another reason is no news: some have the time in them, and would be news each time.
             let news = feed.state != State::Failing;
             let query = "UPDATE feeds SET state = 2, last_error = ?2, last_fetch = ?3,
-                status_revision = status_revision + ?4 WHERE key = ?1";
+                status_revision = status_revision + ?4, modified = iif(?4, ?3, modified)
+                WHERE key = ?1";
             transaction.execute(query, params![feed.key, error, now.unix(), news])?;
             let availability = feed.state == State::Good;
             Ok(Changes { availability, ..Changes::default() })
@@ -127,13 +131,12 @@ fn apply_entries(
     // In the order of the document.
     let mut ranks = Vec::new();
     for (position, ((identity, entry), found)) in (0_i64..).zip(entries.iter().zip(&found)) {
-        let face = Face::of(entry);
         if let Some(known) = found {
             ranks.push(known.rank);
             let redated = dates_count && entry.published.map(Moment::unix) != known.published;
-            let is_other = face.is_other(transaction, known)?;
+            let is_other = content_hash(entry, Some(known)) != known.hash;
             if is_other || redated || is_moved(entry, known) {
-                update(transaction, feed, known, entry, &face)?;
+                update(transaction, feed, known, entry, &Face::of(entry))?;
                 changes.changed.push(known.key);
             }
         } else if !was_let_go(transaction, feed.key, identity, entry, newest, now)? {
@@ -143,23 +146,53 @@ fn apply_entries(
                 position: -position,
             };
             ranks.push(rank);
+            let face = Face::of(entry);
             changes.new.push(insert(transaction, feed, identity, entry, &face, rank)?);
         }
     }
     let is_whole = !document.truncated
         && !document.problems.iter().any(|it| matches!(it, Problem::TooManyItems(_)));
-    let gone = |edge: Rank| known.values().filter(|known| known.is_covered_from(edge)).count();
-    // A document that takes back more than it says is a fault of the publisher far more often than
-    // a wish.
-    if let Some(edge) = edge(&ranks).filter(|edge| is_whole && gone(*edge) <= ranks.len()) {
-        let mut delete = transaction.prepare_cached("DELETE FROM items WHERE key = ?1")?;
-        for gone in known.values().filter(|known| known.is_covered_from(edge)) {
-            delete.execute([gone.key])?;
-            changes.withdrawn.push(gone.key);
-        }
-        changes.withdrawn.sort_unstable();
+    // Where nothing came, nothing was pushed off the end.
+    let pushed = !changes.new.is_empty();
+    let mut gone = match edge(&ranks).filter(|_| is_whole) {
+        Some(edge) => known.values().filter(|it| it.is_covered_from(edge, pushed)).collect(),
+        None => Vec::new(),
+    };
+    if !is_believed(transaction, feed.key, entries, gone.len() > ranks.len())? {
+        gone.clear();
     }
+    let mut delete = transaction.prepare_cached("DELETE FROM items WHERE key = ?1")?;
+    for gone in gone {
+        delete.execute([gone.key])?;
+        changes.withdrawn.push(gone.key);
+    }
+    changes.withdrawn.sort_unstable();
     Ok(changes)
+}
+
+/// Whether a document may take back what it takes back. One that takes back more than it says is a
+/// fault of the publisher far more often than a wish; so the next must say the same.
+fn is_believed(
+    transaction: &Transaction<'_>,
+    feed: i64,
+    entries: &[(String, Entry)],
+    is_shrunk: bool,
+) -> Result<bool, StoreError> {
+    let query = "SELECT shrunk FROM feeds WHERE key = ?1";
+    let before: Option<String> =
+        transaction.prepare_cached(query)?.query_row([feed], |row| row.get(0))?;
+    let mut digest = Digest::new();
+    for (identity, _) in entries {
+        digest.add(Some(identity));
+    }
+    let said = Some(digest.finish()).filter(|_| is_shrunk);
+    let is_believed = !is_shrunk || said == before;
+    let kept = said.filter(|_| !is_believed);
+    if kept != before {
+        let query = "UPDATE feeds SET shrunk = ?2 WHERE key = ?1";
+        transaction.prepare_cached(query)?.execute(params![feed, kept])?;
+    }
+    Ok(is_believed)
 }
 
 /// Whether an item has another link or guid. Both are shown: also a link to the same page, as after

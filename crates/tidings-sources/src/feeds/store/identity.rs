@@ -125,6 +125,12 @@ pub(super) fn names<'a>(
     levels.filter_map(move |level| told.name(level).map(|name| (level, name)))
 }
 
+/// All that an item could be called.
+pub(super) fn possible_names(entry: &Entry) -> impl Iterator<Item = String> + use<'_> {
+    let told = Told::by(entry);
+    LEVELS.into_iter().filter_map(move |level| told.name(level))
+}
+
 /// Whether an item is told by its words and its date alone.
 pub(super) fn is_told_by_text(identity: &str) -> bool {
     identity.starts_with(DATED) || identity.starts_with(TEXT)

@@ -15,6 +15,9 @@ use crate::feeds::store::row::Entry;
 pub(super) struct Known {
     pub(super) key: i64,
     pub(super) hash: String,
+    /// Hashes of its texts, as they were received and as they are shown.
+    pub(super) received: Option<String>,
+    pub(super) shown: Option<String>,
     pub(super) published: Option<i64>,
     pub(super) updated: Option<i64>,
     pub(super) guid: Option<String>,
@@ -33,9 +36,10 @@ pub(super) struct Rank {
 }
 
 impl Known {
-    /// Whether a feed that reaches back to `edge` would still have this item.
-    pub(super) fn is_covered_from(&self, edge: Rank) -> bool {
-        if self.published.or(self.updated).is_some() {
+    /// Whether a feed that reaches back to `edge` would still have this item. Of those that are
+    /// dated like the last, any may have been pushed off the end if others came.
+    pub(super) fn is_covered_from(&self, edge: Rank, pushed: bool) -> bool {
+        if pushed && self.published.or(self.updated).is_some() {
             self.rank.moment > edge.moment
         } else {
             self.rank > edge
@@ -50,7 +54,7 @@ pub(super) fn known_items(
 ) -> Result<HashMap<String, Known>, StoreError> {
     let query =
         "SELECT identity, key, hash, published, updated, moment, first_seen, position, link,
-            guid, title
+            guid, title, received_hash, shown_hash
         FROM items WHERE feed = ?1";
     let mut statement = transaction.prepare_cached(query)?;
     let rows = statement.query_map([feed], |row| {
@@ -64,6 +68,8 @@ pub(super) fn known_items(
             link: row.get(8)?,
             guid: row.get(9)?,
             title: row.get(10)?,
+            received: row.get(11)?,
+            shown: row.get(12)?,
             rank,
         };
         Ok((row.get(0)?, known))
@@ -176,7 +182,7 @@ fn take_redated(
     }
     let mut taken = Vec::new();
     for (index, (_, entry)) in dated().filter(|(index, _)| found[*index].is_none()) {
-        let same = by_hash.get_mut(content_hash(entry).as_str());
+        let same = by_hash.get_mut(content_hash(entry, None).as_str());
         taken.extend(same.and_then(Vec::pop).map(|identity| (index, identity.clone())));
     }
     for (index, identity) in taken {

@@ -48,7 +48,9 @@ pub(crate) use self::marks::{Mark, Marked};
 pub(crate) use self::query::{Found, Label};
 pub(crate) use self::register::Registration;
 pub use self::retention::Retention;
-pub(crate) use self::row::{Enclosure, Entry, FeedRow, Kept, Metadata, Person, Settings, State};
+pub(crate) use self::row::{
+    Enclosure, Entry, FeedRow, Kept, Metadata, Person, Safe, Settings, State,
+};
 pub(crate) use self::trend::{Span, TITLES, Trend};
 pub(crate) use self::visit::Seen;
 pub(crate) use self::wishes::Wish;
@@ -145,6 +147,7 @@ impl Store {
         writer.pragma_update(None, "synchronous", "NORMAL")?;
         prepare(&writer)?;
         schema::migrate(&mut writer)?;
+        query::forget_sizes(&writer)?;
         Ok(Self::new(writer, Some(file), retention))
     }
 

@@ -4,9 +4,10 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 
 use crate::feeds::date::Moment;
+use crate::feeds::html::rules;
 use crate::feeds::refresh::Headline;
 use crate::feeds::store::register::{feed_of, json};
-use crate::feeds::store::row::{Entry, FeedRow};
+use crate::feeds::store::row::{Entry, FeedRow, Safe, retain_others};
 use crate::feeds::store::{Store, StoreError};
 use crate::feeds::view::Filter;
 
@@ -26,13 +27,13 @@ pub(crate) enum Label {
     Author,
 }
 
-/// The release whose texts that were made safe need not be made again.
-pub(super) const RELEASE: &str = env!("CARGO_PKG_VERSION");
+/// The rules of which texts that were made safe need not be made again.
+pub(super) const RULES: &str = rules!();
 
-/// Whether the texts of an item were made safe by this release.
+/// Whether the texts of an item were made safe by these rules.
 macro_rules! made_safe {
     () => {
-        concat!("ifnull(made_safe = '", env!("CARGO_PKG_VERSION"), "', 0)")
+        concat!("ifnull(made_safe = '", rules!(), "', 0)")
     };
 }
 
@@ -102,6 +103,16 @@ impl Store {
     }
 }
 
+/// Forgets how long items were by other rules.
+pub(super) fn forget_sizes(connection: &Connection) -> Result<(), StoreError> {
+    let query = "SELECT made_safe IS ?1 FROM origin";
+    if !connection.query_row(query, [RULES], |row| row.get(0))? {
+        connection.execute("UPDATE feeds SET items_size = NULL", [])?;
+        connection.execute("UPDATE origin SET made_safe = ?1", [RULES])?;
+    }
+    Ok(())
+}
+
 /// The items of a feed that fit, newest first.
 pub(super) fn entries(
     connection: &Connection,
@@ -147,13 +158,20 @@ pub(super) fn entries(
     Ok(entries)
 }
 
-/// One item.
+/// One item, with all by which it is found.
 pub(super) fn entry_of(connection: &Connection, key: i64) -> Result<Entry, StoreError> {
     let query = format!("SELECT {COLUMNS} FROM items WHERE key = ?");
     let mut statement = connection.prepare_cached(&query)?;
     let mut rows = statement.query([key])?;
     let row = rows.next()?.ok_or_else(|| StoreError::Damaged(format!("the item {key}")))?;
-    entry(row)
+    let mut entry = entry(row)?;
+    // What is found by other names too has them among its labels only.
+    let query = "SELECT shown FROM labels WHERE item = ? AND kind = 0 ORDER BY value";
+    let mut statement = connection.prepare_cached(query)?;
+    let names = statement.query_map([key], |row| row.get(0))?;
+    entry.aliases = names.collect::<Result<_, _>>()?;
+    retain_others(&mut entry.aliases, &entry.categories);
+    Ok(entry)
 }
 
 /// An entry from a row that begins with its columns.
@@ -175,6 +193,6 @@ pub(super) fn entry(row: &Row<'_>) -> Result<Entry, StoreError> {
         enclosures: json(row.get_ref(10)?.as_str().map_err(rusqlite::Error::from)?)?,
         aliases: Vec::new(),
         base: row.get(11)?,
-        is_safe: row.get(12)?,
+        safe: if row.get(12)? { Safe::Itself } else { Safe::Unknown },
     })
 }

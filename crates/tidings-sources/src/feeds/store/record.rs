@@ -9,9 +9,9 @@ use crate::feeds::date::Moment;
 use crate::feeds::parse::Document;
 use crate::feeds::store::StoreError;
 use crate::feeds::store::apply::Changes;
-use crate::feeds::store::face::Face;
+use crate::feeds::store::face::{Face, beside, write_beside};
 use crate::feeds::store::known::{Known, Rank};
-use crate::feeds::store::query::{RELEASE, entry_of};
+use crate::feeds::store::query::RULES;
 use crate::feeds::store::row::{Entry, FeedRow, Metadata, State};
 use crate::feeds::view::Item;
 use crate::feeds::words::{self, words, words_of_markup};
@@ -26,10 +26,10 @@ pub(super) fn insert(
 ) -> Result<i64, StoreError> {
     let query = "INSERT INTO items (feed, identity, first_seen, position, guid, link, title,
             description, content, published, updated, moment, authors, categories, enclosures,
-            image, hash, base, size, made_safe, safe_description,
+            image, base, hash, shown_hash, received_hash, size, made_safe, safe_description,
             safe_content)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-            ?19, ?20, ?21, ?22)";
+            ?19, ?20, ?21, ?22, ?23, ?24)";
     transaction.prepare_cached(query)?.execute(params![
         feed.key,
         identity,
@@ -47,12 +47,14 @@ pub(super) fn insert(
         json(&entry.categories),
         json(&entry.enclosures),
         entry.image,
-        face.hash,
         entry.base,
+        face.hash,
+        face.shown,
+        face.received,
         face.size(),
-        RELEASE,
-        beside(entry.description.as_ref(), face.item.description.as_ref()),
-        beside(entry.content.as_ref(), face.item.content.as_ref()),
+        RULES,
+        beside(entry.description.as_deref(), face.item.description.as_deref()),
+        beside(entry.content.as_deref(), face.item.content.as_deref()),
     ])?;
     let key = transaction.last_insert_rowid();
     index(transaction, feed.key, key, entry, &face.item)?;
@@ -69,8 +71,7 @@ pub(super) fn update(
     let moment = entry.published.or(entry.updated).map_or(known.rank.first_seen, Moment::unix);
     let query = "UPDATE items SET guid = ?2, link = ?3, title = ?4, description = ?5,
             content = ?6, published = ?7, updated = ?8, moment = ?9, authors = ?10,
-            categories = ?11, enclosures = ?12, image = ?13, hash = ?14, base = ?15, size = ?16,
-            made_safe = ?17, safe_description = ?18, safe_content = ?19
+            categories = ?11, enclosures = ?12, image = ?13, base = ?14
         WHERE key = ?1";
     transaction.prepare_cached(query)?.execute(params![
         known.key,
@@ -86,29 +87,16 @@ pub(super) fn update(
         json(&entry.categories),
         json(&entry.enclosures),
         entry.image,
-        face.hash,
         entry.base,
-        face.size(),
-        RELEASE,
-        beside(entry.description.as_ref(), face.item.description.as_ref()),
-        beside(entry.content.as_ref(), face.item.content.as_ref()),
     ])?;
+    write_beside(transaction, known.key, entry, face)?;
     transaction.prepare_cached("DELETE FROM labels WHERE item = ?1")?.execute([known.key])?;
     transaction.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([known.key])?;
     index(transaction, feed.key, known.key, entry, &face.item)
 }
 
-/// What is kept of a text as it is shown, beside the one that was received: nothing if it is that.
-fn beside<'a>(received: Option<&String>, shown: Option<&'a Cow<'_, str>>) -> Option<&'a str> {
-    let received = received?;
-    match shown {
-        Some(shown) => Some(shown.as_ref()).filter(|shown| received != shown),
-        None => Some(""),
-    }
-}
-
 /// Makes an item be found by what it says, what it is about and who wrote it.
-fn index(
+pub(super) fn index(
     transaction: &Transaction<'_>,
     feed: i64,
     key: i64,
@@ -151,23 +139,16 @@ pub(super) fn apply_metadata(
     document: &Document,
     changes: &mut Changes,
 ) -> Result<(), StoreError> {
-    let mut metadata = Metadata::from(document);
-    // Where nothing else is shown, it stays as it was.
-    let (shown, before) = (metadata.shown(), feed.metadata.shown());
-    if shown.description == before.description {
-        metadata.description.clone_from(&feed.metadata.description);
-    }
-    if shown.copyright == before.copyright {
-        metadata.copyright.clone_from(&feed.metadata.copyright);
-    }
-    let updated = std::mem::replace(&mut metadata.updated, feed.metadata.updated);
-    changes.metadata = !is_alike(&metadata, &feed.metadata);
+    let said = Metadata::from(document);
+    let mut shown = said.clone().shown(&feed.url);
+    let updated = std::mem::replace(&mut shown.updated, feed.metadata.updated);
+    changes.metadata = !is_alike(&shown, &feed.metadata);
     if changes.metadata || changes.has_items() {
-        metadata.updated = updated;
+        shown.updated = updated;
         let query = "UPDATE feeds SET metadata = ?2, metadata_revision = metadata_revision + ?3
             WHERE key = ?1";
-        let moved = metadata != feed.metadata;
-        transaction.execute(query, params![feed.key, json(&metadata), moved])?;
+        let moved = shown != feed.metadata;
+        transaction.execute(query, params![feed.key, json(&said), moved])?;
     }
     Ok(())
 }
@@ -192,10 +173,11 @@ pub(super) fn succeed(
     let items = changes.has_items() || changes.purged > 0 || !feed.is_known();
     let query = "UPDATE feeds SET state = 1, last_error = NULL, last_fetch = ?2,
             last_success = ?2, items_revision = items_revision + ?3,
-            status_revision = status_revision + ?4
+            status_revision = status_revision + ?4, modified = iif(?5, ?2, modified)
         WHERE key = ?1";
     let now = now.unix();
-    transaction.execute(query, params![feed.key, now, items, changes.availability])?;
+    let is_news = items || !changes.is_empty();
+    transaction.execute(query, params![feed.key, now, items, changes.availability, is_news])?;
     if items {
         measure(transaction, feed.key)?;
     }
@@ -204,25 +186,6 @@ pub(super) fn succeed(
 
 /// Keeps how many bytes the items of a feed are as they are read.
 fn measure(transaction: &Transaction<'_>, feed: i64) -> Result<(), StoreError> {
-    // Those that another release made safe, or none.
-    let query = "SELECT key FROM items WHERE feed = ?1 AND made_safe IS NOT ?2";
-    let keys: Vec<i64> = transaction
-        .prepare_cached(query)?
-        .query_map(params![feed, RELEASE], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    for key in keys {
-        let entry = entry_of(transaction, key)?;
-        let face = Face::of(&entry);
-        let query = "UPDATE items SET size = ?2, made_safe = ?3, safe_description = ?4,
-                safe_content = ?5 WHERE key = ?1";
-        transaction.prepare_cached(query)?.execute(params![
-            key,
-            face.size(),
-            RELEASE,
-            beside(entry.description.as_ref(), face.item.description.as_ref()),
-            beside(entry.content.as_ref(), face.item.content.as_ref()),
-        ])?;
-    }
     // With a comma between two, and a bracket at each end.
     let query = "UPDATE feeds SET items_size =
             (SELECT coalesce(sum(size), 0) + max(count(*), 1) + 1 FROM items WHERE feed = ?1)

@@ -66,7 +66,7 @@ fn is_stamped(pairs: &[(&Entry, &Known)], now: Moment) -> bool {
             let is_now = |it: Moment| it.unix().abs_diff(now.unix()) <= STAMP;
             published(entry) != known.published
                 && entry.published.is_some_and(is_now)
-                && content_hash(entry) == known.hash
+                && content_hash(entry, Some(known)) == known.hash
         }
         all => all.iter().all(|(entry, known)| published(entry) != known.published),
     }

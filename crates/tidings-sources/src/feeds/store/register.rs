@@ -11,7 +11,7 @@ use crate::feeds::date::Moment;
 use crate::feeds::id;
 use crate::feeds::schedule::{Health, Plan, Time};
 use crate::feeds::store::merge::{Addresses, Merge, Stored};
-use crate::feeds::store::row::{FeedRow, Revisions, Settings, State};
+use crate::feeds::store::row::{FeedRow, Metadata, Revisions, Settings, State};
 use crate::feeds::store::{Store, StoreError};
 
 /// A feed that is to be there.
@@ -34,7 +34,8 @@ const COLUMNS: &str = "key, id, asked_url, url, title, category, added, settings
     validators, state, last_error, last_fetch, last_success, next_fetch, metadata, \
     metadata_revision, items_revision, status_revision, \
     (SELECT count(*) FROM items WHERE feed = feeds.key), \
-    (SELECT max(moment) FROM items WHERE feed = feeds.key), items_size";
+    (SELECT max(moment) FROM items WHERE feed = feeds.key), items_size,
+    modified";
 
 impl Store {
     /// The feeds of the configuration are those. What is known of one that is not there any more
@@ -155,9 +156,10 @@ impl Store {
     /// Keeps what the server compares to see that nothing changed.
     pub(crate) fn keep_validators(&self, id: &str, validators: &str) -> Result<(), StoreError> {
         self.write(|transaction| {
-            // While it is open whether dates were corrected, the document must come once more.
-            let query = "UPDATE feeds SET validators = iif(redated IS NULL, ?1, NULL)
-                WHERE id = ?2";
+            // While it is open whether dates were corrected or items taken back, the document must
+            // come once more.
+            let query = "UPDATE feeds
+                SET validators = iif(redated IS NULL AND shrunk IS NULL, ?1, NULL) WHERE id = ?2";
             transaction.execute(query, [validators, id])?;
             Ok(())
         })
@@ -257,13 +259,14 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
         2 => State::Failing,
         other => return Err(StoreError::Damaged(format!("the state {other}"))),
     };
-    let plan: Option<String> = row.get(8)?;
+    let (url, plan): (String, Option<String>) = (row.get(3)?, row.get(8)?);
     Ok(FeedRow {
         paused: plan.as_deref().is_some_and(is_paused),
         key: row.get(0)?,
         id: row.get(1)?,
         asked_url: row.get(2)?,
-        url: row.get(3)?,
+        metadata: json::<Metadata>(&row.get::<_, String>(15)?)?.shown(&url),
+        url,
         title: row.get(4)?,
         category: row.get(5)?,
         added: moment(6)?.ok_or_else(|| StoreError::Damaged("the time it was added".into()))?,
@@ -275,11 +278,11 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
         last_fetch: moment(12)?,
         last_success: moment(13)?,
         next_fetch: moment(14)?,
-        metadata: json(&row.get::<_, String>(15)?)?,
         revisions: Revisions { metadata: row.get(16)?, items: row.get(17)?, status: row.get(18)? },
         item_count: u64::try_from(row.get::<_, i64>(19)?).unwrap_or_default(),
         newest: moment(20)?,
         items_size: row.get::<_, Option<i64>>(21)?.and_then(|size| u64::try_from(size).ok()),
+        modified: moment(22)?,
     })
 }
 

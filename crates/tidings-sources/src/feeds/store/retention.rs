@@ -27,7 +27,8 @@ pub struct Retention {
     pub count: u64,
     /// Items no older than this. By default age does not matter.
     pub age: Option<Duration>,
-    /// So many bytes at most, of the newest items: 8 MiB, which is 1,000 long posts. The
+    /// So many bytes at most, of the newest items: 16 MiB, which is 1,000 long posts, each as it
+    /// was received and as it is shown. The
     /// newest one stays, however long it is. Without it one feed could fill the disk.
     pub bytes: u64,
     /// So many bytes of one text of an item at most; the rest of it is cut: 256 KiB, which is a
@@ -37,7 +38,7 @@ pub struct Retention {
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { count: 1_000, age: None, bytes: 8 << 20, text_bytes: 256 << 10 }
+        Self { count: 1_000, age: None, bytes: 16 << 20, text_bytes: 256 << 10 }
     }
 }
 
@@ -102,6 +103,7 @@ impl Retention {
                 sum(ifnull(octet_length(title), 0) + ifnull(octet_length(description), 0)
                     + ifnull(octet_length(content), 0) + ifnull(octet_length(guid), 0)
                     + ifnull(octet_length(link), 0) + ifnull(octet_length(image), 0)
+                    + ifnull(octet_length(safe_description), 0) + ifnull(octet_length(safe_content), 0)
                     + octet_length(authors) + octet_length(categories)
                     + octet_length(enclosures)) OVER newest AS bytes
             FROM items WHERE feed = ?1 AND NOT EXISTS

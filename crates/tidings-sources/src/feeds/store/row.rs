@@ -1,11 +1,16 @@
 //! What is kept of a feed and of its items.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::feeds::date::Moment;
+use crate::feeds::fetch;
 use crate::feeds::html;
 use crate::feeds::opml::Outline;
 use crate::feeds::parse;
+use crate::feeds::view::Item;
 use crate::feeds::words;
 
 /// A feed as it is kept.
@@ -34,11 +39,14 @@ pub(crate) struct FeedRow {
     pub(crate) last_fetch: Option<Moment>,
     pub(crate) last_success: Option<Moment>,
     pub(crate) next_fetch: Option<Moment>,
+    /// What it says of itself, with its texts as they are shown.
     pub(crate) metadata: Metadata,
     pub(crate) revisions: Revisions,
     pub(crate) item_count: u64,
     /// When its newest item is from.
     pub(crate) newest: Option<Moment>,
+    /// When it last became another to read.
+    pub(crate) modified: Option<Moment>,
     /// How many bytes its items are as they are read, if that is known.
     pub(crate) items_size: Option<u64>,
 }
@@ -108,6 +116,11 @@ impl FeedRow {
         self.metadata.updated.or(self.newest)
     }
 
+    /// When what can be read of it last became something else.
+    pub(crate) fn last_modified(&self) -> Option<Moment> {
+        self.modified.or(self.last_success)
+    }
+
     /// Whether it could be fetched at least once.
     pub(crate) fn is_known(&self) -> bool {
         self.last_success.is_some()
@@ -144,13 +157,12 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// The same, with its texts as they may be shown.
-    pub(crate) fn shown(&self) -> Self {
-        let safe = |text: &Option<String>| {
-            html::safe(text.as_deref()?, None).map(std::borrow::Cow::into_owned)
-        };
-        let (description, copyright) = (safe(&self.description), safe(&self.copyright));
-        Self { description, copyright, ..self.clone() }
+    /// The same, with its texts as they are shown, of a feed that is there.
+    pub(crate) fn shown(self, url: &str) -> Self {
+        let base = Some(url).filter(|url| fetch::is_web(url));
+        let safe = |text: Option<String>| Some(html::safe(&text?, base)?.into_owned());
+        let (description, copyright) = (safe(self.description), safe(self.copyright));
+        Self { description, copyright, ..self }
     }
 }
 
@@ -192,8 +204,32 @@ pub(crate) struct Entry {
     pub(crate) aliases: Vec<String>,
     /// What addresses in its texts are relative to. Not shown: where they are, they are resolved.
     pub(crate) base: Option<String>,
-    /// Whether its texts are as they are shown, and not as they were received.
-    pub(crate) is_safe: bool,
+    /// What its texts are once they are safe.
+    pub(crate) safe: Safe,
+}
+
+/// Texts of an item, made safe.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Safe {
+    /// They were not yet: what the item has is what was received.
+    #[default]
+    Unknown,
+    /// What the item has is safe.
+    Itself,
+    Made {
+        description: Option<String>,
+        content: Option<String>,
+    },
+}
+
+impl Entry {
+    /// Makes its texts safe, once for all that comes.
+    pub(crate) fn make_safe(&mut self) {
+        let own = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+        let item = Item::of(self);
+        let (description, content) = (own(item.description), own(item.content));
+        self.safe = Safe::Made { description, content };
+    }
 }
 
 /// An item with what is known of it here.
@@ -289,7 +325,7 @@ impl From<&parse::Item> for Entry {
             enclosures: item.enclosures.iter().filter_map(enclosure).take(FILES).collect(),
             aliases: aliases(&item.categories),
             base: item.base.clone(),
-            is_safe: false,
+            safe: Safe::Unknown,
         }
     }
 }
@@ -298,7 +334,7 @@ impl From<&parse::Item> for Entry {
 fn line(text: &parse::Text) -> Option<String> {
     let value = match text.kind {
         parse::TextKind::Plain => text.value.clone(),
-        parse::TextKind::Html => words::plain(&text.value),
+        parse::TextKind::Html => html::plain(&text.value),
     };
     let words: Vec<_> = value.split_whitespace().collect();
     if words.is_empty() { None } else { Some(words.join(" ")) }
@@ -346,7 +382,7 @@ fn name(text: Option<&String>) -> Option<String> {
 }
 
 fn address(text: Option<&String>) -> Option<String> {
-    text.filter(|text| text.len() <= ADDRESS).cloned()
+    text.filter(|text| text.len() <= ADDRESS && !html::is_harmful(text)).cloned()
 }
 
 fn people(people: &[parse::Person]) -> Vec<Person> {
@@ -362,14 +398,24 @@ fn terms(categories: &[parse::Category]) -> Vec<String> {
     names(categories.iter().map(|it| it.label.as_ref().unwrap_or(&it.term)))
 }
 
-/// The words for machines of categories that have others for people.
+/// The words for machines of categories that have others for people, and by which they would not
+/// be found anyway.
 fn aliases(categories: &[parse::Category]) -> Vec<String> {
-    names(categories.iter().filter(|it| it.label.is_some()).map(|it| &it.term))
+    let labelled = categories.iter().filter(|it| it.label.is_some());
+    let mut aliases = names(labelled.map(|it| &it.term));
+    retain_others(&mut aliases, &terms(categories));
+    aliases
+}
+
+/// Leaves out the names that are found by one of the others.
+pub(super) fn retain_others(names: &mut Vec<String>, others: &[String]) {
+    let mut found: HashSet<_> = others.iter().map(|name| words::label(name)).collect();
+    names.retain(|name| found.insert(words::label(name)));
 }
 
 fn names<'a>(terms: impl Iterator<Item = &'a String>) -> Vec<String> {
     let terms = terms.map(|term| &term[..term.floor_char_boundary(NAME)]);
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let fresh = terms.filter(|term| !term.is_empty() && seen.insert(*term));
     fresh.take(TERMS).map(str::to_owned).collect()
 }

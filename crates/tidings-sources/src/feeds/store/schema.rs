@@ -137,15 +137,24 @@ CREATE TABLE pauses (
 ALTER TABLE items ADD COLUMN base TEXT;
 ",
     r"
--- The texts as they are shown, where they are not as they were received, and the release that made
--- them so; those of another release are made again when they are read.
+-- The texts as they are shown, where they are not as they were received, and the rules that made
+-- them so; those of other rules are made again when they are read.
 ALTER TABLE items ADD COLUMN safe_description TEXT;
 ALTER TABLE items ADD COLUMN safe_content TEXT;
 ALTER TABLE items ADD COLUMN made_safe TEXT;
+-- Hashes of the texts, as they were received and as they are shown.
+ALTER TABLE items ADD COLUMN received_hash TEXT;
+ALTER TABLE items ADD COLUMN shown_hash TEXT;
 -- How many bytes it is as it is read; not known of one that was kept before, when texts were read
 -- as they had been received.
 ALTER TABLE items ADD COLUMN size INTEGER;
 UPDATE feeds SET items_size = NULL;
+-- When it last became another to read.
+ALTER TABLE feeds ADD COLUMN modified INTEGER;
+-- The document that took back more than it left, until the next says the same.
+ALTER TABLE feeds ADD COLUMN shrunk TEXT;
+-- The rules by which sizes are those of what is read.
+ALTER TABLE origin ADD COLUMN made_safe TEXT;
 -- How many bytes of words are gathered before they are written: a feed of thousands of items is
 -- written in a few parts, which need no merging.
 INSERT INTO words (words, rank) VALUES ('hashsize', 4194304);

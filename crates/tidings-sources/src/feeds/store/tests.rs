@@ -107,6 +107,56 @@ fn what_fell_off_the_end_is_kept_and_what_was_taken_back_is_not() {
     assert_eq!(titles(&store), ["e", "d", "b", "a"]);
 }
 
+/// Of items of one date none was ever taken back.
+#[test]
+fn items_of_one_date_are_taken_back_where_nothing_came() {
+    let store = store();
+    check(&store, &items(&[("c", 1), ("b", 1), ("a", 1)]), 2, [3, 0, 0]);
+    check(&store, &items(&[("c", 1), ("a", 1)]), 3, [0, 0, 1]);
+    // Where another came, it may have been pushed off the end.
+    check(&store, &items(&[("d", 1), ("a", 1)]), 4, [1, 0, 0]);
+    assert_eq!(titles(&store).len(), 3);
+}
+
+#[test]
+fn a_document_that_takes_back_more_than_it_leaves_must_say_so_twice() {
+    let store = store();
+    let all = [("d", 4), ("c", 3), ("b", 2), ("a", 1)];
+    let validators = || {
+        store.keep_validators(ID, "seen").unwrap();
+        store.feed(ID).unwrap().unwrap().validators
+    };
+    check(&store, &items(&all), 5, [4, 0, 0]);
+    check(&store, &items(&[("a", 1)]), 6, [0, 0, 0]);
+    assert_eq!(validators(), None);
+    // It was a fault.
+    check(&store, &items(&all), 7, [0, 0, 0]);
+    assert_eq!(validators().as_deref(), Some("seen"));
+    check(&store, &items(&[("a", 1)]), 8, [0, 0, 0]);
+    check(&store, &items(&[("a", 1)]), 9, [0, 0, 3]);
+    assert_eq!(titles(&store), ["a"]);
+    check(&store, &items(&[("a", 1)]), 10, [0, 0, 0]);
+}
+
+#[test]
+fn a_feed_is_modified_when_it_becomes_another_to_read() {
+    let store = store();
+    let modified = || store.feed(ID).unwrap().unwrap().last_modified();
+    assert_eq!(modified(), None);
+    check(&store, &items(&[("b", 99), ("a", 1)]), 2, [2, 0, 0]);
+    assert_eq!(modified(), Some(day(2)));
+    check(&store, &items(&[("b", 99), ("a", 1)]), 3, [0, 0, 0]);
+    store.unmodified(ID, day(4)).unwrap();
+    assert_eq!(modified(), Some(day(2)));
+    let mut edited = items(&[("b", 99), ("a", 1)]);
+    edited.items[1].title = Some(text("A!"));
+    check(&store, &edited, 5, [0, 1, 0]);
+    assert_eq!(modified(), Some(day(5)));
+    store.failed(ID, "gone", day(6)).unwrap();
+    store.failed(ID, "still gone", day(7)).unwrap();
+    assert_eq!(modified(), Some(day(6)));
+}
+
 #[test]
 fn nothing_is_taken_back_by_a_document_that_is_cut_or_in_no_order() {
     let store = store();

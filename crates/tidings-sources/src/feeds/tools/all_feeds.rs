@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_server::model::Tool;
 
+use crate::feeds::html;
 use crate::feeds::store::FeedRow;
 use crate::feeds::tools::answer::{Answer, Refusal, shortened};
 use crate::feeds::tools::budget::LeftOut;
 use crate::feeds::tools::describe::{Effect, Words, left_out, shape, tool as describe};
 use crate::feeds::tools::{Call, Need};
-use crate::feeds::words;
 
 pub(super) const NAME: &str = "all_syndication_feeds";
 pub(super) const NEEDS: &[Need] = &[];
@@ -83,7 +83,7 @@ struct Feed {
 
 impl Feed {
     fn of(row: &FeedRow) -> Self {
-        let description = row.metadata.description.as_deref().map(words::plain);
+        let description = row.metadata.description.as_deref().map(html::plain);
         Self {
             id: row.id.clone(),
             title: shortened(row.shown_title(), TITLE).into_owned(),

@@ -267,7 +267,7 @@ pub(crate) fn list_shape(more: &[(&str, Value)], required: &[&str]) -> Value {
         "total": {
             "type": "integer", "minimum": 0,
             "description": "How many fit what was asked for; of a search, counted up to 10000, \
-                or up to 2000 where the best come first",
+                or up to 1000 where the best come first",
         },
         "leftOut": super::describe::left_out(),
     });

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::feeds::html;
-use crate::feeds::store::{Enclosure, Entry, Person};
+use crate::feeds::store::{Enclosure, Entry, Person, Safe};
 
 /// An item as it is read. The order of the fields is that of the JSON; what is not known is left
 /// out.
@@ -39,19 +39,21 @@ pub(crate) struct Item<'a> {
 
 impl<'a> Item<'a> {
     pub(crate) fn of(entry: &'a Entry) -> Self {
-        let safe = |text: &'a Option<String>| {
-            let text = text.as_deref()?;
-            if entry.is_safe {
-                Some(Cow::Borrowed(text)).filter(|text| !text.is_empty())
-            } else {
-                html::safe(text, entry.base.as_deref())
-            }
+        let kept = |text: &'a Option<String>| {
+            let text = text.as_deref().filter(|text| !text.is_empty());
+            text.map(Cow::Borrowed)
+        };
+        let safe = |text: &'a Option<String>| html::safe(text.as_deref()?, entry.base.as_deref());
+        let (description, content) = match &entry.safe {
+            Safe::Itself => (kept(&entry.description), kept(&entry.content)),
+            Safe::Made { description, content } => (kept(description), kept(content)),
+            Safe::Unknown => (safe(&entry.description), safe(&entry.content)),
         };
         let updated = entry.updated.filter(|_| entry.published.is_none());
         Self {
             title: entry.title.as_deref(),
-            description: safe(&entry.description),
-            content: safe(&entry.content),
+            description,
+            content,
             link: entry.link.as_deref(),
             published: entry.published.map(|moment| moment.to_string()),
             authors: &entry.authors,

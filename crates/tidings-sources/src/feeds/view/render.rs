@@ -1,11 +1,8 @@
 //! Feeds and items as JSON. The order of the fields is fixed, and what is not known is left out.
 
-use std::borrow::Cow;
-
 use serde::Serialize;
 
 use super::item::Item;
-use crate::feeds::html;
 use crate::feeds::store::{Entry, FeedRow, Metadata, State};
 
 /// One feed in a few words, as `feeds://all` lists it.
@@ -16,7 +13,7 @@ pub(crate) fn summary(feed: &FeedRow) -> String {
 /// `feeds://feed/{feedId}`.
 pub(crate) fn feed(row: &FeedRow, items: &[Entry]) -> String {
     let items = items.iter().map(Item::of).collect();
-    json(&Complete { head: Head::of(row), feed: row.metadata.shown(), items })
+    json(&Complete { head: Head::of(row), feed: &row.metadata, items })
 }
 
 /// `feeds://feed/{feedId}/items`.
@@ -30,7 +27,7 @@ pub(crate) fn meta(row: &FeedRow) -> String {
     let is_failing = row.state == State::Failing;
     json(&Meta {
         head: Head::of(row),
-        feed: row.metadata.shown(),
+        feed: &row.metadata,
         last_error: row.last_error.as_deref().filter(|_| is_failing),
         last_success: row.last_success.filter(|_| is_failing).map(|moment| moment.to_string()),
         paused: row.paused,
@@ -43,7 +40,7 @@ struct Summary<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<Cow<'a, str>>,
+    description: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,11 +52,7 @@ impl<'a> Summary<'a> {
     fn of(row: &'a FeedRow) -> Self {
         Self {
             head: Head::of(row),
-            description: row
-                .metadata
-                .description
-                .as_deref()
-                .and_then(|text| html::safe(text, None)),
+            description: row.metadata.description.as_deref(),
             language: row.metadata.language.as_deref(),
             last_updated: row.last_updated().map(|moment| moment.to_string()),
             item_count: row.item_count,
@@ -85,7 +78,7 @@ impl<'a> Head<'a> {
 struct Complete<'a> {
     #[serde(flatten)]
     head: Head<'a>,
-    feed: Metadata,
+    feed: &'a Metadata,
     items: Vec<Item<'a>>,
 }
 
@@ -94,7 +87,7 @@ struct Complete<'a> {
 struct Meta<'a> {
     #[serde(flatten)]
     head: Head<'a>,
-    feed: Metadata,
+    feed: &'a Metadata,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

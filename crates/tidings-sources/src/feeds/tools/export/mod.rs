@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_server::model::Tool;
 
-use crate::feeds::html;
 use crate::feeds::opml;
 use crate::feeds::store::{Entry, FeedRow, Kept};
 use crate::feeds::tools::answer::{Answer, Refusal, shortened};
@@ -22,6 +21,7 @@ use crate::feeds::tools::budget::{LeftOut, Room};
 use crate::feeds::tools::choice::{Choice, Only, properties, word};
 use crate::feeds::tools::describe::{Effect, Words, left_out, shape, tool as describe};
 use crate::feeds::tools::{Call, Need};
+use crate::feeds::view;
 
 pub(super) const NAME: &str = "export_feeds";
 pub(super) const NEEDS: &[Need] = &[];
@@ -284,11 +284,11 @@ impl Written<'_> {
     /// Its texts, made safe: who reads them elsewhere does not know what is in them, nor what
     /// addresses in them are relative to.
     fn description(&self) -> Option<Cow<'_, str>> {
-        html::safe(self.entry.description.as_deref()?, self.entry.base.as_deref())
+        view::Item::of(self.entry).description
     }
 
     fn content(&self) -> Option<Cow<'_, str>> {
-        html::safe(self.entry.content.as_deref()?, self.entry.base.as_deref())
+        view::Item::of(self.entry).content
     }
 }
 
@@ -305,7 +305,7 @@ impl Head {
             [row] => Self {
                 title: row.shown_title().to_owned(),
                 link: row.metadata.link.clone().unwrap_or_else(|| row.public_url()),
-                description: row.metadata.shown().description.unwrap_or_default(),
+                description: row.metadata.description.clone().unwrap_or_default(),
             },
             _ => Self {
                 title: "Feeds".to_owned(),

@@ -78,7 +78,7 @@ proptest! {
                 };
                 prop_assert_eq!(&back.title, &keep(&written.title), "{}", document);
                 let body = back.content.as_ref().or(back.description.as_ref()).cloned();
-                let safe = written.content.as_deref().and_then(|text| html::safe(text, None));
+                let safe = written.content.as_deref().and_then(|text| crate::feeds::html::safe(text, None));
                 let safe = keep(&safe.map(Cow::into_owned));
                 let safe = safe.map(|text| text.trim().to_owned());
                 prop_assert_eq!(body, safe, "{}", document);
