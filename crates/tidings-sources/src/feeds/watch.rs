@@ -23,9 +23,16 @@ const PATHS: usize = 4096;
 pub(crate) struct Watch {
     watcher: Option<RecommendedWatcher>,
     ear: Arc<Ear>,
-    /// The files by the id of their feed, and the directory that is followed for each: its own, or
-    /// the nearest one there is.
-    files: BTreeMap<String, (PathBuf, Option<PathBuf>)>,
+    /// The files by the id of their feed: where it was said to be, and where it is if that is a
+    /// link.
+    files: BTreeMap<String, Vec<Place>>,
+}
+
+/// Where a file is.
+struct Place {
+    file: PathBuf,
+    /// The directory that is followed for it: its own, or the nearest one there is.
+    directory: Option<PathBuf>,
 }
 
 /// What the system's thread writes and the rounds take.
@@ -68,30 +75,33 @@ impl Watch {
     /// Follows the file of a feed, from before it is read. Says whether the system tells of it.
     pub(crate) fn follow(&mut self, id: &str, file: &Path) -> bool {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-        let directory = self.enter(&file);
-        let is_heard = directory.is_some();
+        let target = std::fs::canonicalize(&file).ok().filter(|target| *target != file);
+        let files = std::iter::once(file).chain(target);
+        let places: Vec<_> =
+            files.map(|file| Place { directory: self.enter(&file), file }).collect();
+        let is_heard = places.iter().all(|place| place.directory.is_some());
         // Order: what was followed is left after what is followed now, so that nothing is missed
         // where it is the same.
-        let before = self.files.insert(id.to_owned(), (file, directory));
-        self.leave(before.and_then(|(_, directory)| directory));
+        let before = self.files.insert(id.to_owned(), places);
+        self.leave(before);
         is_heard
     }
 
     /// The feed is no longer a file that matters.
     pub(crate) fn forget(&mut self, id: &str) {
         let before = self.files.remove(id);
-        self.leave(before.and_then(|(_, directory)| directory));
+        self.leave(before);
     }
 
-    /// Leaves a directory that no file needs any more.
-    fn leave(&mut self, directory: Option<PathBuf>) {
-        let Some(directory) = directory else { return };
-        let mut others = self.files.values().filter_map(|(_, directory)| directory.as_deref());
-        if !others.any(|other| other == directory)
-            && let Some(watcher) = &mut self.watcher
-        {
-            // It may have gone by itself.
-            let _ = watcher.unwatch(&directory);
+    /// Leaves the directories that no file needs any more.
+    fn leave(&mut self, places: Option<Vec<Place>>) {
+        let Some(watcher) = &mut self.watcher else { return };
+        for directory in places.into_iter().flatten().filter_map(|place| place.directory) {
+            let mut others = self.files.values().flatten();
+            if !others.any(|other| other.directory.as_ref() == Some(&directory)) {
+                // It may have gone by itself.
+                let _ = watcher.unwatch(&directory);
+            }
         }
     }
 
@@ -108,7 +118,8 @@ impl Watch {
                 // The file, or a directory on the way to it.
                 heard.everything || file.ancestors().any(|path| heard.paths.contains(path))
             };
-            let meant = self.files.iter().filter(|(_, (file, _))| is_meant(file));
+            let is_meant = |places: &[Place]| places.iter().any(|place| is_meant(&place.file));
+            let meant = self.files.iter().filter(|(_, places)| is_meant(places));
             let meant: Vec<_> = meant.map(|(id, _)| id.clone()).collect();
             if !meant.is_empty() {
                 return meant;
@@ -205,6 +216,21 @@ mod tests {
         assert_eq!(watch.heard().await, ["x"]);
         assert!(watch.follow("x", &file));
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        assert_eq!(watch.heard().await, ["x"]);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_link_is_heard_of_and_so_is_what_it_leads_to() {
+        let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (file, link) = (elsewhere.path().join("feed.xml"), root.path().join("link.xml"));
+        std::fs::write(&file, "1").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mut watch = Watch::new();
+        assert!(watch.follow("x", &link));
+        std::fs::write(&file, "2").unwrap();
+        assert_eq!(watch.heard().await, ["x"]);
+        std::fs::remove_file(&link).unwrap();
         assert_eq!(watch.heard().await, ["x"]);
     }
 

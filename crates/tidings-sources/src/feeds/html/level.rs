@@ -200,7 +200,11 @@ pub(super) fn is_inline(name: &str) -> bool {
 
 impl Tag<'_> {
     fn write(&self, text: &mut String) {
-        let attributes = self.attributes.trim_end_matches('/');
+        // A slash at the end says nothing, unless it is that of an address without quotation marks.
+        let attributes = match self.attributes.strip_suffix('/') {
+            Some(rest) if !rest.contains('=') || rest.ends_with([' ', '\n', '"', '\'']) => rest,
+            _ => self.attributes,
+        };
         let _ = write!(text, "<{}{attributes}>", self.name);
     }
 }

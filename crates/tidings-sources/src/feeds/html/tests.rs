@@ -184,6 +184,8 @@ fn addresses_that_run_something_are_told() {
 #[test]
 fn elements_end_where_they_should_and_none_is_too_deep() {
     assert_eq!(levelled("<b><i>x</b>y</i><br/>"), "<b><i>x</i></b>y<br>");
+    assert_eq!(levelled("<img alt='' />"), "<img alt='' >");
+    assert_eq!(levelled("<a href=http://a.org/b/>x"), "<a href=http://a.org/b/>x</a>");
     assert_eq!(levelled("a<!-- <b> -->c<p class='x>y'>"), "ac<p class='x>y'></p>");
     let deep = levelled(&("<i>".repeat(60) + "x" + &"</i>".repeat(60)));
     assert_eq!(deep.matches("<i>").count(), 48);
