@@ -105,22 +105,18 @@ impl Store {
     pub(super) fn make_safe(&self, id: &str, entries: &mut [Entry]) -> Result<(), StoreError> {
         let is_needed: Vec<bool> = self.read(|connection| {
             let Some(feed) = feed_of(connection, id)? else { return Ok(Vec::new()) };
-            let query = "SELECT received_hash FROM items WHERE feed = ?1 AND made_safe = ?2";
-            let kept: HashSet<String> = connection
-                .prepare_cached(query)?
-                .query_map(params![feed.key, RULES], |row| row.get(0))?
-                .collect::<Result<_, _>>()?;
-            let query = "SELECT 1 FROM tombstones WHERE feed = ?1 AND identity = ?2";
-            let mut buried = connection.prepare_cached(query)?;
-            let mut is_needed = Vec::with_capacity(entries.len());
-            for entry in entries.iter() {
-                let mut is_there = kept.contains(&received(entry));
-                for name in possible_names(entry) {
-                    is_there = is_there || buried.exists(params![feed.key, name])?;
-                }
-                is_needed.push(!is_there);
-            }
-            Ok(is_needed)
+            let all = |query: &str| -> Result<HashSet<String>, StoreError> {
+                let mut statement = connection.prepare_cached(query)?;
+                let rows = statement.query_map(params![feed.key, RULES], |row| row.get(0))?;
+                Ok(rows.collect::<Result<_, _>>()?)
+            };
+            let kept = all("SELECT received_hash FROM items WHERE feed = ?1 AND made_safe = ?2")?;
+            let buried = all("SELECT identity FROM tombstones WHERE feed = ?1 AND ?2 IS NOT NULL")?;
+            let is_needed = |entry: &Entry| {
+                let is_buried = || possible_names(entry).any(|name| buried.contains(&name));
+                !kept.contains(&received(entry)) && (buried.is_empty() || !is_buried())
+            };
+            Ok(entries.iter().map(is_needed).collect())
         })?;
         let needed = entries.iter_mut().zip(is_needed).filter(|(_, is_needed)| *is_needed);
         needed.for_each(|(entry, _)| entry.make_safe());
