@@ -55,6 +55,7 @@ fn play(hit: &Hit) -> Response {
         "/none" => page(String::new()),
         "/feed" if hit.header("if-none-match") == "\"x\"" => answer(304, &[], ""),
         "/feed" => answer(200, &[("etag", "\"x\"")], rss(&["b", "a"])),
+        "/long" => answer(200, &[("content-type", "text/plain")], "word ".repeat(300)),
         "/moved" => redirect(302, "/one"),
         "/pdf" => answer(200, &[("content-type", "application/pdf")], "%PDF-1.7"),
         _ => answer(404, &[], ""),
@@ -322,6 +323,41 @@ async fn the_page_of_a_feed_that_is_there_changes_nothing_that_is_set_for_it() {
     let row = world.feeds.0.board().get(&id).unwrap().clone();
     assert_eq!((row.title.as_deref(), row.category.as_deref()), (Some("Mine"), Some("A/B")));
     assert_eq!(row.settings, feed.registration().settings);
+}
+
+#[tokio::test]
+async fn a_name_that_is_given_to_a_feed_has_no_control_characters() {
+    let server = Server::start(play).await;
+    let mut world = World::over(feeds(Config::new(Data::Memory)).await, Era::Legacy).await;
+    let arguments = json!({
+        "url": server.url("/feed"), "title": "My\u{0}\u{7}\nnews", "category": "A\u{1b}/B",
+    });
+    let added = world.call("add_feed", arguments).await;
+    assert_eq!(added["title"], "My news");
+    let row = world.feeds.0.board().get(&only_id(&world.feeds)).unwrap().clone();
+    assert_eq!(row.category.as_deref(), Some("A /B"));
+    let arguments = json!({ "url": server.url("/feed"), "title": "\u{7}" });
+    let text = world.refusal("add_feed", arguments).await;
+    assert!(text.contains("`title`"), "{text}");
+}
+
+#[tokio::test]
+async fn a_link_is_whole_when_nothing_of_it_is_left() {
+    let server = Server::start(play).await;
+    let mut world = World::over(feeds(Config::new(Data::Memory)).await, Era::Legacy).await;
+    let mut offset = 0;
+    let mut parts = Vec::new();
+    loop {
+        let arguments = json!({ "url": server.url("/long"), "maxTokens": 1000, "offset": offset });
+        let page = world.call("fetch_link", arguments).await;
+        assert_eq!(page["isWhole"], page.get("leftOut").is_none(), "{page}");
+        offset += page["text"].as_str().unwrap().len();
+        parts.push(page["isWhole"].clone());
+        if page["isWhole"] == true || parts.len() > 3 {
+            break;
+        }
+    }
+    assert_eq!(parts, [false, true]);
 }
 
 #[tokio::test]

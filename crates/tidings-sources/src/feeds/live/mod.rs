@@ -12,6 +12,7 @@ mod prompts;
 mod reads;
 mod rounds;
 mod tools;
+mod unavailable;
 mod upstream;
 
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::*;
 
 impl World {
-    async fn filled(&mut self, name: &str, arguments: Value) -> String {
+    pub(super) async fn filled(&mut self, name: &str, arguments: Value) -> String {
         let answer = self.ask("prompts/get", json!({ "name": name, "arguments": arguments })).await;
         let text = &answer["result"]["messages"][0]["content"]["text"];
         text.as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
@@ -42,6 +42,27 @@ async fn a_digest_is_made_of_the_items_there_are() {
     assert!(digest.contains("https://example.com/pears") && !digest.contains("old"), "{digest}");
     let none = world.filled("digest", json!({ "category": "nothing" })).await;
     assert!(none.starts_with("There are no items, of the category nothing."), "{none}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_without_a_description_shows_how_its_content_begins() {
+    let mut world = World::new(Era::Legacy).await;
+    let mut news = document("News", &[("pears", 9)]);
+    let content = format!("<p>All <b>of</b> it.</p>{}", "<p>More.</p>".repeat(100));
+    (news.items[0].summary, news.items[0].content) = (None, Some(html(&content)));
+    world.apply(ID, &news, 10).await;
+    world.apply(OTHER_ID, &news, 10).await;
+    for (name, arguments) in [
+        ("digest", json!({})),
+        ("compare", json!({ "feeds": format!("{ID},{OTHER_ID}") })),
+        ("monitor_keywords", json!({ "keywords": "pears" })),
+    ] {
+        let told = world.filled(name, arguments).await;
+        assert!(told.contains("\n  All of it.\n  More.") && told.contains('…'), "{told}");
+    }
+    let merged = world.call("merge_feeds", json!({})).await;
+    assert_eq!(merged["items"][0]["isCut"], true);
+    assert!(merged["items"][0]["content"].as_str().unwrap().starts_with("All of it."));
 }
 
 #[tokio::test(start_paused = true)]

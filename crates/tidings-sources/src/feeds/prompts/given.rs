@@ -10,16 +10,24 @@ use tidings_server::model::JsonObject;
 use crate::feeds::Inner;
 use crate::feeds::prompts::Words;
 use crate::feeds::store::Listing;
-use crate::feeds::tools::Budget;
+use crate::feeds::tools::{Budget, Unavailable, part};
 use crate::feeds::view::Filter;
 
 /// Arguments that were given.
 #[derive(Debug)]
-pub(super) struct Given(BTreeMap<String, String>);
+pub(super) struct Given {
+    texts: BTreeMap<String, String>,
+    /// Those of the feeds they name that never could be fetched.
+    unavailable: Unavailable,
+}
 
 impl Given {
     /// Takes those that a prompt has; an empty one is as good as none.
-    pub(super) fn read(words: &Words, arguments: JsonObject) -> Result<Self, AnswerError> {
+    pub(super) fn read(
+        inner: &Inner,
+        words: &Words,
+        arguments: JsonObject,
+    ) -> Result<Self, AnswerError> {
         let mut given = BTreeMap::new();
         for (name, value) in arguments {
             let value = match value {
@@ -40,12 +48,32 @@ impl Given {
             words.arguments.iter().find(|it| it.is_required && !given.contains_key(it.name));
         match missing {
             Some(it) => Err(AnswerError::invalid(it.name, "", "this argument is required")),
-            None => Ok(Self(given)),
+            None => Self { texts: given, unavailable: Unavailable::default() }.looked(inner),
         }
     }
 
+    /// The same, with a look at the feeds that are named.
+    fn looked(mut self, inner: &Inner) -> Result<Self, AnswerError> {
+        if self.names_feeds() {
+            let mut keys: Vec<_> = self.feed(inner)?.into_iter().collect();
+            for id in self.parts("feeds") {
+                keys.push(key_of(inner, "feeds", &id)?);
+            }
+            self.unavailable = Unavailable::among(inner, &keys, &mut part(self.budget()?));
+        }
+        Ok(self)
+    }
+
+    pub(super) fn names_feeds(&self) -> bool {
+        ["feed", "feeds"].iter().any(|name| !self.parts(name).is_empty())
+    }
+
+    pub(super) fn unavailable(&self) -> &Unavailable {
+        &self.unavailable
+    }
+
     pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.texts.get(name).map(String::as_str)
     }
 
     /// The parts of a text with commas between them.
@@ -67,8 +95,11 @@ impl Given {
         number.map(Some).ok_or_else(|| AnswerError::invalid(name, text, details()))
     }
 
+    /// How long what is said of items may be.
     pub(super) fn budget(&self) -> Result<Budget, AnswerError> {
-        Ok(self.number("maxTokens", 1_000..=200_000)?.map(Budget::of_tokens).unwrap_or_default())
+        let tokens = self.number("maxTokens", 1_000..=200_000)?;
+        let budget = tokens.map(Budget::of_tokens).unwrap_or_default();
+        Ok(self.unavailable.rest_of(budget))
     }
 
     /// The key of the feed that is named, if one is.

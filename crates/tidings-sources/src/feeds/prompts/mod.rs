@@ -19,6 +19,7 @@ use tidings_server::{AnswerError, Completion};
 use self::given::Given;
 use crate::feeds::Inner;
 use crate::feeds::store::Label;
+use crate::feeds::tools::{Unavailable, part};
 
 /// What is asked of an argument.
 struct Argument {
@@ -64,14 +65,21 @@ impl Words {
     }
 }
 
+/// A prompt that is filled in.
+struct Made {
+    text: String,
+    /// Whether there is no item for it.
+    is_empty: bool,
+}
+
 /// Makes the table of the prompts in these files.
 macro_rules! table {
     ($($file:ident),* $(,)?) => {
         const WORDS: &[&Words] = &[$(&$file::WORDS),*];
 
-        async fn text(inner: &Arc<Inner>, words: &Words, given: Given) -> Result<String, AnswerError> {
+        async fn made(inner: &Arc<Inner>, words: &Words, given: &Given) -> Result<Made, AnswerError> {
             $(if words.name == $file::WORDS.name {
-                return $file::text(inner, given).await;
+                return $file::made(inner, given).await;
             })*
             Err(AnswerError::not_found(words.name))
         }
@@ -101,11 +109,41 @@ pub(crate) async fn fill(
 ) -> Result<GetPromptResponse, AnswerError> {
     let words = WORDS.iter().find(|words| words.name == request.name);
     let Some(words) = words else { return Err(AnswerError::not_found(request.name)) };
-    let given = Given::read(words, request.arguments.unwrap_or_default())?;
-    let text = text(inner, words, given).await?;
+    let given = Given::read(inner, words, request.arguments.unwrap_or_default())?;
+    let made = made(inner, words, &given).await?;
+    let text = told(inner, &given, made)?;
     let mut result = GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]);
     result.description = Some(words.description.to_owned());
     Ok(result.into())
+}
+
+/// The text of a prompt, with the feeds of which it has nothing because they never could be fetched.
+/// If none was named, that is told where there is nothing else.
+fn told(inner: &Inner, given: &Given, made: Made) -> Result<String, AnswerError> {
+    let named = given.unavailable();
+    if named.is_all() {
+        return Ok(format!(
+            "No feed that was asked for could be fetched yet, so there is nothing to work with. Say \
+             so, and why; do not guess what is in them.\n\n{}",
+            named.lines()
+        ));
+    }
+    let all;
+    let unavailable = if made.is_empty && !given.names_feeds() {
+        all = Unavailable::among(inner, &[], &mut part(given.budget()?));
+        &all
+    } else {
+        named
+    };
+    if unavailable.is_empty() {
+        return Ok(made.text);
+    }
+    Ok(format!(
+        "{}\n\nThese feeds could not be fetched yet, so nothing of them is here. Say so, and \
+         why.\n\n{}",
+        made.text.trim_end(),
+        unavailable.lines()
+    ))
 }
 
 /// Values for an argument of a prompt: ids of feeds and categories.

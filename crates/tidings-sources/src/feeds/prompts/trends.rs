@@ -10,7 +10,7 @@ use crate::feeds::Inner;
 use crate::feeds::clock::moment;
 use crate::feeds::date::Moment;
 use crate::feeds::prompts::given::Given;
-use crate::feeds::prompts::{Argument, FEED, MAX_TOKENS, UNTIL, Words, titles};
+use crate::feeds::prompts::{Argument, FEED, MAX_TOKENS, Made, UNTIL, Words, titles};
 use crate::feeds::store::{Span, TITLES, Trend};
 use crate::feeds::words::words;
 
@@ -34,7 +34,7 @@ pub(super) const WORDS: Words = Words {
     ],
 };
 
-pub(super) async fn text(inner: &Arc<Inner>, given: Given) -> Result<String, AnswerError> {
+pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, AnswerError> {
     let days = given.number("days", 1..=365)?.unwrap_or(DAYS);
     let feed = given.feed(inner)?;
     let until = given.listing(inner, 1)?.filter.until;
@@ -76,13 +76,15 @@ pub(super) async fn text(inner: &Arc<Inner>, given: Given) -> Result<String, Ans
     }
     if now.items + before.items == 0 {
         let span = format!("in the {} days until {to}", 2 * days);
-        return Ok(format!("There are no items {span}. Say so; no trend can be seen."));
+        let text = format!("There are no items {span}. Say so; no trend can be seen.");
+        return Ok(Made { text, is_empty: true });
     }
-    Ok(format!(
+    let text = format!(
         "Below is what was counted in the {days} days until {to}, and in the {days} days before \
          them. Say what is written about more, what less, and what is new; where counts are small, \
          say that they are. Use these numbers and no others.\n\n{list}"
-    ))
+    );
+    Ok(Made { text, is_empty: false })
 }
 
 /// Lines of counts, those that moved most first, of what is there at least so often now or before.

@@ -83,6 +83,8 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
     let feeds = Feeds(call.inner.clone());
     let Arguments { url, title, category, interval_minutes } = arguments;
     let interval = interval_minutes.map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
+    let title = title.map(|title| name("title", &title)).transpose()?;
+    let category = category.map(|category| name("category", &category)).transpose()?;
     let wanted = FeedConfig { title, category, interval, ..FeedConfig::new(url.trim()) };
     let found = feeds.discover(wanted).await.map_err(|error| refused(&url, error))?;
     let found_on = found.page().map(|page| shortened(page, ADDRESS).into_owned());
@@ -102,6 +104,17 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
     let Answered { id, title, item_count, .. } = &answered;
     let text = format!("{verb} {title}\nid: {id}\nitems: {item_count}");
     Ok(Answer::new(&answered, text))
+}
+
+/// A name in one line, without characters that nobody sees.
+fn name(argument: &str, text: &str) -> Result<String, Refusal> {
+    let parts = text.split(|it: char| it.is_whitespace() || it.is_control());
+    let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() {
+        let details = "there is nothing to be read in it; leave it out, or give a name";
+        return Err(Refusal::argument(argument, text.escape_debug(), details));
+    }
+    Ok(parts.join(" "))
 }
 
 fn refused(url: &str, error: crate::feeds::DiscoverError) -> Refusal {
@@ -127,5 +140,22 @@ fn refused(url: &str, error: crate::feeds::DiscoverError) -> Refusal {
         }
         Error::Url(_) => Refusal::argument("url", url, "it begins with `https://` or `http://`"),
         other => Refusal::new(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_line_of_what_can_be_seen() {
+        let read = |text: &str| name("title", text).map_err(|it| it.to_string());
+        assert_eq!(
+            read(" The\u{0} \u{1b}news\r\n of\ttoday\u{85}"),
+            Ok("The news of today".to_owned())
+        );
+        assert_eq!(read("Köln/Süd"), Ok("Köln/Süd".to_owned()));
+        let refusal = read("\u{7} ").unwrap_err();
+        assert!(refusal.starts_with("`title`: `\\u{7} ` cannot be used"), "{refusal}");
     }
 }

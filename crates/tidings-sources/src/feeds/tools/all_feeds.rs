@@ -10,6 +10,7 @@ use crate::feeds::html;
 use crate::feeds::store::FeedRow;
 use crate::feeds::tools::answer::{Answer, Refusal, shortened};
 use crate::feeds::tools::budget::LeftOut;
+use crate::feeds::tools::choice::offset;
 use crate::feeds::tools::describe::{Effect, Words, left_out, shape, tool as describe};
 use crate::feeds::tools::{Call, Need};
 
@@ -52,7 +53,7 @@ pub(super) fn tool() -> Tool {
         &["feeds", "total"],
     );
     let properties = json!({
-        "offset": { "type": "integer", "minimum": 0, "default": 0, "description": "Skip so many" },
+        "offset": offset(),
     });
     describe(&words, Effect::Looks, &properties, &[], output)
 }

@@ -28,6 +28,11 @@ impl Answer {
         self.structure[name] = serde_json::to_value(value).expect("answers are plain JSON");
     }
 
+    /// Adds to the text.
+    pub(super) fn say(&mut self, words: &str) {
+        self.text.push_str(words);
+    }
+
     pub(super) fn result(self) -> CallToolResult {
         let mut result = CallToolResult::success(vec![ContentBlock::text(self.text)]);
         result.structured_content = Some(self.structure);

@@ -25,8 +25,19 @@ pub(super) fn checked(
         return Err(Refusal::new(faults.join("\n")));
     }
     let Value::Object(mut arguments) = value else { return Err(Refusal::new("no arguments")) };
+    arguments.values_mut().for_each(whole);
     let budget = arguments.remove("maxTokens").and_then(|tokens| tokens.as_u64());
     Ok((budget.map(Budget::of_tokens).unwrap_or_default(), arguments))
+}
+
+/// Writes `1.0` as `1`: to a schema both are the same integer, and some programs have no other way
+/// to write one.
+fn whole(value: &mut Value) {
+    let number = value.as_f64().filter(|_| value.is_f64());
+    // Written out, a number with a fraction has a point, and one that is too high too many digits.
+    if let Some(number) = number.and_then(|number| number.to_string().parse::<i64>().ok()) {
+        *value = Value::from(number);
+    }
 }
 
 /// Arguments as a tool uses them.
@@ -87,10 +98,33 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_number_is_one_however_it_is_written() {
+        let schema = json!({ "properties": { "limit": { "type": "integer", "minimum": 0 } } });
+        let schema = jsonschema::validator_for(&schema).unwrap();
+        let read = |value: Value| {
+            let Value::Object(arguments) = json!({ "limit": value }) else { panic!() };
+            checked(&schema, arguments).map(|(_, arguments)| arguments["limit"].to_string())
+        };
+        for (value, expected) in
+            [(json!(3.0), "3"), (json!(1e3), "1000"), (json!(-0.0), "0"), (json!(7), "7")]
+        {
+            assert_eq!(read(value).unwrap(), expected);
+        }
+        for (value, expected) in [
+            (json!(1.5), "`limit`: 1.5 is not of type \"integer\""),
+            (json!(-1.0), "`limit`: -1.0 is less than the minimum of 0"),
+        ] {
+            assert_eq!(read(value).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
     fn the_budget_is_taken_out() {
         let schema = jsonschema::validator_for(&json!({ "type": "object" })).unwrap();
-        let Value::Object(arguments) = json!({ "a": 1, "maxTokens": 1000 }) else { panic!() };
-        let (budget, rest) = checked(&schema, arguments).unwrap();
-        assert_eq!((budget.bytes(), rest.len()), (4000, 1));
+        for tokens in [json!(1000), json!(1000.0)] {
+            let Value::Object(arguments) = json!({ "a": 1, "maxTokens": tokens }) else { panic!() };
+            let (budget, rest) = checked(&schema, arguments).unwrap();
+            assert_eq!((budget.bytes(), rest.len()), (4000, 1));
+        }
     }
 }

@@ -38,6 +38,11 @@ impl Budget {
         Self((self.0 / parts.max(1)).max(2 * FRAME))
     }
 
+    /// What is left of it after something of so many bytes.
+    pub(crate) fn without(self, bytes: usize) -> Self {
+        Self(self.0.saturating_sub(bytes).max(2 * FRAME))
+    }
+
     /// Room for things to be put in one by one.
     pub(crate) fn room(self) -> Room {
         Room { left: self.0 - FRAME }

@@ -10,6 +10,8 @@ use crate::feeds::view::Filter;
 
 /// How many items are shown if nothing else is asked for.
 pub(crate) const USUAL: u32 = 20;
+/// The highest number that every program reads as it is written.
+pub(crate) const HIGHEST: u64 = (1 << 53) - 1;
 /// How many feeds may be named.
 const FEEDS: usize = 100;
 
@@ -42,6 +44,27 @@ pub(crate) enum Only {
 }
 
 impl Choice {
+    /// Refuses what chooses items, for an answer that has none.
+    pub(crate) fn refuse_for_feeds(&self) -> Result<(), Refusal> {
+        let only = match self.only {
+            Only::All => None,
+            Only::Unread => Some("unread"),
+            Only::Starred => Some("starred"),
+        };
+        let given = [
+            ("since", self.since.as_deref()),
+            ("until", self.until.as_deref()),
+            ("category", self.category.as_deref()),
+            ("author", self.author.as_deref()),
+            ("search", self.search.as_deref()),
+            ("only", only),
+        ];
+        let first = given.into_iter().find_map(|(name, value)| Some((name, value?)));
+        let details = "a list of feeds has no items to choose; leave it out, or choose another \
+            `format`";
+        first.map_or(Ok(()), |(name, value)| Err(Refusal::argument(name, value, details)))
+    }
+
     /// The same as the store is asked.
     pub(crate) fn listing(&self, inner: &Inner) -> Result<Listing, Refusal> {
         let named = [
@@ -103,7 +126,8 @@ pub(crate) fn limit(usual: u32) -> Value {
 
 pub(crate) fn offset() -> Value {
     json!({
-        "type": "integer", "minimum": 0, "default": 0, "description": "Without so many of the first",
+        "type": "integer", "minimum": 0, "maximum": HIGHEST, "default": 0,
+        "description": "Without so many of the first",
     })
 }
 

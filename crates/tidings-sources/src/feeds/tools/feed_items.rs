@@ -81,6 +81,7 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
         format: arguments.format,
         description: most.unwrap_or(DESCRIPTION),
         content: arguments.include_content.then(|| most.unwrap_or(CONTENT)),
+        stands_in: false,
     };
     let (budget, offset) = (call.budget, *offset);
     let names = call.inner.names();

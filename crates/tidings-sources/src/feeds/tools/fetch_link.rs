@@ -8,6 +8,7 @@ use tidings_server::model::Tool;
 
 use crate::feeds::tools::answer::{Answer, Refusal, shortened};
 use crate::feeds::tools::budget::LeftOut;
+use crate::feeds::tools::choice::HIGHEST;
 use crate::feeds::tools::describe::{Effect, Words, left_out, shape, tool as describe};
 use crate::feeds::tools::{Call, Need};
 use crate::feeds::{Feeds, FetchPageError, Form};
@@ -60,7 +61,8 @@ pub(super) fn tool() -> Tool {
             },
             "isWhole": {
                 "type": "boolean",
-                "description": "False if the page was too long and only its beginning was read",
+                "description": "False if there is more: what `leftOut` says, or a page that was too long \
+                    and of which only the beginning was read",
             },
             "leftOut": left_out(),
         }),
@@ -76,7 +78,7 @@ pub(super) fn tool() -> Tool {
             "description": "The main article as Markdown, or the text as it was received",
         },
         "offset": {
-            "type": "integer", "minimum": 0, "default": 0,
+            "type": "integer", "minimum": 0, "maximum": HIGHEST, "default": 0,
             "description": "Skip so many characters, to read on",
         },
     });
@@ -137,10 +139,10 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
         format: if page.is_article { "markdown" } else { "raw" },
         text,
         length,
-        is_whole: page.is_whole,
+        is_whole: page.is_whole && left_out.is_none(),
         left_out,
     };
-    let shown = shown(&answered);
+    let shown = shown(&answered, page.is_whole);
     Ok(Answer::new(&answered, shown))
 }
 
@@ -157,7 +159,8 @@ fn fitting(text: &str, most: usize) -> &str {
     }
 }
 
-fn shown(page: &Answered) -> String {
+/// The same for people; the page may have been too long to be read to its end.
+fn shown(page: &Answered, was_read: bool) -> String {
     let mut text = String::new();
     let about = [
         ("", &page.title),
@@ -172,7 +175,7 @@ fn shown(page: &Answered) -> String {
         }
     }
     let _ = write!(text, "{}\n\n{}", page.url, page.text);
-    if !page.is_whole {
+    if !was_read {
         text.push_str("\n\n(The page is too long; this is its beginning.)");
     }
     text.push_str(&LeftOut::line(page.left_out.as_ref()));

@@ -29,11 +29,14 @@ pub(crate) struct Texts {
     pub(crate) description: usize,
     /// The most of its content; none at all without.
     pub(crate) content: Option<usize>,
+    /// Whether the beginning of its content stands in for a description that it lacks.
+    pub(crate) stands_in: bool,
 }
 
 impl Texts {
-    /// A few lines of the description.
-    pub(crate) const BRIEF: Self = Self { format: Format::Text, description: 300, content: None };
+    /// A few lines of the description, or of the content where there is none.
+    pub(crate) const BRIEF: Self =
+        Self { format: Format::Text, description: 300, content: None, stands_in: true };
 
     /// The same, so that one item does not take all the room of an answer.
     pub(crate) fn within(self, bytes: usize) -> Self {
@@ -108,7 +111,9 @@ impl Item {
             Some(shown.text).filter(|text| !text.is_empty())
         };
         let description = show(&entry.description, texts.description);
-        let content = texts.content.and_then(|most| show(&entry.content, most));
+        let stands_in = texts.stands_in && description.is_none();
+        let most = texts.content.or(stands_in.then_some(texts.description));
+        let content = most.and_then(|most| show(&entry.content, most));
         Self { description, content, ..item }
     }
 

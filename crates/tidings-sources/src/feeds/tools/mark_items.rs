@@ -10,6 +10,7 @@ use crate::feeds::store::Mark;
 use crate::feeds::tools::answer::{Answer, Refusal};
 use crate::feeds::tools::describe::{Effect, Words, shape, tool as describe};
 use crate::feeds::tools::item::parse_id;
+use crate::feeds::tools::unavailable::Named;
 use crate::feeds::tools::{Call, Need};
 
 pub(super) const NAME: &str = "mark_items";
@@ -81,6 +82,10 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
     let missing: Vec<_> =
         named.iter().filter(|(_, item)| is_missing(item)).map(|(id, _)| id.clone()).collect();
     if marked.is_empty() {
+        let key =
+            |item: &Option<(i64, String)>| Some(call.inner.board().get(&item.as_ref()?.1)?.key);
+        let keys: Vec<_> = named.iter().filter_map(|(_, item)| key(item)).collect();
+        Named::look(call, &keys)?;
         let details = "there is no such item, or none any more; ids are in the answers of \
             `get_syndication_feed_items`, `search_items`, `merge_feeds` and `new_since`";
         return Err(Refusal::argument("ids", ids.join(", "), details));

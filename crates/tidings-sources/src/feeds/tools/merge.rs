@@ -11,6 +11,7 @@ use crate::feeds::tools::budget::LeftOut;
 use crate::feeds::tools::choice::{Choice, properties, word};
 use crate::feeds::tools::describe::{Effect, Words, tool as describe};
 use crate::feeds::tools::item::{Item, Names, Page, Texts, fitting, list_shape};
+use crate::feeds::tools::unavailable::{FIELD, Named, unavailable};
 use crate::feeds::tools::{Call, Need};
 
 pub(super) const NAME: &str = "merge_feeds";
@@ -31,13 +32,14 @@ pub(super) fn tool() -> Tool {
     let folded = json!({
         "type": "integer", "minimum": 0, "description": "How many were the same as another",
     });
-    let output = list_shape(&[("folded", folded)], &["folded"]);
+    let output = list_shape(&[("folded", folded), (FIELD, unavailable())], &["folded"]);
     describe(&words, Effect::Looks, &properties, &[], output)
 }
 
 pub(super) async fn call(call: &Call<'_>, choice: Arguments) -> Result<Answer, Refusal> {
     let listing = choice.listing(call.inner)?;
-    let (budget, offset) = (call.budget, choice.offset);
+    let named = Named::look(call, &listing.feeds)?;
+    let (budget, offset) = (named.rest_of(call.budget), choice.offset);
     let names = call.inner.names();
     let merged = call.inner.blocking(move |inner| {
         let Listed { total, items, .. } = inner.store.list(&listing)?;
@@ -60,6 +62,7 @@ pub(super) async fn call(call: &Call<'_>, choice: Arguments) -> Result<Answer, R
     let head = format!("{} items, newest first; {folded} were the same as another", list.total);
     let mut answer = Answer::new(&list, list.text(&head));
     answer.add("folded", folded);
+    named.tell(call, list.total, &mut answer);
     Ok(answer)
 }
 

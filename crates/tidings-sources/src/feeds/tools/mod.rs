@@ -23,6 +23,7 @@ mod pause_feed;
 mod refresh_feed;
 mod remove_feed;
 mod search;
+mod unavailable;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -38,6 +39,7 @@ pub(crate) use self::budget::Budget;
 pub use self::export::Format as ExportFormat;
 pub(crate) use self::export::whole as exported;
 pub(crate) use self::item::{Item, Texts, fitting};
+pub(crate) use self::unavailable::{Unavailable, part};
 use crate::feeds::Inner;
 use crate::feeds::config::{Config, Tools};
 
@@ -166,6 +168,8 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::feeds::config::Data;
 
@@ -201,6 +205,15 @@ mod tests {
             assert!(input["properties"]["maxTokens"].is_object(), "{name}");
             for (argument, schema) in input["properties"].as_object().unwrap() {
                 assert!(schema["description"].is_string(), "{name}: {argument}");
+            }
+            let arguments = input["properties"].as_object().unwrap().iter();
+            for (argument, schema) in arguments.filter(|(_, schema)| schema["type"] == "integer") {
+                let has_both = schema["minimum"].is_u64() && schema["maximum"].is_u64();
+                assert!(has_both, "{name}: {argument}");
+                let Value::Object(arguments) = json!({ argument: 1e30 }) else { panic!() };
+                let refusal = arguments::checked(&known.input, arguments).unwrap_err().to_string();
+                let expected = format!("`{argument}`: 1e+30 is greater than the maximum of ");
+                assert!(refusal.contains(&expected), "{refusal}");
             }
             let annotations = tool.annotations.as_ref().unwrap();
             let changes = known.needs.contains(&Need::Change);

@@ -11,6 +11,7 @@ use crate::feeds::tools::budget::LeftOut;
 use crate::feeds::tools::choice::{USUAL, keys, limit, word};
 use crate::feeds::tools::describe::{Effect, Words, tool as describe};
 use crate::feeds::tools::item::{Item, Page, Texts, fitting, list_shape};
+use crate::feeds::tools::unavailable::{FIELD, Named, unavailable};
 use crate::feeds::tools::{Call, Need};
 use crate::feeds::words;
 
@@ -57,7 +58,7 @@ pub(super) fn tool() -> Tool {
     let cursor = json!({
         "type": "string", "description": "For the next call: says that this answer arrived",
     });
-    let output = list_shape(&[("cursor", cursor)], &["cursor"]);
+    let output = list_shape(&[("cursor", cursor), (FIELD, unavailable())], &["cursor"]);
     describe(&words, Effect::Repeatable, &properties, &["agent"], output)
 }
 
@@ -77,6 +78,8 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
         Some(id) => Some((keys(call.inner, "feed", std::slice::from_ref(&id))?[0], id)),
         None => None,
     };
+    let keys: Vec<_> = feed.iter().map(|(key, _)| *key).collect();
+    let named = Named::look(call, &keys)?;
     let category = category.map(|category| words::label(&category));
     let inbox = Inbox { agent: agent.trim().to_owned(), feed, category };
     let now = moment(call.inner.clock.time());
@@ -109,6 +112,7 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
     let head = format!("{total} new items for {agent}; the cursor is {cursor}");
     let mut answer = Answer::new(&list, list.text(&head));
     answer.add("cursor", cursor);
+    named.tell(call, total, &mut answer);
     Ok(answer)
 }
 

@@ -7,6 +7,7 @@ use crate::feeds::tools::answer::{Answer, Refusal};
 use crate::feeds::tools::choice::{Choice, properties, word};
 use crate::feeds::tools::describe::{Effect, Words, tool as describe};
 use crate::feeds::tools::item::{Item, Page, list_shape};
+use crate::feeds::tools::unavailable::{FIELD, Named, unavailable};
 use crate::feeds::tools::{Call, Need};
 use crate::feeds::view::Search;
 use crate::feeds::{html, words};
@@ -31,13 +32,15 @@ pub(super) fn tool() -> Tool {
     };
     let mut properties = properties();
     properties["search"] = word("Words and \"phrases\", all of which an item must have");
-    describe(&words, Effect::Looks, &properties, &["search"], list_shape(&[], &[]))
+    let output = list_shape(&[(FIELD, unavailable())], &[]);
+    describe(&words, Effect::Looks, &properties, &["search"], output)
 }
 
 pub(super) async fn call(call: &Call<'_>, choice: Arguments) -> Result<Answer, Refusal> {
     let mut listing = choice.listing(call.inner)?;
     listing.order = Order::Best;
-    let (budget, offset) = (call.budget, choice.offset);
+    let named = Named::look(call, &listing.feeds)?;
+    let (budget, offset) = (named.rest_of(call.budget), choice.offset);
     let names = call.inner.names();
     let list = call.inner.blocking(move |inner| {
         let listed = inner.store.list(&listing)?;
@@ -50,7 +53,9 @@ pub(super) async fn call(call: &Call<'_>, choice: Arguments) -> Result<Answer, R
     let (count, list) = list.await?;
     let search = choice.search.unwrap_or_default();
     let text = list.text(&format!("{count} items with {search}"));
-    Ok(Answer::new(&list, text))
+    let mut answer = Answer::new(&list, text);
+    named.tell(call, list.total, &mut answer);
+    Ok(answer)
 }
 
 /// The place with most of what was searched for.

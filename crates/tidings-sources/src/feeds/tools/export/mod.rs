@@ -20,6 +20,7 @@ use crate::feeds::tools::answer::{Answer, Refusal, shortened};
 use crate::feeds::tools::budget::{LeftOut, Room};
 use crate::feeds::tools::choice::{Choice, Only, properties, word};
 use crate::feeds::tools::describe::{Effect, Words, left_out, shape, tool as describe};
+use crate::feeds::tools::unavailable::{FIELD, Named, unavailable};
 use crate::feeds::tools::{Call, Need};
 use crate::feeds::view;
 
@@ -81,7 +82,8 @@ pub(super) fn tool() -> Tool {
     properties["limit"]["default"] = json!(LIMIT);
     properties["format"] = json!({
         "enum": ["opml", "rss", "atom", "json", "csv"],
-        "description": "`opml` is the list of feeds, without items; the others are items",
+        "description": "`opml` is the list of feeds, without items: of the other arguments only \
+            `feeds`, `limit` and `offset` go with it. The others are items",
     });
     let count = json!({ "type": "integer", "minimum": 0 });
     let output = shape(
@@ -92,6 +94,7 @@ pub(super) fn tool() -> Tool {
             "count": count,
             "total": count,
             "leftOut": left_out(),
+            (FIELD): unavailable(),
         }),
         &["format", "mediaType", "document", "count", "total"],
     );
@@ -113,17 +116,20 @@ struct Exported {
 pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer, Refusal> {
     let Arguments { format, feeds, since, until, category, author, search, only, limit, offset } =
         arguments;
+    let most = limit;
     let limit = Some(limit.unwrap_or(LIMIT));
     let choice = Choice { feeds, since, until, category, author, search, only, limit, offset };
     let listing = choice.listing(call.inner)?;
     let rows: Vec<_> = call.inner.board().rows().cloned().collect();
     let chosen = |row: &Arc<FeedRow>| listing.feeds.is_empty() || listing.feeds.contains(&row.key);
     let rows: Vec<_> = rows.into_iter().filter(chosen).collect();
-    let budget = call.budget;
     if format == Format::Opml {
-        let exported = list_of(&rows, choice.offset, &mut budget.room());
+        choice.refuse_for_feeds()?;
+        let exported = list_of(&rows, choice.offset, most, &mut call.budget.room());
         return Ok(exported.answer());
     }
+    let named = Named::look(call, &listing.feeds)?;
+    let budget = named.rest_of(call.budget);
     let exported = call.inner.blocking(move |inner| {
         let listed = inner.store.list(&listing)?;
         let mut room = budget.room();
@@ -133,7 +139,11 @@ pub(super) async fn call(call: &Call<'_>, arguments: Arguments) -> Result<Answer
         let media_type = format.media_type();
         Ok(Exported { format, media_type, document, count, total: listed.total, left_out })
     });
-    Ok(exported.await?.answer())
+    let exported = exported.await?;
+    let total = exported.total;
+    let mut answer = exported.answer();
+    named.tell(call, total, &mut answer);
+    Ok(answer)
 }
 
 impl Exported {
@@ -156,9 +166,10 @@ fn how(next: u64, count: usize) -> String {
 }
 
 /// The feeds as a list, as many as there is room for.
-fn list_of(rows: &[Arc<FeedRow>], offset: u64, room: &mut Room) -> Exported {
+fn list_of(rows: &[Arc<FeedRow>], offset: u64, most: Option<u32>, room: &mut Room) -> Exported {
+    let most = most.map_or(usize::MAX, |most| most as usize);
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    let outlines = rows.iter().skip(offset).map(|row| opml::Outline {
+    let outlines = rows.iter().skip(offset).take(most).map(|row| opml::Outline {
         url: row.public_url(),
         title: Some(row.shown_title().to_owned()),
         page: row.metadata.link.clone(),
