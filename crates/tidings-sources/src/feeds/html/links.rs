@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::level::after;
-use crate::feeds::parse::{is_relative, joined};
+use crate::feeds::parse::{is_relative, joined, unescaped};
 
 /// Attributes that are one address.
 const ADDRESSES: [&str; 6] = ["background", "cite", "href", "longdesc", "poster", "src"];
@@ -13,18 +13,22 @@ const MORE: usize = 256 << 10;
 /// The same HTML with every relative address resolved, and all else as it was. What leads to a place
 /// in the text itself stays.
 pub(crate) fn resolved<'a>(source: &'a str, base: Option<&str>) -> Cow<'a, str> {
-    let Some(base) = base.map(escaped) else { return Cow::Borrowed(source) };
+    let Some(base) = base else { return Cow::Borrowed(source) };
     let mut out = String::new();
     let (mut taken, mut more) = (0, 0);
     addresses(source, |start, end| {
-        let address = &source[start..end];
-        let is_outside = !address.trim().is_empty() && !address.trim_start().starts_with('#');
-        if is_outside && is_relative(address.trim()) && more < MORE {
-            let absolute = joined(&base, address);
-            more += absolute.len();
-            out.push_str(&source[taken..start]);
-            out.push_str(&absolute);
-            taken = end;
+        let address = meant(&source[start..end]);
+        let is_outside = !address.is_empty() && !address.starts_with('#');
+        if is_outside && is_relative(&address) && more < MORE {
+            let absolute = joined(base, &address);
+            // What cannot be resolved is as it was.
+            if absolute != address {
+                let absolute = escaped(&absolute);
+                more += absolute.len();
+                out.push_str(&source[taken..start]);
+                out.push_str(&absolute);
+                taken = end;
+            }
         }
     });
     if taken == 0 {
@@ -34,17 +38,24 @@ pub(crate) fn resolved<'a>(source: &'a str, base: Option<&str>) -> Cow<'a, str> 
     Cow::Owned(out)
 }
 
-/// A base as it can stand in an attribute, in quotation marks of any kind or in none.
-fn escaped(base: &str) -> String {
-    let mut out = String::with_capacity(base.len());
-    for letter in base.chars() {
+/// The address that an attribute means: without references, and without what browsers pass over.
+fn meant(written: &str) -> String {
+    let address = unescaped(written);
+    let address = address.trim_matches(|letter| letter <= ' ').trim();
+    address.chars().filter(|letter| !matches!(letter, '\t' | '\n' | '\r')).collect()
+}
+
+/// An address as it can stand in an attribute, in quotation marks of any kind or in none.
+fn escaped(address: &str) -> String {
+    let mut out = String::with_capacity(address.len());
+    for letter in address.chars() {
         match letter {
             '&' => out.push_str("&amp;"),
             '"' => out.push_str("%22"),
-            '\'' => out.push_str("%27"),
+            '\'' => out.push_str("&#39;"),
             '<' => out.push_str("%3C"),
             '>' => out.push_str("%3E"),
-            _ if letter.is_whitespace() => out.push_str("%20"),
+            _ if letter.is_ascii_whitespace() => out.push_str("%20"),
             _ => out.push(letter),
         }
     }
@@ -153,6 +164,11 @@ mod tests {
             "<!-- <a href=x> --><a data-href=x title='href=y'>",
             "<script>'<a href=x>'</script>",
             "<a href='x",
+            "<a href=http://b.org/x/>",
+            // References and ends of lines hide nothing.
+            "<a href='&#x6D;&#97;il&#116;o:a@b.org'><a href=http&#58;//b.org/x?a&amp;b>",
+            "<a href='http&colon;//b.org/'><a href=http&#58//b.org/><a href=' ht\ntp://b.org/'>",
+            "<a href='&#35;note'><a href='&#32;'><a href='&#10;mailto:a@b.org'>",
         ] {
             check(source, source);
         }
@@ -160,10 +176,27 @@ mod tests {
     }
 
     #[test]
+    fn references_are_part_of_an_address() {
+        check("<a href=&#47;d&#x2f;e>", "<a href=https://a.org/d/e>");
+        check("<a href='d?e&f&copy=1&copy'>", "<a href='https://a.org/b/d?e&amp;f&amp;copy=1©'>");
+        check("<a href='&#46;&period;/d e\n'>", "<a href='https://a.org/d%20e'>");
+        check("<a href='//b.org&sol;d'>", "<a href='https://b.org/d'>");
+    }
+
+    #[test]
+    fn an_address_cannot_leave_its_attribute() {
+        for mark in ["", "'", "\""] {
+            let html = format!("<a href={mark}x&#39;&quot;&gt;&#32;&lt;b&gt;&#9;&amp;quot;{mark}>");
+            let address = "https://a.org/b/x&#39;%22%3E%20%3Cb%3E&amp;quot;";
+            check(&html, &format!("<a href={mark}{address}{mark}>"));
+        }
+    }
+
+    #[test]
     fn a_base_cannot_leave_its_attribute() {
         let base = "https://a.org/'\"> <script>/";
         let html = resolved("<a href=x title='y'>", Some(base));
-        assert_eq!(html, "<a href=https://a.org/%27%22%3E%20%3Cscript%3E/x title='y'>");
+        assert_eq!(html, "<a href=https://a.org/&#39;%22%3E%20%3Cscript%3E/x title='y'>");
     }
 
     #[test]
@@ -175,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn once_is_enough(source in "(<a |<b>|href=|src=|'|\"|x/y|#|//|:|<!--|-->|<script>|</script>|[ é>/=&])*") {
+        fn once_is_enough(source in "(<a |<b>|href=|src=|'|\"|x/y|#|//|:|<!--|-->|<script>|</script>|&#58;|&#x2F|&colon;|&quot;|&#39;|&gt;|&amp|&#32;|&copy|mailto|[ é>/=&;\\n\u{a0}])*") {
             let once = resolved(&source, Some(BASE)).into_owned();
             prop_assert_eq!(resolved(&once, Some(BASE)), once.as_str());
         }

@@ -151,6 +151,22 @@ impl Element {
         )
     }
 
+    /// Whether its text is a name or a word.
+    pub(super) fn is_name(self) -> bool {
+        matches!(
+            self,
+            Self::Author
+                | Self::Contributor
+                | Self::Publisher
+                | Self::Creator
+                | Self::Helper
+                | Self::Name
+                | Self::Category
+                | Self::PodcastCategory
+                | Self::Keywords
+        )
+    }
+
     /// Whether it is found beside a title and never within one.
     pub(super) fn follows_title(self) -> bool {
         matches!(
@@ -238,7 +254,7 @@ fn dublin(local: &str) -> Element {
 
 fn media(local: &str) -> Element {
     match local {
-        "content" | "player" => Element::MediaContent,
+        "content" => Element::MediaContent,
         "group" => Element::MediaGroup,
         "thumbnail" => Element::MediaThumbnail,
         "title" => Element::MediaTitle,

@@ -108,7 +108,7 @@ pub(crate) fn text(bytes: &[u8], content_type: Option<&str>) -> String {
 
 /// A text with the references of HTML resolved.
 pub(crate) fn unescaped(text: &str) -> std::borrow::Cow<'_, str> {
-    entity::Entities::new(std::collections::HashMap::new()).unescape(text)
+    entity::Entities::of_html().unescape(text)
 }
 
 /// Whether an address is relative to another.

@@ -7,6 +7,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use super::attributes::Attributes;
 use super::clean::escape;
 use super::element::Element;
+use super::entity::bare;
 use super::model::{Format, Text, TextKind};
 use crate::feeds::html::VOID;
 
@@ -65,6 +66,11 @@ impl Rich {
             escapes: written == Written::Inline,
             has_wrapper: format == Some(Format::Atom10),
         }
+    }
+
+    /// Whether references without a semicolon are resolved before the text is read as what it is.
+    pub(super) fn takes_bare(self) -> bool {
+        !matches!(self.written, Written::Html | Written::Base64)
     }
 
     /// An element within the text begins. Whether it is written down: who quotes markup and puts
@@ -141,6 +147,7 @@ fn looks_like_html(text: &str) -> bool {
         end > 0 && name[end..].starts_with('>')
     });
     has_tag
+        || bare::is_in(text)
         || text.match_indices('&').any(|(start, _)| {
             let name = text[start + 1..].strip_prefix('#').unwrap_or(&text[start + 1..]);
             let end = name.bytes().take(32).take_while(u8::is_ascii_alphanumeric).count();
@@ -194,6 +201,7 @@ mod tests {
     #[test]
     fn html_is_known_by_its_marks() {
         assert!(looks_like_html("<b>x</b>") && looks_like_html("x &eacute; y"));
+        assert!(looks_like_html("x &eacute y") && !looks_like_html("R&D ?a=1&copy=2"));
         assert!(!looks_like_html("1 < 2 & 3 > 2") && !looks_like_html("</ x"));
     }
 }

@@ -1,5 +1,6 @@
 //! What is said of one item.
 
+use super::media::share;
 use super::{Builder, Depths, ITEMS, Place, wins};
 use crate::feeds::date::Moment;
 use crate::feeds::parse::address;
@@ -34,6 +35,7 @@ impl Builder {
             item.link =
                 item.id.as_ref().filter(|id| is_address(id)).map(|id| self.resolve(None, id));
         }
+        share(&mut item);
         if self.items.len() < ITEMS {
             self.items.push(item);
         } else {

@@ -39,6 +39,10 @@ pub(super) fn read(text: &str) -> (usize, Doctype) {
             let end = rest.find('>').map_or(text.len(), |end| position + end + 1);
             return (end, found);
         }
+        // No declaration: the brackets were never closed.
+        if rest[1..].starts_with(|next: char| next.is_ascii_alphabetic()) {
+            return (position, found);
+        }
         let end = if rest.starts_with("<!--") {
             rest.find("-->").map(|end| end + 3)
         } else {
@@ -54,6 +58,19 @@ pub(super) fn read(text: &str) -> (usize, Doctype) {
         }
         position += end;
     }
+}
+
+/// Where a document type within a feed ends. It is part of a text and declares nothing, so that it
+/// goes to its end or to the next tag.
+pub(super) fn late_end(text: &str) -> Option<usize> {
+    let end = 1 + text[1..].find(['<', '>'])?;
+    Some(end + usize::from(text.as_bytes()[end] == b'>'))
+}
+
+/// Whether an element of this name is that of a whole feed.
+pub(super) fn is_root(name: &str) -> bool {
+    let local = name.rsplit(':').next().unwrap_or(name);
+    ["rss", "feed", "rdf", "channel"].iter().any(|root| local.eq_ignore_ascii_case(root))
 }
 
 /// The first byte outside quotes that is wanted.
@@ -78,4 +95,31 @@ fn entity(declaration: &str) -> Option<(String, String)> {
     let quote = rest.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
     let value = rest[1..].strip_suffix(quote)?;
     (name != "%").then(|| (name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::feeds::parse::clean::clean;
+    use crate::feeds::parse::problem::Problems;
+
+    /// What is left of a document, and what it says `a` is.
+    #[track_caller]
+    fn check(text: &str, expected: &str, entity: &str) {
+        let cleaned = clean(text, &mut Problems::default());
+        assert_eq!((cleaned.text.as_ref(), cleaned.cut), (expected, false));
+        assert_eq!(cleaned.entities.get("a").map_or("", String::as_str), entity);
+    }
+
+    #[test]
+    fn one_within_a_feed_declares_nothing() {
+        check("<rss><a>x <!DOCTYPE b [ y</a></rss>", "<rss><a>x </a></rss>", "");
+        check("<x:feed><!DOCTYPE b>y</x:feed>", "<x:feed>y</x:feed>", "");
+        check("<RSS><!DOCTYPE b [<!ENTITY a 'c'>]></RSS>", "<RSS>]></RSS>", "");
+        check("<b>x</b><!DOCTYPE rss [<!ENTITY a 'c'>]><rss/>", "<b>x</b><rss/>", "c");
+    }
+
+    #[test]
+    fn one_without_an_end_ends_where_the_feed_begins() {
+        check("<!DOCTYPE rss [<!ENTITY a 'c'> <rss>x</rss>", "<rss>x</rss>", "c");
+    }
 }

@@ -80,6 +80,8 @@ struct Cleaner<'a, 'p> {
     endless: [bool; 3],
     /// The name of the last element that began.
     name: &'a str,
+    /// Whether a feed has begun.
+    is_within: bool,
     /// The last end of a CDATA section that was looked for.
     section_end: usize,
 }
@@ -96,6 +98,7 @@ impl<'a, 'p> Cleaner<'a, 'p> {
             cut: false,
             endless: [false; 3],
             name: "",
+            is_within: false,
             section_end: 0,
         }
     }
@@ -162,9 +165,10 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         if rest.starts_with(section::BEGIN) {
             return self.character_data(start);
         }
-        if rest.get(..9).is_some_and(|word| word.eq_ignore_ascii_case("<!doctype")) {
+        let is_type = rest.get(..9).is_some_and(|word| word.eq_ignore_ascii_case("<!doctype"));
+        if is_type && !self.is_within {
             let (end, found) = doctype::read(rest);
-            self.cut |= !rest[..end].ends_with('>');
+            self.cut |= end == rest.len() && !rest.ends_with('>');
             self.replace(start, start + end, "");
             self.doctype = found.name;
             if found.too_many {
@@ -173,10 +177,11 @@ impl<'a, 'p> Cleaner<'a, 'p> {
             self.entities.extend(found.entities);
             return start + end;
         }
-        match rest.find('>') {
+        let end = if is_type { doctype::late_end(rest) } else { rest.find('>').map(|at| at + 1) };
+        match end {
             Some(end) => {
-                self.mend(start, start + end + 1, "");
-                start + end + 1
+                self.mend(start, start + end, "");
+                start + end
             }
             None => self.give_up(start),
         }
@@ -268,6 +273,7 @@ impl<'a, 'p> Cleaner<'a, 'p> {
 
     fn opening(&mut self, start: usize, rest: &'a str) -> usize {
         self.name = name(&rest[1..]);
+        self.is_within = self.is_within || doctype::is_root(self.name);
         match tag::read(rest) {
             Tag::Fine(end) => start + end,
             Tag::Mended { end, text } => {

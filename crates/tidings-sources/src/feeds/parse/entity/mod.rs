@@ -1,7 +1,10 @@
 //! References: `&amp;`, `&#8217;`, `&eacute;`, and what documents declare for themselves.
 
+pub(super) mod bare;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 /// The named references of HTML: a name and its code points a line.
@@ -18,6 +21,8 @@ const LONGEST: usize = 64;
 #[derive(Debug)]
 pub(super) struct Entities {
     declared: HashMap<String, String>,
+    /// Whether references are resolved that do not end with a semicolon.
+    takes_bare: bool,
     /// Bytes that may still be expanded to. Invariant: it only shrinks, so that no document
     /// makes more of its entities than the limit.
     left: usize,
@@ -27,15 +32,20 @@ pub(super) struct Entities {
 
 impl Entities {
     pub(super) fn new(declared: HashMap<String, String>) -> Self {
-        Self { declared, left: EXPANSION, exhausted: false }
+        Self { declared, takes_bare: false, left: EXPANSION, exhausted: false }
     }
 
-    /// Appends what `&name;` stands for; if nothing is known, the reference itself.
-    pub(super) fn resolve(&mut self, name: &str, text: &mut String) {
-        self.resolve_at(name, text, 0);
+    /// Those of HTML, which minds their ends less.
+    pub(super) fn of_html() -> Self {
+        Self { takes_bare: true, ..Self::new(HashMap::new()) }
     }
 
-    fn resolve_at(&mut self, name: &str, text: &mut String, depth: usize) {
+    /// Appends what `&name;` stands for; if nothing is known, the reference itself. Says which.
+    pub(super) fn resolve(&mut self, name: &str, text: &mut String) -> bool {
+        self.resolve_at(name, text, 0)
+    }
+
+    fn resolve_at(&mut self, name: &str, text: &mut String, depth: usize) -> bool {
         match name {
             "amp" => text.push('&'),
             "lt" => text.push('<'),
@@ -48,12 +58,12 @@ impl Entities {
                     None => self.expand(name, text, depth) || named(name, text),
                 };
                 if !known {
-                    text.push('&');
-                    text.push_str(name);
-                    text.push(';');
+                    let _ = write!(text, "&{name};");
                 }
+                return known;
             }
         }
+        true
     }
 
     fn expand(&mut self, name: &str, text: &mut String, depth: usize) -> bool {
@@ -87,6 +97,10 @@ impl Entities {
         while let Some(start) = rest.find('&') {
             out.push_str(&rest[..start]);
             rest = &rest[start + 1..];
+            if let Some(length) = self.takes_bare.then(|| bare::take(rest, out)).flatten() {
+                rest = &rest[length..];
+                continue;
+            }
             let window = rest.as_bytes();
             let end =
                 window.iter().take(LONGEST).position(|byte| matches!(byte, b';' | b'&' | b' '));

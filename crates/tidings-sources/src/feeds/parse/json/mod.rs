@@ -1,5 +1,6 @@
 //! JSON Feed.
 
+mod digits;
 mod mend;
 
 use serde_json::{Map, Value};
@@ -50,17 +51,17 @@ pub(super) fn read(
 
 /// The value that a text is, and whether it is cut off: then it is what is whole of it.
 fn value(text: &str, problems: &mut Problems) -> Result<(Value, bool), ParseError> {
-    let error = match serde_json::from_str(text) {
+    let error = match exact(text) {
         Ok(value) => return Ok((value, false)),
         Err(error) => error,
     };
     let mended = mend::mend(text);
     let mut is_cut = mended.as_ref().is_some_and(|mended| mended.is_cut);
-    let mut found = mended.as_ref().map(|mended| serde_json::from_str(&mended.text));
+    let mut found = mended.as_ref().map(|mended| exact(&mended.text));
     // A fault that cannot be mended: what is before it is as good as before a cut.
     if let (Some(mended), Some(Err(error))) = (&mended, &found) {
         is_cut = true;
-        found = mend::mend(before(&mended.text, error)).map(|it| serde_json::from_str(&it.text));
+        found = mend::mend(before(&mended.text, error)).map(|it| exact(&it.text));
         // Where nothing is before it, there is only the fault to tell of.
         found = found.filter(|found| found.as_ref().is_ok_and(has_items));
     }
@@ -70,6 +71,16 @@ fn value(text: &str, problems: &mut Problems) -> Result<(Value, bool), ParseErro
     };
     problems.add(if is_cut { Problem::Truncated } else { Problem::Json });
     Ok((value, is_cut))
+}
+
+/// The value that a text is. An id that is a number keeps all its digits.
+fn exact(text: &str) -> serde_json::Result<Value> {
+    let value: Value = serde_json::from_str(text)?;
+    let mut items = value["items"].as_array().into_iter().flatten();
+    if items.any(|item| item["id"].is_f64()) {
+        return serde_json::from_str(&digits::kept(text));
+    }
+    Ok(value)
 }
 
 fn has_items(value: &Value) -> bool {

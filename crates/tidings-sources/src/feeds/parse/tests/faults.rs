@@ -18,6 +18,25 @@ fn titles_survive_bad_references() {
 }
 
 #[test]
+fn titles_survive_references_without_an_end() {
+    check_title("a &amp b &copy c &eacute", "a & b \u{a9} c é");
+    check_title("&copy a; b &laquo;", "\u{a9} a; b «");
+    check_title("R&D &nosuch x?a=1&copy=2", "R&D &nosuch x?a=1&copy=2");
+    check_title("<![CDATA[a &amp b]]>", "a &amp b");
+    let text =
+        "<feed><entry><title type='xhtml'><b>x &lt y</b></title><category>a &amp b</category>
+        <link>http://a.example/?a&copy</link></entry></feed>";
+    let entry = read(text).items.remove(0);
+    assert_eq!(value(entry.title.as_ref()), "<b>x &lt; y</b>");
+    assert_eq!(entry.categories[0].term, "a & b");
+    assert_eq!(entry.link.as_deref(), Some("http://a.example/?a&copy"));
+    // As in HTML that is read later.
+    let text = item("<description>a &amp b</description>");
+    assert_eq!(value(text.summary.as_ref()), "a &amp b");
+    assert_eq!(unescaped("a &amp b?c&copy=1 &copy"), "a & b?c&copy=1 \u{a9}");
+}
+
+#[test]
 fn ends_that_are_missing_are_put_where_they_belong() {
     let document =
         read(&rss("<item><title>a<link>http://a.example/1<item><title>b</i></title></item>"));
@@ -26,6 +45,39 @@ fn ends_that_are_missing_are_put_where_they_belong() {
     assert!(document.problems.contains(&Problem::Nesting));
     let document = read("<rss version=2.0><channel><item><title>a</title></channel></rss>");
     assert_eq!((titles(&document), document.truncated), (vec!["a"], false));
+}
+
+#[test]
+fn an_entry_begins_though_a_text_of_xhtml_has_not_ended() {
+    let text = "<content type='xhtml'><div xmlns='http://www.w3.org/1999/xhtml'><p>x</p>";
+    for end in ["", "</div>", "</div></content>"] {
+        let entry = |title: &str| {
+            format!(
+                "<entry xmlns:d='http://purl.org/dc/elements/1.1/'><title>{title}</title>\
+                <d:creator>e</d:creator>{text}"
+            )
+        };
+        let whole = format!("{}</div></content></entry>", entry("c"));
+        let text = format!(
+            "<feed xmlns='http://www.w3.org/2005/Atom'>{}{end}{}{end}{whole}</feed>",
+            entry("a"),
+            entry("b"),
+        );
+        let document = read(&text);
+        assert_eq!(titles(&document), ["a", "b", "c"], "{end}");
+        assert!(document.items.iter().all(|item| item.authors.len() == 1), "{end}");
+        assert!(document.items.iter().all(|item| value(item.content.as_ref()).contains('x')));
+    }
+}
+
+#[test]
+fn an_item_in_a_text_of_xhtml_is_none_where_items_are_called_otherwise() {
+    let document = read(
+        "<feed xmlns='http://www.w3.org/2005/Atom'><entry><content type='xhtml'>
+         <div xmlns='http://www.w3.org/1999/xhtml'>a <item>b</item></div></content></entry></feed>",
+    );
+    assert_eq!(document.items.len(), 1);
+    assert_eq!(value(document.items[0].content.as_ref()), "a <item>b</item>");
 }
 
 /// Every element of HTML that many leave open: two hundred of them once swallowed the ends of all
@@ -118,6 +170,15 @@ fn entities_of_the_document_are_expanded() {
         rss("<item><title>&b;</title></item>")
     );
     assert_eq!(titles(&read(&text)), ["xy"]);
+}
+
+#[test]
+fn a_document_type_in_a_text_costs_no_item() {
+    let text = rss("<item><title>a</title><description>b <!DOCTYPE c [ d</description></item>
+        <item><title>e</title></item>");
+    let document = read(&text);
+    assert_eq!((titles(&document), document.truncated), (vec!["a", "e"], false));
+    assert_eq!(value(document.items[0].summary.as_ref()), "b");
 }
 
 #[test]

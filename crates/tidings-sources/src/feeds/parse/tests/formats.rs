@@ -168,6 +168,16 @@ fn json_feeds_are_read() {
 }
 
 #[test]
+fn ids_of_json_feeds_keep_their_digits() {
+    let text = r#"{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": 184467440737095516161},
+        {"id": 12345678901234567890}, {"id": 1.10}]}"#;
+    let document = read(text);
+    let ids: Vec<_> = document.items.iter().filter_map(|item| item.id.as_deref()).collect();
+    assert_eq!(ids, ["184467440737095516161", "12345678901234567890", "1.10"]);
+    assert_eq!(document.problems, []);
+}
+
+#[test]
 fn entries_without_an_author_have_that_of_their_feed() {
     let name =
         |item: &Item| item.authors.first().and_then(|it| it.name.clone()).unwrap_or_default();

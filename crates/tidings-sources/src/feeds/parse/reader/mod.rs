@@ -1,11 +1,13 @@
 //! Events to a tree that is never built: which element the reader is in, and what text it has.
 
+mod text;
+
 use quick_xml::Reader as Events;
 use quick_xml::events::Event;
 
 use super::attributes::Attributes;
 use super::build::{Builder, Place};
-use super::clean::{Cleaned, escape};
+use super::clean::Cleaned;
 use super::element::Element;
 use super::entity::Entities;
 use super::problem::Problems;
@@ -13,9 +15,6 @@ use super::rich::{Rich, is_void, write_end, write_start};
 use super::space::{Bindings, Space};
 use super::stack::{Frame, Stack};
 use super::{Document, Hints, ParseError, Problem, address, page};
-
-/// How long one text may be.
-const LONGEST: usize = 4 << 20;
 
 /// Reads a cleaned document.
 pub(super) fn read(
@@ -111,7 +110,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             Event::Start(tag) => self.start(trim(raw, ">"), tag.name().as_ref().len(), false),
             Event::Empty(tag) => self.start(trim(raw, "/>"), tag.name().as_ref().len(), true),
             Event::End(tag) => self.end(tag.name().as_ref()),
-            Event::Text(text) => self.push(text),
+            Event::Text(text) => self.push_words(text),
             Event::CData(text) => self.push(text),
             Event::GeneralRef(name) => self.reference(name),
             _ => {}
@@ -127,16 +126,8 @@ impl<'a, 'p> Reader<'a, 'p> {
             return;
         }
         let attributes = Attributes::new(tag, length, &mut self.entities, self.problems);
-        let bindings = self.bindings.len();
-        for (key, value) in attributes.iter() {
-            match key.strip_prefix("xmlns") {
-                Some("") => self.bindings.declare("", value),
-                Some(prefix) if prefix.starts_with(':') => {
-                    self.bindings.declare(&prefix[1..], value);
-                }
-                _ => {}
-            }
-        }
+        let mut bindings = self.bindings.len();
+        self.declare(&attributes);
         let (space, local) = self.bindings.resolve(name);
         let lower;
         let lowered = if local.bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -145,11 +136,19 @@ impl<'a, 'p> Reader<'a, 'p> {
         } else {
             local
         };
-        let element = Element::new(space, lowered);
+        // XHTML has no items: what is called like the one it is in is the next, and ends are missing.
+        let is_next = space == Space::Xhtml && may_be_item(lowered) && self.is_in_item(name);
+        let element = if is_next { Element::Item } else { Element::new(space, lowered) };
         self.first.get_or_insert(name);
+        let depth = self.stack.len();
         self.close_title(element);
         if element == Element::Item {
             self.close_to_container();
+        }
+        if self.stack.len() < depth {
+            // What was closed took with it what this element declares.
+            bindings = self.bindings.len();
+            self.declare(&attributes);
         }
         // Only what may be an item comes here while the stack is full.
         if self.stack.is_full() {
@@ -174,6 +173,25 @@ impl<'a, 'p> Reader<'a, 'p> {
         if is_empty || is_whole {
             self.pop(true);
         }
+    }
+
+    /// Keeps the prefixes that an element declares.
+    fn declare(&mut self, attributes: &Attributes<'a>) {
+        for (key, value) in attributes.iter() {
+            match key.strip_prefix("xmlns") {
+                Some("") => self.bindings.declare("", value),
+                Some(prefix) if prefix.starts_with(':') => {
+                    self.bindings.declare(&prefix[1..], value);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the reader is in a text of an item of this name.
+    fn is_in_item(&self, name: &str) -> bool {
+        let item = self.stack.iter().rfind(|frame| frame.element == Element::Item);
+        self.rich.is_some() && item.is_some_and(|item| item.name == name)
     }
 
     fn place(&self) -> Place {
@@ -311,56 +329,6 @@ impl<'a, 'p> Reader<'a, 'p> {
         self.bindings.truncate(frame.bindings);
         if frame.has_base {
             self.bases.pop();
-        }
-    }
-
-    /// Whether the text of the innermost element may still grow.
-    fn has_room(&mut self) -> bool {
-        let start = match self.rich {
-            Some((at, _)) => self.stack.get(at).map_or(0, |frame| frame.start),
-            None => self.stack.last().map_or(0, |frame| frame.start),
-        };
-        let has_room = self.text.len() - start < LONGEST;
-        if !has_room {
-            self.problems.add(Problem::LongText);
-        }
-        has_room
-    }
-
-    fn wants_text(&mut self) -> bool {
-        // Of elements too deep in a text the words stay.
-        let is_wanted = self.rich.is_some()
-            || !self.stack.is_deeper() && self.stack.last().is_some_and(|frame| frame.wanted);
-        is_wanted && self.has_room()
-    }
-
-    fn push(&mut self, text: &str) {
-        if !self.wants_text() {
-            return;
-        }
-        let text = if text.len() > LONGEST {
-            self.problems.add(Problem::LongText);
-            &text[..text.floor_char_boundary(LONGEST)]
-        } else {
-            text
-        };
-        if self.rich.is_some_and(|(_, rich)| rich.escapes) {
-            self.text.push_str(&escape(text));
-        } else {
-            self.text.push_str(text);
-        }
-    }
-
-    fn reference(&mut self, name: &str) {
-        if !self.wants_text() {
-            return;
-        }
-        if self.rich.is_some_and(|(_, rich)| rich.escapes) {
-            let mut text = String::new();
-            self.entities.resolve(name, &mut text);
-            self.text.push_str(&escape(&text));
-        } else {
-            self.entities.resolve(name, &mut self.text);
         }
     }
 }
