@@ -1,5 +1,6 @@
 //! Items of several feeds in one list: the newest, or those that fit a search best.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use rusqlite::types::Value;
@@ -14,8 +15,9 @@ use crate::feeds::view::Filter;
 
 /// How far it is counted what fits a search: nobody reads as many, and counting takes time.
 const COUNTED: i64 = 10_000;
-/// How many of those that fit a search are put in order: the last that came. A word that is
-/// everywhere would take a hundred times as long.
+/// Up to how many that fit a search are weighed against each other. To weigh words the whole index
+/// of each is read; of more, the last that came are shown, those that have them all in their titles
+/// first.
 const RANKED: i64 = 1_000;
 /// How much a word counts in the title, in the description and in the content.
 const RANK: &str = "bm25(words, 0.0, 8.0, 3.0, 1.0)";
@@ -62,8 +64,8 @@ impl Store {
     pub(crate) fn list(&self, listing: &Listing) -> Result<Listed, StoreError> {
         self.read(|connection| {
             let query = Query::new(listing, &unserved(connection)?);
-            let items = query.items(connection, listing)?;
             let (total, is_counted) = query.total(connection, listing.order)?;
+            let items = query.items(connection, listing, is_counted)?;
             Ok(Listed { total, is_counted, items })
         })
     }
@@ -73,6 +75,8 @@ impl Store {
 #[derive(Default)]
 struct Query {
     search: Option<String>,
+    /// The same in titles alone.
+    in_titles: Option<String>,
     conditions: String,
     values: Vec<Value>,
 }
@@ -81,7 +85,8 @@ impl Query {
     fn new(listing: &Listing, unserved: &[i64]) -> Self {
         let Listing { feeds, filter, marked, .. } = listing;
         let search = filter.search.as_ref().map(|search| search.within(feeds));
-        let mut query = Self { search, ..Self::default() };
+        let in_titles = filter.search.as_ref().map(|search| search.in_titles(feeds));
+        let mut query = Self { search, in_titles, ..Self::default() };
         let list = |keys: &[i64]| keys.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
         if feeds.is_empty() && !unserved.is_empty() {
             let _ = write!(query.conditions, " AND items.feed NOT IN ({})", list(unserved));
@@ -118,8 +123,12 @@ impl Query {
 
     /// The items that fit, with these columns; the index of words alone where nothing else counts.
     fn select(&self, columns: &str) -> (String, Vec<Value>) {
+        self.select_with(self.search.as_ref(), columns)
+    }
+
+    fn select_with(&self, search: Option<&String>, columns: &str) -> (String, Vec<Value>) {
         let conditions = &self.conditions;
-        let Some(search) = &self.search else {
+        let Some(search) = search else {
             let query = format!("SELECT {columns} FROM items WHERE 1{conditions}");
             return (query, self.values.clone());
         };
@@ -133,15 +142,25 @@ impl Query {
         (format!("SELECT {columns} FROM {tables} WHERE words MATCH ?{conditions}"), values)
     }
 
-    fn items(&self, connection: &Connection, listing: &Listing) -> Result<Vec<Kept>, StoreError> {
+    fn items(
+        &self,
+        connection: &Connection,
+        listing: &Listing,
+        is_counted: bool,
+    ) -> Result<Vec<Kept>, StoreError> {
         let newest = "moment DESC, first_seen DESC, position, items.key LIMIT ? OFFSET ?";
         let (found, mut values) = if self.search.is_none() {
             let (query, values) = self.select("items.key");
             (format!("{query} ORDER BY {newest}"), values)
-        } else if listing.order == Order::Best {
+        } else if listing.order == Order::Best && is_counted {
             let (query, values) = self.select(&format!("words.rowid AS key, {RANK} AS fit"));
-            let last = format!("{query} ORDER BY words.rowid DESC LIMIT {RANKED}");
-            (format!("SELECT key FROM ({last}) ORDER BY fit, key DESC LIMIT ? OFFSET ?"), values)
+            (format!("SELECT key FROM ({query}) ORDER BY fit, key DESC LIMIT ? OFFSET ?"), values)
+        } else if listing.order == Order::Best {
+            let keys = self.last(connection)?;
+            let limit = listing.filter.limit.map_or(usize::MAX, |limit| limit as usize);
+            let offset = usize::try_from(listing.filter.offset).unwrap_or(usize::MAX);
+            let shown = keys.into_iter().skip(offset).take(limit);
+            return shown.map(|key| kept(connection, key)).collect();
         } else {
             let (query, values) = self.select("words.rowid");
             (format!("SELECT key FROM items WHERE key IN ({query}) ORDER BY {newest}"), values)
@@ -150,11 +169,22 @@ impl Query {
         values.push(listing.filter.limit.map_or(-1, i64::from).into());
         values.push(i64::try_from(listing.filter.offset).unwrap_or(i64::MAX).into());
         // Found first and read after: the texts of what is not shown are never touched.
-        let keys: Vec<i64> = connection
-            .prepare_cached(&found)?
-            .query_map(params_from_iter(values), |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+        let keys = keys_of(connection, &found, values)?;
         keys.into_iter().map(|key| kept(connection, key)).collect()
+    }
+
+    /// The last that came, those with all words in their titles first.
+    fn last(&self, connection: &Connection) -> Result<Vec<i64>, StoreError> {
+        let last = format!("ORDER BY words.rowid DESC LIMIT {RANKED}");
+        let (query, values) = self.select("words.rowid");
+        let mut keys = keys_of(connection, &format!("{query} {last}"), values)?;
+        let (query, mut values) = self.select_with(self.in_titles.as_ref(), "words.rowid");
+        // No further back: else the whole index would be read for a word that is in no title.
+        values.push(keys.last().copied().unwrap_or_default().into());
+        let titled = keys_of(connection, &format!("{query} AND words.rowid >= ? {last}"), values)?;
+        let titled: HashSet<_> = titled.into_iter().collect();
+        keys.sort_by_key(|key| !titled.contains(key));
+        Ok(keys)
     }
 
     /// How many fit, and whether these are all.
@@ -172,6 +202,16 @@ impl Query {
             .query_row(params_from_iter(values), |row| row.get(0))?;
         Ok((u64::try_from(count).unwrap_or_default(), count < most))
     }
+}
+
+fn keys_of(
+    connection: &Connection,
+    query: &str,
+    values: Vec<Value>,
+) -> Result<Vec<i64>, StoreError> {
+    let mut statement = connection.prepare_cached(query)?;
+    let keys = statement.query_map(params_from_iter(values), |row| row.get(0))?;
+    Ok(keys.collect::<Result<_, _>>()?)
 }
 
 /// The feeds that are kept but not served.
@@ -286,6 +326,15 @@ mod tests {
             (listed.items.len(), listed.count())
         };
         assert_eq!(list(Order::Best), (0, "1000 or more".to_owned()));
+        // Those with the word in their titles are first, and then those that came last.
+        let mut titled = item("9", 1);
+        titled.title = Some(text("A pear"));
+        let document = Document { items: vec![titled], ..Document::default() };
+        store.apply(&crate::feeds::id::short(URLS[0]), &document, day(9)).unwrap();
+        let filter = filter(&[("search", "pear"), ("limit", "3")]);
+        let listing = Listing { filter, order: Order::Best, ..Listing::default() };
+        let titles = store.list(&listing).unwrap().items.into_iter().map(|it| it.entry.title);
+        assert_eq!(titles.flatten().collect::<Vec<_>>(), ["A pear", "1000", "999"]);
         assert_eq!(list(Order::Newest), (1, "1001".to_owned()));
     }
 

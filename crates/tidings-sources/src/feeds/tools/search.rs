@@ -27,8 +27,8 @@ pub(super) fn tool() -> Tool {
         title: "Search items",
         description: "Finds items that have all the words of `search`, whatever their case and \
             accents; \"quotation marks\" make a phrase. The best come first: words in a title \
-            count most. Of more than 1000 the last that came are put in order. Each comes with the \
-            place where it was found",
+            count most. Of more than 1000 the last that came are shown, those with all words in their \
+            title first. Each comes with the place where it was found",
     };
     let mut properties = properties();
     properties["search"] = word("Words and \"phrases\", all of which an item must have");

@@ -55,8 +55,13 @@ impl Search {
         if feeds.is_empty() {
             return self.everywhere();
         }
-        let feeds: Vec<_> = feeds.iter().map(|feed| format!("\"{feed}\"")).collect();
-        format!("feed : ({}) AND {}", feeds.join(" OR "), self.everywhere())
+        format!("{} AND {}", of_feeds(feeds), self.everywhere())
+    }
+
+    /// The same in the titles of items.
+    pub(crate) fn in_titles(&self, feeds: &[i64]) -> String {
+        let titles = format!("title : ({})", self.phrases());
+        if feeds.is_empty() { titles } else { format!("{} AND {titles}", of_feeds(feeds)) }
     }
 
     /// The words that are searched for, one by one.
@@ -64,11 +69,15 @@ impl Search {
         self.0.iter().flatten().map(String::as_str)
     }
 
-    fn everywhere(&self) -> String {
+    fn phrases(&self) -> String {
         // Words are letters and digits, so that nothing in them ends the quotation.
         let phrases: Vec<_> =
             self.0.iter().map(|phrase| format!("\"{}\"", phrase.join(" "))).collect();
-        let phrases = phrases.join(" AND ");
+        phrases.join(" AND ")
+    }
+
+    fn everywhere(&self) -> String {
+        let phrases = self.phrases();
         // To look at columns takes time; the one that is left out has one number and nothing else.
         let is_number = |phrase: &Vec<String>| match phrase.as_slice() {
             [word] => word.bytes().all(|byte| byte.is_ascii_digit()),
@@ -88,4 +97,9 @@ impl Search {
             texts.iter().any(|text| text.windows(phrase.len()).any(|part| part == phrase))
         })
     }
+}
+
+fn of_feeds(feeds: &[i64]) -> String {
+    let feeds: Vec<_> = feeds.iter().map(|feed| format!("\"{feed}\"")).collect();
+    format!("feed : ({})", feeds.join(" OR "))
 }
