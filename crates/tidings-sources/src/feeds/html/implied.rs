@@ -45,7 +45,7 @@ const ROWS: [&str; 3] = ["td", "th", "tr"];
 const PARTS: [&str; 8] = ["caption", "colgroup", "tbody", "td", "tfoot", "th", "thead", "tr"];
 
 /// How many of the open elements stay open where one of this name begins.
-pub(super) fn open_before(name: &str, open: &[String]) -> usize {
+pub(crate) fn open_before(name: &str, open: &[String]) -> usize {
     let in_item = |name: &str| is_inline(name) || matches!(name, "address" | "div" | "p");
     let in_row = |name: &str| !matches!(name, "table" | "tr");
     let in_table = |name: &str| name != "table";
@@ -54,6 +54,7 @@ pub(super) fn open_before(name: &str, open: &[String]) -> usize {
         "dt" | "dd" => outermost(open, &["dt", "dd"], in_item),
         "td" | "th" => outermost(open, &CELLS, in_row),
         "tr" => outermost(open, &ROWS, in_table),
+        "option" => outermost(open, &["option"], is_inline),
         "tbody" | "thead" | "tfoot" => outermost(open, &PARTS, in_table),
         _ => open.len(),
     };

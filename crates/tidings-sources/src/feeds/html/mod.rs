@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+pub(crate) use self::implied::open_before;
 pub(crate) use self::level::{Splitter, VOID, levelled};
 pub(crate) use self::links::resolved;
 pub(crate) use self::markdown::markdown_of;

@@ -5,7 +5,7 @@
 //! opened again in every paragraph that follows: a page of a few kilobytes can take all memory.
 //! So this closes what it opens. It reads every byte once.
 
-use crate::feeds::html::{Splitter, VOID};
+use crate::feeds::html::{Splitter, VOID, open_before};
 
 /// How deep elements may be in each other.
 const DEPTH: usize = 100;
@@ -42,35 +42,6 @@ const DROPPED: &[&str] = &[
 /// Elements that are opened again after a block.
 const FORMATTING: &[&str] = &[
     "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
-];
-/// Elements that end a paragraph.
-const BLOCKS: &[&str] = &[
-    "address",
-    "article",
-    "aside",
-    "blockquote",
-    "div",
-    "dl",
-    "fieldset",
-    "figure",
-    "footer",
-    "form",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hr",
-    "main",
-    "nav",
-    "ol",
-    "p",
-    "pre",
-    "section",
-    "table",
-    "ul",
 ];
 
 /// A page within bounds.
@@ -221,20 +192,8 @@ impl Page {
 
     /// Many elements end where the next of their kind begins, with what formats a text in them.
     fn end_what_it_ends(&mut self, name: &str) {
-        let is_block = |open: &String| !FORMATTING.contains(&open.as_str());
-        let Some(position) = self.open.iter().rposition(is_block) else { return };
-        let last = &self.open[position];
-        let ends = match last.as_str() {
-            "p" => BLOCKS.contains(&name),
-            "li" => name == "li",
-            "dt" | "dd" => matches!(name, "dt" | "dd"),
-            "td" | "th" => matches!(name, "td" | "th" | "tr"),
-            "tr" | "option" => last == name,
-            _ => false,
-        };
-        if ends {
-            self.close_down_to(position);
-        }
+        let length = open_before(name, &self.open);
+        self.close_down_to(length);
     }
 
     fn close_down_to(&mut self, length: usize) {
@@ -295,7 +254,7 @@ mod tests {
         check("<b><i>x</b>y</i>", "<b><i>x</i></b>y");
         check(
             "<table><tr><td>1<td>2<tr><td>3</table>",
-            "<table><tr><td>1</td><td>2</td><tr><td>3</td></tr></tr></table>",
+            "<table><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>",
         );
         check("a<br/>b<img src='x>y'>c", "a<br/>b<img src='x>y'>c");
         check("1 < 2 <3", "1 &lt; 2 &lt;3");

@@ -175,13 +175,14 @@ impl Query {
 
     /// The last that came, those with all words in their titles first.
     fn last(&self, connection: &Connection) -> Result<Vec<i64>, StoreError> {
-        let last = format!("ORDER BY words.rowid DESC LIMIT {RANKED}");
         let (query, values) = self.select("words.rowid");
-        let mut keys = keys_of(connection, &format!("{query} {last}"), values)?;
+        let last = format!("{query} ORDER BY words.rowid DESC LIMIT {RANKED}");
+        let mut keys = keys_of(connection, &last, values)?;
         let (query, mut values) = self.select_with(self.in_titles.as_ref(), "words.rowid");
-        // No further back: else the whole index would be read for a word that is in no title.
+        // No further back, and from there on: else the whole index would be read for a word that is
+        // in no title.
         values.push(keys.last().copied().unwrap_or_default().into());
-        let titled = keys_of(connection, &format!("{query} AND words.rowid >= ? {last}"), values)?;
+        let titled = keys_of(connection, &format!("{query} AND words.rowid >= ?"), values)?;
         let titled: HashSet<_> = titled.into_iter().collect();
         keys.sort_by_key(|key| !titled.contains(key));
         Ok(keys)
