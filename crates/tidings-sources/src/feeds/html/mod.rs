@@ -78,7 +78,7 @@ pub(crate) fn shown(source: &str, base: Option<&str>, format: Format, most: usiz
     let beginning = &source[..source.floor_char_boundary(looked_at)];
     let mut shown = match format {
         Format::Text => cut(&plain(beginning), most),
-        Format::Markdown => cut(&markdown(&resolved(beginning, base)), most),
+        Format::Markdown => cut_outside_code(&markdown(&resolved(beginning, base)), most),
         Format::Html => html(&resolved(beginning, base), most),
     };
     shown.is_cut |= beginning.len() < source.len();
@@ -186,6 +186,19 @@ fn quoted(words: &str, most: usize) -> String {
         }
     }
     text
+}
+
+/// The same of Markdown. What was cut in the middle of code in a line is no code any more, and what
+/// looks like a tag in it would be one.
+fn cut_outside_code(text: &str, most: usize) -> Shown {
+    let mut shown = cut(text, most);
+    let is_fenced = shown.text.matches("```").count() % 2 == 1;
+    let mark = shown.text.rfind('`').filter(|_| shown.is_cut && !is_fenced).unwrap_or(text.len());
+    if let Some(at) = shown.text.get(mark..).and_then(|code| code.find('<')) {
+        shown.text.truncate(mark + at);
+        shown.text.push('…');
+    }
+    shown
 }
 
 /// So many characters of a text, with a sign where it was cut.

@@ -2,17 +2,16 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, ToSql, Transaction, params};
 
 use crate::feeds::id::Digest;
-use crate::feeds::store::Store;
-use crate::feeds::store::StoreError;
 use crate::feeds::store::identity::{alias, possible_names, untracked};
 use crate::feeds::store::known::Known;
 use crate::feeds::store::query::{RULES, entry_of};
 use crate::feeds::store::record::index;
 use crate::feeds::store::register::feed_of;
 use crate::feeds::store::row::Entry;
+use crate::feeds::store::{Store, StoreError};
 use crate::feeds::view::Item;
 use crate::feeds::words;
 
@@ -105,13 +104,15 @@ impl Store {
     pub(super) fn make_safe(&self, id: &str, entries: &mut [Entry]) -> Result<(), StoreError> {
         let is_needed: Vec<bool> = self.read(|connection| {
             let Some(feed) = feed_of(connection, id)? else { return Ok(Vec::new()) };
-            let all = |query: &str| -> Result<HashSet<String>, StoreError> {
+            let all = |query: &str, params: &[&dyn ToSql]| -> Result<HashSet<String>, StoreError> {
                 let mut statement = connection.prepare_cached(query)?;
-                let rows = statement.query_map(params![feed.key, RULES], |row| row.get(0))?;
+                let rows = statement.query_map(params, |row| row.get(0))?;
                 Ok(rows.collect::<Result<_, _>>()?)
             };
-            let kept = all("SELECT received_hash FROM items WHERE feed = ?1 AND made_safe = ?2")?;
-            let buried = all("SELECT identity FROM tombstones WHERE feed = ?1 AND ?2 IS NOT NULL")?;
+            let query = "SELECT received_hash FROM items WHERE feed = ?1 AND made_safe = ?2";
+            let kept = all(query, &[&feed.key, &RULES])?;
+            let query = "SELECT identity FROM tombstones WHERE feed = ?1";
+            let buried = all(query, &[&feed.key])?;
             let is_needed = |entry: &Entry| {
                 let is_buried = || possible_names(entry).any(|name| buried.contains(&name));
                 !kept.contains(&received(entry)) && (buried.is_empty() || !is_buried())
@@ -150,8 +151,8 @@ pub(super) fn write_beside(
     entry: &Entry,
     face: &Face<'_>,
 ) -> Result<(), StoreError> {
-    let query = "UPDATE items SET hash = ?2, shown_hash = ?3, received_hash = ?4, size = ?5, made_safe = ?6,
-            safe_description = ?7, safe_content = ?8
+    let query = "UPDATE items SET hash = ?2, shown_hash = ?3, received_hash = ?4, size = ?5,
+            made_safe = ?6, safe_description = ?7, safe_content = ?8
         WHERE key = ?1";
     connection.prepare_cached(query)?.execute(params![
         key,
