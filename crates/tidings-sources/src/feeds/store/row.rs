@@ -159,8 +159,10 @@ pub(crate) struct Metadata {
 impl Metadata {
     /// The same, with its texts as they are shown, of a feed that is there.
     pub(crate) fn shown(self, url: &str) -> Self {
-        let base = Some(url).filter(|url| fetch::is_web(url));
-        let safe = |text: Option<String>| Some(html::safe(&text?, base)?.into_owned());
+        // One that is a file is of the site it names.
+        let base = [Some(url), self.link.as_deref()].into_iter().flatten();
+        let base = base.filter(|url| fetch::is_web(url)).map(str::to_owned).next();
+        let safe = |text: Option<String>| Some(html::safe(&text?, base.as_deref())?.into_owned());
         let (description, copyright) = (safe(self.description), safe(self.copyright));
         Self { description, copyright, ..self }
     }
@@ -441,6 +443,21 @@ mod tests {
         check("&eacute; &#65; R&D", "&amp;eacute; &amp;#65; R&amp;D");
         let html = parse::Text { value: "<p>a".to_owned(), kind: parse::TextKind::Html };
         assert_eq!(block(&html).as_deref(), Some("<p>a"));
+    }
+
+    #[test]
+    fn what_a_feed_says_of_itself_is_shown_safe_and_seen_from_where_it_is() {
+        let said = Metadata {
+            description: Some("<p onclick='x()'>a <a href='/b'>b</a></p>".to_owned()),
+            link: Some("https://a.org/c/".to_owned()),
+            ..Metadata::default()
+        };
+        for (url, expected) in
+            [("https://b.org/f", "https://b.org/b"), ("/home/f.xml", "https://a.org/b")]
+        {
+            let shown = said.clone().shown(url).description.unwrap();
+            assert!(shown.contains(expected) && !shown.contains("onclick"), "{shown}");
+        }
     }
 
     #[test]
