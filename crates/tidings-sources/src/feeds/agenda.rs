@@ -10,8 +10,9 @@ const AT_ONCE: usize = 256;
 /// How many of them may be of one host, which answers one after the other: somebody has to wait
 /// for it, but no crowd, or one slow host would keep everybody else from being asked.
 const AT_ONE_HOST: usize = 4;
-/// How many files are read at once. They wait for no host, and no host for them.
-const FILES_AT_ONCE: usize = 16;
+/// How many files are read at once. They wait for no host, and no host for them; more would be no
+/// faster, and take more memory.
+const FILES_AT_ONCE: usize = 4;
 
 /// Where feeds queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(asked.len(), FILES_AT_ONCE);
         assert!(asked.iter().all(|id| id.starts_with("file")));
         agenda.done(&Lane::Files);
-        assert_eq!(begun(&mut agenda), ["file 16"]);
+        assert_eq!(begun(&mut agenda), [format!("file {FILES_AT_ONCE:02}")]);
     }
 
     #[test]
