@@ -234,10 +234,11 @@ async fn failed(
 /// Keeps a plan, and the new address of a feed that moved for good; gives the plan that is kept.
 async fn settle(inner: &Arc<Inner>, row: &FeedRow, mut planned: Plan) -> Result<Plan, FeedsError> {
     let address = planned.take_address();
+    let now = moment(inner.clock.time());
     let work = move |store: &Store, id: &str| {
         let kept = store.keep_plan(id, planned)?;
         let metadata = match &address {
-            Some(address) => store.moved(id, address)?,
+            Some(address) => store.moved(id, address, now)?,
             None => false,
         };
         Ok((Changes { metadata, ..Changes::default() }, kept))

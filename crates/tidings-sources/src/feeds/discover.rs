@@ -190,7 +190,7 @@ impl Feeds {
             let bounds = inner.bounds(&row);
             let (changes, mut plan) = delivery.keep(&inner.store, &row, &plan, &bounds, now)?;
             if let Some(address) = plan.take_address() {
-                inner.store.moved(&row.id, &address)?;
+                inner.store.moved(&row.id, &address, moment(now))?;
             }
             inner.store.keep_plan(&row.id, plan)?;
             inner.publish(&row.id, &Changes { metadata: true, ..changes })?;

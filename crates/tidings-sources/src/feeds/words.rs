@@ -3,6 +3,7 @@
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
+use crate::feeds::html::begins_tag;
 use crate::feeds::parse::unescaped;
 
 /// The words of a text, in order, without case and accents.
@@ -122,7 +123,7 @@ pub(crate) fn plain(text: &str) -> String {
         let here = &rest[at..];
         let is_comment = here.starts_with("<!--");
         let sought = if is_comment { &mut comments } else { &mut tags };
-        let begins = *sought && (is_comment || is_tag(here));
+        let begins = *sought && begins_tag(here);
         let length = if begins { tag_length(here) } else { None };
         *sought &= !begins || length.is_some();
         if let Some(length) = length {
@@ -137,11 +138,6 @@ pub(crate) fn plain(text: &str) -> String {
     }
     plain.push_str(&unescaped(rest));
     plain
-}
-
-fn is_tag(text: &str) -> bool {
-    let next = text.chars().nth(1);
-    next.is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'))
 }
 
 fn tag_length(text: &str) -> Option<usize> {

@@ -99,9 +99,7 @@ pub(crate) fn levelled(source: &str) -> String {
     pieces(source, |piece| match piece {
         Piece::Text(text) => splitter.split(text, |part| level.push_str(part)),
         Piece::Void(tag) => {
-            if tag.name == "hr" {
-                end_down_to(open_before(tag.name, &open), &mut open, &mut level);
-            }
+            end_down_to(open_before(tag.name, &open), &mut open, &mut level);
             tag.write(&mut level);
         }
         Piece::Open(tag) if !KNOWN.contains(tag.name) => {

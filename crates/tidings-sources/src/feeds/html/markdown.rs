@@ -1,11 +1,9 @@
 //! HTML as Markdown, in which no markup of HTML is left.
 
-use std::fmt::Write as _;
-
 use htmd::HtmlToMarkdown;
 use htmd::options::Options;
 
-use super::is_tag_at;
+use super::begins_tag;
 
 /// HTML that is safe, as Markdown that is.
 ///
@@ -27,7 +25,7 @@ fn quoted(safe: &str) -> String {
     while let Some(at) = rest.find(['<', '&']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        if is_tag_at(rest, 0) {
+        if begins_tag(rest) {
             let end = tag_end(rest);
             code.pass(&rest[..end], &rest[end..]);
             attributes(&rest[..end], &mut out);
@@ -61,7 +59,7 @@ fn tag_end(tag: &str) -> usize {
 fn attributes(tag: &str, out: &mut String) {
     let Some(inner) = tag.strip_prefix('<') else { return };
     out.push('<');
-    let _ = write!(out, "{}", inner.replace("&lt;", "&amp;lt;").replace('<', "&amp;lt;"));
+    out.push_str(&inner.replace("&lt;", "&amp;lt;").replace('<', "&amp;lt;"));
 }
 
 /// Whether what comes is code that is shown between marks, where references are no references.
@@ -132,7 +130,7 @@ mod tests {
     fn is_tag(text: &str) -> bool {
         // An address may stand between angles.
         let is_address = |at: usize| text[..at].ends_with("](");
-        text.match_indices('<').any(|(at, _)| super::is_tag_at(text, at) && !is_address(at))
+        text.match_indices('<').any(|(at, _)| super::begins_tag(&text[at..]) && !is_address(at))
     }
 
     proptest! {

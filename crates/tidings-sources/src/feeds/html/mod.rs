@@ -89,7 +89,7 @@ pub(crate) fn shown(source: &str, base: Option<&str>, format: Format, most: usiz
 /// nothing is left of it.
 pub(crate) fn safe<'a>(source: &'a str, base: Option<&str>) -> Option<Cow<'a, str>> {
     let safe = if has_tag(source) {
-        let safe = sanitised(&resolved(source, base)).into_owned();
+        let safe = cleaned(&resolved(source, base));
         let is_longer = safe.len() > source.len().saturating_mul(2).saturating_add(LONGER);
         Cow::Owned(if is_longer { quoted(&plain(source), usize::MAX) } else { safe })
     } else {
@@ -101,21 +101,22 @@ pub(crate) fn safe<'a>(source: &'a str, base: Option<&str>) -> Option<Cow<'a, st
 /// HTML without what can do harm: scripts, styles, forms, frames, addresses that run something.
 /// What has no tag has none of these, and is as it was.
 pub(crate) fn sanitised(source: &str) -> Cow<'_, str> {
-    if has_tag(source) {
-        Cow::Owned(SANITISER.clean(&levelled(source)).to_string())
-    } else {
-        Cow::Borrowed(source)
-    }
+    if has_tag(source) { Cow::Owned(cleaned(source)) } else { Cow::Borrowed(source) }
+}
+
+fn cleaned(source: &str) -> String {
+    SANITISER.clean(&levelled(source)).to_string()
 }
 
 /// Whether anything in a text would be read as a tag, a comment or a declaration.
 pub(crate) fn has_tag(text: &str) -> bool {
-    text.match_indices('<').any(|(at, _)| is_tag_at(text, at))
+    text.match_indices('<').any(|(at, _)| begins_tag(&text[at..]))
 }
 
-fn is_tag_at(text: &str, at: usize) -> bool {
-    let opens = |next: &u8| next.is_ascii_alphabetic() || matches!(next, b'/' | b'!' | b'?');
-    text[at..].starts_with('<') && text.as_bytes().get(at + 1).is_some_and(opens)
+/// Whether a text begins with one.
+pub(crate) fn begins_tag(text: &str) -> bool {
+    let opens = |next: char| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?');
+    text.strip_prefix('<').is_some_and(|rest| rest.starts_with(opens))
 }
 
 /// Whether an address is one that runs something, or is its own content.

@@ -181,12 +181,14 @@ fn is_believed(
     let query = "SELECT shrunk FROM feeds WHERE key = ?1";
     let before: Option<String> =
         transaction.prepare_cached(query)?.query_row([feed], |row| row.get(0))?;
-    let mut digest = Digest::new();
-    for (identity, _) in entries {
-        digest.add(Some(identity));
-    }
-    let said = Some(digest.finish()).filter(|_| is_shrunk);
-    let is_believed = !is_shrunk || said == before;
+    let said = is_shrunk.then(|| {
+        let mut digest = Digest::new();
+        for (identity, _) in entries {
+            digest.add(Some(identity));
+        }
+        digest.finish()
+    });
+    let is_believed = said.is_none() || said == before;
     let kept = said.filter(|_| !is_believed);
     if kept != before {
         let query = "UPDATE feeds SET shrunk = ?2 WHERE key = ?1";

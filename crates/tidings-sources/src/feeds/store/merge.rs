@@ -187,7 +187,7 @@ mod tests {
         let store = store();
         let id = store.add(&full(URL), day(0)).unwrap().id;
         let there = "https://b.org/new";
-        store.moved(&id, there).unwrap();
+        store.moved(&id, there, day(1)).unwrap();
         assert_eq!(store.add_all(&[titled(there, "B")], day(1)).unwrap(), [(id.clone(), false)]);
         assert_eq!(store.add(&registration(there), day(1)).unwrap().id, id);
         check(&store, &full(URL));

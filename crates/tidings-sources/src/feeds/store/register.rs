@@ -132,7 +132,7 @@ impl Store {
         self.write(|transaction| {
             let is_paused = stored_plan(transaction, id)?.is_some_and(|plan| is_paused(&plan));
             let plan = if is_paused { plan.paused() } else { plan };
-            write_plan(transaction, id, &plan, false)?;
+            write_plan(transaction, id, &plan, None)?;
             Ok(plan)
         })
     }
@@ -148,7 +148,7 @@ impl Store {
             let plan = feed.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
             let plan: Plan = plan.unwrap_or_else(|| Plan::new(now));
             let plan = if pause { plan.paused() } else { plan.resumed(now) };
-            write_plan(transaction, id, &plan, true)?;
+            write_plan(transaction, id, &plan, Some(now))?;
             Ok(true)
         })
     }
@@ -166,11 +166,11 @@ impl Store {
     }
 
     /// The feed is somewhere else for good; it stays the same feed. Says whether that is news.
-    pub(crate) fn moved(&self, id: &str, url: &str) -> Result<bool, StoreError> {
+    pub(crate) fn moved(&self, id: &str, url: &str, now: Moment) -> Result<bool, StoreError> {
         self.write(|transaction| {
-            let query = "UPDATE feeds SET url = ?1, metadata_revision = metadata_revision + 1
-                WHERE id = ?2 AND url <> ?1";
-            Ok(transaction.execute(query, [url, id])? > 0)
+            let query = "UPDATE feeds SET url = ?1, metadata_revision = metadata_revision + 1,
+                modified = ?3 WHERE id = ?2 AND url <> ?1";
+            Ok(transaction.execute(query, params![url, id, now.unix()])? > 0)
         })
     }
 }
@@ -181,18 +181,20 @@ fn stored_plan(transaction: &Transaction<'_>, id: &str) -> Result<Option<String>
     Ok(plan.flatten())
 }
 
-/// Writes a plan, and whether it is one that is shown.
+/// Writes a plan, and when it became one that is shown.
 fn write_plan(
     transaction: &Transaction<'_>,
     id: &str,
     plan: &Plan,
-    is_news: bool,
+    news: Option<Time>,
 ) -> Result<(), StoreError> {
     let written = serde_json::to_string(plan).expect("a plan is plain JSON");
     let next = plan.due().map(|next| moment(next).unix());
     let query = "UPDATE feeds SET plan = ?1, next_fetch = ?2,
-        status_revision = status_revision + ?3 WHERE id = ?4";
-    transaction.prepare_cached(query)?.execute(params![written, next, is_news, id])?;
+        status_revision = status_revision + (?3 IS NOT NULL), modified = ifnull(?3, modified)
+        WHERE id = ?4";
+    let news = news.map(|now| moment(now).unix());
+    transaction.prepare_cached(query)?.execute(params![written, next, news, id])?;
     Ok(())
 }
 

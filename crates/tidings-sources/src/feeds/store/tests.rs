@@ -155,6 +155,12 @@ fn a_feed_is_modified_when_it_becomes_another_to_read() {
     store.failed(ID, "gone", day(6)).unwrap();
     store.failed(ID, "still gone", day(7)).unwrap();
     assert_eq!(modified(), Some(day(6)));
+    assert!(store.pause(ID, true, time(8)).unwrap() && !store.pause(ID, true, time(9)).unwrap());
+    store.keep_plan(ID, plan(9)).unwrap();
+    assert_eq!(modified(), Some(day(8)));
+    assert!(store.moved(ID, "https://b.example/f", day(10)).unwrap());
+    assert!(!store.moved(ID, "https://b.example/f", day(11)).unwrap());
+    assert_eq!(modified(), Some(day(10)));
 }
 
 #[test]
@@ -289,7 +295,7 @@ fn all_survives_a_restart_and_a_permanent_redirect() {
     let store = open();
     store.configure(&[registration(URL)], Earlier::Dropped, day(0)).unwrap();
     check(&store, &items(&[("b", 2), ("a", 1)]), 3, [2, 0, 0]);
-    assert!(store.moved(ID, "https://elsewhere.example/feed").unwrap());
+    assert!(store.moved(ID, "https://elsewhere.example/feed", day(9)).unwrap());
     store.keep_plan(ID, plan(4)).unwrap();
     drop(store);
     let store = open();

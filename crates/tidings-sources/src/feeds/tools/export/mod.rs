@@ -6,7 +6,6 @@ mod json;
 mod tests;
 mod xml;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -216,7 +215,8 @@ fn written(
         let row = rows.iter().find(|row| row.key == item.feed);
         let feed = row.map(|row| &**row);
         let guid = entry.guid.as_deref().filter(|it| owners.get(it) == Some(&item.key));
-        let item = Written { key: item.key, moment: item.moment, entry, guid, feed };
+        let texts = view::Item::of(entry);
+        let item = Written { key: item.key, moment: item.moment, entry, texts, guid, feed };
         match format {
             Format::Atom => xml::atom_item(&item),
             Format::Json => json::item(&item),
@@ -269,6 +269,9 @@ struct Written<'a> {
     key: i64,
     moment: crate::feeds::date::Moment,
     entry: &'a Entry,
+    /// It as it is read: its texts are safe, for who reads them elsewhere does not know what is in
+    /// them, nor what addresses in them are relative to.
+    texts: view::Item<'a>,
     /// What its feed calls it, if no other item of the document is called so.
     guid: Option<&'a str>,
     feed: Option<&'a FeedRow>,
@@ -292,14 +295,12 @@ impl Written<'_> {
         super::item::id(self.feed.map_or("", |row| &row.id), self.key)
     }
 
-    /// Its texts, made safe: who reads them elsewhere does not know what is in them, nor what
-    /// addresses in them are relative to.
-    fn description(&self) -> Option<Cow<'_, str>> {
-        view::Item::of(self.entry).description
+    fn description(&self) -> Option<&str> {
+        self.texts.description.as_deref()
     }
 
-    fn content(&self) -> Option<Cow<'_, str>> {
-        view::Item::of(self.entry).content
+    fn content(&self) -> Option<&str> {
+        self.texts.content.as_deref()
     }
 }
 

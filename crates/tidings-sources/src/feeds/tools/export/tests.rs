@@ -1,5 +1,7 @@
 //! What is written is what our own reader reads.
 
+use std::borrow::Cow;
+
 use proptest::prelude::*;
 
 use super::*;

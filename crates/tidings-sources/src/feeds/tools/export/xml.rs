@@ -39,8 +39,8 @@ pub(super) fn rss_item(item: &Written<'_>) -> String {
     for category in &entry.categories {
         add("category", Some(category));
     }
-    add("description", item.description().as_deref());
-    add("content:encoded", item.content().as_deref());
+    add("description", item.description());
+    add("content:encoded", item.content());
     let own = item.id();
     let guid = quoted(item.guid.unwrap_or(&own));
     let _ = writeln!(text, "<guid isPermaLink=\"false\">{guid}</guid>");
@@ -108,7 +108,7 @@ pub(super) fn atom_item(item: &Written<'_>) -> String {
     }
     for (name, value) in [("summary", item.description()), ("content", item.content())] {
         if let Some(value) = value {
-            let _ = writeln!(text, "<{name} type=\"html\">{}</{name}>", quoted(&value));
+            let _ = writeln!(text, "<{name} type=\"html\">{}</{name}>", quoted(value));
         }
     }
     for file in &entry.enclosures {
