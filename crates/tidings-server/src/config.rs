@@ -70,8 +70,8 @@ pub enum Greeting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// URIs that one session or one listen request may watch: 1,000. A listen request with more is
-    /// refused as a whole.
+    /// URIs that one session or one listen request may watch: 1,000. Each counts once for every 256
+    /// bytes it has. A listen request with more is refused as a whole.
     pub subscriptions_per_listener: usize,
     /// URIs watched by all of them together: a million, about 400 MB.
     pub subscriptions: usize,

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
-use crate::outbox::{Look, Outbox, Pulse};
+use crate::outbox::{Look, Outbox, Pulse, price};
 
 /// Everything that is listened to.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ struct State {
     lists: [BTreeMap<u64, Arc<Outbox>>; ListKind::ALL.len()],
     listeners: HashMap<u64, Weak<Outbox>>,
     subscriptions: usize,
+    /// What they count for, see [`price`].
+    held: usize,
 }
 
 /// One URI that somebody watches.
@@ -98,7 +100,7 @@ impl Index {
         if outbox.follows(uri) {
             return Ok(None);
         }
-        if state.subscriptions >= self.limit {
+        if state.held + price(uri) > self.limit {
             return Err(IndexFull(self.limit));
         }
         let watched = if let Some(watched) = state.uris.get(uri) {
@@ -113,6 +115,7 @@ impl Index {
         outbox.follow(&watched.uri, &watched.pulse);
         watched.lock().listeners.insert(outbox.id(), outbox.clone());
         state.subscriptions += 1;
+        state.held += price(uri);
         self.metrics.subscriptions.set(count(state.subscriptions));
         Ok(Some(watched))
     }
@@ -181,6 +184,7 @@ impl State {
         let nobody = inner.listeners.is_empty();
         drop(inner);
         self.subscriptions -= 1;
+        self.held -= price(uri);
         if nobody {
             self.uris.remove(uri);
             self.ordered.remove(&Key::of(uri.as_ref()));

@@ -19,9 +19,10 @@ use crate::handler::refusal;
 use crate::notice::Wire;
 use crate::outbox::{Next, Outbox};
 use crate::path::{Core, Events, Listener, SubscribeError};
+use crate::transport::weight_of;
 
-/// How many bytes of its name and capabilities are kept of a client.
-const PEER_LIMIT: usize = 16 * 1024;
+/// How much memory the name and the capabilities of a client may take.
+const PEER_LIMIT: usize = 24 << 10;
 /// How long a client may take to read the end of its listen requests when the server stops.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -73,9 +74,11 @@ impl Connection {
 
     /// Begins a legacy session.
     pub(crate) fn open(&self, peer: &InitializeRequestParams) -> Result<(), ErrorData> {
-        let size = serde_json::to_vec(peer).map_or(usize::MAX, |bytes| bytes.len());
-        if size > PEER_LIMIT {
-            let details = format!("a client may say {PEER_LIMIT} bytes of itself");
+        let weight =
+            serde_json::to_vec(peer).map_or(usize::MAX, |bytes| weight_of(&bytes, PEER_LIMIT));
+        if weight > PEER_LIMIT {
+            let details = "a client may say less of itself and its capabilities: they are kept as \
+                           long as the session";
             let data = Some(json!({ "details": details }));
             return Err(ErrorData::invalid_params("Too much said", data));
         }

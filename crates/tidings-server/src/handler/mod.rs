@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
     CompletionInfo, CustomRequest, CustomResult, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, JsonObject,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ReadResourceResult, Reference, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
@@ -26,6 +26,7 @@ use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::era;
 use crate::path::{Core, SubscribeError};
 use crate::source::{Completion, CompletionOf};
+use crate::transport::Beside;
 
 pub(crate) use connection::{Connection, FrameWriter, accept_filter};
 pub use exchange::{AskError, Exchange};
@@ -183,9 +184,12 @@ impl ServerHandler for Handler {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(arguments) = arguments_beside(&context) {
+            request.arguments = Some(arguments);
+        }
         let name = request.name.clone();
         let (member, _) = self
             .core
@@ -346,4 +350,10 @@ impl ServerHandler for Handler {
 
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| era::is_modern(version.as_str()))
+}
+
+/// The arguments of a call that came beside the library.
+fn arguments_beside(context: &RequestContext<RoleServer>) -> Option<JsonObject> {
+    let parts = context.extensions.get::<http::request::Parts>()?;
+    parts.extensions.get::<Beside>()?.take()
 }

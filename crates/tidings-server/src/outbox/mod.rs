@@ -32,6 +32,12 @@ pub(crate) use slot::{Look, Pulse};
 /// buffer.
 const PIECE: usize = 16 * 1024;
 
+/// How many subscriptions a watched URI counts for: one for every 256 bytes or part of them, since
+/// a long URI is kept several times.
+pub(crate) fn price(uri: &ResourceUri) -> usize {
+    uri.as_str().len().div_ceil(256)
+}
+
 /// One listener's set of dirty things.
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -200,9 +206,9 @@ impl Outbox {
         self.lock().uris.keys().cloned().collect()
     }
 
-    /// How many URIs this listener follows.
+    /// How many subscriptions the URIs count for that this listener follows.
     pub(crate) fn followed_count(&self) -> usize {
-        self.lock().uris.len()
+        self.lock().uris.keys().map(price).sum()
     }
 
     /// A list is this now. True if a notice waits.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::catalog::Missing;
 use crate::config::Greeting;
 use crate::notice::Wire;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, price};
 use crate::path::Core;
 use crate::source::AnswerError;
 use crate::subscriptions::IndexFull;
@@ -29,7 +29,7 @@ pub(crate) enum SubscribeError {
     #[error(transparent)]
     Unreadable(AnswerError),
     /// This listener watches as many as it may.
-    #[error("a client may watch {0} resources at once")]
+    #[error("a client may watch {0} resources at once, fewer if their URIs are long")]
     TooMany(usize),
     /// All listeners together do.
     #[error(transparent)]
@@ -89,7 +89,7 @@ impl Listener {
             return Err(SubscribeError::Unreadable(error));
         }
         let limit = self.core.config.limits.subscriptions_per_listener;
-        if self.outbox.followed_count() >= limit && !self.outbox.follows(uri) {
+        if self.outbox.followed_count() + price(uri) > limit && !self.outbox.follows(uri) {
             return Err(SubscribeError::TooMany(limit));
         }
         let Some(watched) = self.core.index.follow(uri, &self.outbox)? else { return Ok(()) };

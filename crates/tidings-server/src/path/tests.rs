@@ -506,6 +506,25 @@ fn limits_are_kept_and_said() {
 }
 
 #[test]
+fn a_long_uri_counts_for_several() {
+    in_paused_time(async {
+        let mut config = Config::new("small", "1");
+        config.limits.subscriptions_per_listener = 3;
+        let hub = Hub::new(config);
+        hub.add("pages", Pages { versioned: true, ..Pages::default() }).await.unwrap();
+        let one = Listener::new(hub.core(), PLAIN);
+        let uri =
+            |length: usize| ResourceUri::parse(&format!("p://{}", "x".repeat(length - 4))).unwrap();
+        assert_eq!(one.subscribe(&uri(769)).await, Err(SubscribeError::TooMany(3)));
+        one.subscribe(&uri(512)).await.unwrap();
+        assert_eq!(one.subscribe(&uri(257)).await, Err(SubscribeError::TooMany(3)));
+        one.subscribe(&uri(256)).await.unwrap();
+        one.unsubscribe(&uri(512));
+        one.subscribe(&uri(257)).await.unwrap();
+    });
+}
+
+#[test]
 fn everything_a_listener_held_is_gone_with_it() {
     in_paused_time(async {
         let mut world = World::new(Pages { versioned: true, ..Pages::default() }).await;

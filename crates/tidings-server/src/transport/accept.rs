@@ -1,10 +1,16 @@
 //! Connections: accepted, tuned, owned, and ended when the server is.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
 use http::Request;
+use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -15,13 +21,17 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::transport::gate::{Busy, Entry, Gate};
 use crate::transport::line::{Io, Line};
+use crate::transport::seldom::Seldom;
 use crate::transport::writer::{Writer, Writers};
 
 /// A peer that acknowledges nothing for this long is gone.
 const PEER_SILENCE: Duration = Duration::from_mins(1);
 /// A connection on which no request comes, or only half of one, is closed after this.
-pub(crate) const REQUEST_SILENCE: Duration = Duration::from_secs(75);
+const REQUEST_SILENCE: Duration = Duration::from_secs(75);
+/// How often connections are looked through for those that say nothing.
+const SWEEP: Duration = Duration::from_secs(1);
 /// How long streams may take to end when the server does; then they are cut.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// After an accept that failed, for want of descriptors mostly, the next is tried so much later.
@@ -29,26 +39,40 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// Serves connections until `stop` is done; then no more are taken, and those that are open may
 /// end what they are at.
-pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    gate: &Arc<Gate>,
+    router: Router,
+    stop: impl Future<Output = ()>,
+) {
     // Order: writers end after the connections, some of which have yet to be written.
     let writers = Writers::start();
     let mut connections = JoinSet::new();
     let ending = CancellationToken::new();
     let mut stop = std::pin::pin!(stop);
+    let mut sweep = tokio::time::interval(SWEEP);
+    let failures = Seldom::default();
     loop {
         tokio::select! {
             () = &mut stop => break,
             accepted = listener.accept() => match accepted {
-                Ok((socket, _)) => {
+                Ok((socket, address)) => {
+                    let Some(entry) = gate.enter(Some(address.ip())) else { continue };
                     let (router, ending) = (router.clone(), ending.clone());
-                    connections.spawn(connection(socket, writers.next(), router, ending));
+                    let guest = entry.guest().clone();
+                    let serving = connection(socket, entry, writers.next(), router, ending);
+                    guest.served_by(connections.spawn(serving));
                 }
                 Err(error) => {
-                    warn!(%error, "a connection could not be accepted");
+                    if let Some(left_out) = failures.now() {
+                        warn!(%error, left_out, "a connection could not be accepted");
+                    }
+                    gate.relieve();
                     tokio::time::sleep(BREATH).await;
                 }
             },
             Some(_) = connections.join_next() => {}
+            _ = sweep.tick() => gate.sweep(),
         }
     }
     drop(listener);
@@ -61,6 +85,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Futu
 
 async fn connection(
     socket: TcpStream,
+    entry: Entry,
     writer: Arc<Writer>,
     router: Router,
     ending: CancellationToken,
@@ -74,9 +99,12 @@ async fn connection(
     let line = Line::new(socket, writer);
     let io = TokioIo::new(Io::new(line.clone()));
     let router = TowerToHyperService::new(router);
+    let entry = Arc::new(entry);
     let service = service_fn(move |mut request: Request<Incoming>| {
         line.note(request.extensions_mut());
-        router.call(request)
+        let busy = entry.begin();
+        let answering = router.call(request);
+        async move { Ok::<_, Infallible>(answering.await?.map(|body| Tail { body, _busy: busy })) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -92,5 +120,31 @@ async fn connection(
     };
     if let Err(error) = result {
         debug!(%error, "a connection ended early");
+    }
+}
+
+/// The body of an answer: the connection is busy until it was sent.
+struct Tail {
+    body: Body,
+    _busy: Busy,
+}
+
+impl http_body::Body for Tail {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

@@ -14,12 +14,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::Transport;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::transport::budget::Budget;
 use crate::transport::session::{Session, StreamGuard};
 use crate::transport::stream::KeepAlive;
 
@@ -33,6 +36,8 @@ pub(crate) struct Call {
     number: u64,
     /// Ends the service of the request.
     pub(crate) given_up: CancellationToken,
+    /// What is kept here counts in it.
+    budget: Arc<Budget>,
     state: Mutex<State>,
 }
 
@@ -44,6 +49,8 @@ struct State {
     finished: Option<Instant>,
     /// The newest reader; earlier ones end.
     reader: u64,
+    /// When the newest reader went, if it did before the end.
+    left: Option<Instant>,
     /// Readers up to this one were told to come back later.
     released: u64,
     waker: Option<Waker>,
@@ -52,20 +59,43 @@ struct State {
 struct Message {
     sequence: u64,
     json: Bytes,
-    is_answer: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Result,
+    Error,
+    /// A notification or a question, before the answer.
+    Before,
+}
+
+impl Kind {
+    fn of(message: &ServerJsonRpcMessage) -> Self {
+        match message {
+            JsonRpcMessage::Response(_) => Self::Result,
+            JsonRpcMessage::Error(_) => Self::Error,
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => Self::Before,
+        }
+    }
 }
 
 /// How a request is answered.
 pub(crate) enum Answer {
     /// By one message.
-    Message(Bytes),
+    Message {
+        /// The message.
+        json: Bytes,
+        /// Whether it is an error.
+        is_error: bool,
+    },
     /// By a stream of several.
     Stream,
 }
 
 impl Call {
-    pub(crate) fn new(number: u64, given_up: CancellationToken) -> Arc<Self> {
-        Arc::new(Self { number, given_up, state: Mutex::default() })
+    pub(crate) fn new(number: u64, given_up: CancellationToken, budget: Arc<Budget>) -> Arc<Self> {
+        Arc::new(Self { number, given_up, budget, state: Mutex::default() })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -75,6 +105,19 @@ impl Call {
     /// When the last message was put here.
     pub(crate) fn finished(&self) -> Option<Instant> {
         self.lock().finished
+    }
+
+    /// Since when nobody has read it, if its reader went before the end.
+    pub(crate) fn left(&self) -> Option<Instant> {
+        let state = self.lock();
+        state.left.filter(|_| state.finished.is_none())
+    }
+
+    /// Answers it with an error, unless it is answered.
+    pub(crate) fn fail(&self, id: RequestId, error: ErrorData) {
+        if self.finished().is_none() {
+            self.push(&ServerJsonRpcMessage::error(error, Some(id)));
+        }
     }
 
     /// Lets the present reader go; the client comes back for the rest.
@@ -93,20 +136,28 @@ impl Call {
     }
 
     fn push(&self, message: &ServerJsonRpcMessage) {
-        let is_answer = matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
-        let json: Bytes = serde_json::to_vec(message).expect("a message is plain JSON").into();
+        let mut kind = Kind::of(message);
+        let json = serde_json::to_vec(message).expect("a message is plain JSON");
+        let json = self.budget.answer(json.into()).unwrap_or_else(|| {
+            // Whoever waits for the answer learns why there is none.
+            kind = if kind == Kind::Before { kind } else { Kind::Error };
+            too_busy(message)
+        });
         let mut state = self.lock();
+        if state.finished.is_some() || json.is_empty() {
+            return;
+        }
         state.next += 1;
         let sequence = state.next;
         state.bytes += json.len();
-        state.messages.push_back(Message { sequence, json, is_answer });
+        state.messages.push_back(Message { sequence, json, kind });
         while state.messages.len() > KEPT || (state.bytes > KEPT_BYTES && state.messages.len() > 1)
         {
             let Some(forgotten) = state.messages.pop_front() else { break };
             state.bytes -= forgotten.json.len();
         }
-        if is_answer {
-            state.finished.get_or_insert_with(Instant::now);
+        if kind != Kind::Before {
+            state.finished = Some(Instant::now());
         }
         wake(state);
     }
@@ -116,8 +167,9 @@ impl Call {
         std::future::poll_fn(|context| {
             let mut state = self.lock();
             match state.messages.front() {
-                Some(message) if message.is_answer && state.released == 0 => {
-                    return Poll::Ready(Answer::Message(message.json.clone()));
+                Some(message) if message.kind != Kind::Before && state.released == 0 => {
+                    let (json, is_error) = (message.json.clone(), message.kind == Kind::Error);
+                    return Poll::Ready(Answer::Message { json, is_error });
                 }
                 Some(_) => return Poll::Ready(Answer::Stream),
                 None if state.released > 0 || state.finished.is_some() => {
@@ -141,6 +193,7 @@ impl Call {
     ) -> CallBody {
         let mut state = self.lock();
         state.reader += 1;
+        state.left = None;
         let reader = state.reader;
         if let Some(earlier) = state.waker.take() {
             earlier.wake();
@@ -179,6 +232,17 @@ impl Call {
     }
 }
 
+/// The error in place of an answer for which there is no room; nothing for what is no answer.
+fn too_busy(message: &ServerJsonRpcMessage) -> Bytes {
+    let id = match message {
+        JsonRpcMessage::Response(response) => Some(response.id.clone()),
+        JsonRpcMessage::Error(error) => error.id.clone(),
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => return Bytes::new(),
+    };
+    let error = ServerJsonRpcMessage::error(crate::transport::reply::too_large_now(), id);
+    serde_json::to_vec(&error).expect("an error is plain JSON").into()
+}
+
 fn wake(mut state: MutexGuard<'_, State>) {
     if let Some(waker) = state.waker.take() {
         drop(state);
@@ -206,6 +270,15 @@ pub(crate) struct CallBody {
     keep_alive: KeepAlive,
     /// The session is in use while this is read.
     _guard: StreamGuard,
+}
+
+impl Drop for CallBody {
+    fn drop(&mut self) {
+        let mut state = self.call.lock();
+        if state.reader == self.reader {
+            state.left = Some(Instant::now());
+        }
+    }
 }
 
 impl Body for CallBody {
@@ -275,9 +348,8 @@ impl Transport<RoleServer> for CallTransport {
             }
             other => other,
         };
-        let is_answer = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
         self.call.push(&item);
-        if is_answer {
+        if Kind::of(&item) != Kind::Before {
             self.answered.cancel();
         }
         std::future::ready(Ok(()))

@@ -4,10 +4,16 @@ use std::net::IpAddr;
 
 use axum::response::Response;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
 use subtle::ConstantTimeEq;
+use tracing::warn;
 
+use crate::transport::http::SharedToken;
 use crate::transport::reply;
+use crate::transport::seldom::Seldom;
+
+/// A shorter token can be guessed.
+const SHORTEST: usize = 16;
 
 /// A bearer token. It is compared in constant time and never shown.
 #[derive(Clone)]
@@ -20,6 +26,9 @@ pub enum TokenError {
     /// It is empty.
     #[error("the token is empty")]
     Empty,
+    /// It can be guessed.
+    #[error("the token has less than 16 characters; make one with `openssl rand -hex 32`")]
+    Short,
     /// It cannot stand in a header.
     #[error(
         "the token has a character that cannot stand in a header: use printable ASCII without spaces"
@@ -32,7 +41,7 @@ impl Token {
     ///
     /// # Errors
     ///
-    /// It is empty or cannot stand in a header.
+    /// It is empty, shorter than 16 characters, or cannot stand in a header.
     pub fn new(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
         if text.is_empty() {
@@ -41,7 +50,14 @@ impl Token {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(TokenError::Characters);
         }
+        if text.len() < SHORTEST {
+            return Err(TokenError::Short);
+        }
         Ok(Self(text.to_owned()))
+    }
+
+    fn is(&self, given: &[u8]) -> bool {
+        given.ct_eq(self.0.as_bytes()).into()
     }
 }
 
@@ -56,67 +72,94 @@ impl std::fmt::Debug for Token {
 pub(crate) struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
-    token: Option<Token>,
+    token: SharedToken,
+    refusals: Seldom,
 }
 
 impl Guard {
-    pub(crate) fn new(hosts: Vec<String>, origins: Vec<String>, token: Option<Token>) -> Self {
+    pub(crate) fn new(hosts: Vec<String>, origins: Vec<String>, token: SharedToken) -> Self {
         let lower =
             |names: Vec<String>| names.iter().map(|name| name.to_ascii_lowercase()).collect();
-        Self { hosts: lower(hosts), origins: lower(origins), token }
+        Self { hosts: lower(hosts), origins: lower(origins), token, refusals: Seldom::default() }
     }
 
     /// Refuses a page from elsewhere that reached us through a name of its own (DNS rebinding).
-    /// Returns the origin of the page that asks, if a page does.
-    pub(crate) fn check_source(
+    /// Returns the origin of the page that asks, if a page does. Loopback names count only from
+    /// loopback: anybody else can claim to have meant `localhost`.
+    pub(crate) fn check_source<B>(
         &self,
-        uri: &Uri,
-        headers: &HeaderMap,
+        peer: Option<IpAddr>,
+        request: &Request<B>,
     ) -> Result<Option<HeaderValue>, Box<Response>> {
-        let host = headers.get(header::HOST).map(HeaderValue::to_str);
+        let headers = request.headers();
+        let is_near = peer.is_none_or(|peer| peer.to_canonical().is_loopback());
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let host = hosts.next().map(HeaderValue::to_str);
+        if hosts.next().is_some() {
+            return bad_request("a request has one Host header");
+        }
+        let authority = request.uri().authority().map(Authority::as_str);
+        if let (Some(authority), Some(Ok(host))) = (authority, &host)
+            && !authority.eq_ignore_ascii_case(host)
+        {
+            return bad_request("the Host header differs from the host of the request line");
+        }
         let host = match host {
-            Some(Ok(host)) => Some(host.to_owned()),
-            Some(Err(_)) => None,
-            None => uri.authority().map(ToString::to_string),
+            Some(host) => host.ok(),
+            None => authority,
         };
-        let allowed = host.as_deref().is_some_and(|host| self.allows_host(host));
-        if !allowed {
-            return refuse("this Host is not served here; the operator can allow it");
+        if !host.is_some_and(|host| self.allows_host(is_near, host)) {
+            let details = "this Host is not served here; the operator can allow it";
+            return Err(Box::new(self.refuse(peer, StatusCode::FORBIDDEN, details)));
         }
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(None) };
-        if origin.to_str().is_ok_and(|origin| self.allows_origin(origin)) {
+        if origin.to_str().is_ok_and(|origin| self.allows_origin(is_near, origin)) {
             return Ok(Some(origin.clone()));
         }
-        refuse("pages of this Origin may not use this server; the operator can allow it")
+        let details = "pages of this Origin may not use this server; the operator can allow it";
+        Err(Box::new(self.refuse(peer, StatusCode::FORBIDDEN, details)))
     }
 
     /// Refuses who does not know the token, if there is one.
-    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Box<Response>> {
-        let Some(token) = &self.token else { return Ok(()) };
+    pub(crate) fn check_token(
+        &self,
+        peer: Option<IpAddr>,
+        headers: &HeaderMap,
+    ) -> Result<(), Box<Response>> {
+        let Some(token) = self.token.get() else { return Ok(()) };
         let given =
             headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
         let given = match given.split_at_checked(7) {
             Some((scheme, given)) if scheme.eq_ignore_ascii_case(b"bearer ") => given,
             _ => &[],
         };
-        if bool::from(given.ct_eq(token.0.as_bytes())) {
+        if token.is(given) {
             return Ok(());
         }
-        let mut response =
-            reply::refuse(StatusCode::UNAUTHORIZED, "this server wants its bearer token");
+        let details = "this server wants its bearer token";
+        let mut response = self.refuse(peer, StatusCode::UNAUTHORIZED, details);
         let headers = response.headers_mut();
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Err(Box::new(response))
     }
 
-    fn allows_host(&self, host: &str) -> bool {
+    fn refuse(&self, peer: Option<IpAddr>, status: StatusCode, details: &str) -> Response {
+        if let Some(left_out) = self.refusals.now() {
+            let client = peer.map(tracing::field::display);
+            warn!(client, status = status.as_u16(), left_out, details, "a request was refused");
+        }
+        reply::refuse(status, details)
+    }
+
+    fn allows_host(&self, is_near: bool, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let Ok(authority) = Authority::try_from(host.as_str()) else { return false };
         let name = authority.host();
-        is_loopback(name) || self.hosts.iter().any(|allowed| *allowed == host || *allowed == name)
+        (is_near && is_loopback(name))
+            || self.hosts.iter().any(|allowed| *allowed == host || *allowed == name)
     }
 
-    fn allows_origin(&self, origin: &str) -> bool {
+    fn allows_origin(&self, is_near: bool, origin: &str) -> bool {
         let origin = origin.to_ascii_lowercase();
         if self.origins.contains(&origin) {
             return true;
@@ -124,7 +167,9 @@ impl Guard {
         // A page that a loopback server or an allowed host served is no stranger.
         let Ok(uri) = origin.parse::<Uri>() else { return false };
         matches!(uri.scheme_str(), Some("http" | "https"))
-            && uri.authority().is_some_and(|authority| self.allows_host(authority.as_str()))
+            && uri
+                .authority()
+                .is_some_and(|authority| self.allows_host(is_near, authority.as_str()))
     }
 }
 
@@ -154,8 +199,8 @@ pub(crate) fn preflight(methods: &'static str) -> Response {
     response
 }
 
-fn refuse<T>(details: &str) -> Result<T, Box<Response>> {
-    Err(Box::new(reply::refuse(StatusCode::FORBIDDEN, details)))
+fn bad_request<T>(details: &str) -> Result<T, Box<Response>> {
+    Err(Box::new(reply::refuse(StatusCode::BAD_REQUEST, details)))
 }
 
 #[cfg(test)]
@@ -163,23 +208,62 @@ mod tests {
     use super::*;
 
     fn guard() -> Guard {
-        let token = Token::new("secret\n").unwrap();
+        let token = Token::new("0123456789abcdef\n").unwrap();
         Guard::new(
             vec!["Hub.example:8080".into(), "plain.example".into()],
             vec!["https://app.example".into()],
-            Some(token),
+            Some(token).into(),
         )
+    }
+
+    fn request(uri: &str, headers: &[(header::HeaderName, &str)]) -> Request<()> {
+        let mut request = Request::new(());
+        *request.uri_mut() = uri.parse().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().append(name, value.parse().unwrap());
+        }
+        request
     }
 
     #[track_caller]
     fn check(host: &str, origin: Option<&str>, served: bool) {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, host.parse().unwrap());
-        if let Some(origin) = origin {
-            headers.insert(header::ORIGIN, origin.parse().unwrap());
-        }
-        let verdict = guard().check_source(&Uri::from_static("/mcp"), &headers);
+        let mut headers = vec![(header::HOST, host)];
+        headers.extend(origin.map(|origin| (header::ORIGIN, origin)));
+        let verdict = guard().check_source(None, &request("/mcp", &headers));
         assert_eq!(verdict.is_ok(), served, "{host} {origin:?}");
+    }
+
+    #[test]
+    fn loopback_names_count_only_from_loopback() {
+        let asked = |peer: &str, host: &str, origin: Option<&str>| {
+            let mut headers = vec![(header::HOST, host)];
+            headers.extend(origin.map(|origin| (header::ORIGIN, origin)));
+            let peer = Some(peer.parse().unwrap());
+            guard().check_source(peer, &request("/mcp", &headers)).is_ok()
+        };
+        assert!(asked("127.0.0.1", "localhost", None));
+        assert!(asked("::1", "localhost", None));
+        assert!(asked("::ffff:127.0.0.1", "localhost", None));
+        assert!(!asked("192.0.2.1", "localhost", None));
+        assert!(!asked("192.0.2.1", "127.0.0.1:8484", None));
+        assert!(asked("192.0.2.1", "plain.example", None));
+        assert!(!asked("192.0.2.1", "plain.example", Some("http://localhost:5173")));
+        assert!(asked("192.0.2.1", "plain.example", Some("http://plain.example")));
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        let status = |uri: &str, hosts: &[&str]| {
+            let headers: Vec<_> = hosts.iter().map(|host| (header::HOST, *host)).collect();
+            let verdict = guard().check_source(None, &request(uri, &headers));
+            verdict.map_or_else(|refusal| refusal.status().as_u16(), |_| 200)
+        };
+        assert_eq!(status("/mcp", &["localhost", "localhost"]), 400);
+        assert_eq!(status("/mcp", &["localhost", "evil.example"]), 400);
+        assert_eq!(status("http://evil.example/mcp", &["localhost"]), 400);
+        assert_eq!(status("http://localhost/mcp", &["localhost"]), 200);
+        assert_eq!(status("http://evil.example/mcp", &[]), 403);
+        assert_eq!(status("/mcp", &[]), 403);
     }
 
     #[test]
@@ -211,20 +295,21 @@ mod tests {
         let given = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, value.parse().unwrap());
-            guard().check_token(&headers).is_ok()
+            guard().check_token(None, &headers).is_ok()
         };
-        assert!(given("Bearer secret"));
-        assert!(given("bearer secret"));
-        assert!(!given("Bearer secre"));
-        assert!(!given("Bearer secrets"));
-        assert!(!given("Basic secret"));
+        assert!(given("Bearer 0123456789abcdef"));
+        assert!(given("bearer 0123456789abcdef"));
+        assert!(!given("Bearer 0123456789abcde"));
+        assert!(!given("Bearer 0123456789abcdefg"));
+        assert!(!given("Basic 0123456789abcdef"));
         assert!(!given("Bearer"));
-        assert!(guard().check_token(&HeaderMap::new()).is_err());
+        assert!(guard().check_token(None, &HeaderMap::new()).is_err());
     }
 
     #[test]
     fn a_token_is_never_shown() {
-        assert_eq!(format!("{:?}", Token::new("secret").unwrap()), "Token(…)");
+        assert_eq!(format!("{:?}", Token::new("0123456789abcdef").unwrap()), "Token(…)");
+        assert_eq!(Token::new("secret").unwrap_err(), TokenError::Short);
         assert_eq!(Token::new(" \n").unwrap_err(), TokenError::Empty);
         assert_eq!(Token::new("a b").unwrap_err(), TokenError::Characters);
     }

@@ -1,15 +1,154 @@
 //! Bytes from a client to a message, or to the error that says what is wrong with them.
+//!
+//! A message is weighed before it is read: one that would take far more memory than its bytes is
+//! refused. The protocol library reads a message several times over, so the arguments of a heavy
+//! tool call do not pass through it: they are read once and put back into the message afterwards.
 
+use std::ops::Range;
+
+use bytes::Bytes;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, NumberOrString, RequestId,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonObject, JsonRpcMessage, NumberOrString,
+    RequestId,
 };
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use crate::transport::overlong::Overlong;
+use crate::transport::weight;
 
 /// The longest id of a request. It is kept and sent again with every notice of a listen request.
 const ID_LIMIT: usize = 256;
+/// How many trees of a message the library has at once while it reads it.
+const LIBRARY: usize = 4;
+/// What the library may read of any message, as the weight of one tree.
+const LIGHT: usize = 1 << 20;
+/// What it may read of a long message, which is then mostly text.
+pub(crate) const LIGHT_LIMIT: usize = 8 << 20;
+/// The weight that the arguments of any call may have,
+const ARGUMENTS: usize = 4 << 20;
+/// or for each byte of the message,
+const ARGUMENTS_RATIO: usize = 8;
+/// but no more than this.
+const ARGUMENTS_LIMIT: usize = 48 << 20;
+/// A heavier or longer message is read beside the runtime, whose threads serve everyone.
+const BESIDE: usize = 64 << 10;
 
-/// Reads one message.
-pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, (Option<RequestId>, ErrorData)> {
+/// So many large messages are read at once: reading is all processor, and the machine has others
+/// to serve.
+static READERS: Semaphore = Semaphore::const_new(2);
+
+/// Why a message was not read.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// The id of the request, if it has one.
+    pub(crate) id: Option<RequestId>,
+    pub(crate) error: ErrorData,
+    /// It may be a fine message, but takes too much memory.
+    pub(crate) is_too_large: bool,
+}
+
+/// How a message is to be read, and what that costs.
+#[derive(Debug)]
+pub(crate) struct Load {
+    /// The memory that the message takes while it is read.
+    pub(crate) weight: usize,
+    /// Where the arguments stand that the library does not see, and what they weigh.
+    arguments: Option<(Range<usize>, usize)>,
+}
+
+/// A message that was read.
+#[derive(Debug)]
+pub(crate) struct Received {
+    /// Without the arguments of a heavy call.
+    pub(crate) message: ClientJsonRpcMessage,
+    pub(crate) heavy: Option<Heavy>,
+}
+
+/// What of a heavy call does not pass through the library.
+#[derive(Debug)]
+pub(crate) struct Heavy {
+    pub(crate) arguments: JsonObject,
+    /// The memory that they take.
+    pub(crate) weight: usize,
+    /// The bytes of the message with empty arguments.
+    pub(crate) light: Bytes,
+}
+
+impl Received {
+    /// The message with everything in it.
+    pub(crate) fn whole(self) -> ClientJsonRpcMessage {
+        let mut message = self.message;
+        if let Some(heavy) = self.heavy
+            && let JsonRpcMessage::Request(request) = &mut message
+            && let ClientRequest::CallToolRequest(call) = &mut request.request
+        {
+            call.params.arguments = Some(heavy.arguments);
+        }
+        message
+    }
+}
+
+/// Weighs a message before anything of it is built.
+pub(crate) fn weigh(bytes: &[u8]) -> Result<Load, Fault> {
+    let all = weight::of(bytes, LIGHT);
+    if all <= LIGHT {
+        return Ok(Load { weight: all * LIBRARY, arguments: None });
+    }
+    let Some(arguments) = arguments_of(bytes) else {
+        let light = weigh_light(bytes, &[]).ok_or_else(|| too_heavy(bytes))?;
+        return Ok(Load { weight: light, arguments: None });
+    };
+    let (before, after) = (&bytes[..arguments.start], &bytes[arguments.end..]);
+    let light = weigh_light(before, after).ok_or_else(|| too_heavy(bytes))?;
+    let limit = (bytes.len() * ARGUMENTS_RATIO).clamp(ARGUMENTS, ARGUMENTS_LIMIT);
+    let heavy = weight::of(&bytes[arguments.clone()], limit);
+    if heavy > limit {
+        return Err(too_heavy(bytes));
+    }
+    Ok(Load { weight: light + heavy, arguments: Some((arguments, heavy)) })
+}
+
+/// What the library takes for these bytes; nothing if that is too much.
+fn weigh_light(before: &[u8], after: &[u8]) -> Option<usize> {
+    let limit = (2 * (before.len() + after.len())).clamp(LIGHT, LIGHT_LIMIT);
+    let light = weight::of(before, limit) + weight::of(after, limit);
+    (light <= limit).then_some(light * LIBRARY)
+}
+
+/// Reads a message that was weighed; a large one beside the runtime.
+pub(crate) async fn read(bytes: Bytes, load: Load) -> Result<Received, Fault> {
+    if bytes.len().max(load.weight / LIBRARY) <= BESIDE {
+        return read_now(&bytes, load);
+    }
+    let _turn = READERS.acquire().await;
+    tokio::task::spawn_blocking(move || read_now(&bytes, load)).await.unwrap_or_else(|_| {
+        Err(Fault {
+            id: None,
+            error: ErrorData::internal_error("Internal error", None),
+            is_too_large: false,
+        })
+    })
+}
+
+fn read_now(bytes: &[u8], load: Load) -> Result<Received, Fault> {
+    let Some((cut, weight)) = load.arguments else {
+        return Ok(Received { message: parse(bytes)?, heavy: None });
+    };
+    let light = [&bytes[..cut.start], b"{}", &bytes[cut.end..]].concat();
+    let message = parse(&light)?;
+    let arguments = serde_json::from_slice(&bytes[cut]).map_err(|error| {
+        let details = format!("the arguments of a call must be an object: {error}");
+        let data = json!({ "parameter": "arguments", "details": details });
+        malformed(id_of(&light), ErrorData::invalid_params("Invalid arguments", Some(data)))
+    })?;
+    Ok(Received { message, heavy: Some(Heavy { arguments, weight, light: light.into() }) })
+}
+
+/// Reads one message, all of it through the library.
+pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Fault> {
     let Ok(message) = serde_json::from_slice::<ClientJsonRpcMessage>(bytes) else {
         return Err(explain(bytes));
     };
@@ -19,31 +158,86 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, (Option<Reques
         {
             let details = format!("the id of a request has at most {ID_LIMIT} bytes");
             let data = Some(json!({ "details": details }));
-            return Err((None, ErrorData::invalid_request("Invalid request", data)));
+            return Err(malformed(None, ErrorData::invalid_request("Invalid request", data)));
         }
         if lists_from_the_start(&request.request) {
-            check_cursor(bytes).map_err(|error| (Some(request.id.clone()), error))?;
+            check_cursor(bytes).map_err(|error| malformed(Some(request.id.clone()), error))?;
         }
     }
     Ok(message)
 }
 
-/// What is wrong with bytes that are no message, and the id of the request if it has one.
-fn explain(bytes: &[u8]) -> (Option<RequestId>, ErrorData) {
-    let value: Value = match serde_json::from_slice(bytes) {
-        Ok(value) => value,
+/// A message in outline: nothing of what is inside is built.
+#[derive(Deserialize)]
+struct Outline<'a> {
+    #[serde(borrow)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+/// The parameters that are looked at one by one.
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    cursor: Option<&'a RawValue>,
+}
+
+fn params_of(bytes: &[u8]) -> Option<(&str, Params<'_>)> {
+    let outline: Outline<'_> = serde_json::from_slice(bytes).ok()?;
+    let params = serde_json::from_str(outline.params?.get()).ok()?;
+    Some((outline.method?.get(), params))
+}
+
+/// Where the arguments of a tool call stand.
+fn arguments_of(bytes: &[u8]) -> Option<Range<usize>> {
+    let (method, params) = params_of(bytes)?;
+    let arguments = params.arguments.filter(|_| method == r#""tools/call""#)?.get();
+    // What is borrowed is a part of the bytes.
+    let start = arguments.as_ptr().addr() - bytes.as_ptr().addr();
+    Some(start..start + arguments.len())
+}
+
+fn malformed(id: Option<RequestId>, error: ErrorData) -> Fault {
+    Fault { id, error, is_too_large: false }
+}
+
+/// Why a message is refused that takes too much memory.
+pub(crate) fn too_large() -> ErrorData {
+    let details = "the message has too many small values for its length; send them as text, or in \
+                   several messages";
+    ErrorData::invalid_request("Message too large", Some(json!({ "details": details })))
+}
+
+fn too_heavy(bytes: &[u8]) -> Fault {
+    Fault { id: id_of(bytes), error: too_large(), is_too_large: true }
+}
+
+/// The id of a request, whatever else is in the message.
+fn id_of(bytes: &[u8]) -> Option<RequestId> {
+    let mut message = Overlong::default();
+    message.read(bytes);
+    message.into_id()
+}
+
+/// What is wrong with bytes that are no message.
+fn explain(bytes: &[u8]) -> Fault {
+    let text = match serde_json::from_slice::<&RawValue>(bytes) {
+        Ok(value) => value.get(),
         Err(error) => {
             let details = json!({ "details": error.to_string() });
-            return (None, ErrorData::parse_error("Parse error", Some(details)));
+            return malformed(None, ErrorData::parse_error("Parse error", Some(details)));
         }
     };
-    let details = match &value {
-        Value::Array(_) => "batches of messages are not supported; send one message at a time",
-        Value::Object(_) => "this is not a JSON-RPC 2.0 message",
+    let details = match text.as_bytes().first() {
+        Some(b'[') => "batches of messages are not supported; send one message at a time",
+        Some(b'{') => "this is not a JSON-RPC 2.0 message",
         _ => "a JSON-RPC message is an object",
     };
-    let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-    (id, ErrorData::invalid_request("Invalid request", Some(json!({ "details": details }))))
+    let error = ErrorData::invalid_request("Invalid request", Some(json!({ "details": details })));
+    malformed(id_of(bytes), error)
 }
 
 /// Whether a list was asked for without a cursor, as the library understood it.
@@ -61,16 +255,16 @@ fn lists_from_the_start(request: &ClientRequest) -> bool {
 /// The library takes parameters it cannot read for none; a cursor of another type would list from
 /// the start again.
 fn check_cursor(bytes: &[u8]) -> Result<(), ErrorData> {
-    let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    let cursor = value.get("params").and_then(|params| params.get("cursor"));
+    let cursor = params_of(bytes).and_then(|(_, params)| params.cursor);
     match cursor {
-        None | Some(Value::Null) => Ok(()),
-        Some(cursor) => Err(ErrorData::invalid_params(
-            "Invalid cursor",
-            Some(
-                json!({ "parameter": "cursor", "value": cursor, "details": "a cursor is a string" }),
-            ),
-        )),
+        None => Ok(()),
+        Some(cursor) if cursor.get() == "null" || cursor.get().starts_with('"') => Ok(()),
+        Some(cursor) => {
+            let value: String = cursor.get().chars().take(ID_LIMIT).collect();
+            let data =
+                json!({ "parameter": "cursor", "value": value, "details": "a cursor is a string" });
+            Err(ErrorData::invalid_params("Invalid cursor", Some(data)))
+        }
     }
 }
 
@@ -80,8 +274,9 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, id: Option<i64>, code: i32) {
-        let (found, error) = parse(text.as_bytes()).unwrap_err();
-        assert_eq!((found, error.code.0), (id.map(RequestId::Number), code), "{text}");
+        let fault = parse(text.as_bytes()).unwrap_err();
+        let found = (fault.id, fault.error.code.0);
+        assert_eq!(found, (id.map(RequestId::Number), code), "{text}");
     }
 
     #[test]
@@ -109,5 +304,83 @@ mod tests {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list"{fine}}}"#);
             assert!(parse(text.as_bytes()).is_ok(), "{text}");
         }
+    }
+
+    const BOMB: &str = r#"{"":0},"#;
+
+    fn call(arguments: &str) -> String {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"echo","arguments":{arguments}}}}}"#
+        )
+    }
+
+    async fn received(text: &str) -> Received {
+        let load = weigh(text.as_bytes()).unwrap();
+        read(Bytes::copy_from_slice(text.as_bytes()), load).await.unwrap()
+    }
+
+    #[track_caller]
+    fn refused(text: &str) {
+        let fault = weigh(text.as_bytes()).unwrap_err();
+        assert!(fault.is_too_large);
+        assert_eq!(fault.id, Some(RequestId::Number(7)));
+    }
+
+    #[test]
+    fn a_bomb_is_refused_before_it_is_built_wherever_it_is() {
+        let bomb = format!("[{}0]", BOMB.repeat(1 << 16));
+        refused(&call(&format!(r#"{{"rows":{bomb}}}"#)));
+        refused(&format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{{"x":{bomb}}}}}"#
+        ));
+        refused(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"x":{bomb}}}}}"#));
+        refused(&format!(r#"{{"jsonrpc":"2.0","x":{bomb},"id":7}}"#));
+        // The arguments are light, but not what stands beside them.
+        let beside = format!(r#"{{}},"_meta":{{"x":{bomb}}}"#);
+        refused(&call(&beside));
+    }
+
+    #[tokio::test]
+    async fn the_arguments_of_a_heavy_call_are_read_beside_the_library() {
+        let rows = format!("[{}0]", r#"{"id":1,"name":"some text of a row"},"#.repeat(5_000));
+        let text = call(&format!(r#"{{"rows":{rows},"id":8}}"#));
+        let received = received(&text).await;
+        let light = received.heavy.as_ref().map(|heavy| heavy.light.clone()).unwrap();
+        assert_eq!(light, call("{}").as_bytes());
+        let JsonRpcMessage::Request(request) = received.whole() else { panic!("no request") };
+        let ClientRequest::CallToolRequest(call) = request.request else { panic!("no call") };
+        let arguments = call.params.arguments.unwrap();
+        assert_eq!(request.id, RequestId::Number(7));
+        assert_eq!(arguments["rows"].as_array().unwrap().len(), 5_001);
+    }
+
+    #[tokio::test]
+    async fn a_long_text_is_not_heavy() {
+        let text = "x".repeat(3 << 20);
+        assert!(received(&call(&format!(r#"{{"text":"{text}"}}"#))).await.heavy.is_some());
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"text":"{text}"}}}}"#);
+        assert!(received(&answer).await.heavy.is_none());
+    }
+
+    #[test]
+    fn the_weight_of_what_is_accepted_is_bounded() {
+        for count in [1, 100, 1_000, 5_000, 6_000, 50_000] {
+            for small in [BOMB, "0,", "[0],", r#""a","#, r#"{"id":1,"name":"row"},"#] {
+                let text = call(&format!(r#"{{"rows":[{}0]}}"#, small.repeat(count)));
+                if let Ok(load) = weigh(text.as_bytes()) {
+                    let bound = (10 * text.len()).clamp(5 << 20, 64 << 20);
+                    assert!(load.weight <= bound, "{count} {small}: {}", load.weight);
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn arguments_that_are_no_object_are_refused_with_the_id() {
+        let text =
+            call(&format!("[{}0]", r#"{"id":1,"name":"some text of a row"},"#.repeat(5_000)));
+        let load = weigh(text.as_bytes()).unwrap();
+        let fault = read(text.into(), load).await.unwrap_err();
+        assert_eq!((fault.id, fault.error.code.0), (Some(RequestId::Number(7)), -32602));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, EmptyResult, ErrorData, GetExtensions,
@@ -15,11 +16,13 @@ use serde_json::json;
 
 use crate::era;
 use crate::handler::Handler;
+use crate::transport::body::retry_later;
 use crate::transport::call::{self, Answer, Call, CallTransport};
-use crate::transport::http::App;
+use crate::transport::http::{App, Seen, stopping};
 use crate::transport::line::Line;
 use crate::transport::reply;
 use crate::transport::session::Session;
+use crate::transport::shares::{Origin, Scarce};
 use crate::transport::stream::Stream;
 
 const SESSION: &str = "mcp-session-id";
@@ -27,24 +30,21 @@ const LAST_EVENT: &str = "last-event-id";
 pub(crate) const VERSION: &str = "mcp-protocol-version";
 
 /// Answers one message of a legacy client.
-pub(crate) async fn post(
-    app: &Arc<App>,
-    headers: &HeaderMap,
-    message: ClientJsonRpcMessage,
-) -> Response {
+pub(crate) async fn post(app: &Arc<App>, parts: &Parts, message: ClientJsonRpcMessage) -> Response {
+    let headers = &parts.headers;
     if let Some(refusal) = refuse_version(headers) {
         return refusal;
     }
     if let JsonRpcMessage::Request(request) = &message
         && matches!(request.request, ClientRequest::InitializeRequest(_))
     {
-        return initialize(app, headers, message).await;
+        return initialize(app, parts, message).await;
     }
     let session = match session(app, headers) {
         Ok(session) => session,
         Err(refusal) => return ping(&message).unwrap_or(*refusal),
     };
-    match message {
+    let mut response = match message {
         JsonRpcMessage::Request(request) => serve(app, &session, request).await,
         JsonRpcMessage::Notification(ref notification) => {
             match &notification.notification {
@@ -62,7 +62,15 @@ pub(crate) async fn post(
             session.answered(answer);
             reply::accepted()
         }
-    }
+    };
+    name_session(&mut response, &session);
+    response
+}
+
+/// Says in an answer, for the log, of which session it is.
+fn name_session(response: &mut Response, session: &Session) {
+    let seen = response.extensions_mut().get_or_insert_default::<Seen>();
+    seen.session = Some(session.short_id().to_owned());
 }
 
 /// Opens the stream of a session, or goes on with the stream of a request that was cut off.
@@ -116,15 +124,11 @@ pub(crate) fn delete(app: &App, headers: &HeaderMap) -> Response {
     }
 }
 
-async fn initialize(
-    app: &Arc<App>,
-    headers: &HeaderMap,
-    message: ClientJsonRpcMessage,
-) -> Response {
+async fn initialize(app: &Arc<App>, parts: &Parts, message: ClientJsonRpcMessage) -> Response {
     let JsonRpcMessage::Request(request) = message else { return reply::accepted() };
     let id = request.id.clone();
     if let ClientRequest::InitializeRequest(initialize) = &request.request
-        && let Some(header) = headers.get(VERSION)
+        && let Some(header) = parts.headers.get(VERSION)
         && header.as_bytes() != initialize.params.protocol_version.as_str().as_bytes()
     {
         let details = "the MCP-Protocol-Version header differs from the body's protocolVersion";
@@ -132,16 +136,19 @@ async fn initialize(
             ErrorData::invalid_request("Version mismatch", Some(json!({ "details": details })));
         return reply::error(StatusCode::BAD_REQUEST, Some(id), error);
     }
-    if !app.sessions.has_room() {
+    let origin = Line::peer(&parts.extensions).map(Origin::of);
+    let place = app.shares.take(origin, Scarce::Sessions, app.config.sessions);
+    let Some(place) = place.filter(|_| app.sessions.make_room()) else {
         return full(app, id);
-    }
-    let session = app.sessions.make();
+    };
+    let session = app.sessions.make(place);
     let mut response = serve(app, &session, request).await;
     if session.connection.peer().is_some() {
         let name = HeaderValue::from_str(&session.id).expect("a session id is plain ASCII");
         response.headers_mut().insert(SESSION, name);
         let client = session.connection.peer().map(|peer| peer.client_info.name.clone());
-        tracing::info!(client = client.as_deref(), session = %session.id, "session opened");
+        tracing::info!(client = client.as_deref(), session = session.short_id(), "session opened");
+        name_session(&mut response, &session);
         if !app.sessions.keep(session) {
             return full(app, id);
         }
@@ -162,7 +169,7 @@ async fn serve(
         let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
         return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error);
     };
-    let call = Call::new(number, session.cancel.child_token());
+    let call = Call::new(number, session.cancel.child_token(), app.budget.clone());
     let primes = session.connection.version().is_some_and(era::primes_streams);
     if primes {
         // Only a client that can come back may be let go.
@@ -170,23 +177,53 @@ async fn serve(
     }
     let message = JsonRpcMessage::Request(request);
     let (transport, inbound) = CallTransport::new(message, call.clone(), session.clone());
-    session.begin(id, inbound, call.clone());
+    session.begin(id.clone(), inbound, call.clone());
     let handler = Handler::of(app.core.clone(), session.connection.clone());
     let peer = session.connection.peer().map(|peer| peer.as_ref().clone());
     let service = serve_directly_with_ct(handler, transport, peer, call.given_up.clone());
+    let under_way = app.under_way.token();
     app.own(async move {
         drop(service.waiting().await);
+        drop(under_way);
     });
     // The session is in use while somebody waits for this answer.
     let guard = session.open_stream();
-    match call.answer().await {
-        Answer::Message(json) => {
+    let mut waiting = Waiting { session, call: Some(&call) };
+    let answer = tokio::select! {
+        biased;
+        answer = call.answer() => answer,
+        () = app.cut.cancelled() => {
+            let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), stopping());
+            return retry_later(response);
+        }
+    };
+    // From here on the client has its answer, or the number of an event to come back with.
+    waiting.call = None;
+    match answer {
+        Answer::Message { json, is_error } => {
             session.end(&call);
-            reply::json(StatusCode::OK, json)
+            let mut response = reply::json(StatusCode::OK, json);
+            response.extensions_mut().insert(Seen { is_error, ..Seen::default() });
+            response
         }
         Answer::Stream => {
             let priming = primes.then(|| call::priming(call.number(), app.config.retry));
             reply::stream(Body::new(call.read(0, priming, app.config.keep_alive, guard)))
+        }
+    }
+}
+
+/// A client that waits for the first word of an answer. If it goes, nothing can be come back to:
+/// it was given no event, so the request is given up.
+struct Waiting<'a> {
+    session: &'a Arc<Session>,
+    call: Option<&'a Arc<Call>>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.call {
+            self.session.abandon(call);
         }
     }
 }

@@ -3,35 +3,46 @@
 //! The protocol library checks and answers them. It checks and acknowledges a listen request too,
 //! but then its service ends and the stream goes on with bytes from the listener's outbox.
 
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{Request, StatusCode, header, request};
+use http_body::Frame;
 use http_body_util::{BodyExt as _, Full};
 use rmcp::ServerHandler as _;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage, ServerResult, SubscriptionsListenResult,
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonObject, JsonRpcMessage,
+    RequestId, ServerJsonRpcMessage, ServerResult, SubscriptionsListenResult,
 };
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::json;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::era;
 use crate::handler::{Handler, accept_filter};
 use crate::notice;
 use crate::path::{Core, Listener};
-use crate::transport::http::{App, HttpConfig, ListenPlace};
+use crate::transport::body::retry_later;
+use crate::transport::http::{App, HttpConfig, ListenPlace, Seen, stopping};
+use crate::transport::intake::{self, Received};
 use crate::transport::legacy::VERSION;
 use crate::transport::line::Line;
 use crate::transport::reply;
+use crate::transport::shares::Origin;
 use crate::transport::stream::Stream;
 
 /// The protocol library's own HTTP service, for requests that need no session.
 pub(crate) type Service = StreamableHttpService<Handler, NeverSessionManager>;
 
-/// The service of one server. Host and origin were checked before it is asked.
+/// The service of one server. Host, origin and size were checked before it is asked, and it is not
+/// the one to say that the server stops.
 pub(crate) fn service(core: Arc<Core>, config: &HttpConfig) -> Service {
     let library = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -39,7 +50,7 @@ pub(crate) fn service(core: Arc<Core>, config: &HttpConfig) -> Service {
         .with_sse_keep_alive(Some(config.keep_alive))
         .with_sse_retry(None)
         .with_max_request_body_bytes(config.body_limit)
-        .with_cancellation_token(core.stopped.clone())
+        .with_cancellation_token(CancellationToken::new())
         .disable_allowed_hosts();
     let factory = move || Ok(Handler::stateless(core.clone()));
     StreamableHttpService::new(factory, Arc::default(), library)
@@ -62,31 +73,44 @@ pub(crate) fn is_modern(parts: &request::Parts, message: &ClientJsonRpcMessage) 
     }
 }
 
+/// The arguments of a heavy call: they do not pass through the library, but travel beside it to
+/// the handler, which takes them.
+#[derive(Clone, Debug)]
+pub(crate) struct Beside(Arc<Mutex<Option<JsonObject>>>);
+
+impl Beside {
+    /// The arguments, if nobody took them.
+    pub(crate) fn take(&self) -> Option<JsonObject> {
+        self.0.lock().expect("no code panics while it holds arguments").take()
+    }
+}
+
 /// Answers one message of a modern client.
 pub(crate) async fn post(
     app: &Arc<App>,
-    parts: request::Parts,
-    message: ClientJsonRpcMessage,
+    mut parts: request::Parts,
+    received: Received,
     body: Bytes,
 ) -> Response {
-    let JsonRpcMessage::Request(request) = message else {
+    let JsonRpcMessage::Request(request) = received.message else {
         // No notification of a client means anything here, and none is refused: older libraries
         // send `notifications/cancelled` without the headers a request needs.
         return reply::accepted();
     };
+    let id = request.id;
     match request.request {
         ClientRequest::InitializeRequest(_) => {
             let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "initialize", None);
-            reply::error(StatusCode::NOT_FOUND, Some(request.id), error)
+            reply::error(StatusCode::NOT_FOUND, Some(id), error)
         }
         ClientRequest::SubscriptionsListenRequest(mut listen) => {
-            let id = request.id;
             let filter = &mut listen.params.notifications;
-            let place = app.listen_place().filter(|_| !app.closing.is_cancelled());
-            let Some(place) = place else {
+            let origin = Line::peer(&parts.extensions).map(Origin::of);
+            let Some(place) = app.listen_place(origin) else {
                 app.core.metrics.refused.inc();
                 let error = ErrorData::internal_error("Too many listeners", None);
-                return reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
+                let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
+                return retry_later(response);
             };
             let listener = match accept_filter(&app.core, &id, filter).await {
                 Ok(listener) => listener,
@@ -97,10 +121,135 @@ pub(crate) async fn post(
             let body = serde_json::to_vec(&message).expect("a request is plain JSON");
             listen_stream(app, parts, body.into(), &id, (place, listener)).await
         }
-        _ => {
-            let request = Request::from_parts(parts, Full::new(body));
-            app.modern.handle(request).await.map(Body::new)
+        ClientRequest::CallToolRequest(call) => {
+            let body = match received.heavy {
+                Some(heavy) if has_header_parameters(app, &call.params.name) => {
+                    // The library compares such headers with the arguments, so it must see them.
+                    if heavy.weight > intake::LIGHT_LIMIT {
+                        let error = intake::too_large();
+                        return reply::error(StatusCode::PAYLOAD_TOO_LARGE, Some(id), error);
+                    }
+                    body
+                }
+                Some(heavy) => {
+                    parts.extensions.insert(Beside(Arc::new(Mutex::new(Some(heavy.arguments)))));
+                    heavy.light
+                }
+                None => body,
+            };
+            serve(app, Request::from_parts(parts, Full::new(body)), id).await
         }
+        _ => serve(app, Request::from_parts(parts, Full::new(body)), id).await,
+    }
+}
+
+/// Whether some arguments of a tool must be repeated in headers.
+fn has_header_parameters(app: &App, tool: &str) -> bool {
+    let tool = app.core.catalog.tool(tool);
+    tool.is_some_and(|tool| {
+        serde_json::to_string(&tool.input_schema).is_ok_and(|it| it.contains("\"x-mcp-header\""))
+    })
+}
+
+/// Lets the protocol library answer a request, unless the server stops before it does.
+async fn serve(app: &Arc<App>, request: Request<Full<Bytes>>, id: RequestId) -> Response {
+    let under_way = app.under_way.token();
+    let response = tokio::select! {
+        biased;
+        response = app.modern.handle(request) => response,
+        () = app.cut.cancelled() => {
+            let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), stopping());
+            return retry_later(response);
+        }
+    };
+    if is_stream(&response) {
+        return response.map(|body| {
+            Body::new(Answering {
+                body: Some(body),
+                id,
+                cut: app.cut.clone(),
+                cutting: None,
+                _under_way: under_way,
+            })
+        });
+    }
+    finish(app, response, id).await
+}
+
+/// Counts an answer in the budget, and makes JSON-RPC errors of what the library says in plain text.
+async fn finish(app: &App, response: LibraryResponse, id: RequestId) -> Response {
+    let (parts, body) = response.into_parts();
+    let bytes = match body.collect().await {
+        Ok(bytes) => bytes.to_bytes(),
+        Err(never) => match never {},
+    };
+    let is_json = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if !is_json && !parts.status.is_success() {
+        let details = String::from_utf8_lossy(&bytes).into_owned();
+        let message = parts.status.canonical_reason().unwrap_or("Refused");
+        let error = ErrorData::invalid_request(message, Some(json!({ "details": details })));
+        return reply::error(parts.status, Some(id), error);
+    }
+    let is_error = parts.status != StatusCode::OK || is_error(&bytes);
+    let Some(bytes) = app.budget.answer(bytes) else {
+        let error = reply::too_large_now();
+        return retry_later(reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error));
+    };
+    let mut response = Response::from_parts(parts, Body::from(bytes));
+    response.extensions_mut().insert(Seen { is_error, ..Seen::default() });
+    response
+}
+
+/// Whether a message is an error; nothing of it is built.
+fn is_error(message: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Outline {
+        error: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_slice::<Outline>(message).is_ok_and(|outline| outline.error.is_some())
+}
+
+type LibraryBody = http_body_util::combinators::BoxBody<Bytes, Infallible>;
+type LibraryResponse = http::Response<LibraryBody>;
+
+fn is_stream(response: &LibraryResponse) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
+}
+
+/// An answer of several messages; if the server stops before the last one, an error is the last.
+struct Answering {
+    /// Nothing once it was cut off.
+    body: Option<LibraryBody>,
+    id: RequestId,
+    cut: CancellationToken,
+    cutting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    _under_way: TaskTrackerToken,
+}
+
+impl http_body::Body for Answering {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = &mut *self;
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
+            return Poll::Ready(frame);
+        }
+        let cutting =
+            this.cutting.get_or_insert_with(|| Box::pin(this.cut.clone().cancelled_owned()));
+        std::task::ready!(cutting.as_mut().poll(context));
+        this.body = None;
+        let error = ServerJsonRpcMessage::error(stopping(), Some(this.id.clone()));
+        let last = notice::event(&serde_json::to_string(&error).expect("an error is plain JSON"));
+        Poll::Ready(Some(Ok(Frame::data(last))))
     }
 }
 
@@ -114,12 +263,8 @@ async fn listen_stream(
 ) -> Response {
     let line = Line::of(&parts.extensions, parts.version);
     let answer = app.modern.handle(Request::from_parts(parts, Full::new(body))).await;
-    let is_stream = answer
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    if answer.status() != StatusCode::OK || !is_stream {
-        return answer.map(Body::new);
+    if answer.status() != StatusCode::OK || !is_stream(&answer) {
+        return finish(app, answer, id.clone()).await;
     }
     // The whole answer is read, though only its first event is sent on: the library's service ends
     // by itself only if somebody takes its last words.

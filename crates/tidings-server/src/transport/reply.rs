@@ -38,6 +38,13 @@ pub(crate) fn refuse(status: StatusCode, details: &str) -> Response {
     error(status, None, ErrorData::invalid_request(message, Some(json!({ "details": details }))))
 }
 
+/// Why an answer is not sent although the request was carried out.
+pub(crate) fn too_large_now() -> ErrorData {
+    let details = "the request was carried out, but too many bytes are under way to send its \
+                   answer; ask again in a moment";
+    ErrorData::internal_error("Too busy", Some(json!({ "details": details })))
+}
+
 /// Accepted; there is nothing to say.
 pub(crate) fn accepted() -> Response {
     empty(StatusCode::ACCEPTED)

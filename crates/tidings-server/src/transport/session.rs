@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, RequestId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use crate::handler::Connection;
 use crate::path::Core;
 use crate::transport::call::Call;
-use crate::transport::http::App;
+use crate::transport::http::{App, HttpConfig};
+use crate::transport::shares::Place;
 
 /// How long the answer to a request is kept for a client that lost the connection.
 const ANSWER_KEPT: Duration = Duration::from_mins(1);
@@ -22,6 +23,9 @@ const ANSWER_KEPT: Duration = Duration::from_mins(1);
 const CALLS: usize = 256;
 /// How many answers are kept for it.
 const ANSWERS: usize = 16;
+/// When there are as many sessions as may be, such a part of them ends at once if they are idle:
+/// looking for them is work too.
+const BATCH: usize = 100;
 /// Sessions are looked through no more often than this, and no less.
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(30);
@@ -37,10 +41,13 @@ pub(crate) struct Session {
     /// Ends everything the session has under way.
     pub(crate) cancel: CancellationToken,
     state: Mutex<State>,
+    _place: Place,
 }
 
 struct State {
     seen: Instant,
+    /// Whether anything was heard of it since the handshake.
+    used: bool,
     streams: usize,
     next: u64,
     /// Requests under way, and answers that may be asked for again.
@@ -50,8 +57,13 @@ struct State {
 }
 
 impl State {
-    /// Forgets answers that nobody came back for.
+    /// Forgets answers that nobody came back for, and gives requests up that nobody comes back to.
     fn sweep(&mut self) {
+        for (_, _, call) in self.calls.values() {
+            if call.left().is_some_and(|when| when.elapsed() >= ANSWER_KEPT) {
+                call.given_up.cancel();
+            }
+        }
         self.calls.retain(|_, (_, _, call)| {
             call.finished().is_none_or(|when| when.elapsed() < ANSWER_KEPT)
         });
@@ -65,24 +77,33 @@ impl State {
 }
 
 impl Session {
-    fn new(core: &Arc<Core>) -> Arc<Self> {
+    fn new(core: &Arc<Core>, place: Place) -> Arc<Self> {
         Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string().into(),
             connection: Connection::new(core.clone(), None),
             cancel: core.stopped.child_token(),
             state: Mutex::new(State {
                 seen: Instant::now(),
+                used: false,
                 streams: 0,
                 next: 0,
                 calls: HashMap::new(),
                 asked: HashMap::new(),
             }),
+            _place: place,
         })
     }
 
     /// The client was heard of.
     pub(crate) fn touch(&self) {
-        self.lock().seen = Instant::now();
+        let mut state = self.lock();
+        state.seen = Instant::now();
+        state.used = true;
+    }
+
+    /// What a log says of the session: too little of its id to use it.
+    pub(crate) fn short_id(&self) -> &str {
+        short(&self.id)
     }
 
     /// Takes a number for a request; none if too many are under way.
@@ -147,6 +168,25 @@ impl Session {
         drop(inbound.try_send(message));
     }
 
+    /// Gives up a request whose client is gone and cannot come back.
+    pub(crate) fn abandon(&self, call: &Arc<Call>) {
+        call.finish();
+        call.given_up.cancel();
+        self.end(call);
+    }
+
+    /// Answers every request under way with this error.
+    fn cut_calls(&self, error: &ErrorData) {
+        let calls: Vec<_> = {
+            let state = self.lock();
+            state.calls.values().map(|(id, _, call)| (id.clone(), call.clone())).collect()
+        };
+        for (id, call) in calls {
+            call.fail(id, error.clone());
+            call.given_up.cancel();
+        }
+    }
+
     /// Gives up a request of the client.
     pub(crate) fn cancelled(
         &self,
@@ -178,9 +218,11 @@ impl Session {
         StreamGuard { session: self.clone() }
     }
 
-    fn is_idle(&self, limit: Duration) -> bool {
+    /// Since when nothing has happened, and whether anything ever did; nothing while a stream is
+    /// open or a request under way.
+    fn idle_since(&self) -> Option<(bool, Instant)> {
         let state = self.lock();
-        state.streams == 0 && state.seen.elapsed() >= limit
+        (state.streams == 0).then_some((state.used, state.seen))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -201,27 +243,54 @@ impl Drop for StreamGuard {
     }
 }
 
+/// The beginning of a session's id, for logs.
+pub(crate) fn short(id: &str) -> &str {
+    id.get(..8).unwrap_or(id)
+}
+
 /// All legacy sessions of one server.
 pub(crate) struct Sessions {
     core: Arc<Core>,
     limit: usize,
     idle: Duration,
+    unused: Duration,
     all: Mutex<HashMap<Arc<str>, Arc<Session>>>,
 }
 
 impl Sessions {
-    pub(crate) fn new(core: Arc<Core>, limit: usize, idle: Duration) -> Self {
-        Self { core, limit, idle, all: Mutex::default() }
+    pub(crate) fn new(core: Arc<Core>, config: &HttpConfig) -> Self {
+        let (limit, idle, unused) = (config.sessions, config.idle, config.unused);
+        Self { core, limit, idle, unused, all: Mutex::default() }
     }
 
     /// A session that nobody can name before it is kept.
-    pub(crate) fn make(&self) -> Arc<Session> {
-        Session::new(&self.core)
+    pub(crate) fn make(&self, place: Place) -> Arc<Session> {
+        Session::new(&self.core, place)
     }
 
     /// Whether one more may be made.
     pub(crate) fn has_room(&self) -> bool {
         self.lock().len() < self.limit
+    }
+
+    /// As [`Self::has_room`]; if there is none, idle sessions end: first those that never did
+    /// anything, then those that were idle longest.
+    pub(crate) fn make_room(&self) -> bool {
+        let all = self.lock();
+        if all.len() < self.limit {
+            return true;
+        }
+        let idle = all.values().filter_map(|session| Some((session.idle_since()?, &session.id)));
+        let mut idle: Vec<_> = idle.collect();
+        idle.sort_unstable();
+        let count = (self.limit / BATCH).max(1);
+        let ended: Vec<_> = idle.iter().take(count).map(|(_, id)| Arc::clone(id)).collect();
+        drop(all);
+        for id in &ended {
+            tracing::debug!(session = short(id), "session ended for another");
+            self.remove(id);
+        }
+        !ended.is_empty()
     }
 
     /// Keeps a session whose client was answered; false if there is no room.
@@ -269,14 +338,26 @@ impl Sessions {
         }
     }
 
+    /// Answers every request under way with this error.
+    pub(crate) fn cut_calls(&self, error: &ErrorData) {
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        for session in all {
+            session.cut_calls(error);
+        }
+    }
+
     fn expire_now(&self) {
+        let is_idle = |session: &Session| {
+            let Some((used, since)) = session.idle_since() else { return false };
+            since.elapsed() >= if used { self.idle } else { self.unused.min(self.idle) }
+        };
         let idle: Vec<_> = {
             let all = self.lock();
             all.values().for_each(|session| session.lock().sweep());
-            all.values().filter(|session| session.is_idle(self.idle)).cloned().collect()
+            all.values().filter(|session| is_idle(session)).cloned().collect()
         };
         for session in idle {
-            tracing::info!(client = %session.id, "session expired");
+            tracing::info!(session = session.short_id(), "session expired");
             self.remove(&session.id);
         }
     }
@@ -288,7 +369,8 @@ impl Sessions {
 
 /// Ends sessions that nobody was heard of in for long, while there is a server that has them.
 pub(crate) async fn expire(app: Weak<App>, closing: CancellationToken) {
-    while let Some(every) = app.upgrade().map(|app| app.sessions.idle / 4) {
+    let shortest = |app: Arc<App>| app.sessions.idle.min(app.sessions.unused);
+    while let Some(every) = app.upgrade().map(|app| shortest(app) / 4) {
         tokio::select! {
             () = closing.cancelled() => break,
             () = tokio::time::sleep(every.clamp(SHORTEST, LONGEST)) => {}

@@ -255,8 +255,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     fn take(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
         let message = match intake::parse(line) {
             Ok(message) => message,
-            Err((id, error)) => {
-                self.refuse(id, error);
+            Err(fault) => {
+                self.refuse(fault.id, fault.error);
                 return None;
             }
         };

@@ -10,7 +10,7 @@ use tower::ServiceExt as _;
 
 async fn ask(method: &str, path: &str, headers: &[(&str, &str)]) -> http::Response<Body> {
     let mut config = HttpConfig::default();
-    config.token = Some(Token::new("secret").unwrap());
+    config.token = Some(Token::new("0123456789abcdef").unwrap()).into();
     config.beside = Some(Router::new().route("/more", get(async || "here")));
     let router = server::router(&Hub::new(Config::new("beside", "1")), config);
     let mut request = Request::builder().method(method).uri(path);
@@ -22,7 +22,7 @@ async fn ask(method: &str, path: &str, headers: &[(&str, &str)]) -> http::Respon
 
 #[tokio::test]
 async fn who_knows_the_token_is_let_through() {
-    let (host, token) = (("host", "localhost"), ("authorization", "Bearer secret"));
+    let (host, token) = (("host", "localhost"), ("authorization", "Bearer 0123456789abcdef"));
     let answer = ask("GET", "/more", &[host, token]).await;
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(ask("GET", "/more", &[host]).await.status(), StatusCode::UNAUTHORIZED);
@@ -31,7 +31,7 @@ async fn who_knows_the_token_is_let_through() {
 
 #[tokio::test]
 async fn strange_hosts_and_pages_are_refused() {
-    let token = ("authorization", "Bearer secret");
+    let token = ("authorization", "Bearer 0123456789abcdef");
     let answer = ask("GET", "/more", &[("host", "evil.example"), token]).await;
     assert_eq!(answer.status(), StatusCode::FORBIDDEN);
     let host = ("host", "localhost");

@@ -321,7 +321,7 @@ async fn a_session_that_left_a_question_unanswered_expires_too() {
 #[tokio::test(start_paused = true)]
 async fn a_client_says_only_so_much_of_itself() {
     let site = site(|_| {}).await;
-    let long = initialize("2025-11-25").replace("\"it\"", &format!("\"{}\"", "x".repeat(20_000)));
+    let long = initialize("2025-11-25").replace("\"it\"", &format!("\"{}\"", "x".repeat(30_000)));
     let (_, headers, body) = whole(site.ask(post(long)).await).await;
     assert_eq!(body["error"]["code"], -32602);
     assert!(!headers.contains_key("mcp-session-id"));
@@ -342,7 +342,7 @@ async fn a_request_that_never_comes_whole_is_given_up() {
 async fn a_page_of_an_allowed_origin_can_use_the_server() {
     let site = site(|config| {
         config.origins = vec!["https://app.example".to_owned()];
-        config.token = Some(Token::new("secret").unwrap());
+        config.token = Some(Token::new("0123456789abcdef").unwrap()).into();
     })
     .await;
     let ask = |origin: &str| {
@@ -357,7 +357,7 @@ async fn a_page_of_an_allowed_origin_can_use_the_server() {
     assert!(!refused.headers().contains_key("access-control-allow-origin"));
     let mut hello = post(initialize("2025-11-25"));
     hello.headers_mut().insert("origin", "https://app.example".parse().unwrap());
-    hello.headers_mut().insert("authorization", "Bearer secret".parse().unwrap());
+    hello.headers_mut().insert("authorization", "Bearer 0123456789abcdef".parse().unwrap());
     let answer = site.ask(hello).await;
     assert_eq!(answer.headers()["access-control-allow-origin"], "https://app.example");
     let shown = answer.headers()["access-control-expose-headers"].to_str().unwrap();
@@ -381,8 +381,9 @@ async fn one_server_of_a_hub_that_ends_leaves_the_others_alone() {
 #[tokio::test(start_paused = true)]
 async fn sessions_are_limited_and_the_limit_is_said() {
     let site = site(|config| config.sessions = 2).await;
-    let first = site.session().await;
-    site.session().await;
+    let (first, second) = (site.session().await, site.session().await);
+    // A session with an open stream is not ended for another.
+    let _open = (site.stream(&first, None).await, site.stream(&second, None).await);
     let (status, headers, body) = whole(site.ask(post(initialize("2025-11-25"))).await).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(headers.contains_key("retry-after") && !headers.contains_key("mcp-session-id"));
@@ -576,7 +577,8 @@ async fn bad_requests_get_the_right_error() {
 
 #[tokio::test(start_paused = true)]
 async fn strangers_are_refused_before_anything_is_looked_at() {
-    let site = site(|config| config.token = Some(Token::new("secret").unwrap())).await;
+    let site =
+        site(|config| config.token = Some(Token::new("0123456789abcdef").unwrap()).into()).await;
     let mut rebound = post(initialize("2025-11-25"));
     rebound.headers_mut().insert("host", "evil.example".parse().unwrap());
     assert_eq!(site.ask(rebound).await.status(), StatusCode::FORBIDDEN);
@@ -587,7 +589,7 @@ async fn strangers_are_refused_before_anything_is_looked_at() {
     assert_eq!(unknown.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(unknown.headers()["www-authenticate"], "Bearer");
     let mut known = post(initialize("2025-11-25"));
-    known.headers_mut().insert("authorization", "Bearer secret".parse().unwrap());
+    known.headers_mut().insert("authorization", "Bearer 0123456789abcdef".parse().unwrap());
     assert_eq!(site.ask(known).await.status(), StatusCode::OK);
     let path = |path: &str| Request::get(path).header("host", "localhost").body(Body::empty());
     assert_eq!(site.ask(path("/metrics").unwrap()).await.status(), StatusCode::UNAUTHORIZED);

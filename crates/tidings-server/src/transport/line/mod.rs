@@ -35,6 +35,8 @@ pub(crate) use below::Io;
 #[derive(Debug)]
 pub(crate) struct Line {
     socket: TcpStream,
+    /// Where the other end is.
+    peer: Option<IpAddr>,
     writer: Arc<Writer>,
     /// Whether the line stands in its writer's list, where it stands at most once.
     queued: AtomicBool,
@@ -82,8 +84,10 @@ pub(crate) enum Step {
 
 impl Line {
     pub(crate) fn new(socket: TcpStream, writer: Arc<Writer>) -> Arc<Self> {
+        let peer = socket.peer_addr().ok().map(|address| address.ip());
         Arc::new(Self {
             socket,
+            peer,
             writer,
             queued: AtomicBool::new(false),
             state: Mutex::new(State::new()),
@@ -98,8 +102,7 @@ impl Line {
 
     /// Where a request came from, if it came over a connection of ours that is still open.
     pub(crate) fn peer(extensions: &Extensions) -> Option<IpAddr> {
-        let line = extensions.get::<Weak<Self>>()?.upgrade()?;
-        line.socket.peer_addr().ok().map(|address| address.ip())
+        extensions.get::<Weak<Self>>()?.upgrade()?.peer
     }
 
     /// The line on which a request came, if the stream that answers it can be written directly: it

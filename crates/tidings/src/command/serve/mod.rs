@@ -123,7 +123,7 @@ async fn transport(
     let mut config = HttpConfig::default();
     config.hosts.clone_from(&args.allow_host);
     config.origins.clone_from(&args.allow_origin);
-    config.token = token(args)?;
+    config.token = token(args)?.into();
     config.beside = workspace.map(Workspace::routes);
     printer.started(listener.local_addr()?, workspace.is_some());
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")

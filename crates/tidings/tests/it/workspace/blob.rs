@@ -50,7 +50,7 @@ async fn large_bytes_go_in_and_come_out_in_parts() {
 #[tokio::test]
 async fn only_who_may_use_the_server_gets_and_sends_bytes() {
     let place = Place::new();
-    let server = Listening::start(&place, "", Some("secret")).await;
+    let server = Listening::start(&place, "", Some("0123456789abcdef")).await;
     let url = format!("{}/blob", server.url);
     let send = |token: Option<&str>, origin: Option<&str>| {
         let mut request = http().put(&url).body("hello");
@@ -64,15 +64,15 @@ async fn only_who_may_use_the_server_gets_and_sends_bytes() {
     };
     assert_eq!(send(None, None).await.unwrap().status(), StatusCode::UNAUTHORIZED);
     assert_eq!(send(Some("wrong"), None).await.unwrap().status(), StatusCode::UNAUTHORIZED);
-    let foreign = send(Some("secret"), Some("https://evil.example")).await.unwrap();
+    let foreign = send(Some("0123456789abcdef"), Some("https://evil.example")).await.unwrap();
     assert_eq!(foreign.status(), StatusCode::FORBIDDEN);
     assert_eq!(place.files("objects"), 0);
-    let answer = send(Some("secret"), None).await.unwrap();
+    let answer = send(Some("0123456789abcdef"), None).await.unwrap();
     assert_eq!(answer.status(), StatusCode::CREATED);
     let path = answer.headers()["location"].to_str().unwrap().to_owned();
     let get = || http().get(format!("{}{path}", server.url));
     assert_eq!(get().send().await.unwrap().status(), StatusCode::UNAUTHORIZED);
-    let bytes = get().bearer_auth("secret").send().await.unwrap().bytes().await.unwrap();
+    let bytes = get().bearer_auth("0123456789abcdef").send().await.unwrap().bytes().await.unwrap();
     assert_eq!(bytes, "hello");
 }
 

@@ -1,0 +1,218 @@
+//! What a person or a Prometheus server can see of a running hub.
+
+mod process;
+
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// From the first change a notice stands for to its bytes being taken for the wire, in seconds.
+const LATENCY_BUCKETS: [f64; 12] =
+    [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 10.0];
+
+/// Methods that are counted by name; a client may send any others, which are counted together.
+const METHODS: [&str; 22] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "notifications/cancelled",
+    "notifications/initialized",
+    "notifications/progress",
+    "notifications/roots/list_changed",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
+    "tools/call",
+    "tools/list",
+];
+
+/// What a request was, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Request {
+    method: Method,
+    outcome: Outcome,
+}
+
+impl Request {
+    pub(crate) fn new(method: Option<&str>, outcome: Outcome) -> Self {
+        let known = method.and_then(|method| METHODS.iter().find(|known| **known == method));
+        Self { method: Method(known.copied().unwrap_or("other")), outcome }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Method(&'static str);
+
+impl EncodeLabelValue for Method {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        EncodeLabelValue::encode(&self.0, encoder)
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Outcome {
+    /// It was answered, or a stream of answers began.
+    Answered,
+    /// The answer is a JSON-RPC error.
+    Error,
+    /// A guard, a limit or the transport refused it.
+    Refused,
+}
+
+impl Outcome {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Error => "error",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl EncodeLabelValue for Outcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+        EncodeLabelValue::encode(&self.word(), encoder)
+    }
+}
+
+/// The counters of one hub.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    /// HTTP requests by method and outcome.
+    pub(crate) requests: Family<Request, Counter>,
+    pub(crate) connections: Gauge,
+    /// Connections that were closed or not taken because there were too many.
+    pub(crate) turned_away: Counter,
+    pub(crate) in_flight: Gauge,
+    pub(crate) over_budget: Counter,
+    pub(crate) sessions: Gauge,
+    pub(crate) listeners: Gauge,
+    pub(crate) subscriptions: Gauge,
+    pub(crate) waiting: Gauge,
+    pub(crate) changes: Counter,
+    pub(crate) sent: Counter,
+    pub(crate) suppressed: Counter,
+    pub(crate) merged: Counter,
+    pub(crate) refused: Counter,
+    pub(crate) latency: Histogram,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("tidings");
+        let requests = Family::default();
+        registry.register("http_requests", "HTTP requests by method and outcome", requests.clone());
+        let connections = Gauge::default();
+        registry.register("connections", "HTTP connections that are open", connections.clone());
+        let turned_away = Counter::default();
+        registry.register(
+            "connections_turned_away",
+            "HTTP connections closed or not accepted because there were too many",
+            turned_away.clone(),
+        );
+        let in_flight = Gauge::default();
+        registry.register(
+            "in_flight_bytes",
+            "Bytes of requests and answers under way",
+            in_flight.clone(),
+        );
+        let over_budget = Counter::default();
+        registry.register(
+            "budget_refusals",
+            "Requests and answers refused because too many bytes were under way",
+            over_budget.clone(),
+        );
+        let sessions = Gauge::default();
+        registry.register("sessions", "Legacy sessions that are open", sessions.clone());
+        let listeners = Gauge::default();
+        registry.register(
+            "listeners",
+            "Sessions and listen requests that can be told",
+            listeners.clone(),
+        );
+        let subscriptions = Gauge::default();
+        registry.register(
+            "subscriptions",
+            "Watched URIs, once per listener",
+            subscriptions.clone(),
+        );
+        let waiting = Gauge::default();
+        registry.register(
+            "queue_depth",
+            "Notices that wait to be read by a listener",
+            waiting.clone(),
+        );
+        let changes = Counter::default();
+        registry.register("changes", "Changes that sources spoke of", changes.clone());
+        let sent = Counter::default();
+        registry.register("notices_sent", "Notices handed to a transport", sent.clone());
+        let suppressed = Counter::default();
+        registry.register(
+            "notices_suppressed",
+            "Notices not sent because the content was what the listener knew",
+            suppressed.clone(),
+        );
+        let merged = Counter::default();
+        registry.register(
+            "notices_merged",
+            "Changes told by a notice that was waiting already",
+            merged.clone(),
+        );
+        let refused = Counter::default();
+        registry.register(
+            "requests_refused",
+            "Requests refused by a limit or a guard",
+            refused.clone(),
+        );
+        let latency = Histogram::new(LATENCY_BUCKETS);
+        registry.register(
+            "notice_latency_seconds",
+            "From the first change a notice stands for to its bytes being taken for the wire",
+            latency.clone(),
+        );
+        Self {
+            registry,
+            requests,
+            connections,
+            turned_away,
+            in_flight,
+            over_budget,
+            sessions,
+            listeners,
+            subscriptions,
+            waiting,
+            changes,
+            sent,
+            suppressed,
+            merged,
+            refused,
+            latency,
+        }
+    }
+
+    /// The text a Prometheus server reads.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        encode_registry(&mut text, &self.registry)
+            .and_then(|()| encode_registry(&mut text, &process::figures()))
+            .and_then(|()| encode_eof(&mut text))
+            .expect("writing to a string cannot fail");
+        text
+    }
+}

@@ -1,0 +1,135 @@
+//! The body of a request: within its limit, within the budget, and not too slow.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body_util::BodyExt as _;
+use tokio::time::Instant;
+
+use crate::transport::budget::Share;
+use crate::transport::reply;
+
+/// How long a sender may be silent in the middle of a body.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long a body may take, however few bytes it has.
+const GRACE: Duration = Duration::from_secs(10);
+/// How many bytes a second must come after that.
+const LEAST: u64 = 16 << 10;
+
+/// Reads a body of at most `limit` bytes; each is counted in the share as it comes.
+pub(crate) async fn collect(
+    headers: &HeaderMap,
+    mut body: Body,
+    limit: usize,
+    share: &mut Share,
+) -> Result<Bytes, Response> {
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    let announced = announced.map_or(0, |length| length.parse().unwrap_or(usize::MAX));
+    if announced > limit {
+        return Err(too_long(limit));
+    }
+    // Untouched memory costs nothing: a body that is announced and never sent takes none.
+    let mut collected = Vec::with_capacity(announced);
+    let begun = Instant::now();
+    loop {
+        let slow = begun + GRACE + Duration::from_secs(collected.len() as u64 / LEAST);
+        let deadline = slow.min(Instant::now() + SILENCE);
+        let frame = match tokio::time::timeout_at(deadline, body.frame()).await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(_))) => {
+                return Err(reply::refuse(StatusCode::BAD_REQUEST, "the request was cut off"));
+            }
+            Ok(None) => return Ok(collected.into()),
+            Err(_) => {
+                let details = "the body came too slowly; send at least 16 KiB a second";
+                return Err(reply::refuse(StatusCode::REQUEST_TIMEOUT, details));
+            }
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        if collected.len() + data.len() > limit {
+            return Err(too_long(limit));
+        }
+        if !share.grow(data.len()) {
+            return Err(busy());
+        }
+        collected.extend_from_slice(&data);
+    }
+}
+
+/// There is no room for more bytes in flight.
+pub(crate) fn busy() -> Response {
+    let details = "too many bytes are under way; try again in a moment";
+    retry_later(reply::refuse(StatusCode::SERVICE_UNAVAILABLE, details))
+}
+
+/// Tells a client that it may ask again in a moment.
+pub(crate) fn retry_later(mut response: Response) -> Response {
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+fn too_long(limit: usize) -> Response {
+    let details = format!("a request body has at most {limit} bytes");
+    reply::refuse(StatusCode::PAYLOAD_TOO_LARGE, &details)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use futures_util::{StreamExt as _, stream};
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    use super::*;
+    use crate::metrics::Metrics;
+    use crate::transport::budget::Budget;
+
+    /// A body of `count` pieces of `size` bytes, one every `pause`.
+    fn dripping(size: usize, count: usize, pause: Duration) -> Body {
+        let pieces = stream::iter(0..count).then(move |_| async move {
+            tokio::time::sleep(pause).await;
+            Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b'x'; size])))
+        });
+        Body::new(StreamBody::new(pieces))
+    }
+
+    async fn status_of(body: Body, length: Option<&str>, budget: usize) -> Result<usize, u16> {
+        let mut headers = HeaderMap::new();
+        if let Some(length) = length {
+            headers.insert(header::CONTENT_LENGTH, length.parse().unwrap());
+        }
+        let mut share = Budget::new(budget, Arc::new(Metrics::new())).share();
+        let collected = collect(&headers, body, 100_000, &mut share).await;
+        collected.map(|bytes| bytes.len()).map_err(|response| response.status().as_u16())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_may_take_its_time_but_not_any_time() {
+        let second = Duration::from_secs(1);
+        assert_eq!(status_of(dripping(100, 9, second), None, 1 << 20).await, Ok(900));
+        assert_eq!(status_of(dripping(100, 11, second), None, 1 << 20).await, Err(408));
+        assert_eq!(status_of(dripping(100, 2, 11 * second), None, 1 << 20).await, Err(408));
+        assert_eq!(status_of(dripping(20_000, 5, 2 * second), None, 1 << 20).await, Ok(100_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_too_long_is_refused_before_it_is_read() {
+        let endless =
+            || Body::new(StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>()));
+        for length in ["100001", "99999999999999999999999"] {
+            assert_eq!(status_of(endless(), Some(length), 1 << 20).await, Err(413), "{length}");
+        }
+        let now = Duration::ZERO;
+        assert_eq!(status_of(dripping(60_000, 2, now), None, 1 << 20).await, Err(413));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_fit_the_budget_is_refused() {
+        assert_eq!(status_of(dripping(60_000, 1, Duration::ZERO), None, 50_000).await, Err(503));
+    }
+}

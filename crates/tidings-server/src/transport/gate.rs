@@ -1,0 +1,292 @@
+//! Which connections are open, and who goes when there are too many.
+//!
+//! A connection is *silent* while no request is under way on it and no stream is open. When the
+//! server is full the longest silent ones are closed, so that idle connections never keep a new
+//! client out; one on which a request or a stream is under way is never closed for another.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::metrics::Metrics;
+use crate::transport::seldom::Seldom;
+use crate::transport::shares::{Origin, Place, Scarce, Shares};
+
+/// A connection on which no whole request has come after this is closed.
+const FIRST_REQUEST: Duration = Duration::from_secs(10);
+/// When the server is full, so many of all connections are closed at once if they are silent:
+/// looking for them is work too.
+const BATCH: usize = 64;
+
+/// All connections of one server.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    limit: usize,
+    shares: Arc<Shares>,
+    metrics: Arc<Metrics>,
+    began: Instant,
+    full: Seldom,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    open: HashMap<u64, Arc<Guest>>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    /// Requests and streams under way.
+    busy: AtomicUsize,
+    /// Whether a request ever came.
+    begun: AtomicBool,
+    /// When it opened or was last busy, in milliseconds since the gate began.
+    silent_since: AtomicU64,
+    origin: Option<Origin>,
+    place: Mutex<Option<Place>>,
+    /// Ends the connection's task.
+    task: OnceLock<AbortHandle>,
+}
+
+impl Gate {
+    pub(crate) fn new(limit: usize, shares: Arc<Shares>, metrics: Arc<Metrics>) -> Arc<Self> {
+        let (began, full, state) = (Instant::now(), Seldom::default(), Mutex::default());
+        Arc::new(Self { limit, shares, metrics, began, full, state })
+    }
+
+    /// Lets a connection in; nothing if there is no room for it.
+    pub(crate) fn enter(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Entry> {
+        let origin = address.map(Origin::of);
+        let mut state = self.lock();
+        if state.open.len() >= self.limit {
+            self.make_room(&mut state, (self.limit / BATCH).max(1), |_| true);
+        }
+        if state.open.len() >= self.limit {
+            self.turn_away(1);
+            return None;
+        }
+        let take = || self.shares.take(origin, Scarce::Connections, self.limit);
+        let place = take().or_else(|| {
+            self.make_room(&mut state, 1, |guest| guest.origin == origin);
+            take()
+        });
+        let Some(place) = place else {
+            self.turn_away(1);
+            return None;
+        };
+        state.next += 1;
+        let id = state.next;
+        let guest = Arc::new(Guest {
+            busy: AtomicUsize::new(0),
+            begun: AtomicBool::new(false),
+            silent_since: AtomicU64::new(self.now()),
+            origin,
+            place: Mutex::new(Some(place)),
+            task: OnceLock::new(),
+        });
+        state.open.insert(id, guest.clone());
+        self.count(&state);
+        drop(state);
+        Some(Entry { gate: self.clone(), id, guest })
+    }
+
+    /// Closes connections on which no request came in time.
+    pub(crate) fn sweep(&self) {
+        let mut state = self.lock();
+        let limit = u64::try_from(FIRST_REQUEST.as_millis()).unwrap_or(u64::MAX);
+        let oldest = self.now().saturating_sub(limit);
+        state.open.retain(|_, guest| {
+            let is_late = !guest.begun.load(Ordering::Relaxed)
+                && guest.silent_since.load(Ordering::Relaxed) < oldest;
+            if is_late {
+                guest.close();
+            }
+            !is_late
+        });
+        self.count(&state);
+    }
+
+    /// Closes silent connections, for the system has no descriptors left.
+    pub(crate) fn relieve(&self) {
+        let mut state = self.lock();
+        self.make_room(&mut state, (self.limit / BATCH).max(1), |_| true);
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.lock().open.len() >= self.limit
+    }
+
+    fn make_room(&self, state: &mut State, count: usize, may_go: impl Fn(&Guest) -> bool) {
+        let silent = state.open.iter().filter(|(_, guest)| guest.is_silent() && may_go(guest));
+        let mut silent: Vec<_> =
+            silent.map(|(id, guest)| (guest.silent_since.load(Ordering::Relaxed), *id)).collect();
+        let count = count.min(silent.len());
+        if count == 0 {
+            return;
+        }
+        silent.select_nth_unstable(count - 1);
+        for (_, id) in &silent[..count] {
+            if let Some(guest) = state.open.remove(id) {
+                guest.close();
+            }
+        }
+        self.turn_away(count);
+        self.count(state);
+    }
+
+    fn turn_away(&self, count: usize) {
+        self.metrics.turned_away.inc_by(count as u64);
+        if let Some(left_out) = self.full.now() {
+            let limit = self.limit;
+            warn!(
+                limit,
+                left_out, "too many connections: silent ones are closed, or new ones refused"
+            );
+        }
+    }
+
+    fn count(&self, state: &State) {
+        self.metrics.connections.set(i64::try_from(state.open.len()).unwrap_or(i64::MAX));
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds the gate")
+    }
+}
+
+impl Guest {
+    fn is_silent(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) == 0
+    }
+
+    fn close(&self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+        // Its place is free at once; the task ends in its own time.
+        drop(self.place.lock().expect("no code panics while it holds a place").take());
+    }
+}
+
+/// A connection that was let in, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    gate: Arc<Gate>,
+    id: u64,
+    guest: Arc<Guest>,
+}
+
+impl Entry {
+    /// The task to end when the connection has to go.
+    pub(crate) fn guest(&self) -> &Arc<Guest> {
+        &self.guest
+    }
+
+    /// A request is under way until what this returns is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
+        self.guest.begun.store(true, Ordering::Relaxed);
+        self.guest.busy.fetch_add(1, Ordering::Relaxed);
+        Busy { entry: self.clone() }
+    }
+}
+
+impl Guest {
+    /// Says which task serves the connection.
+    pub(crate) fn served_by(&self, task: AbortHandle) {
+        drop(self.task.set(task));
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut state = self.gate.lock();
+        state.open.remove(&self.id);
+        self.gate.count(&state);
+    }
+}
+
+/// A request or stream under way on a connection.
+#[derive(Debug)]
+pub(crate) struct Busy {
+    entry: Arc<Entry>,
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let (gate, guest) = (&self.entry.gate, &self.entry.guest);
+        guest.silent_since.store(gate.now(), Ordering::Relaxed);
+        guest.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(limit: usize) -> Arc<Gate> {
+        Gate::new(limit, Arc::default(), Arc::new(Metrics::new()))
+    }
+
+    const LOOPBACK: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+
+    fn is_open(gate: &Gate, entry: &Entry) -> bool {
+        gate.lock().open.contains_key(&entry.id)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_silent_connection_goes_when_the_server_is_full() {
+        let gate = gate(3);
+        let enter = || Arc::new(gate.enter(LOOPBACK).unwrap());
+        let (one, two, three) = (enter(), enter(), enter());
+        let busy = one.begin();
+        drop(two.begin());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        drop(three.begin());
+        let four = enter();
+        assert!(is_open(&gate, &one) && !is_open(&gate, &two) && is_open(&gate, &three));
+        let (_three, _four) = (three.begin(), four.begin());
+        // Everyone is busy: there is no room.
+        assert!(gate.enter(LOOPBACK).is_none());
+        drop(busy);
+        assert!(gate.enter(LOOPBACK).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_a_request_is_closed_after_ten_seconds() {
+        let gate = gate(3);
+        let (late, served) = (gate.enter(None).unwrap(), Arc::new(gate.enter(None).unwrap()));
+        drop(served.begin());
+        tokio::time::advance(FIRST_REQUEST).await;
+        gate.sweep();
+        assert!(is_open(&gate, &late));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        gate.sweep();
+        assert!(!is_open(&gate, &late) && is_open(&gate, &served));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_beyond_its_share_loses_its_own_connections_only() {
+        let gate = gate(4);
+        let far = Some(IpAddr::from([192, 0, 2, 1]));
+        let near = gate.enter(LOOPBACK).unwrap();
+        let (one, two) = (Arc::new(gate.enter(far).unwrap()), Arc::new(gate.enter(far).unwrap()));
+        let (_one, busy) = (one.begin(), two.begin());
+        assert!(gate.enter(far).is_none());
+        drop(busy);
+        let three = gate.enter(far).unwrap();
+        assert!(is_open(&gate, &near) && is_open(&gate, &one) && is_open(&gate, &three));
+        assert!(!is_open(&gate, &two));
+    }
+}

@@ -1,0 +1,124 @@
+//! What an operator can set of the HTTP server, with the defaults and their reasons.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+
+use crate::transport::guard::Token;
+
+/// How a server speaks HTTP.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HttpConfig {
+    /// `Host` names served besides loopback ones: `name` or `name:port`. Loopback names count only
+    /// for connections from this machine.
+    pub hosts: Vec<String>,
+    /// Origins whose pages may use the server, besides those of loopback and of `hosts`.
+    pub origins: Vec<String>,
+    /// The token every client must send, if there is one. It can be replaced while the server runs.
+    pub token: SharedToken,
+    /// The largest request body: 4 MiB.
+    pub body_limit: usize,
+    /// Bytes of all requests and answers under way at once: 256 MiB.
+    pub budget: usize,
+    /// How many connections may be open: 32,768. A server should lower it to what its file limit
+    /// allows.
+    pub connections: usize,
+    /// How many legacy sessions there may be: 10,000.
+    pub sessions: usize,
+    /// How many modern listen requests may be open: 20,000.
+    pub listeners: usize,
+    /// A session without an open stream ends when nothing was heard of it for this long: 30 min.
+    pub idle: Duration,
+    /// A session that did nothing since its handshake ends after this: 60 s.
+    pub unused: Duration,
+    /// A stream on which nothing happens has a comment this often: every 15 s.
+    pub keep_alive: Duration,
+    /// After how long a client should come back to a stream it lost: 1 s.
+    pub retry: Duration,
+    /// How long requests under way may take when the server stops: 10 s.
+    pub drain: Duration,
+    /// Whether each request is logged when it ends: no. The lines have the target `access`.
+    pub access_log: bool,
+    /// More that `/readyz` checks, besides the server itself.
+    pub checks: Vec<Check>,
+    /// More routes for those who may use the server: host, origin and token are checked as for
+    /// `/mcp`, limits are the routes' own. None may be one of the server's.
+    pub beside: Option<Router>,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            token: SharedToken::default(),
+            body_limit: 4 << 20,
+            budget: 256 << 20,
+            connections: 32_768,
+            sessions: 10_000,
+            listeners: 20_000,
+            idle: Duration::from_mins(30),
+            unused: Duration::from_mins(1),
+            keep_alive: Duration::from_secs(15),
+            retry: Duration::from_secs(1),
+            drain: Duration::from_secs(10),
+            access_log: false,
+            checks: Vec::new(),
+            beside: None,
+        }
+    }
+}
+
+/// The token of a server, or that it has none. Clones share it, so that an operator can replace
+/// it while the server runs.
+#[derive(Clone, Debug, Default)]
+pub struct SharedToken {
+    token: Arc<Mutex<Option<Token>>>,
+}
+
+impl SharedToken {
+    /// Replaces the token; requests from now on need the new one.
+    pub fn replace(&self, token: Option<Token>) {
+        *self.token.lock().expect("no code panics while it holds the token") = token;
+    }
+
+    /// The token, if there is one.
+    #[must_use]
+    pub fn get(&self) -> Option<Token> {
+        self.token.lock().expect("no code panics while it holds the token").clone()
+    }
+}
+
+impl From<Option<Token>> for SharedToken {
+    fn from(token: Option<Token>) -> Self {
+        Self { token: Arc::new(Mutex::new(token)) }
+    }
+}
+
+/// Something that must be in order for the server to take requests.
+#[derive(Clone)]
+pub struct Check {
+    pub(crate) name: &'static str,
+    // A trait object: each check is a closure of its own type.
+    pub(crate) run: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+}
+
+impl Check {
+    /// A check of this name. It may read a file, but must not wait; what is wrong is shown to
+    /// anybody who asks, so it must hold no secrets.
+    pub fn new(
+        name: &'static str,
+        run: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, run: Arc::new(run) }
+    }
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Check").field(&self.name).finish()
+    }
+}

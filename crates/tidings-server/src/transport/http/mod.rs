@@ -1,0 +1,285 @@
+//! Streamable HTTP on one endpoint, `/mcp`, for both eras at once; `/livez`, `/readyz` and
+//! `/metrics` beside it.
+
+mod access;
+mod app;
+mod config;
+mod health;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{any, get};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use rmcp::model::{ClientRequest, JsonRpcMessage};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::hub::Hub;
+use crate::metrics;
+use crate::transport::line::Line;
+use crate::transport::{accept, body, guard, intake, legacy, modern, reply};
+
+pub(crate) use self::access::Seen;
+pub(crate) use self::app::{App, ListenPlace, stopping};
+pub use self::config::{Check, HttpConfig, SharedToken};
+pub use crate::transport::guard::{Token, TokenError};
+
+/// What `/mcp` is asked with.
+const METHODS: &str = "GET, POST, DELETE";
+
+/// Serves a hub until the token is cancelled or the hub is shut down. Then no new work is taken,
+/// streams end properly, and requests under way may take [`HttpConfig::drain`] to end. A hub that
+/// is shut down first leaves them no time: cancel the token, wait for this to return, and shut the
+/// hub down last.
+///
+/// # Errors
+///
+/// The listener failed.
+pub async fn serve(
+    hub: &Hub,
+    listener: TcpListener,
+    config: HttpConfig,
+    cancel: CancellationToken,
+) -> std::io::Result<()> {
+    let (app, beside) = App::new(hub, config);
+    let address = listener.local_addr()?;
+    info!(%address, "serving http");
+    let stop = async {
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = app.core.stopped.cancelled() => {}
+        }
+        app.drain().await;
+    };
+    accept::serve(listener, &app.gate, router_of(app.clone(), beside), stop).await;
+    app.finish().await;
+    info!(%address, "stopped serving http");
+    Ok(())
+}
+
+/// The routes of a hub, to be part of a larger server: `/mcp`, `/livez`, `/readyz`, `/healthz` and
+/// `/metrics`. The server that has them should set `TCP_NODELAY`, limit its connections, and end
+/// when the hub is shut down. It is not known where its requests come from, so loopback names are
+/// served to everyone.
+pub fn router(hub: &Hub, config: HttpConfig) -> Router {
+    let (app, beside) = App::new(hub, config);
+    router_of(app, beside)
+}
+
+/// The address a person can give to a client.
+#[must_use]
+pub fn endpoint(address: SocketAddr) -> String {
+    format!("http://{address}/mcp")
+}
+
+fn router_of(app: Arc<App>, beside: Option<Router>) -> Router {
+    let own = Router::new()
+        .route("/mcp", any(mcp))
+        .route("/livez", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/healthz", get(healthz))
+        .route("/metrics", get(metrics_page))
+        .with_state(app.clone());
+    match beside {
+        Some(beside) => own.merge(beside.route_layer(from_fn_with_state(app, guarded))),
+        None => own,
+    }
+}
+
+/// Lets those through to other routes who may use the server.
+async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
+    let peer = Line::peer(request.extensions());
+    let origin = match app.guard.check_source(peer, &request) {
+        Ok(origin) => origin,
+        Err(refusal) => {
+            app.core.metrics.refused.inc();
+            return *refusal;
+        }
+    };
+    let mut response = if request.method() == Method::OPTIONS {
+        guard::preflight("GET, HEAD, POST, PUT, DELETE")
+    } else if let Err(refusal) = app.guard.check_token(peer, request.headers()) {
+        app.core.metrics.refused.inc();
+        *refusal
+    } else {
+        let _under_way = app.under_way.token();
+        next.run(request).await
+    };
+    if let Some(origin) = origin {
+        guard::admit(&origin, response.headers_mut());
+    }
+    response
+}
+
+async fn healthz(State(app): State<Arc<App>>) -> Response {
+    if app.core.stopped.is_cancelled() {
+        return reply::empty(StatusCode::SERVICE_UNAVAILABLE);
+    }
+    Response::new(Body::from("ok\n"))
+}
+
+async fn metrics_page(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
+    let peer = Line::peer(request.extensions());
+    let allowed = app
+        .guard
+        .check_source(peer, &request)
+        .and_then(|_| app.guard.check_token(peer, request.headers()));
+    if let Err(refusal) = allowed {
+        return *refusal;
+    }
+    let mut response = Response::new(Body::from(app.core.metrics_text()));
+    let kind =
+        HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
+    let began = Instant::now();
+    let (http_method, client) = (request.method().clone(), Line::peer(request.extensions()));
+    let mut response = match app.guard.check_source(client, &request) {
+        Ok(origin) => {
+            let mut response = answer(&app, request).await;
+            if let Some(origin) = origin {
+                guard::admit(&origin, response.headers_mut());
+            }
+            response
+        }
+        Err(refusal) => {
+            app.core.metrics.refused.inc();
+            *refusal
+        }
+    };
+    let seen = response.extensions_mut().remove::<Seen>().unwrap_or_default();
+    let status = response.status();
+    let counted = metrics::Request::new(seen.method.as_deref(), seen.outcome(status));
+    app.core.metrics.requests.get_or_create(&counted).inc();
+    if !app.config.access_log {
+        return response;
+    }
+    let record = access::Record { http_method, client, status, seen, began, bytes: 0 };
+    access::follow(response, record)
+}
+
+async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
+    if request.method() == Method::OPTIONS {
+        return guard::preflight(METHODS);
+    }
+    let peer = Line::peer(request.extensions());
+    if let Err(refusal) = app.guard.check_token(peer, request.headers()) {
+        app.core.metrics.refused.inc();
+        return *refusal;
+    }
+    match *request.method() {
+        Method::POST => post(app, request).await,
+        Method::GET if is_legacy_stream(request.headers()) => {
+            if app.closing.is_cancelled() {
+                return going(None);
+            }
+            if accepts(request.headers(), &["text/event-stream"]) {
+                legacy::get(app, &request)
+            } else {
+                let details = "a stream is text/event-stream; say so in Accept";
+                reply::refuse(StatusCode::NOT_ACCEPTABLE, details)
+            }
+        }
+        Method::DELETE if is_legacy_stream(request.headers()) => {
+            legacy::delete(app, request.headers())
+        }
+        _ => {
+            let details = "the endpoint is asked with GET, POST or DELETE";
+            let mut response = reply::refuse(StatusCode::METHOD_NOT_ALLOWED, details);
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
+            response
+        }
+    }
+}
+
+async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
+    let headers = request.headers();
+    if !accepts(headers, &["application/json", "text/event-stream"]) {
+        let details = "a POST must accept both application/json and text/event-stream";
+        return reply::refuse(StatusCode::NOT_ACCEPTABLE, details);
+    }
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json")) {
+        let details = "a POST carries application/json";
+        return reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, details);
+    }
+    let (parts, body) = request.into_parts();
+    // What the request takes is counted until it is answered.
+    let mut share = app.budget.share();
+    let bytes = match body::collect(&parts.headers, body, app.config.body_limit, &mut share).await {
+        Ok(bytes) => bytes,
+        Err(refusal) => {
+            app.core.metrics.refused.inc();
+            return refusal;
+        }
+    };
+    let load = match intake::weigh(&bytes) {
+        Ok(load) if share.grow(load.weight) => load,
+        Ok(_) => {
+            app.core.metrics.refused.inc();
+            return body::busy();
+        }
+        Err(fault) => return unreadable(app, fault),
+    };
+    let received = match intake::read(bytes.clone(), load).await {
+        Ok(received) => received,
+        Err(fault) => return unreadable(app, fault),
+    };
+    let is_modern = modern::is_modern(&parts, &received.message);
+    let seen = Seen::of(&received.message, if is_modern { "modern" } else { "legacy" });
+    let mut response = if let JsonRpcMessage::Request(request) = &received.message
+        && app.closing.is_cancelled()
+        && !matches!(request.request, ClientRequest::PingRequest(_))
+    {
+        going(Some(request.id.clone()))
+    } else if is_modern {
+        modern::post(app, parts, received, bytes).await
+    } else {
+        drop(bytes);
+        legacy::post(app, &parts, received.whole()).await
+    };
+    let said = response.extensions_mut().remove::<Seen>().unwrap_or_default();
+    let (session, is_error) = (said.session, said.is_error || seen.is_error);
+    response.extensions_mut().insert(Seen { session, is_error, ..seen });
+    response
+}
+
+fn unreadable(app: &App, fault: intake::Fault) -> Response {
+    let status = if fault.is_too_large {
+        app.core.metrics.refused.inc();
+        StatusCode::PAYLOAD_TOO_LARGE
+    } else {
+        StatusCode::BAD_REQUEST
+    };
+    reply::error(status, fault.id, fault.error)
+}
+
+/// The server takes no new work, because it stops.
+fn going(id: Option<rmcp::model::RequestId>) -> Response {
+    let mut response =
+        body::retry_later(reply::error(StatusCode::SERVICE_UNAVAILABLE, id, stopping()));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn is_legacy_stream(headers: &HeaderMap) -> bool {
+    let version = headers.get(legacy::VERSION).and_then(|version| version.to_str().ok());
+    !version.is_some_and(crate::era::is_modern)
+}
+
+fn accepts(headers: &HeaderMap, kinds: &[&str]) -> bool {
+    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accept: String = accept.collect::<Vec<_>>().join(",").to_ascii_lowercase();
+    kinds.iter().all(|kind| accept.contains(kind)) || accept.contains("*/*")
+}
