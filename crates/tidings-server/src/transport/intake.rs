@@ -5,14 +5,20 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
+use crate::transport::lenient;
+
 /// The longest id of a request. It is kept and sent again with every notice of a listen request.
 const ID_LIMIT: usize = 256;
 
 /// Reads one message.
 pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, (Option<RequestId>, ErrorData)> {
-    let Ok(message) = serde_json::from_slice::<ClientJsonRpcMessage>(bytes) else {
+    let Ok(mut message) = serde_json::from_slice::<ClientJsonRpcMessage>(bytes) else {
         return Err(explain(bytes));
     };
+    if let JsonRpcMessage::Request(request) = message {
+        let completed = lenient::complete(request.request);
+        message = ClientJsonRpcMessage::request(completed, request.id);
+    }
     if let JsonRpcMessage::Request(request) = &message {
         if let NumberOrString::String(id) = &request.id
             && id.len() > ID_LIMIT
