@@ -32,13 +32,13 @@ pub(crate) fn complete(request: ClientRequest) -> ClientRequest {
 pub(crate) fn complete_initialize(params: Option<&Value>) -> InitializeRequestParams {
     let member = |name| params.and_then(|params| params.get(name));
     let capabilities: ClientCapabilities =
-        readable(Map::new(), &CAPABILITIES, member("capabilities")).unwrap_or_default();
+        readable(&Map::new(), &CAPABILITIES, member("capabilities")).unwrap_or_default();
     let unknown = Implementation::new("unknown", "0");
     let defaults = Map::from_iter([
         ("name".to_owned(), json!(unknown.name)),
         ("version".to_owned(), json!(unknown.version)),
     ]);
-    let client_info = readable(defaults, &CLIENT_INFO, member("clientInfo")).unwrap_or(unknown);
+    let client_info = readable(&defaults, &CLIENT_INFO, member("clientInfo")).unwrap_or(unknown);
     let version = member("protocolVersion").and_then(|version| read(version.clone()));
     InitializeRequestParams::new(capabilities, client_info)
         .with_protocol_version(version.unwrap_or(ProtocolVersion::LATEST_WITH_INITIALIZE))
@@ -53,7 +53,7 @@ fn is_legacy_initialize(request: &CustomRequest) -> bool {
 /// Each member is tried by itself. If one that is an object cannot be read, its own members are
 /// tried the same way.
 fn readable<T: DeserializeOwned>(
-    defaults: Map<String, Value>,
+    defaults: &Map<String, Value>,
     names: &[&str],
     said: Option<&Value>,
 ) -> Option<T> {

@@ -59,7 +59,8 @@ where
     let link = Link::new(input, writer.clone(), connection.clone(), ending.clone());
     let handler = Handler::of(core.clone(), connection.clone());
     let (gone, over) = (CancellationToken::new(), CancellationToken::new());
-    let service = async {
+    // The library's handshake is a large future, and this one lives as long as the connection.
+    let service = Box::pin(async {
         match serve_server_with_ct(handler, link, ending.clone()).await {
             Ok(service) => match service.waiting().await {
                 Ok(QuitReason::JoinError(error)) | Err(error) => {
@@ -73,7 +74,7 @@ where
             Err(_) if gone.is_cancelled() => Ok(()),
             Err(error) => Err(ServeError::Failed(Box::new(error))),
         }
-    };
+    });
     let stop = async {
         tokio::select! {
             () = cancel.cancelled() => {}
