@@ -7,6 +7,9 @@ use rmcp::model::{
 };
 use tidings_core::{ListKind, ListKinds};
 
+/// Where the `_meta` of a modern request names its revision.
+pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+
 /// Which list kinds each protocol revision is told of.
 ///
 /// By default every revision is told of all three, but for 2025-03-26, which is told of none and

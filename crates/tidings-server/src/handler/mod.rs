@@ -18,7 +18,7 @@ use rmcp::model::{
     ReadResourceResult, Reference, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
     SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
-use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use tidings_core::ResourceUri;
 
@@ -134,12 +134,6 @@ impl ServerHandler for Handler {
         }
         context.peer.set_peer_info(peer);
         Ok(answer)
-    }
-
-    async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
-        if let Some(connection) = &self.connection {
-            connection.greet();
-        }
     }
 
     async fn list_tools(

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 use crate::transport::overlong::Overlong;
-use crate::transport::weight;
+use crate::transport::{lenient, weight};
 
 /// The longest id of a request. It is kept and sent again with every notice of a listen request.
 const ID_LIMIT: usize = 256;
@@ -149,9 +149,13 @@ fn read_now(bytes: &[u8], load: Load) -> Result<Received, Fault> {
 
 /// Reads one message, all of it through the library.
 pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Fault> {
-    let Ok(message) = serde_json::from_slice::<ClientJsonRpcMessage>(bytes) else {
+    let Ok(mut message) = serde_json::from_slice::<ClientJsonRpcMessage>(bytes) else {
         return Err(explain(bytes));
     };
+    if let JsonRpcMessage::Request(request) = message {
+        let completed = lenient::complete(request.request);
+        message = ClientJsonRpcMessage::request(completed, request.id);
+    }
     if let JsonRpcMessage::Request(request) = &message {
         if let NumberOrString::String(id) = &request.id
             && id.len() > ID_LIMIT

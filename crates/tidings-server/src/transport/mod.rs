@@ -10,6 +10,7 @@ mod guard;
 pub mod http;
 mod intake;
 mod legacy;
+mod lenient;
 mod line;
 mod modern;
 mod overlong;

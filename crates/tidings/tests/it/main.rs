@@ -11,6 +11,7 @@ mod folder;
 mod folder_cli;
 mod http;
 mod mirror;
+mod piped;
 mod program;
 mod socket;
 mod stdio;

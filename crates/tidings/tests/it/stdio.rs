@@ -88,8 +88,12 @@ async fn bad_lines_get_the_right_error_and_the_next_one_is_served() {
     assert_eq!(pipe.error_of(half.to_string()).await, (json!(6), -32602));
     pipe.write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":6}}"#)
         .await;
-    let early = r#"{"jsonrpc":"2.0","id":4,"method":"tools/list"}"#;
-    assert_eq!(pipe.error_of(early).await, (json!(4), -32602));
+    // A request that is no modern one by its own words has to wait for a handshake.
+    let early = r#"{"jsonrpc":"2.0","id":4,"method":"tools/list","params":{"_meta":{}}}"#;
+    pipe.write(early).await;
+    let refused = pipe.next().await.unwrap();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(4), &json!(-32600)));
+    assert_eq!(refused["error"]["data"]["details"], "begin with an `initialize` request");
     pipe.write(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#).await;
     assert_eq!(pipe.next().await.unwrap(), json!({ "jsonrpc": "2.0", "id": 5, "result": {} }));
 }

@@ -191,6 +191,7 @@ macro_rules! exchanges {
 
 exchanges! {
     a_fresh_session_is_told_of_each_list_once,
+    a_handshake_that_leaves_things_out_is_a_legacy_one,
     a_silent_server_tells_only_of_changes,
     one_added_tool_is_one_notice,
     twenty_adds_in_one_window_are_one_notice,

@@ -2,6 +2,7 @@
 
 mod feeds;
 mod folders;
+mod pipe;
 mod printer;
 mod workspace;
 
@@ -27,7 +28,7 @@ use crate::report::{Hint, Usage};
 /// How many changes and reports may wait to become lines, which takes no time to speak of.
 const LINES: usize = 256;
 
-/// Serves until a signal, or the end of the input.
+/// Serves until a signal, or until the client over stdio is gone.
 pub(crate) async fn run(args: Serve) -> Result<()> {
     let (opened, lists) = feeds::open(&args).await?.unzip();
     let has_others = args.demo || !args.folder.is_empty() || args.workspace.is_some();
@@ -116,8 +117,7 @@ async fn transport(
     cancel: CancellationToken,
 ) -> Result<()> {
     if args.stdio {
-        let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-        return stdio::serve(hub, input, output, cancel).await.context("serving stdio");
+        return over_stdio(hub, cancel).await.context("serving stdio");
     }
     let listener = bind(args.http).await?;
     let mut config = HttpConfig::default();
@@ -127,6 +127,19 @@ async fn transport(
     config.beside = workspace.map(Workspace::routes);
     printer.started(listener.local_addr()?, workspace.is_some());
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")
+}
+
+/// Serves one client over standard input and output, until it is gone.
+async fn over_stdio(hub: &Hub, cancel: CancellationToken) -> Result<(), stdio::ServeError> {
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    let mut serving = std::pin::pin!(stdio::serve(hub, input, output, cancel.clone()));
+    tokio::select! {
+        result = &mut serving => result,
+        () = pipe::reader_gone() => {
+            cancel.cancel();
+            serving.await
+        }
+    }
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener> {

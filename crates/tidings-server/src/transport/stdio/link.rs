@@ -1,0 +1,298 @@
+//! The link between the lines of a stdio connection and the protocol library.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetMeta, JsonRpcMessage,
+    ProtocolVersion, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use serde_json::json;
+use tokio::io::AsyncRead;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use super::input::{Input, Line};
+use super::output::{UNREAD, Writer};
+use crate::era;
+use crate::handler::Connection;
+use crate::transport::intake::{self, Fault, Received};
+
+/// How long requests may take that are under way when the input ends; then they are cancelled.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// A line as a message, or the error that says what is wrong with it.
+type Parsed = Result<ClientJsonRpcMessage, Fault>;
+
+/// Carries messages between the byte streams and the protocol library.
+pub(super) struct Link<R> {
+    input: Input<R>,
+    writer: Writer,
+    connection: Arc<Connection>,
+    /// Ends the library's service, and with it the requests under way.
+    ending: CancellationToken,
+    /// Whether the client has begun; before, the library takes requests only.
+    begun: bool,
+    /// Cancel-safe: a line that is parsed stays here when `receive` is dropped. Order: nothing is
+    /// read meanwhile, so that no message overtakes it.
+    parsing: Option<BoxFuture<'static, Parsed>>,
+    /// Cancel-safe: listen requests that are being begun stay here when `receive` is dropped. Each
+    /// gives what the library gets of it.
+    pending: FuturesUnordered<BoxFuture<'static, Option<ClientJsonRpcMessage>>>,
+    /// The requests that were not answered yet, but for listen requests.
+    under_way: HashSet<RequestId>,
+    /// When the input has ended: until when the requests under way are waited for.
+    deadline: Option<Instant>,
+}
+
+impl<R: AsyncRead + Send + Unpin> Link<R> {
+    pub(super) fn new(
+        input: R,
+        writer: Writer,
+        connection: Arc<Connection>,
+        ending: CancellationToken,
+    ) -> Self {
+        Self {
+            input: Input::new(input),
+            writer,
+            connection,
+            ending,
+            begun: false,
+            parsing: None,
+            pending: FuturesUnordered::new(),
+            under_way: HashSet::new(),
+            deadline: None,
+        }
+    }
+
+    /// Takes what was read; returns what the library gets of it at once.
+    fn read(&mut self, line: Line) -> Option<ClientJsonRpcMessage> {
+        match line {
+            Line::Whole(line) if line.trim_ascii().is_empty() => None,
+            Line::Whole(line) => {
+                // Most lines are short, and read when this is first polled.
+                let mut parsing: BoxFuture<'static, Parsed> = Box::pin(parse(line.into()));
+                if let Some(parsed) = (&mut parsing).now_or_never() {
+                    return self.take(parsed);
+                }
+                self.parsing = Some(parsing);
+                None
+            }
+            Line::Refused(id, error) => {
+                self.writer.refuse(id, error);
+                None
+            }
+            Line::End => {
+                self.deadline = Some(Instant::now() + DRAIN);
+                None
+            }
+        }
+    }
+
+    /// What the library gets of a line at once; nothing if it gets nothing or has to wait.
+    fn take(&mut self, parsed: Parsed) -> Option<ClientJsonRpcMessage> {
+        let message = match parsed {
+            Ok(message) => message,
+            Err(fault) => {
+                self.writer.refuse(fault.id, fault.error);
+                return None;
+            }
+        };
+        match &message {
+            JsonRpcMessage::Request(request) if !self.begun && comes_early(&request.request) => {
+                let details = "begin with an `initialize` request";
+                let data = Some(json!({ "details": details }));
+                let error = ErrorData::invalid_request("Not initialized", data);
+                self.writer.refuse(Some(request.id.clone()), error);
+                return None;
+            }
+            JsonRpcMessage::Request(request) => {
+                let modern = request.request.get_meta().protocol_version();
+                if matches!(request.request, ClientRequest::SubscriptionsListenRequest(_))
+                    && modern.is_some_and(|version| era::is_modern(version.as_str()))
+                {
+                    let (connection, writer) = (self.connection.clone(), self.writer.clone());
+                    self.pending.push(Box::pin(begin_listen(connection, writer, message)));
+                    return None;
+                }
+                self.under_way.insert(request.id.clone());
+            }
+            JsonRpcMessage::Notification(notification) => match &notification.notification {
+                ClientNotification::CancelledNotification(cancelled) => {
+                    if let Some(id) = &cancelled.params.request_id {
+                        self.connection.end_listen(id);
+                        // The library drops the answer of a request that was cancelled.
+                        self.under_way.remove(id);
+                    }
+                }
+                // Here, and not in a task of the library: the input may end with this line, and
+                // what it brings about is still due.
+                ClientNotification::InitializedNotification(_) => self.connection.greet(),
+                _ => {}
+            },
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        self.admit(message)
+    }
+
+    /// What the library gets of a message that is ready for it: before the client has begun it takes
+    /// requests only, and a connection ends that gives it anything else.
+    fn admit(&mut self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
+        if let JsonRpcMessage::Request(request) = &message {
+            self.begun |= begins(&request.request);
+            return Some(message);
+        }
+        self.begun.then_some(message)
+    }
+
+    /// Whether all that was read before the end of the input is answered.
+    fn is_drained(&self) -> bool {
+        self.parsing.is_none() && self.pending.is_empty() && self.under_way.is_empty()
+    }
+}
+
+impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Link<R> {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let answered = match &item {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        if let Some(id) = answered {
+            self.connection.end_listen(&id);
+            self.under_way.remove(&id);
+        }
+        // Order: lines are sent in the order of these calls, whoever polls the futures first.
+        let sent = serde_json::to_vec(&item).map(|mut line| {
+            line.push(b'\n');
+            self.writer.send(line)
+        });
+        async move { sent?.await }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        // Cancel-safe: the library drops this whenever it has something to send.
+        loop {
+            if self.deadline.is_some() && self.is_drained() {
+                break;
+            }
+            let reads = self.deadline.is_none()
+                && self.parsing.is_none()
+                && self.pending.len() < 2 * UNREAD;
+            let message = tokio::select! {
+                Some(message) = self.pending.next(), if !self.pending.is_empty() => {
+                    message.and_then(|message| self.admit(message))
+                }
+                parsed = parsed(&mut self.parsing) => {
+                    self.parsing = None;
+                    self.take(parsed)
+                }
+                line = next_line(&mut self.input, &self.writer), if reads => self.read(line),
+                () = passed(self.deadline) => {
+                    debug!("requests took too long after the end of the input");
+                    self.ending.cancel();
+                    break;
+                }
+            };
+            if message.is_some() {
+                return message;
+            }
+        }
+        // The library goes on working until this returns, so listen requests get their last words.
+        self.connection.close();
+        self.connection.listens_ended().await;
+        None
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        // The output belongs to another future, which writes what waits.
+        Ok(())
+    }
+}
+
+/// The next line, once the client has read most of its answers.
+async fn next_line<R: AsyncRead + Unpin>(input: &mut Input<R>, writer: &Writer) -> Line {
+    writer.answers_are_few().await;
+    input.next().await
+}
+
+/// Reads a message; a large one beside the runtime.
+async fn parse(line: Bytes) -> Parsed {
+    let load = intake::weigh(&line)?;
+    intake::read(line, load).await.map(Received::whole)
+}
+
+/// The line that is parsed, if there is one.
+async fn parsed(parsing: &mut Option<BoxFuture<'static, Parsed>>) -> Parsed {
+    match parsing {
+        Some(parsing) => parsing.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a deadline, if there is one.
+async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Begins a listen request, so that its listener exists before the library acknowledges it.
+async fn begin_listen(
+    connection: Arc<Connection>,
+    writer: Writer,
+    mut message: ClientJsonRpcMessage,
+) -> Option<ClientJsonRpcMessage> {
+    if let JsonRpcMessage::Request(request) = &mut message
+        && let ClientRequest::SubscriptionsListenRequest(listen) = &mut request.request
+        && let Err(error) =
+            connection.begin_listen(&request.id, &mut listen.params.notifications).await
+    {
+        writer.refuse(Some(request.id.clone()), error);
+        return None;
+    }
+    // One that was cancelled while it was begun is not asked for any more.
+    let wanted = match &message {
+        JsonRpcMessage::Request(request) => connection.listens(&request.id),
+        _ => true,
+    };
+    wanted.then_some(message)
+}
+
+/// Whether a request needs a handshake before it: it does not say itself what a modern one must.
+fn comes_early(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_)
+        | ClientRequest::DiscoverRequest(_)
+        | ClientRequest::PingRequest(_) => false,
+        request => !request.get_meta().contains_key(era::VERSION_KEY),
+    }
+}
+
+/// Whether a request begins the conversation: a handshake, or a request that says all a modern one
+/// must. A discovery says no more than that a client is there.
+fn begins(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::DiscoverRequest(_) => false,
+        request => {
+            let meta = request.get_meta();
+            meta.missing_required_keys(&ProtocolVersion::NO_INITIALIZE).is_empty()
+                && meta.protocol_version().is_some_and(|version| era::is_known(version.as_str()))
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! One client over a pair of byte streams, a message a line; usually standard input and output.
+
+mod input;
+mod link;
+mod output;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use rmcp::service::{QuitReason, ServerInitializeError, serve_server_with_ct};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info};
+
+use self::link::Link;
+use self::output::Writer;
+use crate::handler::{Connection, FrameWriter as _, Handler};
+use crate::hub::Hub;
+use crate::outbox::Next;
+
+/// How long the answers of requests that are under way may take when the server stops, and how long
+/// a client may take to read the last lines.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Why a connection ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A task of ours failed.
+    #[error("serving the connection failed")]
+    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Serves a hub to one client until its input ends, its output fails, the token is cancelled, or the
+/// hub is shut down.
+///
+/// When the input ends, requests under way are answered and notices that are due are sent first. A
+/// request that takes longer than ten seconds after the end of the input is cancelled.
+///
+/// # Errors
+///
+/// Serving failed; that the client left is no failure.
+pub async fn serve<R, W>(
+    hub: &Hub,
+    input: R,
+    output: W,
+    cancel: CancellationToken,
+) -> Result<(), ServeError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let core = hub.core().clone();
+    let writer = Writer::default();
+    let connection = Connection::new(core.clone(), Some(Box::new(writer.clone())));
+    // The service is told to end after the listeners were, so that their last words are heard.
+    let ending = CancellationToken::new();
+    let link = Link::new(input, writer.clone(), connection.clone(), ending.clone());
+    let handler = Handler::of(core.clone(), connection.clone());
+    let (gone, over) = (CancellationToken::new(), CancellationToken::new());
+    // The library's handshake is a large future, and this one lives as long as the connection.
+    let service = Box::pin(async {
+        match serve_server_with_ct(handler, link, ending.clone()).await {
+            Ok(service) => match service.waiting().await {
+                Ok(QuitReason::JoinError(error)) | Err(error) => {
+                    Err(ServeError::Failed(Box::new(error)))
+                }
+                Ok(_) => Ok(()),
+            },
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                Ok(())
+            }
+            Err(_) if gone.is_cancelled() => Ok(()),
+            Err(error) => Err(ServeError::Failed(Box::new(error))),
+        }
+    });
+    let stop = async {
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = core.stopped.cancelled() => {}
+            () = gone.cancelled() => {}
+        }
+        connection.close();
+        connection.listens_ended().await;
+        ending.cancel();
+        tokio::time::sleep(FAREWELL).await;
+    };
+    let serving = async {
+        let result = tokio::select! {
+            result = service => result,
+            () = stop => Ok(()),
+        };
+        connection.close();
+        over.cancel();
+        result
+    };
+    let notices = async {
+        tell(&connection, &writer, &over).await;
+        // Order: the last notices are sent before the last line is.
+        over.cancelled().await;
+        writer.finish();
+    };
+    let writing = async {
+        if let Err(error) = writer.run(output).await {
+            debug!(%error, "the output failed");
+            gone.cancel();
+        }
+    };
+    let last_lines = async {
+        over.cancelled().await;
+        tokio::time::sleep(FAREWELL).await;
+    };
+    let telling = async {
+        tokio::select! {
+            ((), ()) = async { tokio::join!(notices, writing) } => {}
+            () = last_lines => debug!("the client did not read the last lines"),
+        }
+    };
+    info!("serving stdio");
+    let (result, ()) = tokio::join!(serving, telling);
+    info!("stopped serving stdio");
+    result
+}
+
+/// Sends the notices of a legacy session, if the client opens one, until its outbox is closed.
+async fn tell(connection: &Connection, writer: &Writer, over: &CancellationToken) {
+    let outbox = tokio::select! {
+        // Order: what a session is told before it is over is due, also if both are true by now.
+        biased;
+        outbox = connection.opened() => outbox,
+        () = over.cancelled() => return,
+    };
+    let reader = outbox.attach();
+    while let Next::Frames(frames) = outbox.next(reader).await {
+        if !writer.write(frames).await {
+            break;
+        }
+    }
+}
