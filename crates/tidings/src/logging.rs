@@ -7,10 +7,10 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::args::LogLevel;
+use crate::args::{LogFormat, LogLevel};
 
-/// Logs from here on.
-pub(crate) fn start(level: LogLevel) {
+/// Logs from here on; the access log is beside the level.
+pub(crate) fn start(level: LogLevel, format: LogFormat, access: bool) {
     let level = match level {
         LogLevel::Off => LevelFilter::OFF,
         LogLevel::Error => LevelFilter::ERROR,
@@ -23,7 +23,13 @@ pub(crate) fn start(level: LogLevel) {
     // what goes wrong on a connection is told by whoever wanted the connection.
     let library = if level < LevelFilter::DEBUG { LevelFilter::OFF } else { LevelFilter::WARN };
     let chosen = Targets::new().with_default(level).with_target("rmcp", library);
+    let access = if access { LevelFilter::INFO } else { LevelFilter::OFF };
+    let chosen = chosen.with_target("access", access);
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(colour).with_target(false);
-    tracing_subscriber::registry().with(chosen).with(lines).init();
+    let logs = tracing_subscriber::registry().with(chosen);
+    match format {
+        LogFormat::Text => logs.with(lines).init(),
+        LogFormat::Json => logs.with(lines.json().flatten_event(true).with_ansi(false)).init(),
+    }
 }

@@ -8,6 +8,7 @@ mod feeds;
 mod folder;
 mod hosts;
 mod logging;
+mod machine;
 mod present;
 mod report;
 mod schema;
@@ -24,7 +25,7 @@ use crate::args::Args;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    logging::start(args.log);
+    logging::start(args.log, args.log_format, args.command.logs_access());
     // One thread starts sooner, and is enough for one connection.
     let mut builder = if command::is_busy(&args.command) {
         Builder::new_multi_thread()

@@ -4,6 +4,7 @@ mod client;
 mod connection;
 mod feeds;
 mod folder;
+mod limits;
 mod serve;
 mod workspace;
 
@@ -20,6 +21,7 @@ pub(crate) use self::feeds::{
     FeedsNamed, FeedsParse, FeedsPlace, FeedsRefresh,
 };
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
+pub(crate) use self::limits::Limits;
 pub(crate) use self::serve::Serve;
 pub(crate) use self::workspace::{
     Select, Workspace, WorkspaceCommand, WorkspaceExport, WorkspaceFile, WorkspaceGc,
@@ -33,6 +35,9 @@ pub(crate) struct Args {
     /// What is logged on standard error.
     #[arg(long, global = true, value_enum, default_value_t = LogLevel::Warn)]
     pub(crate) log: LogLevel,
+    /// How log lines are written.
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -56,9 +61,25 @@ pub(crate) enum LogLevel {
     Trace,
 }
 
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Command {
+    /// Whether each request is logged.
+    pub(crate) fn logs_access(&self) -> bool {
+        matches!(self, Self::Serve(serve) if serve.access_log)
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Serve(Serve),
+    Serve(Box<Serve>),
     New(New),
     Run(Run),
     Lint(Lint),

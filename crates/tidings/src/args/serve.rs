@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::args::limits::Limits;
 use crate::args::workspace::{BLOB_LIMIT, size};
 
 /// Serve sources to MCP clients of both protocol eras.
@@ -47,7 +48,8 @@ pub(crate) struct Serve {
     /// A directory where agents share artifacts and a graph; it is made if it is not there.
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Where to serve Streamable HTTP; `/mcp` is the endpoint, `/healthz` and `/metrics` are beside it.
+    /// Where to serve Streamable HTTP; `/mcp` is the endpoint, `/livez`, `/readyz` and `/metrics` are
+    /// beside it. Anything but a loopback address needs a token.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -64,9 +66,15 @@ pub(crate) struct Serve {
     /// An Origin whose pages may use the server; may be repeated.
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
-    /// A file that holds the bearer token.
+    /// A file that holds the bearer token, at least 16 characters. SIGHUP reads it again.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Serve other machines without a token: anybody who reaches this one may use everything.
+    #[arg(long)]
+    pub(crate) allow_anyone: bool,
+    /// Log every HTTP request when it ends, on standard error.
+    #[arg(long, conflicts_with = "stdio")]
+    pub(crate) access_log: bool,
     /// Milliseconds a change must be quiet before it is told; 0 tells at once.
     #[arg(long, value_name = "MS", default_value_t = 25)]
     pub(crate) quiet: u64,
@@ -80,6 +88,8 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) json: bool,
     // Last: what follows such a group is under its heading.
+    #[command(flatten)]
+    pub(crate) limits: Limits,
     #[command(flatten)]
     pub(crate) folders: Folders,
     #[command(flatten)]

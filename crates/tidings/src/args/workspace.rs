@@ -193,7 +193,7 @@ pub(crate) struct WorkspaceFile {
 /// The largest blob unless told otherwise.
 pub(super) const BLOB_LIMIT: &str = "64MiB";
 
-fn grace(text: &str) -> Result<Duration, String> {
+pub(super) fn grace(text: &str) -> Result<Duration, String> {
     match text {
         "0" | "0ms" | "0s" | "0m" | "0h" => Ok(Duration::ZERO),
         _ => duration(text),

@@ -31,7 +31,7 @@ pub(crate) fn is_busy(command: &Command) -> bool {
 /// Does what the command line says.
 pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
-        Command::Serve(args) => serve::run(args).await,
+        Command::Serve(args) => serve::run(*args).await,
         Command::New(args) => new::run(&args),
         Command::Run(args) => run::run(&args).await,
         Command::Lint(args) => lint::run(&args).await,

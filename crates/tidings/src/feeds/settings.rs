@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Deserializer};
 use tidings_sources::feeds::FeedConfig;
 
-use crate::args::duration;
+use crate::args::{Limits, duration};
 use crate::feeds::{expanded, whole};
 use crate::report::Usage;
 use crate::values::nearest;
@@ -20,6 +20,9 @@ pub(crate) const USUAL: &str = "tidings.toml";
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
+    /// What clients are allowed.
+    #[serde(default)]
+    pub(crate) limits: Option<Limits>,
     #[serde(default)]
     pub(crate) serve: Serving,
     #[serde(default)]
@@ -30,7 +33,7 @@ pub(crate) struct Settings {
 }
 
 /// How feeds are kept and fetched.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct Serving {
@@ -78,6 +81,11 @@ impl Settings {
             *list = whole(list, Some(&settings.base));
         }
         Ok(settings)
+    }
+
+    /// Whether the file is about feeds, and not only about limits.
+    pub(crate) fn is_about_feeds(&self) -> bool {
+        self.limits.is_none() || !self.feeds.is_empty() || self.serve != Serving::default()
     }
 
     fn parse(text: &str, name: &str) -> Result<Self, Usage> {

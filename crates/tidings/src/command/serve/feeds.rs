@@ -1,6 +1,6 @@
 //! The feeds that are served, as the command line and `tidings.toml` say.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -32,12 +32,17 @@ pub(super) struct Lists {
     named: Vec<FeedConfig>,
     urls: Vec<String>,
     output: Output,
+    /// Where the feeds are kept.
+    pub(super) directory: Option<PathBuf>,
 }
 
 /// Opens what is kept of the feeds; nothing if none is asked for. No feed is waited for, and no
 /// list on the web.
-pub(super) async fn open(args: &Serve) -> Result<Option<(Feeds, Lists)>> {
-    let settings = settings(args)?;
+pub(super) async fn open(
+    args: &Serve,
+    settings: Option<Settings>,
+) -> Result<Option<(Feeds, Lists)>> {
+    let settings = settings.filter(Settings::is_about_feeds);
     let named =
         args.feeds || !args.feed.is_empty() || !args.opml.is_empty() || args.keeping.data.is_some();
     if settings.is_none() && !named {
@@ -51,6 +56,10 @@ pub(super) async fn open(args: &Serve) -> Result<Option<(Feeds, Lists)>> {
         let path = path.display();
         output.remark(&format!("{holder} fetches the feeds in `{path}` once; waiting for it"));
     }
+    let directory = match &config.data {
+        Data::Directory(path) => Some(path.clone()),
+        Data::Memory => None,
+    };
     let named = config.feeds.clone();
     let feeds = Feeds::open(config).await.map_err(|error| {
         let hint = hint(&error);
@@ -63,7 +72,7 @@ pub(super) async fn open(args: &Serve) -> Result<Option<(Feeds, Lists)>> {
     if feeds.statuses().is_empty() && urls.is_empty() && !args.json {
         output.remark(&none(args));
     }
-    Ok(Some((feeds.clone(), Lists { feeds, named, urls, output })))
+    Ok(Some((feeds.clone(), Lists { feeds, named, urls, output, directory })))
 }
 
 /// That there are no feeds, and how one comes.
@@ -92,7 +101,7 @@ fn hint(error: &FeedsError) -> Option<&'static str> {
 
 /// What the file says that is named; or the one that is here, if nothing else is named: whoever
 /// starts a server somewhere must not serve by accident what somebody else wrote there.
-fn settings(args: &Serve) -> Result<Option<Settings>> {
+pub(super) fn settings(args: &Serve) -> Result<Option<Settings>> {
     if let Some(file) = &args.config {
         return Settings::read(file).map(Some);
     }

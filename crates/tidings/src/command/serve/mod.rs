@@ -1,36 +1,40 @@
 //! `tidings serve`: sources, a hub, a transport, and a line for everything that happens.
 
+mod endpoint;
 mod feeds;
 mod folders;
 mod pipe;
 mod printer;
 mod workspace;
 
-use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use tidings_server::http::{self, HttpConfig, Token};
+use tidings_server::http::{self, SharedToken};
 use tidings_server::{Config, Greeting, Hub, Merging, stdio};
 use tidings_sources::feeds::Feeds;
 use tidings_sources::folder::Introduction;
 use tidings_sources::workspace::Workspace;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
 
 use self::printer::Printer;
-use crate::args::Serve;
+use crate::args::{Limits, Serve};
 use crate::demo::Station;
-use crate::report::{Hint, Usage};
+use crate::report::Usage;
 
 /// How many changes and reports may wait to become lines, which takes no time to speak of.
 const LINES: usize = 256;
 
 /// Serves until a signal, or until the client over stdio is gone.
 pub(crate) async fn run(args: Serve) -> Result<()> {
-    let (opened, lists) = feeds::open(&args).await?.unzip();
+    let settings = feeds::settings(&args)?;
+    let in_file = settings.as_ref().and_then(|settings| settings.limits.clone());
+    let limits = args.limits.clone().or(&in_file.unwrap_or_default());
+    let (opened, lists) = feeds::open(&args, settings).await?.unzip();
     let has_others = args.demo || !args.folder.is_empty() || args.workspace.is_some();
     if !has_others && opened.is_none() {
         let usage = Usage::new("there is nothing to serve");
@@ -42,6 +46,9 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
     config.merging =
         Merging::new(Duration::from_millis(args.quiet), Duration::from_millis(args.max_wait));
+    if let Some(subscriptions) = limits.subscriptions {
+        config.limits.subscriptions_per_listener = subscriptions;
+    }
     config.greeting = if args.silent { Greeting::Silent } else { Greeting::Announce };
     let (reports, reported) = mpsc::channel(LINES);
     let folders = folders::open(&args, &reports).await?;
@@ -67,6 +74,8 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
             .context("starting the demo")?;
     }
     let progress = opened.as_ref().map(Feeds::progress);
+    let feeds_data = lists.as_ref().and_then(|lists| lists.directory.clone());
+    let data = feeds_data.into_iter().chain(args.workspace.clone()).collect();
     if let Some(feeds) = opened {
         hub.add("feeds", feeds).await.context("starting the feeds")?;
     }
@@ -80,9 +89,11 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     // Order: whoever reads that it listens may end it at once.
     let signals = Signals::new()?;
     let cancel = CancellationToken::new();
+    let token = SharedToken::from(endpoint::token(&args)?);
+    let served = Served { limits, token: token.clone(), data, workspace };
     let result = tokio::select! {
-        result = transport(&args, &hub, workspace.as_ref(), &printer, cancel.clone()) => result,
-        () = stop(&hub, signals, cancel.clone()) => Ok(()),
+        result = transport(&args, &hub, served, &printer, cancel.clone()) => result,
+        () = stop(&args, signals, &token, cancel.clone()) => Ok(()),
         () = printer.run(told, reported, hub.events()) => Ok(()),
         () = feeds::tell_progress(progress, &printer) => Ok(()),
         () = feeds::read_lists(lists) => Ok(()),
@@ -109,24 +120,40 @@ fn introduce(config: &mut Config, introduction: Introduction) {
     config.instructions = introduction.instructions;
 }
 
+/// What the transport needs to know.
+struct Served {
+    limits: Limits,
+    token: SharedToken,
+    /// The directories of sources with durable state.
+    data: Vec<PathBuf>,
+    workspace: Option<Workspace>,
+}
+
 async fn transport(
     args: &Serve,
     hub: &Hub,
-    workspace: Option<&Workspace>,
+    served: Served,
     printer: &Printer,
     cancel: CancellationToken,
 ) -> Result<()> {
     if args.stdio {
         return over_stdio(hub, cancel).await.context("serving stdio");
     }
-    let listener = bind(args.http).await?;
-    let mut config = HttpConfig::default();
-    config.hosts.clone_from(&args.allow_host);
-    config.origins.clone_from(&args.allow_origin);
-    config.token = token(args)?.into();
-    config.beside = workspace.map(Workspace::routes);
-    printer.started(listener.local_addr()?, workspace.is_some());
+    let listener = endpoint::bind(args, &served.token, &offers(args)).await?;
+    let mut config = endpoint::config(args, &served.limits, served.token, served.data);
+    config.beside = served.workspace.as_ref().map(Workspace::routes);
+    printer.started(listener.local_addr()?, served.workspace.is_some());
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")
+}
+
+/// What a client could use, in words.
+fn offers(args: &Serve) -> String {
+    let folders =
+        args.folder.iter().map(|folder| format!("the programs in `{}`", folder.display()));
+    let workspace =
+        args.workspace.iter().map(|place| format!("the workspace `{}`", place.display()));
+    let all: Vec<_> = folders.chain(workspace).collect();
+    if all.is_empty() { "everything that is served".to_owned() } else { all.join(" and ") }
 }
 
 /// Serves one client over standard input and output, until it is gone.
@@ -142,52 +169,64 @@ async fn over_stdio(hub: &Hub, cancel: CancellationToken) -> Result<(), stdio::S
     }
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("listening on {address}")).context(
-        Hint(format!(
-            "is something else serving there? `--http {}:0` takes any free port",
-            address.ip()
-        )),
-    )
-}
-
-fn token(args: &Serve) -> Result<Option<Token>> {
-    let text = match &args.token_file {
-        Some(file) => Some(
-            std::fs::read_to_string(file)
-                .with_context(|| format!("reading the token from {}", file.display()))?,
-        ),
-        None => std::env::var("TIDINGS_TOKEN").ok(),
-    };
-    text.map(|text| Token::new(&text).context("reading the token")).transpose()
-}
-
-/// The signals that end a server. They are caught from when this is made.
+/// The signals that a server obeys. They are caught from when this is made.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hang_up: Signal,
+}
+
+/// What a signal asks for.
+enum Asked {
+    End,
+    Reload,
 }
 
 impl Signals {
     fn new() -> Result<Self> {
         let caught = |kind| signal(kind).context("waiting for signals");
-        let interrupt = caught(SignalKind::interrupt())?;
-        Ok(Self { interrupt, terminate: caught(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: caught(SignalKind::interrupt())?,
+            terminate: caught(SignalKind::terminate())?,
+            hang_up: caught(SignalKind::hangup())?,
+        })
     }
 
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Asked {
         tokio::select! {
-            Some(()) = self.interrupt.recv() => {}
-            Some(()) = self.terminate.recv() => {}
+            Some(()) = self.interrupt.recv() => Asked::End,
+            Some(()) = self.terminate.recv() => Asked::End,
+            Some(()) = self.hang_up.recv() => Asked::Reload,
             else => std::future::pending().await,
         }
     }
 }
 
-/// Ends everything properly at the first signal, at once at the second.
-async fn stop(hub: &Hub, mut signals: Signals, cancel: CancellationToken) {
-    signals.next().await;
-    hub.shutdown().await;
-    cancel.cancel();
-    signals.next().await;
+/// Ends everything properly at the first signal to end, at once at the second. Hanging up reads
+/// the token again.
+async fn stop(args: &Serve, mut signals: Signals, token: &SharedToken, cancel: CancellationToken) {
+    loop {
+        match signals.next().await {
+            Asked::End if cancel.is_cancelled() => return,
+            Asked::End => cancel.cancel(),
+            Asked::Reload => reload(args, token),
+        }
+    }
+}
+
+/// Reads again what can change while the server runs: the token.
+fn reload(args: &Serve, token: &SharedToken) {
+    match endpoint::token(args) {
+        // A server that asks for a token does not begin to serve everybody by accident.
+        Ok(None) if token.get().is_some() => {
+            error!("there is no token any more: the last one stays");
+        }
+        Ok(read) => {
+            token.replace(read);
+            info!("the token was read again");
+        }
+        Err(error) => {
+            error!(error = %format!("{error:#}"), "the token could not be read: the last one stays");
+        }
+    }
 }
