@@ -1,0 +1,160 @@
+//! Bodies that cost more than they weigh, that never end, and answers that nobody reads.
+
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+
+use super::{LARGE, head, initialize, request, site};
+use crate::support::demo::{Demo, within};
+
+/// Seven bytes that become more than six hundred.
+const BOMB: &str = r#"{"":0},"#;
+
+/// What the process has had at most, in bytes.
+fn peak(demo: &Demo) -> usize {
+    let status = format!("/proc/{}/status", demo.child.id().unwrap());
+    let status = std::fs::read_to_string(status).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() << 10
+}
+
+fn bomb(length: usize) -> String {
+    format!("[{}0]", BOMB.repeat(length / BOMB.len()))
+}
+
+async fn ask(demo: &Demo, body: String, headers: &[(&str, &str)]) -> u16 {
+    let mut request = reqwest::Client::new()
+        .post(demo.url())
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .body(body);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    within(request.send()).await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn a_body_bomb_takes_ten_times_its_length_at_most() {
+    let demo = Demo::start("--every 3600").await;
+    let ping = request("ping", json!({})).to_string();
+    assert_eq!(ask(&demo, ping.clone(), &[]).await, 200);
+    let length = 4_000_000;
+    let of = |inner: &str| inner.replace("BOMB", &bomb(length));
+    let call = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"a":BOMB}}}"#;
+    let list = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"a":BOMB}}"#;
+    let hello = r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"capabilities":{"experimental":{"a":BOMB}}}}"#;
+    let modern = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call")];
+    for (body, headers) in [
+        (of(call), &[][..]),
+        (of(call), &modern[..]),
+        (of(list), &[]),
+        (of(hello), &[]),
+        (of(r#"{"jsonrpc":"2.0","id":7,"result":{"a":BOMB}}"#), &[]),
+        (of("BOMB"), &[]),
+    ] {
+        let before = peak(&demo);
+        let status = ask(&demo, body, headers).await;
+        let grown = peak(&demo) - before;
+        assert_eq!(status, 413);
+        assert!(grown <= 10 * length, "{grown} bytes for {length}");
+    }
+    // The server goes on.
+    assert_eq!(ask(&demo, ping, &[]).await, 200);
+}
+
+#[tokio::test]
+async fn the_heaviest_call_that_is_accepted_takes_64_mib_at_most() {
+    let demo = Demo::start("--every 3600").await;
+    let row = r#"{"id":1,"name":"a row of some length, as people have them in their tables"},"#;
+    let rows = format!("[{}0]", row.repeat(4_000_000 / row.len()));
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","arguments":{{"a":{rows}}}}}}}"#
+    );
+    let before = peak(&demo);
+    let status = ask(&demo, body, &[]).await;
+    let grown = peak(&demo) - before;
+    assert_eq!(status, 400, "it is read, and has no session");
+    assert!(grown <= 64 << 20, "{grown} bytes");
+}
+
+#[tokio::test]
+async fn heavy_arguments_reach_the_tool_in_both_eras() {
+    let site = site(|_| {}).await;
+    let session = site.session().await;
+    let rows: Vec<Value> = (0..20_000).map(|id| json!({ "id": id, "name": "a row" })).collect();
+    let call = json!({ "name": "count", "arguments": { "rows": rows } });
+    let (status, body) = site.ask(Some(&session), &request("tools/call", call.clone())).await;
+    assert_eq!((status, &body["result"]["content"][0]["text"]), (413, &Value::Null));
+    let rows: Vec<Value> =
+        (0..8_000).map(|id| json!({ "id": id, "text": "x".repeat(80) })).collect();
+    let call = json!({ "name": "count", "arguments": { "rows": rows } });
+    let (status, body) = site.ask(Some(&session), &request("tools/call", call.clone())).await;
+    assert_eq!((status, &body["result"]["content"][0]["text"]), (200, &json!("8000")));
+    let answer = within(site.modern("tools/call", call).send()).await.unwrap();
+    let (status, body) = super::answer(answer).await;
+    assert_eq!((status, &body["result"]["content"][0]["text"]), (200, &json!("8000")));
+    site.ended().await;
+}
+
+#[tokio::test]
+async fn bodies_that_never_end_hold_no_more_than_the_budget() {
+    let site = site(|config| config.budget = 16 << 20).await;
+    let half = vec![b' '; LARGE / 2];
+    let mut hoard = Vec::new();
+    for _ in 0..20 {
+        let mut bytes = head(LARGE).into_bytes();
+        bytes.extend_from_slice(&half);
+        hoard.push(site.connect(&bytes).await);
+    }
+    site.settles("tidings_in_flight_bytes", 16 << 20).await;
+    assert!(site.figure("tidings_budget_refusals_total") > 0);
+    let (status, page) = site.page("/readyz").await;
+    assert_eq!(status, 503);
+    assert!(page.contains("fail  memory"), "{page}");
+    // A request with a body is refused, and says when to come again.
+    let refused = within(site.post(None, initialize().to_string()).send()).await.unwrap();
+    assert_eq!(refused.status(), 503);
+    assert!(refused.headers().contains_key("retry-after"));
+    drop(hoard);
+    site.settles("tidings_in_flight_bytes", 0).await;
+    assert_eq!(site.page("/readyz").await.0, 200);
+    site.session().await;
+    site.ended().await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_announced_too_long_is_refused_before_it_is_sent() {
+    let site = site(|_| {}).await;
+    let mut socket = site.connect(head(LARGE + 1).as_bytes()).await;
+    let mut answer = [0; 12];
+    within(socket.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
+    site.ended().await;
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_count_in_the_budget() {
+    let site = site(|config| config.budget = 24 << 20).await;
+    let session = site.session().await;
+    let read = request("resources/read", json!({ "uri": "lab://large" })).to_string();
+    let head =
+        head(read.len()).replace("\r\n\r\n", &format!("\r\nmcp-session-id: {session}\r\n\r\n"));
+    let mut hoard = Vec::new();
+    for _ in 0..12 {
+        hoard.push(site.connect(format!("{head}{read}").as_bytes()).await);
+    }
+    let refused = async {
+        while site.figure("tidings_budget_refusals_total") == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(refused).await;
+    assert!(site.figure("tidings_in_flight_bytes") <= 25 << 20);
+    // A small answer still comes, a large one says why it does not.
+    let (status, body) =
+        site.ask(Some(&session), &request("resources/read", json!({ "uri": "lab://small" }))).await;
+    assert_eq!((status, &body["result"]["contents"][0]["text"]), (200, &json!("x")));
+    drop(hoard);
+    site.settles("tidings_in_flight_bytes", 0).await;
+    site.ended().await;
+}

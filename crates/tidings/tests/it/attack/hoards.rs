@@ -1,0 +1,88 @@
+//! Connections and sessions that are taken and not used.
+
+use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+
+use super::{initialize, request, site};
+use crate::support::demo::within;
+
+#[tokio::test]
+async fn idle_connections_do_not_lock_out_a_new_client() {
+    let site = site(|config| config.connections = 20).await;
+    let session = site.session().await;
+    let stream = format!(
+        "GET /mcp HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\
+         mcp-session-id: {session}\r\n\r\n"
+    );
+    let mut listening = site.connect(stream.as_bytes()).await;
+    let mut head = [0; 12];
+    within(listening.read_exact(&mut head)).await.unwrap();
+    let mut hoard = Vec::new();
+    for _ in 0..100 {
+        hoard.push(site.connect(b"").await);
+    }
+    // Whoever comes now is served, each on a connection of its own.
+    for _ in 0..5 {
+        let client = reqwest::Client::new();
+        let page = client.get(format!("http://{}/livez", site.address)).send();
+        assert_eq!(within(page).await.unwrap().status(), 200);
+    }
+    assert!(site.figure("tidings_connections_turned_away_total") >= 80);
+    assert!(site.figure("tidings_connections") <= 20);
+    // The one with a stream was not closed for the others.
+    assert_eq!(site.figure("tidings_sessions"), 1);
+    let mut more = [0; 1];
+    within(listening.read_exact(&mut more)).await.unwrap();
+    drop(hoard);
+    site.ended().await;
+}
+
+#[tokio::test]
+async fn one_connection_cannot_take_all_sessions() {
+    let site = site(|config| config.sessions = 20).await;
+    let session = site.session().await;
+    let list = request("tools/list", json!({}));
+    assert_eq!(site.ask(Some(&session), &list).await.0, 200);
+    for _ in 0..200 {
+        let (status, _) = site.ask(None, &initialize()).await;
+        assert_eq!(status, 200);
+    }
+    assert!(site.figure("tidings_sessions") <= 20);
+    // Whoever used its session has it still: those that never did anything went first.
+    assert_eq!(site.ask(Some(&session), &list).await.0, 200);
+    site.ended().await;
+}
+
+#[tokio::test]
+async fn what_an_initialize_says_is_kept_within_bounds() {
+    let site = site(|_| {}).await;
+    let mut hello = initialize();
+    hello["params"]["capabilities"]["experimental"] =
+        json!({ "x": { "rows": vec![json!({ "": 0 }); 1_900] } });
+    let length = hello.to_string().len();
+    assert!(length < 16 << 10, "{length}");
+    let (status, body) = site.ask(None, &hello).await;
+    assert_eq!((status, &body["error"]["code"]), (200, &json!(-32602)));
+    assert_eq!(site.figure("tidings_sessions"), 0);
+    site.ended().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_client_is_gone_is_dropped() {
+    let site = site(|_| {}).await;
+    let session = site.session().await;
+    let call = request("tools/call", json!({ "name": "wait" }));
+    for era in ["legacy", "modern"] {
+        let asking = if era == "legacy" {
+            site.post(Some(&session), call.to_string()).send()
+        } else {
+            site.modern("tools/call", json!({ "name": "wait" })).send()
+        };
+        tokio::select! {
+            answer = asking => panic!("{era}: {answer:?}"),
+            begun = site.laboratory.begun.acquire() => begun.unwrap().forget(),
+        }
+        within(site.laboratory.dropped.acquire()).await.unwrap().forget();
+    }
+    site.ended().await;
+}

@@ -1,0 +1,107 @@
+//! A storm: readers that stand still, that leave in the middle, and that read, while things change.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::{modern, site};
+use crate::support::demo::within;
+
+/// How long it lasts.
+const STORM: Duration = Duration::from_secs(30);
+/// Clients of each kind.
+const CLIENTS: usize = 40;
+const WATCHED: &str = "lab://small";
+const TOOLS: &str = "notifications/tools/list_changed";
+
+fn listen() -> String {
+    let params = json!({ "notifications": {
+        "toolsListChanged": true, "resourceSubscriptions": [WATCHED],
+    }});
+    let body = modern("subscriptions/listen", params).to_string();
+    let head = super::head(body.len()).replace(
+        "\r\n\r\n",
+        "\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: subscriptions/listen\r\n\r\n",
+    );
+    head + &body
+}
+
+async fn connect(address: std::net::SocketAddr) -> TcpStream {
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    socket.write_all(listen().as_bytes()).await.unwrap();
+    socket
+}
+
+/// Counts the notices of tools that come until the stream ends.
+async fn read(socket: TcpStream) -> usize {
+    let mut lines = BufReader::new(socket).lines();
+    let mut notices = 0;
+    while let Ok(Some(line)) = lines.next_line().await {
+        notices += usize::from(line.contains(TOOLS));
+    }
+    notices
+}
+
+#[tokio::test]
+async fn nothing_is_left_after_a_storm_for_a_minute_at_most() {
+    let site = site(|_| {}).await;
+    let address = site.address;
+    let mut readers = JoinSet::new();
+    for _ in 0..CLIENTS {
+        readers.spawn(async move { read(connect(address).await).await });
+    }
+    // These never read a byte.
+    let mut dead = Vec::new();
+    for _ in 0..CLIENTS {
+        dead.push(connect(address).await);
+    }
+    site.settles("tidings_subscriptions", 2 * i64::try_from(CLIENTS).unwrap()).await;
+    // These come and go.
+    let until = Instant::now() + STORM;
+    let mut restless = JoinSet::new();
+    for _ in 0..CLIENTS {
+        restless.spawn(async move {
+            let mut visits = 0_u64;
+            while Instant::now() < until {
+                drop(connect(address).await);
+                visits += 1;
+                tokio::time::sleep(Duration::from_millis(10 + visits % 50)).await;
+            }
+        });
+    }
+    let mut changes = 0;
+    let mut pace = tokio::time::interval(Duration::from_millis(100));
+    while Instant::now() < until {
+        pace.tick().await;
+        // The list of tools really changes each time: the source itself comes or goes.
+        if changes % 2 == 0 {
+            assert!(site.hub.remove("laboratory"));
+        } else {
+            site.hub.add("laboratory", site.laboratory.clone()).await.unwrap();
+        }
+        changes += 1;
+    }
+    while restless.join_next().await.is_some() {}
+    // Who reads and who does not are all there still, and nobody else is.
+    let both = 2 * i64::try_from(CLIENTS).unwrap();
+    site.settles("tidings_subscriptions", both).await;
+    drop(dead);
+    site.settles("tidings_subscriptions", both / 2).await;
+    site.settles("tidings_queue_depth", 0).await;
+    let hub = site.hub.clone();
+    site.ended().await;
+    let mut counts = Vec::new();
+    while let Some(count) = within(readers.join_next()).await {
+        counts.push(count.unwrap());
+    }
+    // Changes are a window and more apart: each reader hears of each, once.
+    assert_eq!(counts, vec![changes; CLIENTS]);
+    let metrics = hub.metrics();
+    for gone in ["tidings_subscriptions 0", "tidings_in_flight_bytes 0", "tidings_connections 0"] {
+        assert!(metrics.contains(gone), "{gone}: {metrics}");
+    }
+}
