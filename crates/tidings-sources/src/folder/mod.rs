@@ -46,6 +46,7 @@ pub use self::describe::Introduction;
 use self::offer::{Kind, Offered, Origin};
 pub use self::problem::{Fix, Problem, Severity};
 use self::rounds::Rounds;
+pub use self::script::{Keeper, keep};
 use self::stock::{Stock, Touched};
 use self::tree::Root;
 use self::watch::Watch;

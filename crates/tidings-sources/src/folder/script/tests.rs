@@ -44,6 +44,7 @@ impl Place {
             patience: Patience::fixed(LIMIT),
             output_limit: 1 << 20,
             grace: Duration::from_millis(50),
+            keeper: None,
         }
     }
 
