@@ -36,7 +36,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::database::migration::{self, MigrationError};
-use crate::database::{self, Readers, make_private};
+use crate::database::{self, Readers, directory, make_private};
 
 pub(crate) use self::apply::Changes;
 pub(crate) use self::hold::Hold;
@@ -134,7 +134,7 @@ impl Store {
     /// open too, and write it.
     pub(crate) fn in_directory(path: &Path, retention: Retention) -> Result<Self, StoreError> {
         let failed = |error| StoreError::Directory { path: path.to_owned(), error };
-        std::fs::create_dir_all(path).map_err(failed)?;
+        directory::make(path).map_err(failed)?;
         let file = path.join("feeds.sqlite");
         // Feeds may be kept with their passwords.
         make_private(&file).map_err(failed)?;

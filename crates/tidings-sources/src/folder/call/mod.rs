@@ -10,6 +10,8 @@ mod roots;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use serde_json::Value;
 use tidings_server::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use tidings_server::{AnswerError, Exchange};
@@ -54,6 +56,11 @@ pub(crate) async fn call(
         () = exchange.cancelled() => Err(AnswerError::Failed("cancelled".to_owned())),
         result = answer => Ok(result.into()),
     }
+}
+
+/// Removes what calls of processes that were killed left in a directory for private files.
+pub(crate) fn sweep(scratch: &Path) {
+    Desk::sweep(scratch);
 }
 
 /// Everything of a call but the client.

@@ -98,8 +98,8 @@ impl State {
         }
         let started = Running::start(&mut self.command).and_then(|running| {
             self.running = Some(running);
-            let lines: String = self.groups.iter().map(|id| format!("+{id}\n")).collect();
-            self.send(&lines)
+            let lines: Vec<_> = self.groups.iter().map(|id| format!("+{id}\n")).collect();
+            self.send(&lines.concat())
         });
         if let Err(error) = started {
             (self.running, self.next) = (None, Some(Instant::now() + PAUSE));

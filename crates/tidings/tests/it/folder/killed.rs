@@ -140,3 +140,17 @@ async fn a_server_that_ends_takes_its_keeper_with_it() {
         gone(pid).await;
     }
 }
+
+#[tokio::test]
+async fn private_files_of_a_killed_server_are_removed_and_those_of_a_live_one_stay() {
+    let home = Home::new();
+    let calls = || std::fs::read_dir(home.scratch()).unwrap().count();
+    let (mut killed, _) = home.serve().await;
+    assert_eq!(calls(), 1);
+    within(killed.child.kill()).await.unwrap();
+    assert_eq!(calls(), 1);
+    let (_live, _) = home.serve().await;
+    assert_eq!(calls(), 1, "only that of the call that runs");
+    let _other = Server::of(home.command()).await;
+    assert_eq!(calls(), 1, "the call still runs");
+}
