@@ -34,9 +34,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use tracing::error;
 
 use crate::database::migration::{self, MigrationError};
 use crate::database::{self, Readers, directory, make_private};
+use crate::feeds::ask::causes;
 
 pub(crate) use self::apply::Changes;
 pub(crate) use self::hold::Hold;
@@ -101,6 +103,22 @@ pub enum StoreError {
     /// Starred items are kept for ever, and there are as many as there may be.
     #[error("more than {0} items would be starred; take the star from some first")]
     TooManyStars(u64),
+}
+
+impl StoreError {
+    /// What went wrong, in words for clients: where the store is concerns none of them.
+    pub(crate) fn outside(&self) -> String {
+        if matches!(self, Self::NoFeed(_) | Self::TooManyStars(_)) {
+            return self.to_string();
+        }
+        error!(error = causes(self), "the store of feeds cannot be used as it should be");
+        match self {
+            Self::Directory { .. } | Self::Held { .. } => {
+                "the store of feeds cannot be used now".to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
 }
 
 impl From<MigrationError> for StoreError {

@@ -15,6 +15,7 @@ use std::path::Path;
 use serde_json::Value;
 use tidings_server::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use tidings_server::{AnswerError, Exchange};
+use tracing::warn;
 
 use self::brief::{Desk, Request};
 use crate::folder::offer::ToolScript;
@@ -70,13 +71,18 @@ async fn perform<F: Future<Output = ()>>(
     request: Request,
     hear: impl FnMut(Sign) -> F,
 ) -> CallToolResult {
+    let no_room = |error: std::io::Error| {
+        // The error names a path of this machine, which is for the operator alone.
+        warn!(tool = %script.tool.name, %error, "a call has no room for private files");
+        outcome::error(format!("no room for private files: {}", error.kind()))
+    };
     let desk = match Desk::new(workshop) {
         Ok(desk) => desk,
-        Err(error) => return outcome::error(format!("no room for private files: {error}")),
+        Err(error) => return no_room(error),
     };
     let job = match brief::job(workshop, script, request, &desk) {
         Ok(job) => job,
-        Err(error) => return outcome::error(format!("no room for private files: {error}")),
+        Err(error) => return no_room(error),
     };
     let run = match script::run(job, hear).await {
         Ok(run) => run,

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::Instant;
+use tracing::warn;
 
 use super::{Job, Keeper};
 
@@ -55,9 +56,12 @@ impl SpawnError {
     /// With the file named as it is called within this folder: clients need not know where the
     /// folder is.
     pub(crate) fn within(mut self, root: &Path) -> Self {
-        if let Ok(inner) = self.file.strip_prefix(root) {
-            self.file = inner.to_owned();
-        }
+        self.file = if let Ok(inner) = self.file.strip_prefix(root) {
+            inner.to_owned()
+        } else {
+            warn!(file = %self.file.display(), "a program outside of the folder did not start");
+            self.file.file_name().map(PathBuf::from).unwrap_or_default()
+        };
         self
     }
 }
