@@ -6,9 +6,9 @@ mod printer;
 mod workspace;
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use tidings_server::http::{self, HttpConfig, Token};
 use tidings_server::{Config, Greeting, Hub, Merging, stdio};
 use tidings_sources::feeds::Feeds;
@@ -119,6 +119,7 @@ async fn transport(
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
         return stdio::serve(hub, input, output, cancel).await.context("serving stdio");
     }
+    check_clock(SystemTime::now())?;
     let listener = bind(args.http).await?;
     let mut config = HttpConfig::default();
     config.hosts.clone_from(&args.allow_host);
@@ -127,6 +128,15 @@ async fn transport(
     config.beside = workspace.map(Workspace::routes);
     printer.started(listener.local_addr()?, workspace.is_some());
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")
+}
+
+/// HTTP answers carry a date, and the HTTP library panics for one before 1970.
+fn check_clock(now: SystemTime) -> Result<()> {
+    if now < SystemTime::UNIX_EPOCH {
+        let hint = Hint("set the clock, or serve with `--stdio`".to_owned());
+        return Err(anyhow!("the clock of this machine is before 1970")).context(hint);
+    }
+    Ok(())
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener> {
@@ -177,4 +187,16 @@ async fn stop(hub: &Hub, mut signals: Signals, cancel: CancellationToken) {
     hub.shutdown().await;
     cancel.cancel();
     signals.next().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_serves_no_http() {
+        check_clock(SystemTime::UNIX_EPOCH).unwrap();
+        let error = check_clock(SystemTime::UNIX_EPOCH - Duration::from_secs(1)).unwrap_err();
+        assert!(format!("{error:#}").contains("before 1970"), "{error:#}");
+    }
 }
