@@ -375,6 +375,13 @@ mod tests {
     }
 
     #[test]
+    fn times_before_1970_are_below_zero() {
+        let before = SystemTime::UNIX_EPOCH - std::time::Duration::from_secs(7);
+        assert_eq!(seconds(before), -7);
+        assert_eq!(seconds(SystemTime::UNIX_EPOCH), 0);
+    }
+
+    #[test]
     fn links_that_leave_the_folder_circles_and_pipes_are_refused() {
         let (directory, root) = folder();
         let at = directory.path().join("resources");
