@@ -8,6 +8,7 @@ mod database;
 pub mod feeds;
 pub mod folder;
 mod settle;
+mod temporary;
 #[cfg(test)]
 mod testing;
 mod time;

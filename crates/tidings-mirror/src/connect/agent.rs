@@ -1,8 +1,10 @@
 //! The HTTP client below a connection: where it may be led, how long it waits, whom it trusts.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use rustls::pki_types::UnixTime;
+use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
@@ -61,11 +63,23 @@ pub(super) fn innermost(error: &dyn std::error::Error) -> String {
 fn trust(is_used: bool) -> Result<ClientConfig, ConnectError> {
     let failed = |error: rustls::Error| ConnectError::Transport(format!("TLS: {error}"));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_details(provider, Arc::new(Clock))
         .with_safe_default_protocol_versions()
         .map_err(failed)?;
     if is_used {
         return Ok(builder.with_platform_verifier().map_err(failed)?.with_no_client_auth());
     }
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
+/// The time certificates are judged by. Without one there is no connection: the library's own clock
+/// panics before 1970.
+#[derive(Debug)]
+struct Clock;
+
+impl TimeProvider for Clock {
+    fn current_time(&self) -> Option<UnixTime> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        since.ok().map(UnixTime::since_unix_epoch)
+    }
 }

@@ -1,5 +1,6 @@
 //! What sources that keep a database share: how it begins, who reads it.
 
+pub(crate) mod directory;
 pub(crate) mod migration;
 
 use std::path::Path;

@@ -140,7 +140,7 @@ impl Inner {
         let done = tokio::task::spawn_blocking(move || work(&inner)).await;
         match done {
             Ok(Ok(found)) => Ok(found),
-            Ok(Err(error)) => Err(AnswerError::Failed(error.to_string())),
+            Ok(Err(error)) => Err(AnswerError::Failed(error.outside())),
             Err(_) => Err(AnswerError::Failed("the read was given up".to_owned())),
         }
     }

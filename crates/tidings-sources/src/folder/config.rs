@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::folder::Report;
+use crate::folder::{Keeper, Report};
 
 /// Variables of our own environment that programs of a folder get. Everything else, secrets above
 /// all, stays with us.
@@ -35,6 +35,9 @@ pub struct Config {
     pub providers_every: Duration,
     /// Who hears what each reload found. Reports that find no room are dropped.
     pub reports: Option<mpsc::Sender<Report>>,
+    /// Ends the folder's programs if this process is killed. Folders of one process share one.
+    /// None by default: then programs outlive a `kill -9`.
+    pub keeper: Option<Keeper>,
     /// What the folder refuses to exceed.
     pub limits: Limits,
 }
@@ -51,6 +54,7 @@ impl Config {
             poll: None,
             providers_every: Duration::from_secs(5),
             reports: None,
+            keeper: None,
             limits: Limits::default(),
         }
     }

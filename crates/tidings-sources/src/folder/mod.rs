@@ -46,6 +46,7 @@ pub use self::describe::Introduction;
 use self::offer::{Kind, Offered, Origin};
 pub use self::problem::{Fix, Problem, Severity};
 use self::rounds::Rounds;
+pub use self::script::{Keeper, keep};
 use self::stock::{Stock, Touched};
 use self::tree::Root;
 use self::watch::Watch;
@@ -128,7 +129,10 @@ impl Folder {
         let workshop = RwLock::new(Arc::new(Workshop::new(&config, &Hosts::default())));
         let inner = Arc::new(Inner { root, config, watch, view, workshop, bench });
         let first = inner.clone();
-        let look = move || first.look_at_everything();
+        let look = move || {
+            call::sweep(&first.workshop().scratch);
+            first.look_at_everything();
+        };
         tokio::task::spawn_blocking(look).await.map_err(|_| OpenError::Interrupted)?;
         Rounds::new(inner.clone()).first().await;
         Ok(Self(inner))

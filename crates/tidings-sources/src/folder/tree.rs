@@ -53,9 +53,16 @@ impl Stat {
     /// Whether it may have changed again without looking different: clocks of file systems tick
     /// slowly.
     pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
-        let changed = SystemTime::UNIX_EPOCH
-            + std::time::Duration::from_secs(u64::try_from(self.changed.0).unwrap_or(0));
-        now.duration_since(changed).is_ok_and(|age| age.as_secs() < 3)
+        // Of a clock before 1970, files have times before that too.
+        (0..3).contains(&seconds(now).saturating_sub(self.changed.0))
+    }
+}
+
+/// Seconds since 1970, below zero before that.
+fn seconds(time: SystemTime) -> i64 {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
     }
 }
 
@@ -365,6 +372,13 @@ mod tests {
         let found = root.walk(Path::new("resources"), &Hidden::default(), 100, &mut |_| {});
         let files = found.files.keys().map(|path| path.display().to_string()).collect();
         (files, found.problems.iter().map(|it| it.file.display().to_string()).collect())
+    }
+
+    #[test]
+    fn times_before_1970_are_below_zero() {
+        let before = SystemTime::UNIX_EPOCH - std::time::Duration::from_secs(7);
+        assert_eq!(seconds(before), -7);
+        assert_eq!(seconds(SystemTime::UNIX_EPOCH), 0);
     }
 
     #[test]

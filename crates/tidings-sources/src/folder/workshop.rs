@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::folder::offer::{Patience, Program};
 use crate::folder::queue::Queue;
-use crate::folder::script::{GRACE, Job};
+use crate::folder::script::{GRACE, Job, Keeper};
 use crate::folder::{Config, Limits};
 
 /// The names under which `jq` can be there, the quicker one first.
@@ -30,6 +30,7 @@ pub(crate) struct Workshop {
     /// How long a program may take to end once it is asked to.
     pub(crate) grace: Duration,
     pub(crate) hosts: Hosts,
+    keeper: Option<Keeper>,
     /// What the operator passes on, and what is the same for every program of the folder.
     environment: Environment,
 }
@@ -54,6 +55,7 @@ impl Workshop {
                 .map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
             grace: GRACE,
             hosts: hosts.clone(),
+            keeper: config.keeper.clone(),
             environment,
             root,
         }
@@ -83,6 +85,7 @@ impl Workshop {
             patience,
             output_limit: self.limits.output,
             grace: self.grace,
+            keeper: self.keeper.clone(),
         }
     }
 }

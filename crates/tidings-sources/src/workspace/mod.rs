@@ -7,6 +7,7 @@ mod bytes;
 mod change;
 mod config;
 mod graph;
+mod id;
 mod import;
 #[cfg(test)]
 mod live;

@@ -120,6 +120,9 @@ pub(crate) enum Command {
     Workspace(Workspace),
     Completions(Completions),
     Man(Man),
+    /// End the programs of a server that was killed; servers start this themselves.
+    #[command(hide = true)]
+    Keep,
 }
 
 #[cfg(test)]
@@ -178,7 +181,9 @@ mod tests {
 
     #[test]
     fn every_subcommand_ends_its_help_with_an_example() {
-        for command in Args::command().get_subcommands_mut() {
+        let mut command = Args::command();
+        let shown = command.get_subcommands_mut().filter(|command| !command.is_hide_set());
+        for command in shown {
             let name = command.get_name().to_owned();
             let help = command.render_long_help().to_string();
             let examples = help.split("Example").nth(1).unwrap_or_default();

@@ -1,15 +1,22 @@
 //! `tidings completions` and `tidings man`: what the command line says of itself.
 
 use anyhow::{Context as _, Result};
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 
 use crate::args::{Args, Completions, Man};
 use crate::present::Output;
 
 pub(crate) fn completions(args: &Completions) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "tidings", &mut script);
+    clap_complete::generate(args.shell, &mut visible(), "tidings", &mut script);
     Output::new(false).bytes(&script)
+}
+
+/// The command line without what only the program itself calls: hidden commands would be proposed.
+fn visible() -> Command {
+    let all = Args::command();
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set());
+    Command::new("tidings").args(all.get_arguments().cloned()).subcommands(shown.cloned())
 }
 
 pub(crate) fn pages(args: &Man) -> Result<()> {

@@ -5,6 +5,7 @@ mod complete;
 mod config;
 mod feeds;
 mod info;
+mod keep;
 mod lint;
 mod list;
 mod manual;
@@ -52,5 +53,6 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Workspace(args) => workspace::run(&args).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),
+        Command::Keep => keep::run(),
     }
 }

@@ -39,6 +39,7 @@ impl Register {
 pub(crate) fn config(root: &Path, variables: &[String], register: Register) -> Config {
     let mut config = Config::new(root.to_owned());
     config.environment = Config::environment_from(std::env::vars_os(), variables);
+    config.keeper = Some(super::keeper());
     config.register = (register == Register::Allowed).then_some(REGISTER);
     config
 }

@@ -4,9 +4,12 @@ pub(crate) mod inside;
 pub(crate) mod mend;
 pub(crate) mod scaffold;
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result};
+use tidings_sources::folder::Keeper;
 
 use crate::report::Usage;
 
@@ -42,6 +45,16 @@ pub(crate) fn server_name(folder: &Path) -> Option<String> {
         name.chars().map(|letter| if plain(letter) { letter } else { '-' }).collect();
     let name = name.trim_matches('-');
     (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Ends the programs of all folders of this process if it is killed.
+pub(crate) fn keeper() -> Keeper {
+    // The running program, also when another release was put in its place meanwhile.
+    let this = Path::new("/proc/self/exe");
+    let named = std::env::current_exe().ok().filter(|_| !this.exists());
+    let mut command = Command::new(named.as_deref().unwrap_or(this));
+    command.arg0("tidings").arg("keep");
+    Keeper::new(command)
 }
 
 /// A path as a shell reads it back.

@@ -1,9 +1,11 @@
 //! The HTTP client below the fetcher: whom it trusts and what it leaves to us.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustls::ClientConfig;
+use rustls::pki_types::UnixTime;
+use rustls::time_provider::TimeProvider;
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use super::Config;
@@ -26,7 +28,7 @@ pub(crate) enum ClientError {
 /// A client that connects only to what the resolver lets through.
 pub(super) fn build(config: &Config, directory: Directory) -> Result<reqwest::Client, ClientError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let trust = ClientConfig::builder_with_provider(provider)
+    let trust = ClientConfig::builder_with_details(provider, Arc::new(Clock))
         .with_safe_default_protocol_versions()?
         .with_platform_verifier()?
         .with_no_client_auth();
@@ -48,4 +50,30 @@ pub(super) fn build(config: &Config, directory: Directory) -> Result<reqwest::Cl
         .no_deflate()
         .build()?;
     Ok(client)
+}
+
+/// The time certificates are judged by. Without one there is no connection: the library's own clock
+/// panics before 1970.
+#[derive(Debug)]
+struct Clock;
+
+impl TimeProvider for Clock {
+    fn current_time(&self) -> Option<UnixTime> {
+        known(SystemTime::now())
+    }
+}
+
+fn known(time: SystemTime) -> Option<UnixTime> {
+    time.duration_since(SystemTime::UNIX_EPOCH).ok().map(UnixTime::since_unix_epoch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_is_no_time_for_certificates() {
+        assert_eq!(known(SystemTime::UNIX_EPOCH - Duration::from_secs(1)), None);
+        assert!(known(SystemTime::UNIX_EPOCH).is_some());
+    }
 }

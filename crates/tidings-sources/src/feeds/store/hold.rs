@@ -4,6 +4,7 @@ use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
+use crate::database::directory;
 use crate::feeds::date::Moment;
 use crate::feeds::store::StoreError;
 
@@ -106,22 +107,25 @@ pub(crate) struct Hold {
 
 impl Hold {
     /// Takes it, if nobody has it, and says in the file who did and what for.
-    pub(crate) fn take(directory: &Path, now: Moment, role: Role) -> Result<Self, StoreError> {
-        let failed = |error| StoreError::Directory { path: directory.to_owned(), error };
-        std::fs::create_dir_all(directory).map_err(failed)?;
+    pub(crate) fn take(path: &Path, now: Moment, role: Role) -> Result<Self, StoreError> {
+        let failed = |error| StoreError::Directory { path: path.to_owned(), error };
+        directory::make(path).map_err(failed)?;
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(directory.join(FILE)).map_err(failed)?;
+        let mut file = options.open(path.join(FILE)).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let (path, holder) = (directory.to_owned(), Holder::read(&mut file));
+                let (path, holder) = (path.to_owned(), Holder::read(&mut file));
                 return Err(StoreError::Held { path, holder });
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         let said = format!("{} {now} {}\n", std::process::id(), role.word());
         file.set_len(0).and_then(|()| file.write_all(said.as_bytes())).map_err(failed)?;
+        if role != Role::Visits {
+            directory::warn_if_open(path);
+        }
         Ok(Self { _file: file })
     }
 }

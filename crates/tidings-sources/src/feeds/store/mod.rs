@@ -34,9 +34,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use tracing::error;
 
 use crate::database::migration::{self, MigrationError};
-use crate::database::{self, Readers, make_private};
+use crate::database::{self, Readers, directory, make_private};
+use crate::feeds::ask::causes;
 
 pub(crate) use self::apply::Changes;
 pub(crate) use self::hold::Hold;
@@ -103,6 +105,22 @@ pub enum StoreError {
     TooManyStars(u64),
 }
 
+impl StoreError {
+    /// What went wrong, in words for clients: where the store is concerns none of them.
+    pub(crate) fn outside(&self) -> String {
+        if matches!(self, Self::NoFeed(_) | Self::TooManyStars(_)) {
+            return self.to_string();
+        }
+        error!(error = causes(self), "the store of feeds cannot be used as it should be");
+        match self {
+            Self::Directory { .. } | Self::Held { .. } => {
+                "the store of feeds cannot be used now".to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 impl From<MigrationError> for StoreError {
     fn from(error: MigrationError) -> Self {
         match error {
@@ -134,7 +152,7 @@ impl Store {
     /// open too, and write it.
     pub(crate) fn in_directory(path: &Path, retention: Retention) -> Result<Self, StoreError> {
         let failed = |error| StoreError::Directory { path: path.to_owned(), error };
-        std::fs::create_dir_all(path).map_err(failed)?;
+        directory::make(path).map_err(failed)?;
         let file = path.join("feeds.sqlite");
         // Feeds may be kept with their passwords.
         make_private(&file).map_err(failed)?;

@@ -456,3 +456,15 @@ fn a_pause_is_news_once_and_no_plan_that_is_kept_ends_it() {
     assert_eq!((row.paused, row.next_fetch), (false, Some(day(3))));
     assert!(store.pause("nope", true, time(1)).is_err());
 }
+
+#[test]
+fn clients_do_not_learn_where_the_store_is() {
+    let path = PathBuf::from("/srv/secret/feeds");
+    let error = std::io::Error::other("/srv/secret/feeds: no");
+    let directory = StoreError::Directory { path: path.clone(), error };
+    let open = Store::read_only(&path).map(drop).unwrap_err();
+    for error in [directory, open] {
+        assert!(!error.outside().contains("secret"), "{error:?}");
+    }
+    assert!(StoreError::NoFeed("x".to_owned()).outside().contains("`x`"));
+}

@@ -79,13 +79,16 @@ impl From<AnswerError> for Refusal {
 
 impl From<FeedsError> for Refusal {
     fn from(error: FeedsError) -> Self {
-        Self(error.to_string())
+        match error {
+            FeedsError::Store(error) => error.into(),
+            error => Self(error.to_string()),
+        }
     }
 }
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
-        Self(error.to_string())
+        Self(error.outside())
     }
 }
 

@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
-
-use tempfile::TempDir;
+use std::path::{Path, PathBuf};
 
 use super::roots::Root;
 use crate::folder::offer::ToolScript;
 use crate::folder::script::Job;
 use crate::folder::workshop::{Environment, Workshop};
+use crate::temporary::{self, Directory};
 
 /// The longest value a variable gets. Systems refuse to start a program with one of 128 KiB.
 const VARIABLE: usize = 64 << 10;
@@ -27,14 +26,21 @@ pub(super) struct Request {
     pub(super) roots: Vec<Root>,
 }
 
+/// How the names of desks begin.
+const DESK: &str = "tidings-call-";
+
 /// The private directory of one call, gone with it.
 #[derive(Debug)]
-pub(super) struct Desk(TempDir);
+pub(super) struct Desk(Directory);
 
 impl Desk {
     pub(super) fn new(workshop: &Workshop) -> io::Result<Self> {
-        let desk = tempfile::Builder::new().prefix("tidings-").tempdir_in(&workshop.scratch)?;
-        Ok(Self(desk))
+        Ok(Self(Directory::new(&workshop.scratch, DESK)?))
+    }
+
+    /// Removes the desks of processes that were killed.
+    pub(super) fn sweep(scratch: &Path) {
+        temporary::sweep(scratch, DESK);
     }
 
     /// Where the tool names files it wants to hand over.

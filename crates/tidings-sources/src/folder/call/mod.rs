@@ -10,9 +10,12 @@ mod roots;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use serde_json::Value;
 use tidings_server::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use tidings_server::{AnswerError, Exchange};
+use tracing::warn;
 
 use self::brief::{Desk, Request};
 use crate::folder::offer::ToolScript;
@@ -56,6 +59,11 @@ pub(crate) async fn call(
     }
 }
 
+/// Removes what calls of processes that were killed left in a directory for private files.
+pub(crate) fn sweep(scratch: &Path) {
+    Desk::sweep(scratch);
+}
+
 /// Everything of a call but the client.
 async fn perform<F: Future<Output = ()>>(
     workshop: &Workshop,
@@ -63,13 +71,18 @@ async fn perform<F: Future<Output = ()>>(
     request: Request,
     hear: impl FnMut(Sign) -> F,
 ) -> CallToolResult {
+    let no_room = |error: std::io::Error| {
+        // The error names a path of this machine, which is for the operator alone.
+        warn!(tool = %script.tool.name, %error, "a call has no room for private files");
+        outcome::error(format!("no room for private files: {}", error.kind()))
+    };
     let desk = match Desk::new(workshop) {
         Ok(desk) => desk,
-        Err(error) => return outcome::error(format!("no room for private files: {error}")),
+        Err(error) => return no_room(error),
     };
     let job = match brief::job(workshop, script, request, &desk) {
         Ok(job) => job,
-        Err(error) => return outcome::error(format!("no room for private files: {error}")),
+        Err(error) => return no_room(error),
     };
     let run = match script::run(job, hear).await {
         Ok(run) => run,

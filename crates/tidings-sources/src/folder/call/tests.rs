@@ -244,3 +244,18 @@ async fn a_tool_that_cannot_be_run_says_what_to_do() {
     let result = try_call(&bench, &script, request(&json!({}))).await;
     assert_eq!(failed(&result), "`tools/try/tool.sh` does not exist; put a program there");
 }
+
+/// The library that makes temporary directories says where it tried to.
+#[tokio::test]
+async fn a_call_without_room_for_private_files_does_not_say_where_that_is() {
+    let bench = Bench::new();
+    let script = bench.tool("echo done");
+    let mut workshop = bench.workshop();
+    workshop.scratch = bench.path().join("secret");
+    let (arguments, meta) = ("{}".to_owned(), "{}".to_owned());
+    let request = Request { arguments, meta, progress_token: None, roots: Vec::new() };
+    let result = perform(&workshop, &script, request, |_| std::future::ready(())).await;
+    let said = serde_json::to_string(&result).unwrap();
+    assert!(said.contains("no room for private files: entity not found"), "{said}");
+    assert!(!said.contains("secret"), "{said}");
+}

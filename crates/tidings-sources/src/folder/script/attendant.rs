@@ -234,9 +234,8 @@ impl<'a> Attendant<'a> {
     }
 
     fn finish(self) -> Run {
-        if self.status.is_some() {
-            self.group.clear();
-        }
+        // Whatever the program left behind ends now.
+        drop(self.group);
         let ended = self.status.map_or(Ending::Signal(9), |status| match status.signal() {
             Some(signal) => Ending::Signal(signal),
             None => Ending::Code(status.code().unwrap_or(-1)),

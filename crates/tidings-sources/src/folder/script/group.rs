@@ -9,8 +9,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::Instant;
+use tracing::warn;
 
-use super::Job;
+use super::{Job, Keeper};
 
 /// How long a program may be busy being written before it is given up.
 const BUSY: Duration = Duration::from_millis(200);
@@ -55,9 +56,12 @@ impl SpawnError {
     /// With the file named as it is called within this folder: clients need not know where the
     /// folder is.
     pub(crate) fn within(mut self, root: &Path) -> Self {
-        if let Ok(inner) = self.file.strip_prefix(root) {
-            self.file = inner.to_owned();
-        }
+        self.file = if let Ok(inner) = self.file.strip_prefix(root) {
+            inner.to_owned()
+        } else {
+            warn!(file = %self.file.display(), "a program outside of the folder did not start");
+            self.file.file_name().map(PathBuf::from).unwrap_or_default()
+        };
         self
     }
 }
@@ -72,8 +76,8 @@ pub(super) struct Pipes {
 /// A program and what it started. Dropping it ends them all at once.
 pub(super) struct Group {
     child: Child,
-    /// Nothing once all of them are gone, for then the number may be somebody else's.
     id: Option<Pid>,
+    keeper: Option<Keeper>,
 }
 
 impl Group {
@@ -101,8 +105,13 @@ impl Group {
             }
         };
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        // If we are killed before this line, the program stays: microseconds, which only code
+        // between fork and exec could take away.
+        if let (Some(keeper), Some(id)) = (&job.keeper, id) {
+            keeper.add(id);
+        }
         let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
-        let group = Self { child, id };
+        let group = Self { child, id, keeper: job.keeper.clone() };
         let ((stdin, stdout), stderr) = pipes.ok_or_else(|| {
             SpawnError::new(file, Why::Other(io::Error::other("its pipes are missing")))
         })?;
@@ -125,12 +134,6 @@ impl Group {
         self.signal(Signal::KILL);
     }
 
-    /// Ends whatever the program left behind; for a program that has ended itself.
-    pub(super) fn clear(mut self) {
-        self.kill();
-        self.id = None;
-    }
-
     fn signal(&self, signal: Signal) {
         if let Some(id) = self.id {
             // They may be gone already.
@@ -143,6 +146,10 @@ impl Drop for Group {
     fn drop(&mut self) {
         // The runtime reaps the program itself.
         self.kill();
+        // Order: only after the kill, or there would be a moment in which nobody ends them.
+        if let (Some(keeper), Some(id)) = (&self.keeper, self.id) {
+            keeper.remove(id);
+        }
     }
 }
 

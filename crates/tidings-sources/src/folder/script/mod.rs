@@ -3,6 +3,7 @@
 mod attendant;
 mod clock;
 mod group;
+mod keeper;
 mod lines;
 mod outbox;
 mod sign;
@@ -20,6 +21,7 @@ use crate::folder::offer::{Patience, Program};
 
 pub(crate) use self::clock::Reason;
 pub(crate) use self::group::SpawnError;
+pub use self::keeper::{Keeper, keep};
 pub(crate) use self::sign::Sign;
 
 /// How long a program may take to end once it is asked to, and a client to hear the rest of what
@@ -41,6 +43,8 @@ pub(crate) struct Job {
     pub(crate) output_limit: usize,
     /// See [`GRACE`].
     pub(crate) grace: Duration,
+    /// Who ends it if we are killed.
+    pub(crate) keeper: Option<Keeper>,
 }
 
 /// How a program ended.

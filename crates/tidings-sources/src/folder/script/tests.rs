@@ -44,6 +44,7 @@ impl Place {
             patience: Patience::fixed(LIMIT),
             output_limit: 1 << 20,
             grace: Duration::from_millis(50),
+            keeper: None,
         }
     }
 
@@ -365,4 +366,19 @@ async fn a_program_that_is_being_written_is_tried_again() {
     };
     let (run, ()) = tokio::join!(silent(job), written);
     assert_eq!(run.ending, Ending::Code(5));
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_started_is_named_without_where_it_is() {
+    let place = Place::new("exit 0");
+    let said = async |path: &Path| {
+        let mut job = place.job();
+        job.program.path = path.to_owned();
+        let error = run(job, |_| std::future::ready(())).await.unwrap_err();
+        error.within(place.path()).to_string()
+    };
+    let inside = said(&place.path().join("tools/gone")).await;
+    assert!(inside.starts_with("`tools/gone` does not exist"), "{inside}");
+    let outside = said(Path::new("/srv/secret/gone")).await;
+    assert!(outside.starts_with("`gone` does not exist"), "{outside}");
 }

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
 
+use crate::database::directory;
+use crate::temporary;
 use crate::workspace::WorkspaceError;
 use crate::workspace::config::Config;
 use crate::workspace::store::{
-    Blobs, DATABASE, Lock, Problem, Store, blob, give_to_owner, lock, make_private, schema,
+    Blobs, DATABASE, Lock, Problem, Store, blob, gc, give_to_owner, lock, make_private, schema,
     sync_directory, verify,
 };
 
@@ -24,6 +26,8 @@ const TABLE: &str = "CREATE TABLE backup_parts (
     bytes BLOB NOT NULL,
     PRIMARY KEY (hash, part)
 )";
+/// How the name of a directory begins in which a database is copied.
+pub(super) const UNFINISHED: &str = ".tidings-copy-";
 /// How long a part is: much less than a database takes as one value, and little to have in memory.
 const PART: u64 = 1 << 20;
 /// What a database has beside it while it is written, or after its writer was killed. Whatever is
@@ -73,7 +77,9 @@ impl Store {
         }
         let directory = file.parent().filter(|it| !it.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
-        let place = tempfile::tempdir_in(directory).map_err(failed)?;
+        // Those of backups that were killed.
+        temporary::sweep(directory, UNFINISHED);
+        let place = temporary::Directory::new(directory, UNFINISHED).map_err(failed)?;
         let copy = place.path().join("backup");
         let carried = self.copy(&copy).map_err(|error| schema::damaged(&self.file, error))?;
         File::open(&copy).and_then(|file| file.sync_all()).map_err(failed)?;
@@ -213,7 +219,7 @@ fn restore_into(
     let database = directory.join(DATABASE);
     let failed = |error| WorkspaceError::path(directory, error);
     let around = (!directory.exists()).then(|| directory.to_owned());
-    std::fs::create_dir_all(directory).map_err(failed)?;
+    directory::make(directory).map_err(failed)?;
     let _lock = Lock::take(directory)?;
     let mut directories = blob::DIRECTORIES.map(|name| directory.join(name)).to_vec();
     directories.retain(|path| !path.exists());
@@ -224,8 +230,9 @@ fn restore_into(
         return Err(WorkspaceError::Occupied(directory.to_owned()));
     }
     let blobs = Blobs::open(directory, u64::MAX)?;
+    gc::sweep(directory, &blobs);
     let carried = unpack(backup, known, &blobs)?;
-    let place = tempfile::tempdir_in(directory).map_err(failed)?;
+    let place = temporary::Directory::new(directory, UNFINISHED).map_err(failed)?;
     let copy = place.path().join(DATABASE);
     make_private(&copy).map_err(failed)?;
     let mut source = File::open(file).map_err(|error| WorkspaceError::path(file, error))?;

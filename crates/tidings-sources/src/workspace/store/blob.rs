@@ -12,12 +12,16 @@ use std::time::SystemTime;
 
 use tempfile::NamedTempFile;
 
+use crate::database::directory;
+use crate::temporary;
 use crate::workspace::store::{give_to_owner, sync_directory};
 use crate::workspace::{Refusal, WorkspaceError};
 
 /// Where bytes are until they are whole.
 const INCOMING: &str = "incoming";
 const OBJECTS: &str = "objects";
+/// How the names of bytes begin that are not whole. They are locked while somebody sends them.
+pub(super) const PART: &str = "part-";
 /// What a workspace's directory has for bytes.
 pub(super) const DIRECTORIES: [&str; 2] = [OBJECTS, INCOMING];
 /// How much of the beginning tells what kind of bytes they are.
@@ -34,18 +38,18 @@ pub(crate) struct Blobs {
 
 impl Blobs {
     /// The files in a directory, which are made if they are not there.
-    pub(super) fn open(directory: &Path, limit: u64) -> Result<Self, WorkspaceError> {
+    pub(super) fn open(root: &Path, limit: u64) -> Result<Self, WorkspaceError> {
         for name in DIRECTORIES {
-            let path = directory.join(name);
+            let path = root.join(name);
             let failed = |error| WorkspaceError::path(&path, error);
-            std::fs::create_dir_all(&path).map_err(failed)?;
-            give_to_owner(&path, directory).map_err(failed)?;
+            directory::make(&path).map_err(failed)?;
+            give_to_owner(&path, root).map_err(failed)?;
         }
-        sync_directory(directory).map_err(|error| WorkspaceError::path(directory, error))?;
-        let parent = directory.parent().filter(|it| !it.as_os_str().is_empty());
+        sync_directory(root).map_err(|error| WorkspaceError::path(root, error))?;
+        let parent = root.parent().filter(|it| !it.as_os_str().is_empty());
         // What is above may not be ours to read, and then it was not we who made the directory.
         drop(sync_directory(parent.unwrap_or(Path::new("."))));
-        Ok(Self::at(directory, limit))
+        Ok(Self::at(root, limit))
     }
 
     /// The files in a directory as they are.
@@ -78,7 +82,7 @@ impl Blobs {
         }
         let shelf = path.parent().unwrap_or(&self.directory);
         if !shelf.is_dir() {
-            std::fs::create_dir_all(shelf).map_err(failed)?;
+            directory::make(shelf).map_err(failed)?;
             give_to_owner(shelf, &self.directory).map_err(failed)?;
         }
         // A link, so that the bytes can be kept again should they be collected meanwhile. If there is
@@ -112,7 +116,7 @@ impl Blobs {
     }
 
     fn temporary(&self) -> std::io::Result<NamedTempFile> {
-        let file = NamedTempFile::new_in(self.incoming())?;
+        let file = temporary::file(&self.incoming(), PART)?;
         give_to_owner(file.path(), &self.directory)?;
         Ok(file)
     }

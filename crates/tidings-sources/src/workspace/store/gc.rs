@@ -1,14 +1,17 @@
 //! Removes bytes nobody uses.
 
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::temporary;
 use crate::workspace::WorkspaceError;
 use crate::workspace::change::Change;
-use crate::workspace::store::{Store, blob};
+use crate::workspace::store::{Blobs, Store, backup, blob};
 
 /// How many blobs are removed in one transaction, so that writers do not wait long.
 const AT_ONCE: usize = 200;
-/// Bytes that never became a blob are removed after a day; nothing takes that long to arrive.
+/// Bytes that never became a blob are removed after a day, whoever has them; nothing takes that long
+/// to arrive.
 pub(super) const ABANDONED: Duration = Duration::from_hours(24);
 
 /// What was removed, or could be.
@@ -80,12 +83,7 @@ impl Store {
             collected.blobs += part.blobs;
             collected.bytes += part.bytes;
         }
-        for path in blob::listed(&self.blobs.incoming())? {
-            let is_old = std::fs::metadata(&path).is_ok_and(|it| is_older(&it, now, ABANDONED));
-            if is_old {
-                drop(std::fs::remove_file(&path));
-            }
-        }
+        sweep(&self.config.directory, &self.blobs);
         Ok(collected)
     }
 }
@@ -105,6 +103,22 @@ impl Store {
             }
             Ok(found)
         })
+    }
+}
+
+/// Removes what processes that were killed left: bytes that never became a blob, and copies of the
+/// database that never became one. Others may be sending bytes or copying meanwhile; theirs are
+/// locked, and stay.
+pub(super) fn sweep(directory: &Path, blobs: &Blobs) {
+    let incoming = blobs.incoming();
+    temporary::sweep(&incoming, blob::PART);
+    temporary::sweep(directory, backup::UNFINISHED);
+    // Those of earlier releases, and of file systems that lock nothing, can only be told by age.
+    let now = SystemTime::now();
+    for path in blob::listed(&incoming).unwrap_or_default() {
+        if std::fs::metadata(&path).is_ok_and(|it| is_older(&it, now, ABANDONED)) {
+            drop(std::fs::remove_file(&path));
+        }
     }
 }
 

@@ -44,7 +44,7 @@ pub use self::reading::{BlobFile, BlobReader};
 pub use self::search::Search;
 pub use self::verify::{Problem, Verified};
 pub use self::write::{Draft, Place};
-use crate::database::{self, Readers, make_private, migration};
+use crate::database::{self, Readers, directory, make_private, migration};
 use crate::workspace::config::{Config, Role};
 use crate::workspace::record::Blob;
 use crate::workspace::{Refusal, WorkspaceError};
@@ -101,24 +101,23 @@ impl Store {
     }
 
     fn open_to_write(config: Config) -> Result<Self, WorkspaceError> {
-        let directory = config.directory.clone();
-        let file = directory.join(DATABASE);
-        let has_blobs = || blob::is_any(&directory);
-        let make = || {
-            std::fs::create_dir_all(&directory)
-                .map_err(|error| WorkspaceError::path(&directory, error))
-        };
+        let path = config.directory.clone();
+        let file = path.join(DATABASE);
+        let has_blobs = || blob::is_any(&path);
+        let make = || directory::make(&path).map_err(|error| WorkspaceError::path(&path, error));
         let lock = match config.role {
             Role::Server => {
                 make()?;
-                Some(Lock::take(&directory)?)
+                let lock = Lock::take(&path)?;
+                directory::warn_if_open(&path);
+                Some(lock)
             }
             Role::Making => {
                 make()?;
                 None
             }
             Role::Beside | Role::Looking if file.is_file() || has_blobs()? => None,
-            Role::Beside | Role::Looking => return Err(WorkspaceError::Missing(directory)),
+            Role::Beside | Role::Looking => return Err(WorkspaceError::Missing(path)),
         };
         // Before it is opened: whatever is beside it may be of use to whoever mends it, and is
         // removed with a database that is empty. Looked at again, as it may have just been made.
@@ -128,10 +127,13 @@ impl Store {
             return Err(WorkspaceError::Damaged { path: file, details });
         }
         make_private(&file)
-            .and_then(|()| give_to_owner(&file, &directory))
+            .and_then(|()| give_to_owner(&file, &path))
             .map_err(|error| WorkspaceError::path(&file, error))?;
         let writer = writer(&file, has_blobs).map_err(|error| schema::damaged(&file, error))?;
-        let blobs = Blobs::open(&directory, config.limits.blob)?;
+        let blobs = Blobs::open(&path, config.limits.blob)?;
+        if lock.is_some() {
+            gc::sweep(&path, &blobs);
+        }
         let last = event::last(&writer).map_err(|error| schema::damaged(&file, error))?;
         let (last, _) = watch::channel(last);
         let (desk, readers) = (Desk::new(writer), Readers::new(READERS));

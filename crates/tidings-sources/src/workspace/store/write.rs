@@ -1,7 +1,6 @@
 //! What can be done to blobs and artifacts: checked, recorded, applied.
 
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
 use crate::workspace::change::{Change, Created};
 use crate::workspace::record::Blob;
@@ -9,7 +8,7 @@ use crate::workspace::store::artifact::{self, counted};
 use crate::workspace::store::commit::Ledger;
 use crate::workspace::store::{Store, Whole, check_hash};
 use crate::workspace::text::{self, Lines};
-use crate::workspace::{Limits, Refusal, WorkspaceError};
+use crate::workspace::{Limits, Refusal, WorkspaceError, id};
 
 /// Indexes stay whole numbers in every language that reads JSON.
 const INDEX: u64 = 1 << 53;
@@ -277,7 +276,7 @@ fn create(ledger: &mut Ledger<'_>, draft: Draft, actor: &str) -> Result<String, 
             (Some(set), Some(index))
         }
     };
-    let id = Uuid::now_v7().to_string();
+    let id = id::new();
     let created = Created {
         artifact: id.clone(),
         title: draft.title,

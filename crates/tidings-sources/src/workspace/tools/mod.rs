@@ -130,22 +130,32 @@ fn actor(workspace: &Workspace, exchange: &Exchange) -> String {
     if name.trim().is_empty() { NOBODY.to_owned() } else { name }
 }
 
-/// An error with what caused it.
 /// What went wrong, in words for clients: where the workspace is concerns none of them.
 pub(crate) fn outside(error: &WorkspaceError) -> String {
     let words = match error {
         WorkspaceError::Damaged { .. } => {
             "the workspace is damaged; who runs the server must restore a backup".to_owned()
         }
+        // The words of the error may have the path again.
         WorkspaceError::Path { error, .. } => {
-            format!("a file of the workspace cannot be used: {error}")
+            format!("a file of the workspace cannot be used: {}", error.kind())
         }
-        error => return chain(error),
+        WorkspaceError::Database(error) => {
+            let code = error.sqlite_error().map(|code| format!(": {code}"));
+            format!("the workspace's database cannot be used{}", code.unwrap_or_default())
+        }
+        WorkspaceError::Refused(_)
+        | WorkspaceError::Full
+        | WorkspaceError::Changed(_)
+        | WorkspaceError::Unreadable(_)
+        | WorkspaceError::Interrupted => return chain(error),
+        _ => "the workspace cannot be used now".to_owned(),
     };
     tracing::error!(error = chain(error), "the workspace cannot be used as it should be");
     words
 }
 
+/// An error with what caused it.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
@@ -165,4 +175,31 @@ fn arguments<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Fa
 /// What is shown, as a value.
 fn shown(value: &impl serde::Serialize) -> Value {
     serde_json::to_value(value).expect("what a workspace shows is plain JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::temporary;
+
+    #[test]
+    fn clients_do_not_learn_where_the_workspace_is() {
+        let place = Path::new("/srv/secret/workspace");
+        let io = || temporary::file(place, "part-").map(drop).unwrap_err();
+        assert!(io().to_string().contains("secret"), "what the library says names the path");
+        let database = rusqlite::Connection::open(place.join("none.sqlite")).unwrap_err();
+        assert!(database.to_string().contains("secret"), "so does what the database says");
+        for error in [
+            WorkspaceError::path(place, io()),
+            WorkspaceError::from(database),
+            WorkspaceError::Missing(place.to_owned()),
+            WorkspaceError::Newer { path: place.to_owned(), version: 9 },
+            WorkspaceError::Locked { path: place.to_owned(), holder: "process 1".to_owned() },
+        ] {
+            let said = outside(&error);
+            assert!(!said.contains("secret") && said.contains("cannot be used"), "{said}");
+        }
+    }
 }

@@ -28,10 +28,11 @@ use crate::workspace::{Blob, BlobFile, BlobWriter, Limits, Refusal, Workspace, W
 
 /// Who is in the log for bytes that came this way, if nobody is named.
 const ACTOR: &str = "http";
-/// How long a sender may be silent in the middle of its bytes.
-const SILENCE: Duration = Duration::from_secs(30);
+/// How long a sender may be silent in the middle of its bytes. Seconds, because whoever is silent
+/// holds one of few places.
+const SILENCE: Duration = Duration::from_secs(10);
 /// How long bytes may take, however few they are.
-const GRACE: Duration = Duration::from_mins(1);
+const GRACE: Duration = Duration::from_secs(10);
 /// How many bytes a second must come after that, so that no sender has its place for ever.
 const LEAST: u64 = 16 << 10;
 /// How many may send bytes at once, so that half a blob of each fits on any disk.
@@ -260,7 +261,7 @@ async fn receive(
             (Instant::now() + SILENCE, begun + GRACE + Duration::from_secs(received / LEAST));
         let Ok(chunk) = tokio::time::timeout_at(silent.min(slow), chunks.try_next()).await else {
             let details = if silent <= slow {
-                "nothing came for 30 seconds"
+                "nothing came for 10 seconds"
             } else {
                 "the bytes came too slowly; send at least 16 KiB a second"
             };

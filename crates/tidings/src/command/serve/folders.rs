@@ -7,6 +7,7 @@ use tidings_sources::folder::{Config, Folder, Report};
 use tokio::sync::mpsc;
 
 use crate::args::Serve;
+use crate::folder::keeper;
 use crate::report::Hint;
 
 /// Looks at every folder for the first time; each gets the name its source has in the hub.
@@ -14,7 +15,7 @@ pub(super) async fn open(
     args: &Serve,
     reports: &mpsc::Sender<Report>,
 ) -> Result<Vec<(String, Folder)>> {
-    let mut folders = Vec::new();
+    let (mut folders, keeper) = (Vec::new(), keeper());
     for path in &args.folder {
         let options = &args.folders;
         let mut config = Config::new(path.clone());
@@ -23,6 +24,7 @@ pub(super) async fn open(
             options.allow_register.then(|| Duration::from_secs_f64(options.register_every));
         config.poll = options.poll.map(Duration::from_secs_f64);
         config.providers_every = Duration::from_secs_f64(options.provider_every);
+        config.keeper = Some(keeper.clone());
         config.reports = Some(reports.clone());
         config.limits.runs = usize::from(options.runs);
         let folder = Folder::open(config)

@@ -7,10 +7,11 @@ mod pipe;
 mod printer;
 mod workspace;
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use tidings_server::http::{self, SharedToken};
 use tidings_server::{Config, Greeting, Hub, Merging, stdio};
 use tidings_sources::feeds::Feeds;
@@ -24,7 +25,7 @@ use tracing::{error, info};
 use self::printer::Printer;
 use crate::args::{Limits, Serve};
 use crate::demo::Station;
-use crate::report::Usage;
+use crate::report::{Hint, Usage};
 
 /// How many changes and reports may wait to become lines, which takes no time to speak of.
 const LINES: usize = 256;
@@ -139,6 +140,7 @@ async fn transport(
     if args.stdio {
         return over_stdio(hub, cancel).await.context("serving stdio");
     }
+    check_clock(SystemTime::now())?;
     let listener = endpoint::bind(args, &served.token, &offers(args)).await?;
     let mut config = endpoint::config(args, &served.limits, served.token, served.data);
     config.beside = served.workspace.as_ref().map(Workspace::routes);
@@ -154,6 +156,15 @@ fn offers(args: &Serve) -> String {
         args.workspace.iter().map(|place| format!("the workspace `{}`", place.display()));
     let all: Vec<_> = folders.chain(workspace).collect();
     if all.is_empty() { "everything that is served".to_owned() } else { all.join(" and ") }
+}
+
+/// HTTP answers carry a date, and the HTTP library panics for one before 1970.
+fn check_clock(now: SystemTime) -> Result<()> {
+    if now < SystemTime::UNIX_EPOCH {
+        let hint = Hint("set the clock, or serve with `--stdio`".to_owned());
+        return Err(anyhow!("the clock of this machine is before 1970")).context(hint);
+    }
+    Ok(())
 }
 
 /// Serves one client over standard input and output, until it is gone.
@@ -174,6 +185,8 @@ struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    /// Whether a terminal shows what is printed: hanging up then means that it is gone.
+    is_shown: bool,
 }
 
 /// What a signal asks for.
@@ -189,6 +202,7 @@ impl Signals {
             interrupt: caught(SignalKind::interrupt())?,
             terminate: caught(SignalKind::terminate())?,
             hang_up: caught(SignalKind::hangup())?,
+            is_shown: std::io::stdout().is_terminal(),
         })
     }
 
@@ -196,7 +210,9 @@ impl Signals {
         tokio::select! {
             Some(()) = self.interrupt.recv() => Asked::End,
             Some(()) = self.terminate.recv() => Asked::End,
-            Some(()) = self.hang_up.recv() => Asked::Reload,
+            Some(()) = self.hang_up.recv() => {
+                if self.is_shown { Asked::End } else { Asked::Reload }
+            }
             else => std::future::pending().await,
         }
     }
@@ -228,5 +244,17 @@ fn reload(args: &Serve, token: &SharedToken) {
         Err(error) => {
             error!(error = %format!("{error:#}"), "the token could not be read: the last one stays");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_serves_no_http() {
+        check_clock(SystemTime::UNIX_EPOCH).unwrap();
+        let error = check_clock(SystemTime::UNIX_EPOCH - Duration::from_secs(1)).unwrap_err();
+        assert!(format!("{error:#}").contains("before 1970"), "{error:#}");
     }
 }

@@ -22,7 +22,7 @@ fn bomb(length: usize) -> String {
 }
 
 async fn ask(demo: &Demo, body: String, headers: &[(&str, &str)]) -> u16 {
-    let mut request = reqwest::Client::new()
+    let mut request = crate::support::demo::http()
         .post(demo.url())
         .header("accept", "application/json, text/event-stream")
         .header("content-type", "application/json")

@@ -73,7 +73,7 @@ async fn hanging_up_reads_the_token_again_and_ends_nothing() {
     let demo = Demo::start(&format!("--token-file {}", file.display())).await;
     let status = async |token: &str| {
         let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
-        let request = reqwest::Client::new()
+        let request = crate::support::demo::http()
             .post(demo.url())
             .header("accept", "application/json, text/event-stream")
             .header("content-type", "application/json")
@@ -110,7 +110,7 @@ async fn requests_are_logged_as_json_without_secrets() {
     let first = within(lines.next_line()).await.unwrap().unwrap();
     let url = first.strip_prefix("listening on ").unwrap();
     let hello = super::initialize().to_string();
-    let request = reqwest::Client::new()
+    let request = crate::support::demo::http()
         .post(url)
         .header("accept", "application/json, text/event-stream")
         .header("content-type", "application/json")

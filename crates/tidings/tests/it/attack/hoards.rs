@@ -23,7 +23,7 @@ async fn idle_connections_do_not_lock_out_a_new_client() {
     }
     // Whoever comes now is served, each on a connection of its own.
     for _ in 0..5 {
-        let client = reqwest::Client::new();
+        let client = crate::support::demo::http();
         let page = client.get(format!("http://{}/livez", site.address)).send();
         assert_eq!(within(page).await.unwrap().status(), 200);
     }

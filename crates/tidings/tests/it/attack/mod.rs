@@ -116,7 +116,7 @@ async fn site(change: impl FnOnce(&mut HttpConfig)) -> Site {
     let mut serving = JoinSet::new();
     let (serves, until) = (hub.clone(), cancel.clone());
     serving.spawn(async move { http::serve(&serves, listener, config, until).await.unwrap() });
-    Site { address, hub, laboratory, cancel, serving, client: reqwest::Client::new() }
+    Site { address, hub, laboratory, cancel, serving, client: crate::support::demo::http() }
 }
 
 impl Site {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidings_server::Merging;
 
-use super::{Plot, Yard};
+use super::{Plot, Yard, is_alive};
 use crate::support::client::Way;
 
 fn described(plot: &Plot, name: &str, extra: &Value, body: &str) {
@@ -76,13 +76,6 @@ async fn tools_that_misbehave_are_errors_that_say_why_and_leave_nothing_behind()
         let pid = std::fs::read_to_string(yard.plot().at(&format!("tools/{name}/pid"))).unwrap();
         assert!(!is_alive(pid.trim()), "{name} left {pid} behind");
     }
-}
-
-/// Whether a process runs; one that ended and waits to be buried does not.
-fn is_alive(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit(')').next().unwrap_or_default().trim().chars().next();
-    state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
 #[tokio::test]

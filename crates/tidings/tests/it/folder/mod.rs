@@ -1,6 +1,7 @@
 //! A folder that is served while people work in it: real files, over stdio and HTTP at once.
 
 mod bad;
+mod killed;
 mod live;
 
 use std::collections::BTreeMap;
@@ -271,4 +272,11 @@ impl Listeners {
 
 fn seconds(path: &Path) -> std::time::SystemTime {
     path.metadata().unwrap().modified().unwrap()
+}
+
+/// Whether a process runs; one that ended and waits to be buried does not.
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().unwrap_or_default().trim().chars().next();
+    state.is_some_and(|state| state != 'Z' && state != 'X')
 }

@@ -140,3 +140,15 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
+
+/// A client for plain HTTP.
+pub(crate) fn http() -> reqwest::Client {
+    // Plain HTTP needs no keys, but the client wants to know how it would make them.
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
+}

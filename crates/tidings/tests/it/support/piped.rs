@@ -32,7 +32,7 @@ impl Server {
         server
     }
 
-    async fn send(&mut self, message: &Value) {
+    pub(crate) async fn send(&mut self, message: &Value) {
         let input = self.child.stdin.as_mut().unwrap();
         input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }

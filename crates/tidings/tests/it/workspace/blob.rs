@@ -1,23 +1,12 @@
 //! `/blob` over a real socket, for those who may use the server.
 
-use reqwest::{Client, StatusCode};
+use reqwest::StatusCode;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use super::{Listening, Place};
-use crate::support::demo::within;
-
-pub(super) fn http() -> Client {
-    // Plain HTTP needs no keys, but the client wants to know how it would make them.
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
-    Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
-}
+use crate::support::demo::{http, within};
 
 #[tokio::test]
 async fn large_bytes_go_in_and_come_out_in_parts() {

@@ -9,9 +9,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::blob::http;
 use super::{Listening, Place};
-use crate::support::demo::within;
+use crate::support::demo::{http, within};
 use crate::support::workspace;
 
 const WRITERS: usize = 16;

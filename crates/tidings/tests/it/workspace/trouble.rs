@@ -233,3 +233,22 @@ async fn refuses_what_cannot_grow(place: &Place) {
     assert_eq!(server.read("artifacts://by-tag/large").await["total"], 0);
     assert_eq!(server.read("artifacts://recent").await["total"], 1);
 }
+
+#[tokio::test]
+async fn a_server_warns_of_a_data_directory_that_others_can_read() {
+    let place = Place::new();
+    for (options, directory) in [("--workspace w", "w"), ("--feeds --offline --data f", "f")] {
+        let words = format!("serve --stdio {options}");
+        // The directory is made for its owner.
+        let quiet = ended(place.command(&words)).await;
+        assert!(!quiet.errors.contains("chmod"), "{quiet:?}");
+        let rights = |mode| std::fs::Permissions::from_mode(mode);
+        let mode = std::fs::metadata(place.path(directory)).unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o700, "{directory}");
+        std::fs::set_permissions(place.path(directory), rights(0o755)).unwrap();
+        let warned = ended(place.command(&words)).await;
+        assert_eq!(warned.code, Some(0), "{warned:?}");
+        let hint = format!("chmod 700 {directory}");
+        assert_eq!(warned.errors.matches(&hint).count(), 1, "{warned:?}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod damage;
 mod laws;
+mod leftovers;
 mod refusals;
 mod upkeep;
 
