@@ -8,6 +8,7 @@ mod refusal;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
@@ -21,6 +22,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use tidings_core::ResourceUri;
+use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::era;
@@ -30,6 +32,9 @@ use crate::transport::Beside;
 
 pub(crate) use connection::{Connection, FrameWriter, accept_filter};
 pub use exchange::{AskError, Exchange};
+
+/// How long a source may go on with a request that was cancelled.
+const LAST_CHANCE: Duration = Duration::from_millis(900);
 
 /// Answers the requests of one client: of a whole connection over stdio, of one legacy session, or
 /// of a single modern request over HTTP.
@@ -190,8 +195,9 @@ impl ServerHandler for Handler {
             .catalog
             .find(Kind::Tool, &name)
             .map_err(|missing| refusal::missing_name("tool", &name, missing))?;
+        let cancelled = context.ct.clone();
         let exchange = self.exchange(context);
-        let answer = member.call(request, &exchange).await;
+        let answer = unless_cancelled(cancelled, member.call(request, &exchange)).await?;
         answer.map_err(|error| refusal::answer("name", &name, error))
     }
 
@@ -206,8 +212,9 @@ impl ServerHandler for Handler {
             .catalog
             .find(Kind::Prompt, &name)
             .map_err(|missing| refusal::missing_name("prompt", &name, missing))?;
+        let cancelled = context.ct.clone();
         let exchange = self.exchange(context);
-        let answer = member.prompt(request, &exchange).await;
+        let answer = unless_cancelled(cancelled, member.prompt(request, &exchange)).await?;
         answer.map_err(|error| refusal::answer("name", &name, error))
     }
 
@@ -218,10 +225,8 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
         let route = self.core.catalog.route(&uri).map_err(|missing| self.missing(&uri, missing))?;
-        let contents = route
-            .member
-            .read(&uri)
-            .await
+        let contents = unless_cancelled(context.ct.clone(), route.member.read(&uri))
+            .await?
             .map_err(|error| refusal::answer("uri", uri.as_ref(), error))?;
         let mut result = ReadResourceResult::new(contents.parts);
         if is_modern(&context) {
@@ -344,6 +349,23 @@ impl ServerHandler for Handler {
 
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| era::is_modern(version.as_str()))
+}
+
+/// Does what a source does for a request until the request is cancelled, because its client said so
+/// or is gone. What the source does within a moment after that is its own; then it is dropped.
+async fn unless_cancelled<T>(
+    cancelled: CancellationToken,
+    answering: impl Future<Output = T>,
+) -> Result<T, ErrorData> {
+    let given_up = async {
+        cancelled.cancelled().await;
+        tokio::time::sleep(LAST_CHANCE).await;
+    };
+    tokio::select! {
+        biased;
+        answer = answering => Ok(answer),
+        () = given_up => Err(ErrorData::internal_error("Cancelled", None)),
+    }
 }
 
 /// The arguments of a call that came beside the library.

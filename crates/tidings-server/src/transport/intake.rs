@@ -30,7 +30,7 @@ pub(crate) const LIGHT_LIMIT: usize = 8 << 20;
 /// The weight that the arguments of any call may have,
 const ARGUMENTS: usize = 4 << 20;
 /// or for each byte of the message,
-const ARGUMENTS_RATIO: usize = 8;
+const ARGUMENTS_RATIO: usize = 9;
 /// but no more than this.
 const ARGUMENTS_LIMIT: usize = 48 << 20;
 /// A heavier or longer message is read beside the runtime, whose threads serve everyone.

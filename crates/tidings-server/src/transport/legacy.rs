@@ -137,11 +137,12 @@ async fn initialize(app: &Arc<App>, parts: &Parts, message: ClientJsonRpcMessage
         return reply::error(StatusCode::BAD_REQUEST, Some(id), error);
     }
     let origin = Line::peer(&parts.extensions).map(Origin::of);
-    let place = app.shares.take(origin, Scarce::Sessions, app.config.sessions);
-    let Some(place) = place.filter(|_| app.sessions.make_room()) else {
-        return full(app, id);
-    };
-    let session = app.sessions.make(place);
+    let take = || app.shares.take(origin, Scarce::Sessions, app.config.sessions);
+    let place = if app.sessions.make_room() { take() } else { None };
+    // Who has its share loses its own sessions, and nobody else's.
+    let place = place.or_else(|| if app.sessions.end_idle(1, origin) { take() } else { None });
+    let Some(place) = place else { return full(app, id) };
+    let session = app.sessions.make(place, origin);
     let mut response = serve(app, &session, request).await;
     if session.connection.peer().is_some() {
         let name = HeaderValue::from_str(&session.id).expect("a session id is plain ASCII");
@@ -191,11 +192,11 @@ async fn serve(
     let mut waiting = Waiting { session, call: Some(&call) };
     let answer = tokio::select! {
         biased;
-        answer = call.answer() => answer,
         () = app.cut.cancelled() => {
             let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), stopping());
             return retry_later(response);
         }
+        answer = call.answer() => answer,
     };
     // From here on the client has its answer, or the number of an event to come back with.
     waiting.call = None;

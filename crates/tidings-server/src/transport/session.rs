@@ -15,7 +15,7 @@ use crate::handler::Connection;
 use crate::path::Core;
 use crate::transport::call::Call;
 use crate::transport::http::{App, HttpConfig};
-use crate::transport::shares::Place;
+use crate::transport::shares::{Origin, Place};
 
 /// How long the answer to a request is kept for a client that lost the connection.
 const ANSWER_KEPT: Duration = Duration::from_mins(1);
@@ -41,6 +41,7 @@ pub(crate) struct Session {
     /// Ends everything the session has under way.
     pub(crate) cancel: CancellationToken,
     state: Mutex<State>,
+    origin: Option<Origin>,
     _place: Place,
 }
 
@@ -77,7 +78,7 @@ impl State {
 }
 
 impl Session {
-    fn new(core: &Arc<Core>, place: Place) -> Arc<Self> {
+    fn new(core: &Arc<Core>, place: Place, origin: Option<Origin>) -> Arc<Self> {
         Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string().into(),
             connection: Connection::new(core.clone(), None),
@@ -90,6 +91,7 @@ impl Session {
                 calls: HashMap::new(),
                 asked: HashMap::new(),
             }),
+            origin,
             _place: place,
         })
     }
@@ -264,8 +266,8 @@ impl Sessions {
     }
 
     /// A session that nobody can name before it is kept.
-    pub(crate) fn make(&self, place: Place) -> Arc<Session> {
-        Session::new(&self.core, place)
+    pub(crate) fn make(&self, place: Place, origin: Option<Origin>) -> Arc<Session> {
+        Session::new(&self.core, place, origin)
     }
 
     /// Whether one more may be made.
@@ -273,17 +275,19 @@ impl Sessions {
         self.lock().len() < self.limit
     }
 
-    /// As [`Self::has_room`]; if there is none, idle sessions end: first those that never did
-    /// anything, then those that were idle longest.
+    /// As [`Self::has_room`]; if there is none, idle sessions end.
     pub(crate) fn make_room(&self) -> bool {
+        self.has_room() || self.end_idle((self.limit / BATCH).max(1), None)
+    }
+
+    /// Ends so many idle sessions, of one address or of all: first those that never did anything,
+    /// then those that were idle longest. False if there are none.
+    pub(crate) fn end_idle(&self, count: usize, origin: Option<Origin>) -> bool {
         let all = self.lock();
-        if all.len() < self.limit {
-            return true;
-        }
-        let idle = all.values().filter_map(|session| Some((session.idle_since()?, &session.id)));
-        let mut idle: Vec<_> = idle.collect();
+        let of = all.values().filter(|session| origin.is_none() || session.origin == origin);
+        let mut idle: Vec<_> =
+            of.filter_map(|session| Some((session.idle_since()?, &session.id))).collect();
         idle.sort_unstable();
-        let count = (self.limit / BATCH).max(1);
         let ended: Vec<_> = idle.iter().take(count).map(|(_, id)| Arc::clone(id)).collect();
         drop(all);
         for id in &ended {

@@ -65,7 +65,7 @@ async fn a_body_bomb_takes_ten_times_its_length_at_most() {
 #[tokio::test]
 async fn the_heaviest_call_that_is_accepted_takes_64_mib_at_most() {
     let demo = Demo::start("--every 3600").await;
-    let row = r#"{"id":1,"name":"a row of some length, as people have them in their tables"},"#;
+    let row = format!(r#"{{"id":1,"text":"{}"}},"#, "a row of some length ".repeat(6));
     let rows = format!("[{}0]", row.repeat(4_000_000 / row.len()));
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","arguments":{{"a":{rows}}}}}}}"#
@@ -86,7 +86,7 @@ async fn heavy_arguments_reach_the_tool_in_both_eras() {
     let (status, body) = site.ask(Some(&session), &request("tools/call", call.clone())).await;
     assert_eq!((status, &body["result"]["content"][0]["text"]), (413, &Value::Null));
     let rows: Vec<Value> =
-        (0..8_000).map(|id| json!({ "id": id, "text": "x".repeat(80) })).collect();
+        (0..8_000).map(|id| json!({ "id": id, "text": "x".repeat(150) })).collect();
     let call = json!({ "name": "count", "arguments": { "rows": rows } });
     let (status, body) = site.ask(Some(&session), &request("tools/call", call.clone())).await;
     assert_eq!((status, &body["result"]["content"][0]["text"]), (200, &json!("8000")));

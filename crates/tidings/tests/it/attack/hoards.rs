@@ -58,7 +58,7 @@ async fn what_an_initialize_says_is_kept_within_bounds() {
     let site = site(|_| {}).await;
     let mut hello = initialize();
     hello["params"]["capabilities"]["experimental"] =
-        json!({ "x": { "rows": vec![json!({ "": 0 }); 1_900] } });
+        json!({ "x": { "rows": vec![json!({ "": 0 }); 1_000] } });
     let length = hello.to_string().len();
     assert!(length < 16 << 10, "{length}");
     let (status, body) = site.ask(None, &hello).await;

@@ -47,7 +47,7 @@ async fn read(socket: TcpStream) -> usize {
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_a_storm_for_a_minute_at_most() {
+async fn a_storm_of_half_a_minute_loses_nothing_and_leaves_nothing() {
     let site = site(|_| {}).await;
     let address = site.address;
     let mut readers = JoinSet::new();
