@@ -41,9 +41,10 @@ async fn a_token_is_asked_for_and_taken() {
     let listed = run(&["tools", &url, "--token-file", file, "--json"]).await;
     assert_eq!(listed.lines().len(), 2);
     let mut command = client(&["tools", &url, "--json"]);
-    command.env("TIDINGS_TOKEN", "correct-horse");
+    command.env("TIDINGS_TOKEN", "correct-horse-battery");
     assert_eq!(ended(command).await.lines().len(), 2);
-    let listed = run(&["tools", &url, "--header", "Authorization: Bearer correct-horse"]).await;
+    let listed =
+        run(&["tools", &url, "--header", "Authorization: Bearer correct-horse-battery"]).await;
     assert_eq!(listed.code, Some(0), "{listed:?}");
     check(
         &run(&["tools", &url, "--token-file", "/nonexistent/token"]).await,

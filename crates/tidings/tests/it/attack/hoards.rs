@@ -1,9 +1,15 @@
 //! Connections and sessions that are taken and not used.
 
+use std::time::Duration;
+
 use serde_json::json;
+use tidings_server::http::{self, HttpConfig};
+use tidings_server::{Config, Hub};
 use tokio::io::AsyncReadExt as _;
+use tower::ServiceExt as _;
 
 use super::{initialize, request, site};
+use crate::support::client::post;
 use crate::support::demo::within;
 
 #[tokio::test]
@@ -85,4 +91,24 @@ async fn a_call_whose_client_is_gone_is_dropped() {
         within(site.laboratory.dropped.acquire()).await.unwrap().forget();
     }
     site.ended().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_never_did_anything_ends_after_a_minute() {
+    let hub = Hub::new(Config::new("laboratory", "1"));
+    let router = http::router(&hub, HttpConfig::default());
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let hello = router.clone().oneshot(post(initialize().to_string())).await.unwrap();
+        sessions.push(hello.headers()["mcp-session-id"].clone());
+    }
+    let list = || {
+        let mut list = post(request("tools/list", json!({})).to_string());
+        list.headers_mut().insert("mcp-session-id", sessions[0].clone());
+        router.clone().oneshot(list)
+    };
+    assert_eq!(list().await.unwrap().status(), 200);
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    assert!(hub.metrics().contains("tidings_sessions 1"));
+    assert_eq!(list().await.unwrap().status(), 200, "the one that was used is there");
 }
