@@ -16,7 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -24,7 +24,7 @@ use tracing::{debug, warn};
 use crate::transport::gate::{Busy, Entry, Gate};
 use crate::transport::line::{Io, Line};
 use crate::transport::seldom::Seldom;
-use crate::transport::writer::{Writer, Writers};
+use crate::transport::writer::Writers;
 
 /// A peer that acknowledges nothing for this long is gone.
 const PEER_SILENCE: Duration = Duration::from_mins(1);
@@ -57,17 +57,22 @@ pub(crate) async fn serve(
             () = &mut stop => break,
             accepted = listener.accept() => match accepted {
                 Ok((socket, address)) => {
-                    let Some(entry) = gate.enter(Some(address.ip())) else { continue };
+                    let peer = address.ip();
+                    let Some(entry) = gate.enter(Some(peer)) else { continue };
                     let (router, ending) = (router.clone(), ending.clone());
                     let guest = entry.guest().clone();
-                    let serving = connection(socket, entry, writers.next(), router, ending);
+                    let line = Line::new(socket, peer, writers.next());
+                    let serving = connection(line, entry, router, ending);
                     guest.served_by(connections.spawn(serving));
                 }
                 Err(error) => {
                     if let Some(left_out) = failures.now() {
                         warn!(%error, left_out, "a connection could not be accepted");
                     }
-                    gate.relieve();
+                    // A client that left before it was accepted says nothing of us.
+                    if error.kind() != std::io::ErrorKind::ConnectionAborted {
+                        gate.relieve();
+                    }
                     tokio::time::sleep(BREATH).await;
                 }
             },
@@ -83,20 +88,10 @@ pub(crate) async fn serve(
     }
 }
 
-async fn connection(
-    socket: TcpStream,
-    entry: Entry,
-    writer: Arc<Writer>,
-    router: Router,
-    ending: CancellationToken,
-) {
-    let tuned = socket
-        .set_nodelay(true)
-        .and_then(|()| socket2::SockRef::from(&socket).set_tcp_user_timeout(Some(PEER_SILENCE)));
-    if let Err(error) = tuned {
+async fn connection(line: Arc<Line>, entry: Entry, router: Router, ending: CancellationToken) {
+    if let Err(error) = line.tune(PEER_SILENCE) {
         debug!(%error, "a connection could not be tuned");
     }
-    let line = Line::new(socket, writer);
     let io = TokioIo::new(Io::new(line.clone()));
     let router = TowerToHyperService::new(router);
     let entry = Arc::new(entry);

@@ -12,12 +12,11 @@ use tokio::time::Instant;
 use crate::transport::budget::Share;
 use crate::transport::reply;
 
-/// How long a sender may be silent in the middle of a body.
-const SILENCE: Duration = Duration::from_secs(10);
-/// How long a body may take, however few bytes it has.
-const GRACE: Duration = Duration::from_secs(10);
-/// How many bytes a second must come after that.
-const LEAST: u64 = 16 << 10;
+/// A body ends within this time, or has sent so many bytes in each such time: 16 KiB a second.
+const WINDOW: Duration = Duration::from_secs(10);
+const LEAST: usize = 160 << 10;
+/// What is made ready for a body that says how long it is; more as it comes.
+const READY: usize = 1 << 20;
 
 /// Reads a body of at most `limit` bytes; each is counted in the share as it comes.
 pub(crate) async fn collect(
@@ -32,19 +31,21 @@ pub(crate) async fn collect(
         return Err(too_long(limit));
     }
     // Untouched memory costs nothing: a body that is announced and never sent takes none.
-    let mut collected = Vec::with_capacity(announced);
-    let begun = Instant::now();
+    let mut collected = Vec::with_capacity(announced.min(READY));
+    let (mut deadline, mut before) = (Instant::now() + WINDOW, 0);
     loop {
-        let slow = begun + GRACE + Duration::from_secs(collected.len() as u64 / LEAST);
-        let deadline = slow.min(Instant::now() + SILENCE);
         let frame = match tokio::time::timeout_at(deadline, body.frame()).await {
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(_))) => {
                 return Err(reply::refuse(StatusCode::BAD_REQUEST, "the request was cut off"));
             }
             Ok(None) => return Ok(collected.into()),
+            Err(_) if collected.len() - before >= LEAST => {
+                (deadline, before) = (deadline + WINDOW, collected.len());
+                continue;
+            }
             Err(_) => {
-                let details = "the body came too slowly; send at least 16 KiB a second";
+                let details = "the body came too slowly; send at least 160 KiB every 10 seconds";
                 return Err(reply::refuse(StatusCode::REQUEST_TIMEOUT, details));
             }
         };
@@ -103,7 +104,7 @@ mod tests {
         if let Some(length) = length {
             headers.insert(header::CONTENT_LENGTH, length.parse().unwrap());
         }
-        let mut share = Budget::new(budget, Arc::new(Metrics::new())).share();
+        let mut share = Budget::new(budget, Arc::new(Metrics::new())).share(None);
         let collected = collect(&headers, body, 100_000, &mut share).await;
         collected.map(|bytes| bytes.len()).map_err(|response| response.status().as_u16())
     }
@@ -114,7 +115,11 @@ mod tests {
         assert_eq!(status_of(dripping(100, 9, second), None, 1 << 20).await, Ok(900));
         assert_eq!(status_of(dripping(100, 11, second), None, 1 << 20).await, Err(408));
         assert_eq!(status_of(dripping(100, 2, 11 * second), None, 1 << 20).await, Err(408));
-        assert_eq!(status_of(dripping(20_000, 5, 2 * second), None, 1 << 20).await, Ok(100_000));
+        // Much at first does not buy time for the rest.
+        let slow = dripping(90_000, 1, Duration::ZERO);
+        let rest = dripping(1, 11, second);
+        let frames = slow.into_data_stream().chain(rest.into_data_stream());
+        assert_eq!(status_of(Body::from_stream(frames), None, 1 << 20).await, Err(408));
     }
 
     #[tokio::test(start_paused = true)]
@@ -130,6 +135,6 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_does_not_fit_the_budget_is_refused() {
-        assert_eq!(status_of(dripping(60_000, 1, Duration::ZERO), None, 50_000).await, Err(503));
+        assert_eq!(status_of(dripping(90_000, 1, Duration::ZERO), None, 80_000).await, Err(503));
     }
 }

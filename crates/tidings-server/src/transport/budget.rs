@@ -1,14 +1,17 @@
 //! One budget in bytes for everything in flight: bodies that are read, messages that are built from
 //! them, and answers that their clients have not taken.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 
 use crate::metrics::Metrics;
+use crate::transport::shares::Origin;
 
-/// An answer up to this size is always sent: it is smaller than what the request cost.
+/// What is smaller than this passes also when the budget is used up by large requests, from a
+/// reserve of a quarter of it.
 const SMALL: usize = 64 << 10;
 
 /// How many bytes may be in flight at once.
@@ -16,17 +19,20 @@ const SMALL: usize = 64 << 10;
 pub(crate) struct Budget {
     limit: usize,
     used: AtomicUsize,
+    /// What addresses that may not have all of it use.
+    held: Mutex<HashMap<Origin, usize>>,
     metrics: Arc<Metrics>,
 }
 
 impl Budget {
     pub(crate) fn new(limit: usize, metrics: Arc<Metrics>) -> Arc<Self> {
-        Arc::new(Self { limit, used: AtomicUsize::new(0), metrics })
+        Arc::new(Self { limit, used: AtomicUsize::new(0), held: Mutex::default(), metrics })
     }
 
     /// A part of the budget that is empty to begin with.
-    pub(crate) fn share(self: &Arc<Self>) -> Share {
-        Share { budget: self.clone(), bytes: 0 }
+    pub(crate) fn share(self: &Arc<Self>, origin: Option<Origin>) -> Share {
+        let origin = origin.filter(|origin| origin.share(self.limit) < self.limit);
+        Share { budget: self.clone(), origin, bytes: 0 }
     }
 
     /// Whether most of it is used, so that the next large request is refused.
@@ -37,17 +43,23 @@ impl Budget {
     /// Counts an answer until its last byte is taken for the wire; nothing if there is no room for
     /// it.
     pub(crate) fn answer(self: &Arc<Self>, bytes: Bytes) -> Option<Bytes> {
-        let mut share = self.share();
-        if bytes.len() <= SMALL {
-            share.add(bytes.len());
-        } else if !share.grow(bytes.len()) {
-            return None;
-        }
-        Some(Bytes::from_owner(Answer { bytes, _share: share }))
+        let mut share = self.share(None);
+        share.grow(bytes.len()).then(|| share.carry(bytes))
+    }
+
+    /// As [`Self::answer`], whether there is room or not: for what others wait for.
+    pub(crate) fn question(self: &Arc<Self>, bytes: Bytes) -> Bytes {
+        let mut share = self.share(None);
+        share.add(bytes.len());
+        share.carry(bytes)
     }
 
     fn changed(&self, used: usize) {
         self.metrics.in_flight.set(i64::try_from(used).unwrap_or(i64::MAX));
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<Origin, usize>> {
+        self.held.lock().expect("no code panics while it holds the budget")
     }
 }
 
@@ -55,17 +67,31 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
+    /// Whose it is, if that address may not have all.
+    origin: Option<Origin>,
     bytes: usize,
 }
 
 impl Share {
     /// Takes more; false if there is not as much.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
-        let limit = self.budget.limit;
-        let taken = self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+        let budget = &self.budget;
+        let is_small = self.bytes + bytes <= SMALL;
+        let limit = if is_small { budget.limit / 4 * 5 } else { budget.limit };
+        if let Some(origin) = self.origin {
+            let mut held = budget.held();
+            let own = held.entry(origin).or_default();
+            if *own + bytes > origin.share(limit) {
+                budget.metrics.over_budget.inc();
+                return false;
+            }
+            *own += bytes;
+        }
+        let taken = budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|used| *used <= limit)
         });
         let Ok(before) = taken else {
+            self.give_back(bytes);
             self.budget.metrics.over_budget.inc();
             return false;
         };
@@ -80,22 +106,40 @@ impl Share {
         self.bytes += bytes;
         self.budget.changed(before + bytes);
     }
+
+    /// Bytes that are counted until the last of those who hold them lets go.
+    fn carry(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Carried { bytes, _share: self })
+    }
+
+    /// Takes bytes off what its address uses.
+    fn give_back(&self, bytes: usize) {
+        let Some(origin) = self.origin else { return };
+        let mut held = self.budget.held();
+        if let Some(own) = held.get_mut(&origin) {
+            *own -= bytes;
+            if *own == 0 {
+                held.remove(&origin);
+            }
+        }
+    }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
         let before = self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
         self.budget.changed(before.saturating_sub(self.bytes));
+        self.give_back(self.bytes);
     }
 }
 
-/// Bytes that are counted until the last of those who hold them lets go.
-struct Answer {
+/// Bytes, and their part of the budget.
+struct Carried {
     bytes: Bytes,
     _share: Share,
 }
 
-impl AsRef<[u8]> for Answer {
+impl AsRef<[u8]> for Carried {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -109,14 +153,41 @@ mod tests {
         Budget::new(limit, Arc::new(Metrics::new()))
     }
 
+    const MIB: usize = 1 << 20;
+
     #[test]
     fn what_is_dropped_is_given_back() {
-        let budget = budget(100);
-        let (mut one, mut other) = (budget.share(), budget.share());
-        assert!(one.grow(60) && !other.grow(41) && other.grow(40));
+        let budget = budget(100 * MIB);
+        let (mut one, mut other) = (budget.share(None), budget.share(None));
+        assert!(one.grow(60 * MIB) && !other.grow(41 * MIB) && other.grow(40 * MIB));
         assert!(budget.is_spent());
         drop(one);
-        assert!(!budget.is_spent() && other.grow(60));
+        assert!(!budget.is_spent() && other.grow(60 * MIB));
+    }
+
+    #[test]
+    fn small_requests_pass_from_a_reserve() {
+        let budget = budget(MIB);
+        assert!(budget.share(None).grow(SMALL));
+        let mut large = budget.share(None);
+        assert!(large.grow(MIB));
+        let mut small: Vec<_> = (0..5).map(|_| budget.share(None)).collect();
+        let passed = small.iter_mut().filter_map(|small| small.grow(SMALL).then_some(())).count();
+        assert_eq!(passed, 4);
+        assert!(!budget.share(None).grow(SMALL + 1));
+    }
+
+    #[test]
+    fn an_address_has_half_of_it() {
+        let budget = budget(10 * MIB);
+        let far = Some(Origin::of([192, 0, 2, 1].into()));
+        let near = Some(Origin::of([127, 0, 0, 1].into()));
+        let mut one = budget.share(far);
+        assert!(one.grow(5 * MIB) && !budget.share(far).grow(MIB));
+        assert!(budget.share(near).grow(5 * MIB));
+        drop(one);
+        assert!(budget.held().is_empty());
+        assert!(budget.share(far).grow(5 * MIB));
     }
 
     #[test]
@@ -126,8 +197,7 @@ mod tests {
         let part = answer.slice(10..20);
         drop(answer);
         assert!(budget.answer(vec![0; 80_000].into()).is_none());
-        // A small one is sent all the same.
-        assert!(budget.answer(vec![0; 50_000].into()).is_some());
+        assert!(budget.answer(vec![0; 40_000].into()).is_some(), "a small one passes");
         drop(part);
         assert!(budget.answer(vec![0; 80_000].into()).is_some());
     }

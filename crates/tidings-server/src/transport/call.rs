@@ -137,14 +137,18 @@ impl Call {
 
     fn push(&self, message: &ServerJsonRpcMessage) {
         let mut kind = Kind::of(message);
-        let json = serde_json::to_vec(message).expect("a message is plain JSON");
-        let json = self.budget.answer(json.into()).unwrap_or_else(|| {
-            // Whoever waits for the answer learns why there is none.
-            kind = if kind == Kind::Before { kind } else { Kind::Error };
-            too_busy(message)
-        });
+        let json = serde_json::to_vec(message).expect("a message is plain JSON").into();
+        let json = if kind == Kind::Before {
+            self.budget.question(json)
+        } else {
+            self.budget.answer(json).unwrap_or_else(|| {
+                // Whoever waits for the answer learns why there is none.
+                kind = Kind::Error;
+                too_busy(message)
+            })
+        };
         let mut state = self.lock();
-        if state.finished.is_some() || json.is_empty() {
+        if state.finished.is_some() {
             return;
         }
         state.next += 1;
@@ -199,7 +203,8 @@ impl Call {
             earlier.wake();
         }
         let keep_alive = KeepAlive::new(idle);
-        CallBody { call: self.clone(), reader, after, first, keep_alive, _guard: guard }
+        let (call, rest) = (self.clone(), Vec::new());
+        CallBody { call, reader, after, first, rest, keep_alive, _guard: guard }
     }
 
     fn poll_next(
@@ -213,12 +218,7 @@ impl Call {
             return Poll::Ready(None);
         }
         if let Some(message) = state.messages.iter().find(|message| message.sequence > after) {
-            let event = format!("id: c{}-{}\ndata: ", self.number, message.sequence);
-            let mut bytes = Vec::with_capacity(event.len() + message.json.len() + 2);
-            bytes.extend_from_slice(event.as_bytes());
-            bytes.extend_from_slice(&message.json);
-            bytes.extend_from_slice(b"\n\n");
-            return Poll::Ready(Some((message.sequence, bytes.into())));
+            return Poll::Ready(Some((message.sequence, message.json.clone())));
         }
         if state.finished.is_some() || state.released >= reader {
             return Poll::Ready(None);
@@ -232,12 +232,12 @@ impl Call {
     }
 }
 
-/// The error in place of an answer for which there is no room; nothing for what is no answer.
+/// The error in place of an answer for which there is no room.
 fn too_busy(message: &ServerJsonRpcMessage) -> Bytes {
     let id = match message {
         JsonRpcMessage::Response(response) => Some(response.id.clone()),
         JsonRpcMessage::Error(error) => error.id.clone(),
-        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => return Bytes::new(),
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
     };
     let error = ServerJsonRpcMessage::error(crate::transport::reply::too_large_now(), id);
     serde_json::to_vec(&error).expect("an error is plain JSON").into()
@@ -267,6 +267,8 @@ pub(crate) struct CallBody {
     reader: u64,
     after: u64,
     first: Option<Bytes>,
+    /// What is left of an event, the next part last.
+    rest: Vec<Bytes>,
     keep_alive: KeepAlive,
     /// The session is in use while this is read.
     _guard: StreamGuard,
@@ -293,10 +295,15 @@ impl Body for CallBody {
         if let Some(first) = this.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
+        // The message itself is not copied: it counts in the budget as long as it is here.
+        if let Some(next) = this.rest.pop() {
+            return Poll::Ready(Some(Ok(Frame::data(next))));
+        }
         let bytes = match this.call.poll_next(this.reader, this.after, context) {
-            Poll::Ready(Some((sequence, bytes))) => {
+            Poll::Ready(Some((sequence, json))) => {
                 this.after = sequence;
-                bytes
+                this.rest = vec![Bytes::from_static(b"\n\n"), json];
+                format!("id: c{}-{sequence}\ndata: ", this.call.number).into()
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => std::task::ready!(this.keep_alive.poll(context)),

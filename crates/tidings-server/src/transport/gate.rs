@@ -66,13 +66,6 @@ impl Gate {
     pub(crate) fn enter(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Entry> {
         let origin = address.map(Origin::of);
         let mut state = self.lock();
-        if state.open.len() >= self.limit {
-            self.make_room(&mut state, (self.limit / BATCH).max(1), |_| true);
-        }
-        if state.open.len() >= self.limit {
-            self.turn_away(1);
-            return None;
-        }
         let take = || self.shares.take(origin, Scarce::Connections, self.limit);
         let place = take().or_else(|| {
             self.make_room(&mut state, 1, |guest| guest.origin == origin);
@@ -82,6 +75,13 @@ impl Gate {
             self.turn_away(1);
             return None;
         };
+        if state.open.len() >= self.limit {
+            self.make_room(&mut state, (self.limit / BATCH).max(1), |_| true);
+        }
+        if state.open.len() >= self.limit {
+            self.turn_away(1);
+            return None;
+        }
         state.next += 1;
         let id = state.next;
         let guest = Arc::new(Guest {

@@ -16,6 +16,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
+use crate::transport::budget::Share;
 use crate::transport::overlong::Overlong;
 use crate::transport::{lenient, weight};
 
@@ -23,16 +24,14 @@ use crate::transport::{lenient, weight};
 const ID_LIMIT: usize = 256;
 /// How many trees of a message the library has at once while it reads it.
 const LIBRARY: usize = 4;
-/// What the library may read of any message, as the weight of one tree.
+/// What the library reads of any message, as the weight of one tree.
 const LIGHT: usize = 1 << 20;
-/// What it may read of a long message, which is then mostly text.
-pub(crate) const LIGHT_LIMIT: usize = 8 << 20;
-/// The weight that the arguments of any call may have,
-const ARGUMENTS: usize = 4 << 20;
-/// or for each byte of the message,
-const ARGUMENTS_RATIO: usize = 9;
-/// but no more than this.
-const ARGUMENTS_LIMIT: usize = 48 << 20;
+/// What reading a message may take for each of its bytes,
+const RATIO: usize = 9;
+/// but at least so much,
+const FLOOR: usize = LIGHT * LIBRARY;
+/// and no more than this.
+const CEILING: usize = 56 << 20;
 /// A heavier or longer message is read beside the runtime, whose threads serve everyone.
 const BESIDE: usize = 64 << 10;
 
@@ -46,15 +45,24 @@ pub(crate) struct Fault {
     /// The id of the request, if it has one.
     pub(crate) id: Option<RequestId>,
     pub(crate) error: ErrorData,
+    pub(crate) kind: FaultKind,
+}
+
+/// What kind of fault it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    Malformed,
     /// It may be a fine message, but takes too much memory.
-    pub(crate) is_too_large: bool,
+    TooLarge,
+    /// It is fine, but there is no room for it now.
+    NoRoom,
 }
 
 /// How a message is to be read, and what that costs.
 #[derive(Debug)]
-pub(crate) struct Load {
+struct Load {
     /// The memory that the message takes while it is read.
-    pub(crate) weight: usize,
+    weight: usize,
     /// Where the arguments stand that the library does not see, and what they weigh.
     arguments: Option<(Range<usize>, usize)>,
 }
@@ -92,45 +100,55 @@ impl Received {
 }
 
 /// Weighs a message before anything of it is built.
-pub(crate) fn weigh(bytes: &[u8]) -> Result<Load, Fault> {
-    let all = weight::of(bytes, LIGHT);
-    if all <= LIGHT {
-        return Ok(Load { weight: all * LIBRARY, arguments: None });
+fn weigh(bytes: &[u8]) -> Result<Load, Fault> {
+    let light = weight::of(bytes, LIGHT);
+    if light <= LIGHT {
+        return Ok(Load { weight: light * LIBRARY, arguments: None });
     }
-    let Some(arguments) = arguments_of(bytes) else {
-        let light = weigh_light(bytes, &[]).ok_or_else(|| too_heavy(bytes))?;
-        return Ok(Load { weight: light, arguments: None });
+    let limit = (bytes.len() * RATIO).clamp(FLOOR, CEILING);
+    let arguments = arguments_of(bytes);
+    let (before, after) = match &arguments {
+        Some(arguments) => (&bytes[..arguments.start], &bytes[arguments.end..]),
+        None => (bytes, &[][..]),
     };
-    let (before, after) = (&bytes[..arguments.start], &bytes[arguments.end..]);
-    let light = weigh_light(before, after).ok_or_else(|| too_heavy(bytes))?;
-    let limit = (bytes.len() * ARGUMENTS_RATIO).clamp(ARGUMENTS, ARGUMENTS_LIMIT);
-    let heavy = weight::of(&bytes[arguments.clone()], limit);
-    if heavy > limit {
+    let light = (weight::of(before, limit) + weight::of(after, limit)).saturating_mul(LIBRARY);
+    let heavy = arguments.as_ref().map_or(0, |it| weight::of(&bytes[it.clone()], limit));
+    if light.saturating_add(heavy) > limit {
         return Err(too_heavy(bytes));
     }
-    Ok(Load { weight: light + heavy, arguments: Some((arguments, heavy)) })
+    Ok(Load { weight: light + heavy, arguments: arguments.map(|arguments| (arguments, heavy)) })
 }
 
-/// What the library takes for these bytes; nothing if that is too much.
-fn weigh_light(before: &[u8], after: &[u8]) -> Option<usize> {
-    let limit = (2 * (before.len() + after.len())).clamp(LIGHT, LIGHT_LIMIT);
-    let light = weight::of(before, limit) + weight::of(after, limit);
-    (light <= limit).then_some(light * LIBRARY)
-}
-
-/// Reads a message that was weighed; a large one beside the runtime.
-pub(crate) async fn read(bytes: Bytes, load: Load) -> Result<Received, Fault> {
-    if bytes.len().max(load.weight / LIBRARY) <= BESIDE {
-        return read_now(&bytes, load);
+/// Reads a message, a large one beside the runtime. What it takes is counted in the share, which
+/// stays with the work until that is done, also if nobody waits for it any more.
+pub(crate) async fn read(
+    bytes: Bytes,
+    share: Option<Share>,
+) -> Result<(Received, Option<Share>), Fault> {
+    if bytes.len() <= BESIDE {
+        return weigh_and_read(&bytes, share);
     }
-    let _turn = READERS.acquire().await;
-    tokio::task::spawn_blocking(move || read_now(&bytes, load)).await.unwrap_or_else(|_| {
-        Err(Fault {
-            id: None,
-            error: ErrorData::internal_error("Internal error", None),
-            is_too_large: false,
-        })
-    })
+    let turn = READERS.acquire().await;
+    let reading = tokio::task::spawn_blocking(move || {
+        let read = weigh_and_read(&bytes, share);
+        drop(turn);
+        read
+    });
+    reading
+        .await
+        .unwrap_or_else(|_| Err(malformed(None, ErrorData::internal_error("Internal error", None))))
+}
+
+fn weigh_and_read(
+    bytes: &[u8],
+    mut share: Option<Share>,
+) -> Result<(Received, Option<Share>), Fault> {
+    let load = weigh(bytes)?;
+    if share.as_mut().is_some_and(|share| !share.grow(load.weight)) {
+        let error = ErrorData::internal_error("Too busy", None);
+        return Err(Fault { id: id_of(bytes), error, kind: FaultKind::NoRoom });
+    }
+    read_now(bytes, load).map(|received| (received, share))
 }
 
 fn read_now(bytes: &[u8], load: Load) -> Result<Received, Fault> {
@@ -205,7 +223,7 @@ fn arguments_of(bytes: &[u8]) -> Option<Range<usize>> {
 }
 
 fn malformed(id: Option<RequestId>, error: ErrorData) -> Fault {
-    Fault { id, error, is_too_large: false }
+    Fault { id, error, kind: FaultKind::Malformed }
 }
 
 /// Why a message is refused that takes too much memory.
@@ -216,7 +234,7 @@ pub(crate) fn too_large() -> ErrorData {
 }
 
 fn too_heavy(bytes: &[u8]) -> Fault {
-    Fault { id: id_of(bytes), error: too_large(), is_too_large: true }
+    Fault { id: id_of(bytes), error: too_large(), kind: FaultKind::TooLarge }
 }
 
 /// The id of a request, whatever else is in the message.
@@ -319,14 +337,13 @@ mod tests {
     }
 
     async fn received(text: &str) -> Received {
-        let load = weigh(text.as_bytes()).unwrap();
-        read(Bytes::copy_from_slice(text.as_bytes()), load).await.unwrap()
+        read(Bytes::copy_from_slice(text.as_bytes()), None).await.unwrap().0
     }
 
     #[track_caller]
     fn refused(text: &str) {
         let fault = weigh(text.as_bytes()).unwrap_err();
-        assert!(fault.is_too_large);
+        assert_eq!(fault.kind, FaultKind::TooLarge);
         assert_eq!(fault.id, Some(RequestId::Number(7)));
     }
 
@@ -372,19 +389,26 @@ mod tests {
             for small in [BOMB, "0,", "[0],", r#""a","#, r#"{"id":1,"name":"row"},"#] {
                 let text = call(&format!(r#"{{"rows":[{}0]}}"#, small.repeat(count)));
                 if let Ok(load) = weigh(text.as_bytes()) {
-                    let bound = (10 * text.len()).clamp(5 << 20, 64 << 20);
+                    let bound = (9 * text.len()).clamp(4 << 20, 56 << 20);
                     assert!(load.weight <= bound, "{count} {small}: {}", load.weight);
                 }
             }
         }
     }
 
+    #[test]
+    fn the_parts_of_a_message_share_one_bound() {
+        let meta = format!(r#"{{}},"_meta":{{"x":"{}"}}"#, "x".repeat(3 << 20));
+        assert!(weigh(call(&meta).as_bytes()).is_ok());
+        let rows = format!(r#"{{"rows":[{}0]}}"#, BOMB.repeat(40_000));
+        refused(&call(&meta.replacen("{}", &rows, 1)));
+    }
+
     #[tokio::test]
     async fn arguments_that_are_no_object_are_refused_with_the_id() {
         let text =
             call(&format!("[{}0]", r#"{"id":1,"name":"some text of a row"},"#.repeat(5_000)));
-        let load = weigh(text.as_bytes()).unwrap();
-        let fault = read(text.into(), load).await.unwrap_err();
+        let fault = read(text.into(), None).await.unwrap_err();
         assert_eq!((fault.id, fault.error.code.0), (Some(RequestId::Number(7)), -32602));
     }
 }

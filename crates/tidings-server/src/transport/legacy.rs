@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, EmptyResult, ErrorData, GetExtensions,
-    JsonRpcMessage, JsonRpcRequest, ServerJsonRpcMessage, ServerResult,
+    JsonRpcMessage, JsonRpcRequest, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::service::serve_directly_with_ct;
 use serde_json::json;
@@ -17,6 +17,7 @@ use serde_json::json;
 use crate::era;
 use crate::handler::Handler;
 use crate::transport::body::retry_later;
+use crate::transport::budget::Share;
 use crate::transport::call::{self, Answer, Call, CallTransport};
 use crate::transport::http::{App, Seen, stopping};
 use crate::transport::line::Line;
@@ -30,7 +31,12 @@ const LAST_EVENT: &str = "last-event-id";
 pub(crate) const VERSION: &str = "mcp-protocol-version";
 
 /// Answers one message of a legacy client.
-pub(crate) async fn post(app: &Arc<App>, parts: &Parts, message: ClientJsonRpcMessage) -> Response {
+pub(crate) async fn post(
+    app: &Arc<App>,
+    parts: &Parts,
+    message: ClientJsonRpcMessage,
+    share: Option<Share>,
+) -> Response {
     let headers = &parts.headers;
     if let Some(refusal) = refuse_version(headers) {
         return refusal;
@@ -38,14 +44,18 @@ pub(crate) async fn post(app: &Arc<App>, parts: &Parts, message: ClientJsonRpcMe
     if let JsonRpcMessage::Request(request) = &message
         && matches!(request.request, ClientRequest::InitializeRequest(_))
     {
-        return initialize(app, parts, message).await;
+        return initialize(app, parts, message, share).await;
     }
-    let session = match session(app, headers) {
+    let id = match &message {
+        JsonRpcMessage::Request(request) => Some(request.id.clone()),
+        _ => None,
+    };
+    let session = match session(app, headers, id) {
         Ok(session) => session,
         Err(refusal) => return ping(&message).unwrap_or(*refusal),
     };
     let mut response = match message {
-        JsonRpcMessage::Request(request) => serve(app, &session, request).await,
+        JsonRpcMessage::Request(request) => serve(app, &session, request, share).await,
         JsonRpcMessage::Notification(ref notification) => {
             match &notification.notification {
                 ClientNotification::InitializedNotification(_) => session.connection.greet(),
@@ -79,7 +89,7 @@ pub(crate) fn get(app: &App, request: &Request<Body>) -> Response {
     if let Some(refusal) = refuse_version(headers) {
         return refusal;
     }
-    let session = match session(app, headers) {
+    let session = match session(app, headers, None) {
         Ok(session) => session,
         Err(refusal) => return *refusal,
     };
@@ -115,7 +125,7 @@ pub(crate) fn get(app: &App, request: &Request<Body>) -> Response {
 
 /// Ends a session.
 pub(crate) fn delete(app: &App, headers: &HeaderMap) -> Response {
-    match session(app, headers) {
+    match session(app, headers, None) {
         Ok(session) => {
             app.sessions.remove(&session.id);
             reply::empty(StatusCode::NO_CONTENT)
@@ -124,7 +134,12 @@ pub(crate) fn delete(app: &App, headers: &HeaderMap) -> Response {
     }
 }
 
-async fn initialize(app: &Arc<App>, parts: &Parts, message: ClientJsonRpcMessage) -> Response {
+async fn initialize(
+    app: &Arc<App>,
+    parts: &Parts,
+    message: ClientJsonRpcMessage,
+    share: Option<Share>,
+) -> Response {
     let JsonRpcMessage::Request(request) = message else { return reply::accepted() };
     let id = request.id.clone();
     if let ClientRequest::InitializeRequest(initialize) = &request.request
@@ -138,16 +153,19 @@ async fn initialize(app: &Arc<App>, parts: &Parts, message: ClientJsonRpcMessage
     }
     let origin = Line::peer(&parts.extensions).map(Origin::of);
     let take = || app.shares.take(origin, Scarce::Sessions, app.config.sessions);
-    let place = if app.sessions.make_room() { take() } else { None };
     // Who has its share loses its own sessions, and nobody else's.
-    let place = place.or_else(|| if app.sessions.end_idle(1, origin) { take() } else { None });
-    let Some(place) = place else { return full(app, id) };
+    let place = take().or_else(|| {
+        let is_ended = origin.is_some() && app.sessions.end_idle(1, origin);
+        is_ended.then(take).flatten()
+    });
+    let Some(place) = place.filter(|_| app.sessions.make_room()) else { return full(app, id) };
     let session = app.sessions.make(place, origin);
-    let mut response = serve(app, &session, request).await;
+    let mut response = serve(app, &session, request, share).await;
     if session.connection.peer().is_some() {
         let name = HeaderValue::from_str(&session.id).expect("a session id is plain ASCII");
         response.headers_mut().insert(SESSION, name);
-        let client = session.connection.peer().map(|peer| peer.client_info.name.clone());
+        let client = session.connection.peer().map(|peer| peer.client_info.name.as_str());
+        let client: Option<String> = client.map(|name| name.chars().take(64).collect());
         tracing::info!(client = client.as_deref(), session = session.short_id(), "session opened");
         name_session(&mut response, &session);
         if !app.sessions.keep(session) {
@@ -162,6 +180,7 @@ async fn serve(
     app: &Arc<App>,
     session: &Arc<Session>,
     mut request: JsonRpcRequest<ClientRequest>,
+    share: Option<Share>,
 ) -> Response {
     let id = request.id.clone();
     let Some(number) = session.number() else {
@@ -185,7 +204,8 @@ async fn serve(
     let under_way = app.under_way.token();
     app.own(async move {
         drop(service.waiting().await);
-        drop(under_way);
+        // What the request takes counts until it is carried out, whoever waits for it.
+        drop((under_way, share));
     });
     // The session is in use while somebody waits for this answer.
     let guard = session.open_stream();
@@ -229,14 +249,18 @@ impl Drop for Waiting<'_> {
     }
 }
 
-fn session(app: &App, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
+fn session(
+    app: &App,
+    headers: &HeaderMap,
+    request: Option<RequestId>,
+) -> Result<Arc<Session>, Box<Response>> {
     let Some(id) = headers.get(SESSION) else {
         let details = "begin with `initialize` and send its Mcp-Session-Id with every request";
-        return Err(Box::new(reply::refuse(StatusCode::BAD_REQUEST, details)));
+        return Err(Box::new(reply::refuse_request(StatusCode::BAD_REQUEST, request, details)));
     };
     id.to_str().ok().and_then(|id| app.sessions.get(id)).ok_or_else(|| {
         let details = "there is no such session, or not any more; begin again with `initialize`";
-        Box::new(reply::refuse(StatusCode::NOT_FOUND, details))
+        Box::new(reply::refuse_request(StatusCode::NOT_FOUND, request, details))
     })
 }
 
@@ -259,7 +283,7 @@ fn refuse_version(headers: &HeaderMap) -> Option<Response> {
     Some(reply::refuse(StatusCode::BAD_REQUEST, details))
 }
 
-fn full(app: &App, id: rmcp::model::RequestId) -> Response {
+fn full(app: &App, id: RequestId) -> Response {
     app.core.metrics.refused.inc();
     let details = "this server has as many sessions as it may; try again later";
     let error = ErrorData::internal_error("Too many sessions", Some(json!({ "details": details })));

@@ -21,7 +21,6 @@ use rmcp::model::{
 };
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::json;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -29,7 +28,8 @@ use crate::era;
 use crate::handler::{Handler, accept_filter};
 use crate::notice;
 use crate::path::{Core, Listener};
-use crate::transport::body::retry_later;
+use crate::transport::body::{busy, retry_later};
+use crate::transport::budget::{Budget, Share};
 use crate::transport::http::{App, HttpConfig, ListenPlace, Seen, stopping};
 use crate::transport::intake::{self, Received};
 use crate::transport::legacy::VERSION;
@@ -37,6 +37,9 @@ use crate::transport::line::Line;
 use crate::transport::reply;
 use crate::transport::shares::Origin;
 use crate::transport::stream::Stream;
+
+/// What arguments may weigh that the library must read because they are repeated in headers.
+const HEADER_ARGUMENTS: usize = 8 << 20;
 
 /// The protocol library's own HTTP service, for requests that need no session.
 pub(crate) type Service = StreamableHttpService<Handler, NeverSessionManager>;
@@ -91,6 +94,7 @@ pub(crate) async fn post(
     mut parts: request::Parts,
     received: Received,
     body: Bytes,
+    mut share: Option<Share>,
 ) -> Response {
     let JsonRpcMessage::Request(request) = received.message else {
         // No notification of a client means anything here, and none is refused: older libraries
@@ -125,9 +129,12 @@ pub(crate) async fn post(
             let body = match received.heavy {
                 Some(heavy) if has_header_parameters(app, &call.params.name) => {
                     // The library compares such headers with the arguments, so it must see them.
-                    if heavy.weight > intake::LIGHT_LIMIT {
+                    if heavy.weight > HEADER_ARGUMENTS {
                         let error = intake::too_large();
                         return reply::error(StatusCode::PAYLOAD_TOO_LARGE, Some(id), error);
+                    }
+                    if share.as_mut().is_some_and(|share| !share.grow(3 * heavy.weight)) {
+                        return busy();
                     }
                     body
                 }
@@ -137,9 +144,9 @@ pub(crate) async fn post(
                 }
                 None => body,
             };
-            serve(app, Request::from_parts(parts, Full::new(body)), id).await
+            serve(app, Request::from_parts(parts, Full::new(body)), id, share).await
         }
-        _ => serve(app, Request::from_parts(parts, Full::new(body)), id).await,
+        _ => serve(app, Request::from_parts(parts, Full::new(body)), id, share).await,
     }
 }
 
@@ -152,7 +159,12 @@ fn has_header_parameters(app: &App, tool: &str) -> bool {
 }
 
 /// Lets the protocol library answer a request, unless the server stops before it does.
-async fn serve(app: &Arc<App>, request: Request<Full<Bytes>>, id: RequestId) -> Response {
+async fn serve(
+    app: &Arc<App>,
+    request: Request<Full<Bytes>>,
+    id: RequestId,
+    share: Option<Share>,
+) -> Response {
     let under_way = app.under_way.token();
     let response = tokio::select! {
         biased;
@@ -169,7 +181,9 @@ async fn serve(app: &Arc<App>, request: Request<Full<Bytes>>, id: RequestId) -> 
                 id,
                 cut: app.cut.clone(),
                 cutting: None,
+                budget: app.budget.clone(),
                 _under_way: under_way,
+                _share: share,
             })
         });
     }
@@ -188,10 +202,8 @@ async fn finish(app: &App, response: LibraryResponse, id: RequestId) -> Response
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     if !is_json && !parts.status.is_success() {
-        let details = String::from_utf8_lossy(&bytes).into_owned();
-        let message = parts.status.canonical_reason().unwrap_or("Refused");
-        let error = ErrorData::invalid_request(message, Some(json!({ "details": details })));
-        return reply::error(parts.status, Some(id), error);
+        let details = String::from_utf8_lossy(&bytes);
+        return reply::refuse_request(parts.status, Some(id), &details);
     }
     let is_error = parts.status != StatusCode::OK || is_error(&bytes);
     let Some(bytes) = app.budget.answer(bytes) else {
@@ -227,7 +239,10 @@ struct Answering {
     id: RequestId,
     cut: CancellationToken,
     cutting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    budget: Arc<Budget>,
     _under_way: TaskTrackerToken,
+    /// What the request takes counts until it is answered.
+    _share: Option<Share>,
 }
 
 impl http_body::Body for Answering {
@@ -241,15 +256,25 @@ impl http_body::Body for Answering {
         let this = &mut *self;
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
-            return Poll::Ready(frame);
+            let Some(Ok(frame)) = frame else { return Poll::Ready(frame) };
+            let Ok(data) = frame.into_data() else { return Poll::Ready(None) };
+            let counted = this.budget.answer(data);
+            let data = counted.unwrap_or_else(|| this.end(reply::too_large_now()));
+            return Poll::Ready(Some(Ok(Frame::data(data))));
         }
         let cutting =
             this.cutting.get_or_insert_with(|| Box::pin(this.cut.clone().cancelled_owned()));
         std::task::ready!(cutting.as_mut().poll(context));
-        this.body = None;
-        let error = ServerJsonRpcMessage::error(stopping(), Some(this.id.clone()));
-        let last = notice::event(&serde_json::to_string(&error).expect("an error is plain JSON"));
-        Poll::Ready(Some(Ok(Frame::data(last))))
+        Poll::Ready(Some(Ok(Frame::data(this.end(stopping())))))
+    }
+}
+
+impl Answering {
+    /// Nothing more comes but this error.
+    fn end(&mut self, error: ErrorData) -> Bytes {
+        self.body = None;
+        let error = ServerJsonRpcMessage::error(error, Some(self.id.clone()));
+        notice::event(&serde_json::to_string(&error).expect("an error is plain JSON"))
     }
 }
 

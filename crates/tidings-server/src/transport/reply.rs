@@ -34,8 +34,13 @@ pub(crate) fn error(status: StatusCode, id: Option<RequestId>, error: ErrorData)
 
 /// An error of the transport, in words.
 pub(crate) fn refuse(status: StatusCode, details: &str) -> Response {
+    refuse_request(status, None, details)
+}
+
+/// An error of the transport for a request whose id was read.
+pub(crate) fn refuse_request(status: StatusCode, id: Option<RequestId>, details: &str) -> Response {
     let message = status.canonical_reason().unwrap_or("Refused");
-    error(status, None, ErrorData::invalid_request(message, Some(json!({ "details": details }))))
+    error(status, id, ErrorData::invalid_request(message, Some(json!({ "details": details }))))
 }
 
 /// Why an answer is not sent although the request was carried out.

@@ -224,7 +224,8 @@ impl Session {
     /// open or a request under way.
     fn idle_since(&self) -> Option<(bool, Instant)> {
         let state = self.lock();
-        (state.streams == 0).then_some((state.used, state.seen))
+        let works = state.calls.values().any(|(_, _, call)| call.finished().is_none());
+        (state.streams == 0 && !works).then_some((state.used, state.seen))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -283,18 +284,26 @@ impl Sessions {
     /// Ends so many idle sessions, of one address or of all: first those that never did anything,
     /// then those that were idle longest. False if there are none.
     pub(crate) fn end_idle(&self, count: usize, origin: Option<Origin>) -> bool {
-        let all = self.lock();
-        let of = all.values().filter(|session| origin.is_none() || session.origin == origin);
-        let mut idle: Vec<_> =
-            of.filter_map(|session| Some((session.idle_since()?, &session.id))).collect();
-        idle.sort_unstable();
-        let ended: Vec<_> = idle.iter().take(count).map(|(_, id)| Arc::clone(id)).collect();
-        drop(all);
-        for id in &ended {
-            tracing::debug!(session = short(id), "session ended for another");
-            self.remove(id);
+        let ended: Vec<_> = {
+            let mut all = self.lock();
+            let of = all.values().filter(|session| origin.is_none() || session.origin == origin);
+            let mut idle: Vec<_> = of
+                .filter_map(|session| Some((session.idle_since()?, session.id.clone())))
+                .collect();
+            idle.sort_unstable();
+            idle.iter().take(count).filter_map(|(_, id)| all.remove(id)).collect()
+        };
+        for session in &ended {
+            tracing::debug!(session = session.short_id(), "session ended for another");
+            self.ended(session);
         }
         !ended.is_empty()
+    }
+
+    /// Whether one more may be made, if need be in the place of an idle one.
+    pub(crate) fn has_place(&self) -> bool {
+        let all = self.lock();
+        all.len() < self.limit || all.values().any(|session| session.idle_since().is_some())
     }
 
     /// Keeps a session whose client was answered; false if there is no room.
@@ -315,21 +324,21 @@ impl Sessions {
         Some(session)
     }
 
-    /// Ends a session: everything it held is gone, its streams end.
+    /// Ends a session.
     pub(crate) fn remove(&self, id: &str) -> bool {
-        let removed = {
-            let mut all = self.lock();
-            let removed = all.remove(id);
-            self.core.metrics.sessions.set(i64::try_from(all.len()).unwrap_or(i64::MAX));
-            removed
-        };
-        let Some(session) = removed else { return false };
+        let removed = self.lock().remove(id);
+        removed.inspect(|session| self.ended(session)).is_some()
+    }
+
+    /// Everything that a session held is gone, and its streams end.
+    fn ended(&self, session: &Session) {
+        let left = self.lock().len();
+        self.core.metrics.sessions.set(i64::try_from(left).unwrap_or(i64::MAX));
         session.cancel.cancel();
         if let Some(outbox) = session.connection.outbox() {
             self.core.index.forget(outbox);
             outbox.close();
         }
-        true
     }
 
     /// Ends the streams of every session.
@@ -355,14 +364,18 @@ impl Sessions {
             let Some((used, since)) = session.idle_since() else { return false };
             since.elapsed() >= if used { self.idle } else { self.unused.min(self.idle) }
         };
-        let idle: Vec<_> = {
-            let all = self.lock();
-            all.values().for_each(|session| session.lock().sweep());
-            all.values().filter(|session| is_idle(session)).cloned().collect()
-        };
-        for session in idle {
+        let mut expired = Vec::new();
+        self.lock().retain(|_, session| {
+            session.lock().sweep();
+            let is_idle = is_idle(session);
+            if is_idle {
+                expired.push(session.clone());
+            }
+            !is_idle
+        });
+        for session in expired {
             tracing::info!(session = session.short_id(), "session expired");
-            self.remove(&session.id);
+            self.ended(&session);
         }
     }
 

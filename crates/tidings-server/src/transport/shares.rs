@@ -36,7 +36,7 @@ impl Origin {
 
     /// How many of `limit` things it may hold: half of them. Everything on this machine has one
     /// address, and so have all clients of a proxy on it, so loopback may hold all.
-    fn share(self, limit: usize) -> usize {
+    pub(crate) fn share(self, limit: usize) -> usize {
         if self.0.is_loopback() { limit } else { (limit / 2).max(1) }
     }
 }

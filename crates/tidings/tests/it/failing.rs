@@ -33,7 +33,7 @@ async fn something_else_behind_a_url_is_said_so() {
 async fn a_token_is_asked_for_and_taken() {
     let folder = folder("token");
     let file = folder.join("token");
-    std::fs::write(&file, "correct horse\n".replace(' ', "-")).unwrap();
+    std::fs::write(&file, "correct horse battery\n".replace(' ', "-")).unwrap();
     let file = file.to_str().unwrap();
     let demo = Demo::start(&format!("--every 3600 --token-file {file}")).await;
     let url = demo.url();

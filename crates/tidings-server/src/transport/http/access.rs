@@ -31,7 +31,7 @@ impl Seen {
     pub(crate) fn of(message: &ClientJsonRpcMessage, era: &'static str) -> Self {
         let (method, id) = match message {
             JsonRpcMessage::Request(request) => {
-                (Some(request.request.method().to_owned()), Some(request.id.clone()))
+                (Some(short(request.request.method())), Some(request.id.clone()))
             }
             JsonRpcMessage::Notification(notification) => {
                 (Some(method_of(&notification.notification)), None)
@@ -62,7 +62,12 @@ fn method_of(notification: &ClientNotification) -> String {
         ClientNotification::CustomNotification(custom) => &custom.method,
         _ => "notifications/other",
     };
-    known.to_owned()
+    short(known)
+}
+
+/// A method or an id as a log shows it: a client may write what it likes there.
+fn short(text: &str) -> String {
+    text.chars().take(64).map(|it| if it.is_control() { '?' } else { it }).collect()
 }
 
 /// One line of the access log, written when the answer is sent or its client is gone.
@@ -89,7 +94,7 @@ impl Drop for Record {
             outcome = seen.outcome(self.status).word(),
             took_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
             bytes = self.bytes,
-            request = seen.id.as_ref().map(tracing::field::display),
+            request = seen.id.as_ref().map(|id| short(&id.to_string())),
             "request"
         );
     }

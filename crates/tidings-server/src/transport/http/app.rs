@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::HttpConfig;
+use super::health::Checked;
 use crate::hub::Hub;
 use crate::outbox::Outbox;
 use crate::path::{Core, Listener};
@@ -33,6 +34,7 @@ pub(crate) struct App {
     pub(crate) gate: Arc<Gate>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) shares: Arc<Shares>,
+    pub(super) checked: Checked,
     listens: AtomicUsize,
     /// The streams of listen requests that are open.
     open: Mutex<HashMap<u64, Arc<Outbox>>>,
@@ -63,6 +65,7 @@ impl App {
             gate: Gate::new(config.connections, shares.clone(), core.metrics.clone()),
             budget: Budget::new(config.budget, core.metrics.clone()),
             shares,
+            checked: Checked::default(),
             listens: AtomicUsize::new(0),
             open: Mutex::default(),
             closing: core.stopped.child_token(),

@@ -24,7 +24,9 @@ use tracing::info;
 
 use crate::hub::Hub;
 use crate::metrics;
+use crate::transport::intake::{Fault, FaultKind};
 use crate::transport::line::Line;
+use crate::transport::shares::Origin;
 use crate::transport::{accept, body, guard, intake, legacy, modern, reply};
 
 pub(crate) use self::access::Seen;
@@ -109,6 +111,8 @@ async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next
     } else if let Err(refusal) = app.guard.check_token(peer, request.headers()) {
         app.core.metrics.refused.inc();
         *refusal
+    } else if app.closing.is_cancelled() {
+        going(None)
     } else {
         let _under_way = app.under_way.token();
         next.run(request).await
@@ -216,7 +220,7 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
     }
     let (parts, body) = request.into_parts();
     // What the request takes is counted until it is answered.
-    let mut share = app.budget.share();
+    let mut share = app.budget.share(Line::peer(&parts.extensions).map(Origin::of));
     let bytes = match body::collect(&parts.headers, body, app.config.body_limit, &mut share).await {
         Ok(bytes) => bytes,
         Err(refusal) => {
@@ -224,16 +228,8 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
             return refusal;
         }
     };
-    let load = match intake::weigh(&bytes) {
-        Ok(load) if share.grow(load.weight) => load,
-        Ok(_) => {
-            app.core.metrics.refused.inc();
-            return body::busy();
-        }
-        Err(fault) => return unreadable(app, fault),
-    };
-    let received = match intake::read(bytes.clone(), load).await {
-        Ok(received) => received,
+    let (received, share) = match intake::read(bytes.clone(), Some(share)).await {
+        Ok(read) => read,
         Err(fault) => return unreadable(app, fault),
     };
     let is_modern = modern::is_modern(&parts, &received.message);
@@ -244,10 +240,10 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
     {
         going(Some(request.id.clone()))
     } else if is_modern {
-        modern::post(app, parts, received, bytes).await
+        modern::post(app, parts, received, bytes, share).await
     } else {
         drop(bytes);
-        legacy::post(app, &parts, received.whole()).await
+        legacy::post(app, &parts, received.whole(), share).await
     };
     let said = response.extensions_mut().remove::<Seen>().unwrap_or_default();
     let (session, is_error) = (said.session, said.is_error || seen.is_error);
@@ -255,14 +251,18 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
     response
 }
 
-fn unreadable(app: &App, fault: intake::Fault) -> Response {
-    let status = if fault.is_too_large {
-        app.core.metrics.refused.inc();
-        StatusCode::PAYLOAD_TOO_LARGE
-    } else {
-        StatusCode::BAD_REQUEST
-    };
-    reply::error(status, fault.id, fault.error)
+fn unreadable(app: &App, fault: Fault) -> Response {
+    match fault.kind {
+        FaultKind::Malformed => reply::error(StatusCode::BAD_REQUEST, fault.id, fault.error),
+        FaultKind::TooLarge => {
+            app.core.metrics.refused.inc();
+            reply::error(StatusCode::PAYLOAD_TOO_LARGE, fault.id, fault.error)
+        }
+        FaultKind::NoRoom => {
+            app.core.metrics.refused.inc();
+            body::busy()
+        }
+    }
 }
 
 /// The server takes no new work, because it stops.

@@ -19,6 +19,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use http::{Extensions, Version};
@@ -35,8 +36,8 @@ pub(crate) use below::Io;
 #[derive(Debug)]
 pub(crate) struct Line {
     socket: TcpStream,
-    /// Where the other end is.
-    peer: Option<IpAddr>,
+    /// Where the other end is, as it was accepted: a socket that was reset has no other end.
+    peer: IpAddr,
     writer: Arc<Writer>,
     /// Whether the line stands in its writer's list, where it stands at most once.
     queued: AtomicBool,
@@ -83,8 +84,7 @@ pub(crate) enum Step {
 }
 
 impl Line {
-    pub(crate) fn new(socket: TcpStream, writer: Arc<Writer>) -> Arc<Self> {
-        let peer = socket.peer_addr().ok().map(|address| address.ip());
+    pub(crate) fn new(socket: TcpStream, peer: IpAddr, writer: Arc<Writer>) -> Arc<Self> {
         Arc::new(Self {
             socket,
             peer,
@@ -92,6 +92,12 @@ impl Line {
             queued: AtomicBool::new(false),
             state: Mutex::new(State::new()),
         })
+    }
+
+    /// Has small writes sent at once, and a peer that acknowledges nothing for this long given up.
+    pub(crate) fn tune(&self, silence: Duration) -> io::Result<()> {
+        self.socket.set_nodelay(true)?;
+        socket2::SockRef::from(&self.socket).set_tcp_user_timeout(Some(silence))
     }
 
     /// Notes the line in a request that comes on it. Whoever keeps the request does not keep the
@@ -102,7 +108,7 @@ impl Line {
 
     /// Where a request came from, if it came over a connection of ours that is still open.
     pub(crate) fn peer(extensions: &Extensions) -> Option<IpAddr> {
-        extensions.get::<Weak<Self>>()?.upgrade()?.peer
+        extensions.get::<Weak<Self>>()?.upgrade().map(|line| line.peer)
     }
 
     /// The line on which a request came, if the stream that answers it can be written directly: it

@@ -45,7 +45,7 @@ async fn bench() -> Bench {
     let outbox = Outbox::new(1, wire, PATIENCE, Arc::new(Metrics::new()));
     let (uri, pulse) = (ResourceUri::parse("p://a").unwrap(), Pulse::default());
     outbox.follow(&uri, &pulse);
-    let line = Line::new(socket, Arc::default());
+    let line = Line::new(socket, [127, 0, 0, 1].into(), Arc::default());
     line.begin(&outbox, outbox.attach());
     let io = Io::new(line.clone());
     let bench = Bench { line, io, outbox, uri, pulse, client, task: Arc::default() };

@@ -26,8 +26,9 @@ use crate::era;
 use crate::handler::Connection;
 use crate::transport::intake::{self, Fault, Received};
 
-/// How long requests may take that are under way when the input ends; then they are cancelled.
-const DRAIN: Duration = Duration::from_secs(10);
+/// How long requests may take that are under way when the input ends or the server stops; then they
+/// are cancelled.
+pub(super) const DRAIN: Duration = Duration::from_secs(10);
 
 /// A line as a message, or the error that says what is wrong with it.
 type Parsed = Result<ClientJsonRpcMessage, Fault>;
@@ -39,6 +40,8 @@ pub(super) struct Link<R> {
     connection: Arc<Connection>,
     /// Ends the library's service, and with it the requests under way.
     ending: CancellationToken,
+    /// The server stops: nothing more is read, as at the end of the input.
+    stop: CancellationToken,
     /// Whether the client has begun; before, the library takes requests only.
     begun: bool,
     /// Cancel-safe: a line that is parsed stays here when `receive` is dropped. Order: nothing is
@@ -59,12 +62,14 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
         writer: Writer,
         connection: Arc<Connection>,
         ending: CancellationToken,
+        stop: CancellationToken,
     ) -> Self {
         Self {
             input: Input::new(input),
             writer,
             connection,
             ending,
+            stop,
             begun: false,
             parsing: None,
             pending: FuturesUnordered::new(),
@@ -201,6 +206,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Link<R> {
                     self.take(parsed)
                 }
                 line = next_line(&mut self.input, &self.writer), if reads => self.read(line),
+                () = self.stop.cancelled(), if self.deadline.is_none() => self.read(Line::End),
                 () = passed(self.deadline) => {
                     debug!("requests took too long after the end of the input");
                     self.ending.cancel();
@@ -231,8 +237,7 @@ async fn next_line<R: AsyncRead + Unpin>(input: &mut Input<R>, writer: &Writer) 
 
 /// Reads a message; a large one beside the runtime.
 async fn parse(line: Bytes) -> Parsed {
-    let load = intake::weigh(&line)?;
-    intake::read(line, load).await.map(Received::whole)
+    intake::read(line, None).await.map(|(received, _)| Received::whole(received))
 }
 
 /// The line that is parsed, if there is one.

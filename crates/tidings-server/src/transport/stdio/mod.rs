@@ -35,8 +35,8 @@ pub enum ServeError {
 /// Serves a hub to one client until its input ends, its output fails, the token is cancelled, or the
 /// hub is shut down.
 ///
-/// When the input ends, requests under way are answered and notices that are due are sent first. A
-/// request that takes longer than ten seconds after the end of the input is cancelled.
+/// When the input ends or the token is cancelled, requests under way are answered and notices that
+/// are due are sent first. A request that takes longer than ten seconds after that is cancelled.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ where
     let connection = Connection::new(core.clone(), Some(Box::new(writer.clone())));
     // The service is told to end after the listeners were, so that their last words are heard.
     let ending = CancellationToken::new();
-    let link = Link::new(input, writer.clone(), connection.clone(), ending.clone());
+    let link = Link::new(input, writer.clone(), connection.clone(), ending.clone(), cancel.clone());
     let handler = Handler::of(core.clone(), connection.clone());
     let (gone, over) = (CancellationToken::new(), CancellationToken::new());
     // The library's handshake is a large future, and this one lives as long as the connection.
@@ -76,12 +76,25 @@ where
         }
     });
     let stop = async {
-        tokio::select! {
-            () = cancel.cancelled() => {}
-            () = core.stopped.cancelled() => {}
-            () = gone.cancelled() => {}
-        }
+        let at_once = async {
+            tokio::select! {
+                () = core.stopped.cancelled() => {}
+                () = gone.cancelled() => {}
+            }
+        };
+        let mut at_once = std::pin::pin!(at_once);
+        let has_time = tokio::select! {
+            () = cancel.cancelled() => true,
+            () = &mut at_once => false,
+        };
         connection.close();
+        if has_time {
+            // The link waits for the requests under way, and the service ends with it.
+            tokio::select! {
+                () = tokio::time::sleep(link::DRAIN) => {}
+                () = at_once => {}
+            }
+        }
         connection.listens_ended().await;
         ending.cancel();
         tokio::time::sleep(FAREWELL).await;

@@ -225,7 +225,7 @@ async fn no_message_overtakes_a_large_one() {
     let connection = Connection::new(hub.core().clone(), None);
     let ending = CancellationToken::new();
     let (writer, input) = (Writer::default(), std::io::Cursor::new(text));
-    let mut link = Link::new(input, writer.clone(), connection, ending);
+    let mut link = Link::new(input, writer.clone(), connection, ending, CancellationToken::new());
     for id in [1, 2, 2] {
         let message = link.receive().await;
         let Some(JsonRpcMessage::Request(request)) = message else { panic!("{message:?}") };
@@ -274,7 +274,8 @@ async fn a_listen_request_survives_a_dropped_receive() {
     client.write_all(format!("{listen}\n").as_bytes()).await.unwrap();
     let connection = Connection::new(hub.core().clone(), None);
     let ending = CancellationToken::new();
-    let mut transport = Link::new(input, Writer::default(), connection, ending);
+    let mut transport =
+        Link::new(input, Writer::default(), connection, ending, CancellationToken::new());
     let second = Duration::from_secs(1);
     assert!(tokio::time::timeout(second, transport.receive()).await.is_err());
     // Other requests are read meanwhile.

@@ -28,13 +28,10 @@ use crate::workspace::{Blob, BlobFile, BlobWriter, Limits, Refusal, Workspace, W
 
 /// Who is in the log for bytes that came this way, if nobody is named.
 const ACTOR: &str = "http";
-/// How long a sender may be silent in the middle of its bytes. Seconds, because whoever is silent
-/// holds one of few places.
-const SILENCE: Duration = Duration::from_secs(10);
-/// How long bytes may take, however few they are.
-const GRACE: Duration = Duration::from_secs(10);
-/// How many bytes a second must come after that, so that no sender has its place for ever.
-const LEAST: u64 = 16 << 10;
+/// A blob ends within this time, or so many of its bytes come in each such time, 16 KiB a second:
+/// whoever is slow holds one of few places.
+const WINDOW: Duration = Duration::from_secs(10);
+const LEAST: u64 = 160 << 10;
 /// How many may send bytes at once, so that half a blob of each fits on any disk.
 const UPLOADS: usize = 64;
 /// How much is read from the disk, or gathered for it, at once.
@@ -253,18 +250,16 @@ async fn receive(
     let opener = workspace.clone();
     let mut writer = blocking(move || opener.blob_writer()).await?;
     let (mut gathered, mut received) = (Vec::new(), 0);
-    let begun = Instant::now();
+    let (mut deadline, mut before) = (Instant::now() + WINDOW, 0);
     // Who waited to be told to go on is told when the first bytes are wanted.
     *has_begun = true;
     loop {
-        let (silent, slow) =
-            (Instant::now() + SILENCE, begun + GRACE + Duration::from_secs(received / LEAST));
-        let Ok(chunk) = tokio::time::timeout_at(silent.min(slow), chunks.try_next()).await else {
-            let details = if silent <= slow {
-                "nothing came for 10 seconds"
-            } else {
-                "the bytes came too slowly; send at least 16 KiB a second"
-            };
+        let Ok(chunk) = tokio::time::timeout_at(deadline, chunks.try_next()).await else {
+            if received - before >= LEAST {
+                (deadline, before) = (deadline + WINDOW, received);
+                continue;
+            }
+            let details = "the bytes came too slowly; send at least 160 KiB every 10 seconds";
             return Err(Failure::Request(StatusCode::REQUEST_TIMEOUT, details));
         };
         let Ok(chunk) = chunk else {

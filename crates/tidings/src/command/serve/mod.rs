@@ -170,13 +170,10 @@ fn check_clock(now: SystemTime) -> Result<()> {
 /// Serves one client over standard input and output, until it is gone.
 async fn over_stdio(hub: &Hub, cancel: CancellationToken) -> Result<(), stdio::ServeError> {
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    let mut serving = std::pin::pin!(stdio::serve(hub, input, output, cancel.clone()));
     tokio::select! {
-        result = &mut serving => result,
-        () = pipe::reader_gone() => {
-            cancel.cancel();
-            serving.await
-        }
+        result = stdio::serve(hub, input, output, cancel) => result,
+        // Nobody is left to wait for an answer.
+        () = pipe::reader_gone() => Ok(()),
     }
 }
 
