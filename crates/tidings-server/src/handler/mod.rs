@@ -32,6 +32,7 @@ use crate::transport::Beside;
 
 pub(crate) use connection::{Connection, FrameWriter, accept_filter};
 pub use exchange::{AskError, Exchange};
+pub(crate) use refusal::KNOWN_METHODS;
 
 /// How long a source may go on with a request that was cancelled.
 const LAST_CHANCE: Duration = Duration::from_millis(900);

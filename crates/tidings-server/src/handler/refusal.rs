@@ -9,7 +9,7 @@ use crate::path::SubscribeError;
 use crate::source::AnswerError;
 
 /// The methods whose requests have parameters of their own.
-const KNOWN_METHODS: [&str; 14] = [
+pub(crate) const KNOWN_METHODS: [&str; 14] = [
     "initialize",
     "completion/complete",
     "logging/setLevel",

@@ -10,34 +10,23 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::handler::KNOWN_METHODS;
+
 /// From the first change a notice stands for to its bytes being taken for the wire, in seconds.
 const LATENCY_BUCKETS: [f64; 12] =
     [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 10.0];
 
-/// Methods that are counted by name; a client may send any others, which are counted together.
-const METHODS: [&str; 22] = [
-    "completion/complete",
-    "initialize",
-    "logging/setLevel",
+/// Methods without parameters of their own that are counted by name, besides [`KNOWN_METHODS`]. A
+/// client may send any others, which are counted together.
+const PLAIN_METHODS: [&str; 8] = [
     "notifications/cancelled",
     "notifications/initialized",
     "notifications/progress",
     "notifications/roots/list_changed",
     "ping",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/templates/list",
-    "resources/unsubscribe",
-    "server/discover",
-    "subscriptions/listen",
     "tasks/cancel",
     "tasks/get",
     "tasks/update",
-    "tools/call",
-    "tools/list",
 ];
 
 /// What a request was, and what became of it.
@@ -49,7 +38,8 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn new(method: Option<&str>, outcome: Outcome) -> Self {
-        let known = method.and_then(|method| METHODS.iter().find(|known| **known == method));
+        let mut all = KNOWN_METHODS.iter().chain(&PLAIN_METHODS);
+        let known = method.and_then(|method| all.find(|known| **known == method));
         Self { method: Method(known.copied().unwrap_or("other")), outcome }
     }
 }

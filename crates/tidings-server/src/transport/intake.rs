@@ -4,7 +4,9 @@
 //! refused. The protocol library reads a message several times over, so the arguments of a heavy
 //! tool call do not pass through it: they are read once and put back into the message afterwards.
 
+use std::num::NonZero;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use rmcp::model::{
@@ -35,9 +37,12 @@ const CEILING: usize = 56 << 20;
 /// A heavier or longer message is read beside the runtime, whose threads serve everyone.
 const BESIDE: usize = 64 << 10;
 
-/// So many large messages are read at once: reading is all processor, and the machine has others
-/// to serve.
-static READERS: Semaphore = Semaphore::const_new(2);
+/// Large messages are read on half of the processors at most: reading is all processor, and the
+/// machine has others to serve.
+static READERS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    Semaphore::new((processors / 2).max(1))
+});
 
 /// Why a message was not read.
 #[derive(Debug)]
