@@ -12,7 +12,8 @@ async fn ask(method: &str, path: &str, headers: &[(&str, &str)]) -> http::Respon
     let mut config = HttpConfig::default();
     config.token = Some(Token::new("0123456789abcdef").unwrap()).into();
     config.beside = Some(Router::new().route("/more", get(async || "here")));
-    let router = server::router(&Hub::new(Config::new("beside", "1")), config);
+    let hub = Hub::new(Config::new("beside", "1"));
+    let router = server::router(&hub, config);
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
