@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tidings_sources::feeds::parse::{Hints, parse};
+use tidings_feeds::parse::{Hints, parse};
 
 fuzz_target!(|bytes: &[u8]| {
     let line = bytes.iter().position(|byte| *byte == b'\n');

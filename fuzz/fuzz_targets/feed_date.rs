@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tidings_sources::feeds::date::Moment;
+use tidings_store::date::Moment;
 
 fuzz_target!(|text: &str| {
     if let Some(moment) = Moment::parse(text) {

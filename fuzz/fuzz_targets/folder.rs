@@ -6,7 +6,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use libfuzzer_sys::fuzz_target;
-use tidings_sources::folder::{Config, Folder};
+use tidings_folder::{Config, Folder};
 
 /// Where the bytes may stand; the first byte of the input chooses.
 const PLACES: [&str; 12] = [

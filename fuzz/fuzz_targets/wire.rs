@@ -4,31 +4,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tidings_server::model::{Resource, ResourceTemplate};
-use tidings_server::{AnswerError, Config, Contents, EditError, Hub, ResourceUri, Shelf, Source, stdio};
+use tidings_server::{Hub, stdio};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
-
-struct Pages;
-
-impl Source for Pages {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-        shelf.add(Resource::new("page://one", "one"))?;
-        shelf.add(ResourceTemplate::new("page://{name}", "any"))?;
-        Ok(())
-    }
-
-    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
-        Ok(Contents::text(uri, "text"))
-    }
-}
 
 fuzz_target!(|bytes: &[u8]| {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     // What waits for a time waits for none here.
     runtime.enable_time().start_paused(true).build().expect("a runtime").block_on(async {
-        let hub = Hub::new(Config::new("fuzz", "1"));
-        hub.add("pages", Pages).await.expect("a source");
+        let hub = Hub::new("fuzz", "1");
+        let shelf = hub.source("pages").expect("a source");
+        shelf.resource("page://one", "one", || "text").expect("a resource");
+        shelf.template("page://{name}", "any", |_: String| "text").expect("a template");
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
         let serving = stdio::serve(&hub, input, output, CancellationToken::new());

@@ -143,13 +143,20 @@ export async function cut(bench, judge) {
 
 /** A server that says it would tell of changes, and has no way to. */
 export async function silence(bench, judge) {
-  await judge.step('silence', () =>
-    watch(bench, [COUNTER, '--lists'], {}, async (watching) => {
-      judge.check('silence: it is said', [true], warnings(watching.events()).map((message) => message.includes('cannot announce changes')));
+  await judge.step('silence', async () => {
+    const watching = bench.watch([COUNTER, '--lists'], {});
+    try {
+      await watching.until('two warnings', (events) => warnings(events).length > 1);
+      const said = ['cannot announce changes', 'does not offer a stream'];
+      judge.check('silence: it is said', said.map(() => true), said.map((words) => warnings(watching.events()).some((message) => message.includes(words))));
       watching.child.kill('SIGINT');
       judge.check('silence: ends when it is interrupted', 0, await watching.ended(), watching.child.err);
-    }),
-  );
+    } finally {
+      watching.kill();
+    }
+    const alone = await bench.run('watch', [COUNTER]);
+    judge.check('silence: nothing that could be watched is a failure', 1, alone.code, alone.err);
+  });
 }
 
 /** A server over stdio that prints something else as well. */

@@ -1,6 +1,118 @@
-//! Which of a server's lists can change, and small sets of them.
+//! What can change: a resource, every watched resource below a prefix, or a list.
 
 use std::fmt;
+
+use crate::uri::{ResourceUri, UriError};
+
+/// Something that a read or a list may return differently now.
+///
+/// Saying so costs little: a notice is sent only if somebody subscribed to it and what they would
+/// get differs from what they were last told of.
+///
+/// ```
+/// use tidings_core::{Change, ListKind};
+///
+/// let change = Change::try_from("notes://all")?;
+/// assert_eq!(change, Change::resource("notes://all".parse()?));
+/// assert!(Change::try_from("no uri").is_err(), "a malformed URI is an error, not silence");
+/// assert_eq!(Change::from(ListKind::Tools), Change::Lists([ListKind::Tools].into_iter().collect()));
+/// # Ok::<(), tidings_core::UriError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// What a read of this URI returns.
+    Resource(ResourceUri, Pace),
+    /// What reads of all watched URIs that begin with this text return.
+    Below(Box<str>),
+    /// What these lists hold.
+    Lists(ListKinds),
+}
+
+/// Whether more of the same change is to be expected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// It is not known: the change is compared when it has been quiet for a moment.
+    #[default]
+    Unknown,
+    /// The change is complete, such as a file that was written and closed: it is compared without
+    /// waiting for more, unless it was compared within the quiet time.
+    Settled,
+    /// The source gathers changes before it says so, such as a file that is being written: they may
+    /// be further apart than the quiet time and are the same change.
+    Unsettled,
+}
+
+impl Change {
+    /// A change of one resource.
+    #[must_use]
+    pub fn resource(uri: ResourceUri) -> Self {
+        Self::Resource(uri, Pace::default())
+    }
+
+    /// A change of every watched resource whose URI begins with this text.
+    #[must_use]
+    pub fn below(prefix: impl Into<Box<str>>) -> Self {
+        Self::Below(prefix.into())
+    }
+
+    /// The same change of a resource, at this pace; other changes have none.
+    #[must_use]
+    pub fn at(self, pace: Pace) -> Self {
+        match self {
+            Self::Resource(uri, _) => Self::Resource(uri, pace),
+            other => other,
+        }
+    }
+}
+
+impl From<ResourceUri> for Change {
+    fn from(uri: ResourceUri) -> Self {
+        Self::resource(uri)
+    }
+}
+
+impl From<&ResourceUri> for Change {
+    fn from(uri: &ResourceUri) -> Self {
+        Self::resource(uri.clone())
+    }
+}
+
+impl TryFrom<&str> for Change {
+    type Error = UriError;
+
+    fn try_from(uri: &str) -> Result<Self, UriError> {
+        ResourceUri::parse(uri).map(Self::resource)
+    }
+}
+
+impl TryFrom<String> for Change {
+    type Error = UriError;
+
+    fn try_from(uri: String) -> Result<Self, UriError> {
+        Self::try_from(uri.as_str())
+    }
+}
+
+impl TryFrom<&String> for Change {
+    type Error = UriError;
+
+    fn try_from(uri: &String) -> Result<Self, UriError> {
+        Self::try_from(uri.as_str())
+    }
+}
+
+impl From<ListKind> for Change {
+    fn from(kind: ListKind) -> Self {
+        Self::Lists([kind].into_iter().collect())
+    }
+}
+
+impl From<ListKinds> for Change {
+    fn from(kinds: ListKinds) -> Self {
+        Self::Lists(kinds)
+    }
+}
 
 /// One of the lists a server offers.
 ///

@@ -7,7 +7,7 @@
 //! - [`Template`] names a family of resources; it expands to a URI and matches one back.
 //! - [`Fingerprint`] is the only answer to "did it change?".
 //! - [`Diff`] is what separates two versions of one list.
-//! - [`ListKind`] says which list moved, and [`ListKinds`] is a set of them.
+//! - [`Change`] says what may have moved: a resource, all below a prefix, or a list ([`ListKind`]).
 //! - [`Filter`] is what one listener asked to hear about.
 //!
 //! ```
@@ -32,7 +32,7 @@ pub mod fingerprint;
 pub mod template;
 pub mod uri;
 
-pub use change::{ListKind, ListKinds};
+pub use change::{Change, ListKind, ListKinds, Pace};
 pub use diff::Diff;
 pub use filter::Filter;
 pub use fingerprint::Fingerprint;

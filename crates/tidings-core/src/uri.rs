@@ -180,6 +180,22 @@ fn check(text: &str) -> Result<(), UriError> {
     if is_scheme { Ok(()) } else { Err(UriError::BadScheme { scheme: scheme.to_owned() }) }
 }
 
+/// The URIs that this one is a sub-resource of, nearest first: those that it continues after a `/`, a
+/// `?` or a `#`, and those that end in a `/` and are its beginning.
+///
+/// A server may announce a change of a sub-resource to whoever subscribed to one of these.
+///
+/// ```
+/// let parents: Vec<_> = tidings_core::uri::parents("dir://a/b?c").collect();
+/// assert_eq!(parents, ["dir://a/b", "dir://a/", "dir://a", "dir://", "dir:/", "dir:"]);
+/// ```
+pub fn parents(uri: &str) -> impl Iterator<Item = &str> {
+    let bytes = uri.as_bytes();
+    let is_end =
+        move |end: &usize| bytes[end - 1] == b'/' || matches!(bytes[*end], b'/' | b'?' | b'#');
+    (1..uri.len()).rev().filter(is_end).map(move |end| &uri[..end])
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeSet, HashSet};
@@ -195,6 +211,22 @@ mod tests {
             (uri.scheme(), uri.without_query(), uri.query()),
             (scheme, without_query, query)
         );
+    }
+
+    #[test]
+    fn a_sub_resource_continues_its_parent_at_a_border() {
+        let is_below = |uri: &str, parent: &str| parents(uri).any(|found| found == parent);
+        for uri in ["dir://a/b", "dir://a?b", "dir://a#b", "dir://a/b/c", "dir://a//b", "dir://a/ü"]
+        {
+            assert!(is_below(uri, "dir://a"), "{uri}");
+        }
+        assert!(is_below("dir://a/b", "dir://a/") && is_below("dir://a//b", "dir://a/"));
+        for uri in ["dir://a", "dir://ab", "dir://a.b", "dir://b/a", "dir://"] {
+            assert!(!is_below(uri, "dir://a"), "{uri}");
+        }
+        let all: Vec<_> = parents("dir://a//b").collect();
+        assert_eq!(all.len(), all.iter().collect::<HashSet<_>>().len(), "each is found once");
+        assert_eq!(parents("").count(), 0);
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! scenario in the environment.
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +12,7 @@ use tidings_mirror::model::{
     ContentBlock, CreateMessageResult, ElicitRequestParams, ElicitResult, ElicitationAction,
     JsonObject, Root, SamplingMessage,
 };
-use tidings_mirror::{Config, Handlers, HttpTarget, Mirror, Protocol, Target};
+use tidings_mirror::{Config, Handlers, HttpTarget, Mirror, NO_ARGUMENTS, Protocol, Target};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -27,9 +26,10 @@ async fn main() -> Result<(), Failure> {
     let here: Arc<OnceLock<Mirror>> = Arc::default();
     let mut config = Config::new("tidings-conformance", env!("CARGO_PKG_VERSION"));
     config.protocol = protocol;
+    config.reconnect = None;
     config.history = HISTORY;
     config.handlers = handlers(&here, scenario == "sep-2322-client-request-state");
-    let mirror = Mirror::connect(Target::Http(HttpTarget::new(url)), config).await?;
+    let mirror = Mirror::connect_with(Target::Http(HttpTarget::new(url)), config).await?;
     let _ = here.set(mirror.clone());
     let played = play(&mirror, &scenario).await;
     if played.is_err() {
@@ -161,7 +161,7 @@ async fn use_everything(mirror: &Mirror) -> Result<(), Failure> {
         mirror.read_resource(&resource.uri).await?;
     }
     for prompt in mirror.prompts().iter() {
-        mirror.get_prompt(&prompt.name, BTreeMap::new()).await?;
+        mirror.get_prompt(&prompt.name, NO_ARGUMENTS).await?;
     }
     Ok(())
 }

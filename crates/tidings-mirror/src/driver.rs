@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rmcp::model::{CacheScope, ReadResourceResult};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::ResourceContent;
-use crate::connect::{self, ConnectError, End, Link, Listening};
+use crate::connect::{self, ConnectError, End, Link, Listening, Taken};
 use crate::events::ConnectionState;
 use crate::lists::List;
 use crate::machine::{Input, PageAnswer, Request};
 use crate::request::RequestError;
-use crate::shared::Shared;
+use crate::shared::{SIDE_BY_SIDE, Shared, Streams};
 
 /// A connection that lived this long was a good one: the next loss is waited out from the beginning.
 const GOOD: Duration = Duration::from_secs(5);
@@ -33,6 +33,8 @@ enum Outcome {
 enum Done {
     /// A request was carried out and its answer told.
     Request,
+    /// Subscriptions that nobody needs were ended.
+    Released,
     /// The stream of notices with this number ended.
     Stream(u64, End),
     /// The stream was opened again, or could not be.
@@ -51,29 +53,33 @@ impl Done {
 
 pub(crate) struct Driver {
     shared: Arc<Shared>,
-    listenings: mpsc::Receiver<(Arc<Link>, Listening)>,
+    listenings: mpsc::Receiver<Streams>,
     tasks: JoinSet<Done>,
     /// Connections that are being left; none holds up the next.
     farewells: JoinSet<()>,
-    /// The stream of notices of the modern era.
-    stream: Option<AbortHandle>,
-    streams: u64,
+    /// The streams of notices of the modern era, which are opened and replaced together.
+    streams: Vec<AbortHandle>,
+    /// Ends subscriptions that nobody needs, one lot after the other.
+    releasing: Option<AbortHandle>,
+    /// Numbers the sets of streams: what an older one has to say is not heard.
+    opened: u64,
+    /// Lets some reads through and holds up the others.
+    reads: Arc<Semaphore>,
     reopenings: u32,
     last_reopened: Option<Instant>,
 }
 
 impl Driver {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        listenings: mpsc::Receiver<(Arc<Link>, Listening)>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, listenings: mpsc::Receiver<Streams>) -> Self {
         Self {
             shared,
             listenings,
             tasks: JoinSet::new(),
             farewells: JoinSet::new(),
-            stream: None,
-            streams: 0,
+            streams: Vec::new(),
+            releasing: None,
+            opened: 0,
+            reads: Arc::new(Semaphore::new(SIDE_BY_SIDE)),
             reopenings: 0,
             last_reopened: None,
         }
@@ -85,14 +91,37 @@ impl Driver {
         shared.step(Input::State(ConnectionState::Connecting));
         let history = shared.history.clone();
         let link =
-            connect::open(&shared.target, &shared.config, sink, history, &shared.token).await?;
+            connect::open(&shared.target, &shared.config, sink, history, &shared.memory).await?;
         Ok((epoch, Arc::new(link)))
     }
 
+    /// Makes the first connection, however often that must be tried, and keeps the mirror.
+    pub(crate) async fn begin(mut self, cancel: CancellationToken) {
+        let first = tokio::select! {
+            () = cancel.cancelled() => Err("it was closed".into()),
+            first = Self::connect(&self.shared) => match first {
+                Ok(first) => Ok((first, 0)),
+                Err(error) => {
+                    let (mut failed, reason) = (0, error.to_string().into());
+                    let first = self.reconnect(&mut failed, reason, &cancel).await;
+                    first.map(|first| (first, failed))
+                }
+            },
+        };
+        match first {
+            Ok((first, failed)) => self.keep(first, failed, cancel).await,
+            Err(reason) => self.close(&reason).await,
+        }
+    }
+
     /// Keeps the mirror until `cancel`, or until the connection is lost for good.
-    pub(crate) async fn run(mut self, first: (u64, Arc<Link>), cancel: CancellationToken) {
+    pub(crate) async fn run(self, first: (u64, Arc<Link>), cancel: CancellationToken) {
+        self.keep(first, 0, cancel).await;
+    }
+
+    /// `failed` is how many attempts were in vain before this connection.
+    async fn keep(mut self, first: (u64, Arc<Link>), mut failed: u32, cancel: CancellationToken) {
         let (mut epoch, mut link) = first;
-        let mut failed = 0;
         loop {
             let began = Instant::now();
             let outcome = self.serve(epoch, &link, &cancel).await;
@@ -124,6 +153,9 @@ impl Driver {
     /// Uses a connection until it ends.
     async fn serve(&mut self, epoch: u64, link: &Arc<Link>, cancel: &CancellationToken) -> Outcome {
         let shared = self.shared.clone();
+        // What nobody needs any longer is not restored.
+        let unneeded = shared.events.watchers.take_unneeded();
+        shared.step(Input::Unsubscribed { uris: unneeded });
         shared.set_link(Some(link.clone()));
         let mut ended = shared.ended.subscribe();
         let greeting = shared.clone();
@@ -146,10 +178,10 @@ impl Driver {
                 }
                 () = shared.awake.notified() => {}
                 () = due => shared.step(Input::Tick),
-                Some((of, listening)) = self.listenings.recv() => {
+                Some((of, listenings)) = self.listenings.recv() => {
                     // One of a connection that is over is of no use.
                     if Arc::ptr_eq(&of, link) {
-                        self.follow(listening);
+                        self.follow(listenings);
                     }
                 }
                 Some(done) = self.tasks.join_next() => {
@@ -171,7 +203,11 @@ impl Driver {
     fn finished(&mut self, done: Done, link: &Arc<Link>) -> Option<Arc<str>> {
         match done {
             Done::Request | Done::Reopened(Ok(())) => None,
-            Done::Stream(number, _) if number != self.streams => None,
+            Done::Released => {
+                self.releasing = None;
+                None
+            }
+            Done::Stream(number, _) if number != self.opened => None,
             // A stream that ends with a result is over, and so is what it told. The connection is not:
             // a server that is leaving will not open another one.
             Done::Stream(_, end) => {
@@ -179,6 +215,8 @@ impl Driver {
                     End::Graceful => "the server closed the stream of notices".into(),
                     End::Broken(reason) => reason,
                 };
+                // The others of its set are opened again with it.
+                self.opened += 1;
                 self.shared.step(Input::StreamLost);
                 let is_again = self.last_reopened.is_some_and(|last| last.elapsed() < GOOD);
                 self.reopenings = if is_again { self.reopenings + 1 } else { 0 };
@@ -197,21 +235,38 @@ impl Driver {
         }
     }
 
-    /// Takes a new stream of notices in place of the present one, which ends now.
-    fn follow(&mut self, mut listening: Listening) {
-        self.streams += 1;
-        let number = self.streams;
-        let following =
-            self.tasks.spawn(async move { Done::Stream(number, listening.ended().await) });
-        if let Some(old) = self.stream.replace(following) {
-            old.abort();
+    /// Takes new streams of notices in place of the present ones, which end now.
+    fn follow(&mut self, listenings: Vec<Listening>) {
+        self.opened += 1;
+        let number = self.opened;
+        let old = std::mem::take(&mut self.streams);
+        for mut listening in listenings {
+            let following = async move { Done::Stream(number, listening.ended().await) };
+            self.streams.push(self.tasks.spawn(following));
         }
+        old.iter().for_each(AbortHandle::abort);
     }
 
     fn begin_work(&mut self, link: &Arc<Link>) {
-        for request in self.shared.take_work() {
+        if self.shared.events.watchers.has_unneeded() && self.releasing.is_none() {
             let (shared, link) = (self.shared.clone(), link.clone());
-            self.tasks.spawn(async move { carry_out(&shared, &link, request).await });
+            let releasing = self.tasks.spawn(async move {
+                if let Err(error) = shared.release(&link).await {
+                    tracing::debug!(%error, "a subscription could not be ended");
+                }
+                Done::Released
+            });
+            self.releasing = Some(releasing);
+        }
+        for request in self.shared.take_work() {
+            let (shared, link, reads) = (self.shared.clone(), link.clone(), self.reads.clone());
+            self.tasks.spawn(async move {
+                let _turn = match request {
+                    Request::Read { .. } => reads.acquire().await.ok(),
+                    _ => None,
+                };
+                carry_out(&shared, &link, request).await
+            });
         }
     }
 
@@ -219,12 +274,13 @@ impl Driver {
     fn leave(&mut self, is_lost: bool) {
         // A new set: what the old one has to say is not heard any longer.
         self.tasks = JoinSet::new();
-        self.stream = None;
+        self.streams = Vec::new();
+        self.releasing = None;
         self.reopenings = 0;
         while self.listenings.try_recv().is_ok() {}
-        self.shared.lose_link();
+        self.shared.set_link(None);
         self.shared.end_epoch();
-        let keep = is_lost && self.shared.config.reconnect.is_some();
+        let keep = is_lost && self.shared.reconnect().is_some();
         self.shared.take_work();
         if !keep {
             return;
@@ -240,7 +296,7 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> Result<(u64, Arc<Link>), Arc<str>> {
         let shared = self.shared.clone();
-        let Some(backoff) = shared.config.reconnect else { return Err(reason) };
+        let Some(backoff) = shared.reconnect() else { return Err(reason) };
         let mut reason = reason;
         loop {
             let after = backoff.wait(*failed, random()).ok_or_else(|| reason.clone())?;
@@ -286,18 +342,25 @@ async fn carry_out(shared: &Arc<Shared>, link: &Arc<Link>, request: Request) -> 
             shared.step(Input::Page { ticket, answer });
         }
         Request::Read { uri, ticket } => {
-            let answer = link.read(&uri).await.map(content);
+            let answer = link.reread(&uri).await.map(content);
             shared.step(Input::Reread { uri, ticket, answer });
         }
-        Request::Restore => return Done::of(shared.restore(link).await),
+        Request::Restore => {
+            let uris = shared.machine().subscriptions().cloned().collect();
+            return Done::of(shared.restore(link, uris).await);
+        }
+        Request::Watch { uri } => return Done::of(shared.restore(link, vec![uri]).await),
     }
     Done::Request
 }
 
 /// What a read gave, as it is kept.
-pub(crate) fn content(result: ReadResourceResult) -> ResourceContent {
+pub(crate) fn content(taken: Taken<ReadResourceResult>) -> ResourceContent {
+    let Taken { result, odd, raw } = taken;
     ResourceContent {
+        raw,
         contents: result.contents,
+        odd,
         read_at: SystemTime::now(),
         ttl: result.ttl_ms.map(Duration::from_millis),
         private: result.cache_scope == Some(CacheScope::Private),

@@ -6,11 +6,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::connect;
 
 /// One message that passed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Message {
+    /// Its number: 1 for the first message of the mirror, and one more for each after it.
+    pub number: u64,
     /// When it passed.
     pub at: SystemTime,
     /// Which way.
@@ -41,6 +46,8 @@ const OPEN: usize = 1024;
 pub(crate) struct History {
     capacity: usize,
     log: Mutex<Log>,
+    /// The number of the last message. Moves after the message is in the log.
+    last: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -48,12 +55,14 @@ struct Log {
     messages: VecDeque<(Arc<Message>, usize)>,
     // Invariant: the sum of the messages' lengths.
     bytes: usize,
+    /// The number of the last message.
+    numbered: u64,
     open: HashMap<(Direction, RequestId), Instant>,
 }
 
 impl History {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, log: Mutex::default() }
+        Self { capacity, log: Mutex::default(), last: watch::Sender::new(0) }
     }
 
     pub(crate) fn sent(&self, message: &ClientJsonRpcMessage) {
@@ -87,6 +96,20 @@ impl History {
         log.messages.iter().map(|(message, _)| message.clone()).collect()
     }
 
+    /// The messages after that number which are still in the log.
+    pub(crate) fn since(&self, number: u64) -> Vec<Arc<Message>> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = log.messages.partition_point(|(message, _)| message.number <= number);
+        log.messages.iter().skip(begin).map(|(message, _)| message.clone()).collect()
+    }
+
+    /// Waits for a message after that number. Gives the number of the last one.
+    pub(crate) async fn changed(&self, number: u64) -> u64 {
+        let mut last = self.last.subscribe();
+        // Invariant: the sender is ours, so it is there.
+        last.wait_for(|last| *last > number).await.map_or(number, |last| *last)
+    }
+
     fn add(
         &self,
         direction: Direction,
@@ -100,7 +123,9 @@ impl History {
             let id = answers.or(asks);
             serde_json::json!({ "jsonrpc": "2.0", "id": id, "bytes left out": text.len() })
         } else {
-            serde_json::from_slice(&text).unwrap_or_default()
+            let mut json = serde_json::from_slice(&text).unwrap_or_default();
+            connect::restore(&mut json);
+            json
         };
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = match direction {
@@ -112,13 +137,16 @@ impl History {
             log.open.insert((direction, id.clone()), Instant::now());
         }
         let took = began.map(|began| began.elapsed());
-        let message = Message { at: SystemTime::now(), direction, json, took };
+        log.numbered += 1;
+        let number = log.numbered;
+        let message = Message { number, at: SystemTime::now(), direction, json, took };
         log.messages.push_back((Arc::new(message), length));
         log.bytes += length;
         while log.messages.len() > self.capacity || log.bytes > MAX_BYTES {
             let Some((_, length)) = log.messages.pop_front() else { break };
             log.bytes -= length;
         }
+        self.last.send_replace(number);
     }
 }
 
@@ -165,6 +193,23 @@ mod tests {
             history.received(&long(MAX_MESSAGE / 2));
         }
         assert!(history.messages().len() < 34);
+    }
+
+    #[tokio::test]
+    async fn messages_are_numbered_and_can_be_waited_for() {
+        let history = History::new(2);
+        for id in 1..=3 {
+            history.sent(&sent(id));
+        }
+        let numbers = |since| -> Vec<_> {
+            history.since(since).iter().map(|message| message.number).collect()
+        };
+        assert_eq!(numbers(0), [2, 3], "the first had to go");
+        assert_eq!(numbers(2), [3]);
+        assert!(numbers(3).is_empty());
+        assert_eq!(history.changed(2).await, 3);
+        let (last, ()) = tokio::join!(history.changed(3), async { history.sent(&sent(4)) });
+        assert_eq!(last, 4);
     }
 
     #[test]

@@ -3,26 +3,91 @@
 //! A [`Mirror`] connects to one server of either protocol era, over stdio or Streamable HTTP, loads
 //! its lists, and follows the server from there on: a notice loads what changed, what differs becomes
 //! an [`Event`], and what does not differ is silence. What was read is kept in a [`cache`], which is
-//! current for watched resources. After a lost connection the mirror can come back by itself, list
-//! and read again, and say exactly what differs.
+//! current for watched resources. After a lost connection the mirror comes back by itself, lists
+//! and reads again, and says exactly what differs.
 //!
-//! ```no_run
-//! use tidings_mirror::{Config, Event, HttpTarget, Mirror, Target};
+//! The examples speak to a server in memory that `notes()` starts. In its place, give a URL, a
+//! [`CommandTarget`] or the entry of a server in an `mcp.json`: see [`Target`].
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let target = Target::Http(HttpTarget::new("http://127.0.0.1:8484/mcp"));
-//! let mirror = Mirror::connect(target, Config::new("example", "1.0")).await?;
-//! let mut events = mirror.events();
-//! mirror.read_resource("station://log").await?;
-//! mirror.subscribe(&["station://log"]).await?;
-//! while let Some(event) = events.next().await {
-//!     if let Event::ResourceContentChanged { uri, content, .. } = event {
-//!         println!("{uri} is now {:?}", content.contents);
-//!     }
-//! }
+//! # Follow a resource
+//!
+//! [`Mirror::watch`] is a stream of contents: the one now, then one for each change, also after the
+//! connection was lost and made again.
+//!
+//! ```
+//! use tidings_mirror::Mirror;
+//!
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/notes.in"));
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mirror = Mirror::connect(notes()).await?;
+//! let mut all = mirror.watch("notes://all").await?;
+//! let now = all.next().await.ok_or("it ended")?;
+//! assert_eq!(now.content?.text(), "milk");
+//!
+//! mirror.call_tool("add", [("text", "bread")]).await?;
+//! let changed = all.next().await.ok_or("it ended")?;
+//! assert_eq!(changed.content?.text(), "milk, bread");
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Lists, calls and events
+//!
+//! The lists are there without asking, and what was read last is in the [`cache`]. Everything that
+//! happens is an [`Event`].
+//!
+//! ```
+//! use tidings_mirror::{Config, Event, Mirror};
+//!
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/notes.in"));
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = Config::new("example", "1.0");
+//! let (mirror, mut events) = Mirror::connect_with_events(notes(), config).await?;
+//! assert_eq!(mirror.tools()[0].name, "add");
+//! assert_eq!(mirror.resources()[0].uri, "notes://all");
+//!
+//! let outcome = mirror.call_tool("add", [("text", "bread")]).await?;
+//! assert_eq!(outcome.text(), "added");
+//! assert_eq!(outcome.raw()["content"][0]["type"], "text"); // as the server sent it
+//!
+//! while let Some(event) = events.next().await {
+//!     if let Event::ToolResultChanged { name, .. } = event {
+//!         assert_eq!(&*name, "add");
+//!         break;
+//!     }
+//! }
+//! assert!(mirror.cache().tool_result("add").is_some());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A handle before there is a server
+//!
+//! [`Mirror::supervise`] returns at once and keeps trying. Where the connection is can be read at any
+//! time, and so can the standard error of a program that does not start.
+//!
+//! ```
+//! use tidings_mirror::events::ConnectionState;
+//! use tidings_mirror::{Config, Mirror};
+//!
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/notes.in"));
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (mirror, _events) = Mirror::supervise(notes(), Config::default());
+//! assert_eq!(mirror.connection(), ConnectionState::Connecting);
+//! assert!(mirror.tools().is_empty());
+//!
+//! mirror.ready().await?;
+//! assert_eq!(mirror.connection(), ConnectionState::Ready);
+//! assert_eq!(mirror.tools().len(), 1);
+//! mirror.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How it works
 //!
 //! The state has one writer, a pure state machine that knows no network and no clock; a driver
 //! carries out what it wants and tells it what came of it.
@@ -34,29 +99,41 @@ mod connect;
 mod driver;
 mod era;
 pub mod events;
+mod groups;
 mod handlers;
+mod hearing;
 mod history;
 mod lists;
 mod machine;
 mod mirror;
+pub mod odd;
+mod options;
 mod pace;
 mod request;
 mod schema;
+mod secret;
 mod shared;
+mod spelling;
+mod subscribing;
+mod target;
+mod watchers;
+mod written;
 
 pub use rmcp::model;
 pub use tidings_core::{Diff, ListKind, ListKinds};
 
 pub use crate::backoff::Backoff;
-pub use crate::config::{
-    CacheLimits, CommandTarget, Config, HttpTarget, Protocol, Secret, StreamsTarget, Target,
-    TokenSource,
-};
+pub use crate::config::{CacheLimits, Config, Protocol};
 pub use crate::connect::ConnectError;
 pub use crate::era::Era;
 pub use crate::events::{Event, Events};
 pub use crate::handlers::{Answer, Handlers};
 pub use crate::history::{Direction, Message};
 pub use crate::lists::List;
-pub use crate::mirror::{Completion, Mirror, Reference, Server, SubscribeError};
+pub use crate::mirror::{Completion, Mirror, Reference, Server, SubscribeError, Watch};
+pub use crate::odd::Odd;
+pub use crate::options::{NO_ARGUMENTS, RequestOptions};
 pub use crate::request::RequestError;
+pub use crate::secret::{Secret, TokenSource};
+pub use crate::target::{CommandTarget, HttpTarget, StreamsTarget, Target, TargetError};
+pub use crate::watchers::{Gone, Update};

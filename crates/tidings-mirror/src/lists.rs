@@ -10,6 +10,7 @@ use tidings_core::{Diff, ListKind};
 use tokio::time::Instant;
 
 use crate::events::{Items, ListChange};
+use crate::odd::Odd;
 use crate::pace::{Merging, Pace};
 use crate::request::RequestError;
 
@@ -18,7 +19,8 @@ use crate::request::RequestError;
 const MAX_RESTARTS: u32 = 8;
 
 /// One of the four lists a server may offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum List {
     /// The tools that can be called.
     Tools,
@@ -96,7 +98,16 @@ impl Listed for Prompt {
 #[derive(Clone, Debug)]
 pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,
+    /// What is not as the protocol says, by its place on this page.
+    pub(crate) odd: Vec<Odd>,
     pub(crate) next: Option<String>,
+}
+
+/// How long a list may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) items: usize,
+    pub(crate) pages: usize,
 }
 
 /// A page to ask for.
@@ -117,6 +128,10 @@ pub(crate) enum Outcome<T> {
         change: Option<ListChange<T>>,
         /// What the server lists more than once.
         again: Vec<Arc<str>>,
+        /// What is odd, if that is not what was odd before.
+        odd: Option<Arc<[Odd]>>,
+        /// Why it was not read to its end, if it was read to its end before.
+        cut: Option<Arc<str>>,
     },
     /// The list could not be loaded; it stays as it was.
     Failed(RequestError),
@@ -132,33 +147,82 @@ struct Walk<T> {
     /// Which listing this is.
     number: u64,
     items: Vec<T>,
+    odd: Vec<Odd>,
+    /// How many items the server sent, those that cannot be used included.
+    sent: usize,
+    /// One for each page but the first.
     cursors: HashSet<String>,
-    restarts: u32,
+}
+
+impl<T> Walk<T> {
+    fn new(ticket: u64, number: u64) -> Self {
+        let (items, odd, cursors) = (Vec::new(), Vec::new(), HashSet::new());
+        Self { ticket, number, items, odd, sent: 0, cursors }
+    }
+
+    fn take(&mut self, items: Vec<T>, odd: Vec<Odd>) {
+        let before = self.sent;
+        self.sent += items.len() + odd.iter().filter(|odd| !odd.usable).count();
+        self.items.extend(items);
+        self.odd.extend(odd.into_iter().map(|odd| Odd { index: before + odd.index, ..odd }));
+    }
+
+    /// Why the list is taken as it is although the server names another page.
+    fn cut(&mut self, next: &str, limits: Limits) -> Option<String> {
+        if self.sent >= limits.items {
+            return Some(format!("it has more than {} items", limits.items));
+        }
+        if self.cursors.len() + 1 >= limits.pages {
+            return Some(format!("it has more than {} pages", limits.pages));
+        }
+        if next.is_empty() {
+            return Some("the cursor of its next page is empty".to_owned());
+        }
+        let is_new = self.cursors.insert(next.to_owned());
+        (!is_new).then(|| "the server gave the same cursor twice".to_owned())
+    }
 }
 
 /// One list, as it was loaded last, and the listing under way.
 #[derive(Debug)]
 pub(crate) struct Listing<T> {
     items: Items<T>,
+    odd: Arc<[Odd]>,
+    cut: Option<Arc<str>>,
     error: Option<RequestError>,
     pace: Pace,
     walk: Option<Walk<T>>,
+    /// How often the listing under way was begun again.
+    restarts: u32,
     /// How many listings were begun.
     begun: u64,
     /// The number of the last listing that ended, well or not.
     ended: u64,
+    /// The number of the last listing that was begun before the present connection.
+    before: u64,
 }
 
 impl<T> Default for Listing<T> {
     fn default() -> Self {
-        let items = Vec::new().into();
-        Self { items, error: None, pace: Pace::default(), walk: None, begun: 0, ended: 0 }
+        let (items, odd) = (Vec::new().into(), Vec::new().into());
+        let (cut, error, pace, walk) = (None, None, Pace::default(), None);
+        Self { items, odd, cut, error, pace, walk, restarts: 0, begun: 0, ended: 0, before: 0 }
     }
 }
 
 impl<T: Listed> Listing<T> {
     pub(crate) fn items(&self) -> &Items<T> {
         &self.items
+    }
+
+    /// What is not as the protocol says, in the order of the server.
+    pub(crate) fn odd(&self) -> &Arc<[Odd]> {
+        &self.odd
+    }
+
+    /// Why it was not read to its end.
+    pub(crate) fn cut(&self) -> Option<&Arc<str>> {
+        self.cut.as_ref()
     }
 
     pub(crate) fn error(&self) -> Option<&RequestError> {
@@ -194,13 +258,22 @@ impl<T: Listed> Listing<T> {
     pub(crate) fn abandon(&mut self) {
         self.pace.reset();
         self.walk = None;
+        self.restarts = 0;
         self.ended = self.begun;
+        self.before = self.begun;
+    }
+
+    /// Whether a listing ended, well or not, since the connection was made.
+    pub(crate) fn is_loaded_anew(&self) -> bool {
+        self.ended > self.before
     }
 
     /// Makes the list empty, as one that the server does not offer is.
     pub(crate) fn clear(&mut self) -> Option<ListChange<T>> {
         self.abandon();
         self.error = None;
+        self.odd = Vec::new().into();
+        self.cut = None;
         self.replace(Vec::new())
     }
 
@@ -210,68 +283,72 @@ impl<T: Listed> Listing<T> {
         ticket: u64,
         answer: Result<Page<T>, RequestError>,
         fresh: u64,
-        max_items: usize,
+        limits: Limits,
         (now, merging): (Instant, Merging),
     ) -> Outcome<T> {
         let Some(walk) = self.walk.as_mut().filter(|walk| walk.ticket == ticket) else {
             return Outcome::Late;
         };
-        let is_first = walk.cursors.is_empty();
+        let (is_first, mut is_refused) = (walk.cursors.is_empty(), false);
         let page = match answer {
             Ok(page) => page,
             // A cursor that is not valid any longer: the list changed under us.
             Err(RequestError::Refused(error)) if !is_first && error.code.0 == -32602 => {
-                return self.start_over(fresh, RequestError::Refused(error), now);
+                if self.restarts < MAX_RESTARTS {
+                    return self.start_over(fresh, merging);
+                }
+                is_refused = true;
+                Page { items: Vec::new(), odd: Vec::new(), next: None }
             }
             Err(error) => return self.fail(error, now),
         };
-        walk.items.extend(page.items);
-        if walk.items.len().max(walk.cursors.len()) > max_items {
-            let error = format!("the server lists more than {max_items} items, or pages");
-            return self.fail(RequestError::Transport(error.into()), now);
-        }
+        walk.take(page.items, page.odd);
         let is_mixed = self.pace.is_overtaken() && !(is_first && page.next.is_none());
-        if is_mixed && walk.restarts < MAX_RESTARTS {
-            let error = RequestError::Transport("the list changes faster than it is read".into());
-            return self.start_over(fresh, error, now);
+        if is_mixed && self.restarts < MAX_RESTARTS {
+            return self.start_over(fresh, merging);
         }
+        let mut cut = is_refused.then(|| "the server refuses a cursor that it gave".to_owned());
         if let Some(cursor) = page.next {
-            if !walk.cursors.insert(cursor.clone()) {
-                let error = "the server gave the same cursor twice, so its list has no end";
-                return self.fail(RequestError::Transport(error.into()), now);
+            cut = walk.cut(&cursor, limits);
+            if cut.is_none() {
+                walk.ticket = fresh;
+                return Outcome::Ask(Ask { ticket: fresh, cursor: Some(cursor) });
             }
-            walk.ticket = fresh;
-            return Outcome::Ask(Ask { ticket: fresh, cursor: Some(cursor) });
+        } else if walk.items.len() > limits.items {
+            cut = Some(format!("it has more than {} items", limits.items));
         }
+        walk.items.truncate(limits.items);
+        let (was_cut, cut) = (self.cut.take(), cut.map(Arc::from));
+        self.cut.clone_from(&cut);
         let (items, again) =
             unique(std::mem::take(&mut walk.items), |item| Arc::<str>::from(item.key()));
+        let odd = std::mem::take(&mut walk.odd);
+        let odd = (*self.odd != *odd).then(|| Arc::from(odd));
+        if let Some(odd) = &odd {
+            self.odd = Arc::clone(odd);
+        }
         self.end();
         self.error = None;
         self.pace.finish(merging);
-        Outcome::Loaded { change: self.replace(items), again }
+        let cut = cut.filter(|cut| was_cut.as_ref() != Some(cut));
+        Outcome::Loaded { change: self.replace(items), again, odd, cut }
     }
 
     fn begin(&mut self, ticket: u64) -> Ask {
         self.begun += 1;
-        let (items, cursors) = (Vec::new(), HashSet::new());
-        self.walk = Some(Walk { ticket, number: self.begun, items, cursors, restarts: 0 });
+        self.walk = Some(Walk::new(ticket, self.begun));
         Ask { ticket, cursor: None }
     }
 
-    /// From the first page again, unless that was done too often.
-    fn start_over(&mut self, fresh: u64, error: RequestError, now: Instant) -> Outcome<T> {
-        let Some(walk) = self.walk.as_mut().filter(|walk| walk.restarts < MAX_RESTARTS) else {
-            return self.fail(error, now);
-        };
-        walk.restarts += 1;
-        walk.items.clear();
-        walk.cursors.clear();
-        walk.ticket = fresh;
-        // It will see what was heard of so far, so whoever waits for that waits for this one.
-        self.begun += 1;
-        walk.number = self.begun;
-        self.pace.restart();
-        Outcome::Ask(Ask { ticket: fresh, cursor: None })
+    /// From the first page again: when what was heard of rests, or at once if nothing was.
+    fn start_over(&mut self, fresh: u64, merging: Merging) -> Outcome<T> {
+        self.restarts += 1;
+        self.walk = None;
+        if self.pace.is_overtaken() {
+            self.pace.finish(merging);
+            return Outcome::Late;
+        }
+        Outcome::Ask(self.begin(fresh))
     }
 
     fn fail(&mut self, error: RequestError, now: Instant) -> Outcome<T> {
@@ -282,6 +359,7 @@ impl<T: Listed> Listing<T> {
     }
 
     fn end(&mut self) {
+        self.restarts = 0;
         if let Some(walk) = self.walk.take() {
             self.ended = walk.number;
         }

@@ -1,6 +1,7 @@
 //! When one thing is loaded again: at once for the first change, then when the changes rest.
 //!
-//! There is never more than one load under way and one to come, however many changes are heard of.
+//! There is never more than one load under way and one to come, however many changes are heard of,
+//! and no load begins within the quiet time of the one before, however fast it was.
 
 use std::time::Duration;
 
@@ -13,6 +14,11 @@ use crate::backoff::Backoff;
 pub(crate) struct Merging {
     pub(crate) quiet: Duration,
     pub(crate) max_wait: Duration,
+}
+
+impl Merging {
+    /// Nothing is merged: for what somebody asked for.
+    pub(crate) const NONE: Self = Self { quiet: Duration::ZERO, max_wait: Duration::ZERO };
 }
 
 /// How a load that failed is tried again. Nothing random: one mirror asks one server.
@@ -51,6 +57,8 @@ impl Changes {
 pub(crate) struct Pace {
     state: State,
     failures: u32,
+    /// When the last load began.
+    began: Option<Instant>,
 }
 
 impl Pace {
@@ -58,8 +66,12 @@ impl Pace {
     #[must_use]
     pub(crate) fn mark(&mut self, now: Instant, merging: Merging) -> bool {
         match &mut self.state {
+            State::Idle if self.began.is_some_and(|began| now < began + merging.quiet) => {
+                let changes = Changes::add(None, now);
+                self.state = State::Waiting { due: changes.due(merging), changes: Some(changes) };
+            }
             State::Idle => {
-                self.state = State::Running { dirty: None };
+                self.run(now);
                 return true;
             }
             State::Running { dirty } => *dirty = Some(Changes::add(*dirty, now)),
@@ -87,11 +99,6 @@ impl Pace {
     /// Whether nothing is under way and nothing waits.
     pub(crate) fn is_resting(&self) -> bool {
         self.state == State::Idle
-    }
-
-    /// The load under way begins again: it will see what was heard of.
-    pub(crate) fn restart(&mut self) {
-        self.state = State::Running { dirty: None };
     }
 
     /// The load under way ended well.
@@ -130,9 +137,14 @@ impl Pace {
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         let is_due = self.due().is_some_and(|due| due <= now);
         if is_due {
-            self.state = State::Running { dirty: None };
+            self.run(now);
         }
         is_due
+    }
+
+    fn run(&mut self, now: Instant) {
+        self.began = Some(now);
+        self.state = State::Running { dirty: None };
     }
 }
 
@@ -170,6 +182,31 @@ mod tests {
             assert!(!pace.mark(at(ms), MERGING) && !pace.begin(at(ms)));
         }
         assert!(pace.begin(at(251)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_answers_at_once_is_not_asked_for_every_notice() {
+        let (start, mut pace) = (Instant::now(), Pace::default());
+        let mut loads = 0;
+        let mut last = 0;
+        for ms in 0..1000 {
+            let now = start + Duration::from_millis(ms);
+            if pace.mark(now, MERGING) || pace.begin(now) {
+                loads += 1;
+                last = ms;
+                pace.finish(MERGING);
+            }
+        }
+        assert_eq!(loads, 1 + 3, "one at once, then one for each maximum wait");
+        assert!(last < 999 && pace.begin(start + Duration::from_millis(999 + 25)), "and the last");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_somebody_asks_for_is_not_merged() {
+        let (start, mut pace) = (Instant::now(), Pace::default());
+        assert!(pace.mark(start, MERGING));
+        pace.finish(MERGING);
+        assert!(pace.mark(start, Merging::NONE));
     }
 
     #[tokio::test(start_paused = true)]

@@ -27,6 +27,9 @@ pub enum RequestError {
     /// The message could not be sent, or its answer could not be used.
     #[error("{0}")]
     Transport(Arc<str>),
+    /// The answer is larger than [`Config::max_message`](crate::Config::max_message). It was not held.
+    #[error("the server's answer is larger than {0} bytes")]
+    TooLarge(usize),
     /// The server answered with something that is no answer to this.
     #[error("the server's answer does not fit the request")]
     Unexpected,
@@ -39,6 +42,9 @@ pub enum RequestError {
     /// The server does not offer this.
     #[error("the server does not offer {0}")]
     NotOffered(&'static str),
+    /// The server does not list this template.
+    #[error("the server lists no template `{0}`")]
+    Unlisted(String),
     /// What was asked for cannot be asked like this.
     #[error("{0}")]
     Invalid(String),

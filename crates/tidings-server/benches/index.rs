@@ -14,8 +14,8 @@ use std::time::Instant;
 
 use serde_json::json;
 use tidings_server::model::ResourceTemplate;
-use tidings_server::{AnswerError, Config, Contents, EditError, Fingerprint, Greeting};
-use tidings_server::{Hub, Merging, ResourceUri, Shelf, Source, stdio};
+use tidings_server::{AnswerError, Change, Config, Contents, Context, EditError, Fingerprint};
+use tidings_server::{Greeting, Hub, Merging, ResourceUri, Shelf, Source, stdio};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::io::{ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
@@ -104,7 +104,6 @@ impl Way {
 struct Setup {
     count: usize,
     hub: Hub,
-    shelf: Shelf,
     version: Arc<AtomicU64>,
     /// Watches all items below `count`.
     crowd: Client,
@@ -122,9 +121,10 @@ impl Setup {
         config.greeting = Greeting::Silent;
         config.limits.subscriptions_per_listener = count;
         config.limits.subscriptions = count + 1;
-        let hub = Hub::new(config);
+        let hub = Hub::with_config(config);
         let version = Arc::new(AtomicU64::new(0));
-        let shelf = hub.add("items", Items { version: version.clone() }).await?;
+        let items = Items { version: version.clone() };
+        hub.add("items", |shelf| items.on(&shelf)).await?;
         let mut tasks = JoinSet::new();
         let mut crowd = Client::connect(&hub, &mut tasks).await?;
         let begun = Instant::now();
@@ -134,7 +134,7 @@ impl Setup {
         let mut single = Client::connect(&hub, &mut tasks).await?;
         single.subscribe(count..=count).await?;
         let (floor, random) = (Floor::new(count, &mut tasks), Random(1));
-        Ok(Self { count, hub, shelf, version, crowd, single, floor, random, tasks })
+        Ok(Self { count, hub, version, crowd, single, floor, random, tasks })
     }
 
     /// The median time of some notices, in microseconds.
@@ -146,7 +146,7 @@ impl Setup {
                 Way::Random | Way::RandomMatching | Way::Floor => self.random.below(self.count),
             };
             let uri = item(number);
-            let pattern = format!("{uri}*");
+            let prefix = uri.clone();
             let begun = Instant::now();
             self.version.fetch_add(1, Ordering::Relaxed);
             let line = match way {
@@ -155,19 +155,19 @@ impl Setup {
                     uri.as_str()
                 }
                 Way::Single => {
-                    self.shelf.notify_updated(&uri);
+                    self.hub.changed(&uri)?;
                     self.single.line().await?
                 }
                 Way::SingleMatching => {
-                    self.shelf.notify_matching(&pattern);
+                    let Ok(()) = self.hub.changed(Change::below(prefix));
                     self.single.line().await?
                 }
                 Way::Random => {
-                    self.shelf.notify_updated(&uri);
+                    self.hub.changed(&uri)?;
                     self.crowd.line().await?
                 }
                 Way::RandomMatching => {
-                    self.shelf.notify_matching(&pattern);
+                    let Ok(()) = self.hub.changed(Change::below(prefix));
                     self.crowd.line().await?
                 }
             };
@@ -218,13 +218,15 @@ struct Items {
     version: Arc<AtomicU64>,
 }
 
-impl Source for Items {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+impl Items {
+    fn on(self, shelf: &Shelf) -> Result<Self, EditError> {
         shelf.add(ResourceTemplate::new("bench://item/{number}", "item"))?;
-        Ok(())
+        Ok(self)
     }
+}
 
-    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+impl Source for Items {
+    async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
         Ok(Contents::text(uri, self.version.load(Ordering::Relaxed).to_string()))
     }
 

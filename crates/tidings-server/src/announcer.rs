@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use tidings_core::{ListKind, ResourceUri};
+use tidings_core::{ListKind, Pace, ResourceUri};
 use tokio::time::Instant;
 
+/// How far apart many looks at one thing are, if the maximum wait is no shorter.
+const APART: Duration = Duration::from_millis(250);
 /// How many looks are remembered before old ones are swept out.
 const SWEEP: usize = 1024;
+/// How many looks at one thing may follow each other before they are the maximum wait apart.
+const BURST: u32 = 4;
 
 /// A thing that can be dirty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,8 +62,18 @@ pub(crate) struct Windows {
     /// Invariant: one entry for each dirty thing, and one more for each that is hurried.
     schedule: BTreeMap<(Instant, u64), Topic>,
     next: u64,
-    /// When things whose changes come complete were last looked at; old ones are swept out.
-    looked: HashMap<Topic, Instant>,
+    /// When things that are looked at without waiting were last looked at; old ones are swept out.
+    looked: HashMap<Topic, Looked>,
+}
+
+/// The looks at one thing so far.
+#[derive(Clone, Copy, Debug)]
+struct Looked {
+    at: Instant,
+    /// The next look is not before this. Each look moves it on by the maximum wait, or [`APART`],
+    /// from a few such times in the past: some looks may follow each other, and many are that far
+    /// apart.
+    free: Instant,
 }
 
 #[derive(Debug)]
@@ -70,14 +84,20 @@ struct Window {
     settled: bool,
     /// There is an entry for looking at it at once.
     hurried: bool,
+    /// It is not looked at before this, if its looks are counted.
+    not_before: Option<Instant>,
+    /// Its looks are counted.
+    paced: bool,
 }
 
 impl Window {
     fn due(&self, merging: Merging) -> Instant {
-        if self.settled {
-            return self.last;
-        }
-        (self.last + merging.quiet).min(self.first + merging.max_wait)
+        let due = if self.settled {
+            self.last
+        } else {
+            (self.last + merging.quiet).min(self.first + merging.max_wait)
+        };
+        self.not_before.map_or(due, |free| due.max(free))
     }
 }
 
@@ -92,6 +112,15 @@ impl Windows {
         }
     }
 
+    /// Makes a thing dirty by a change of this pace. True if the schedule has a new entry.
+    pub(crate) fn mark_at(&mut self, topic: Topic, pace: Pace, now: Instant) -> bool {
+        match pace {
+            Pace::Unknown => self.mark(topic, now),
+            Pace::Settled => self.mark_settled(topic, now),
+            Pace::Unsettled => self.mark_unsettled(&topic, now),
+        }
+    }
+
     /// Makes a thing dirty. True if it was clean, so that the schedule has a new entry.
     pub(crate) fn mark(&mut self, topic: Topic, now: Instant) -> bool {
         if let Some(window) = self.dirty.get_mut(&topic) {
@@ -99,21 +128,35 @@ impl Windows {
             window.settled = false;
             return false;
         }
-        let window = Window { first: now, last: now, settled: false, hurried: false };
+        let not_before = self.looked.get(&topic).map(|looked| looked.free);
+        let paced = not_before.is_some();
+        let window =
+            Window { first: now, last: now, settled: false, hurried: false, not_before, paced };
         let due = window.due(self.merging);
         self.dirty.insert(topic.clone(), window);
         self.put(due, topic);
         true
     }
 
+    /// As [`Self::mark`], for a thing whose changes were gathered before they are marked, so that
+    /// they are further apart than the quiet time: its looks are counted.
+    pub(crate) fn mark_unsettled(&mut self, topic: &Topic, now: Instant) -> bool {
+        let fresh = self.mark(topic.clone(), now);
+        if let Some(window) = self.dirty.get_mut(topic) {
+            window.paced = true;
+        }
+        fresh
+    }
+
     /// Makes a thing dirty by a change that is complete: it is due at once, unless it was looked at
-    /// within the quiet time. True if the schedule has a new entry.
+    /// within the quiet time, or too often. True if the schedule has a new entry.
     pub(crate) fn mark_settled(&mut self, topic: Topic, now: Instant) -> bool {
-        let rested = |at: &Instant| *at + self.merging.quiet <= now;
+        let rested = |looked: &Looked| looked.at + self.merging.quiet <= now && looked.free <= now;
         let rested = self.looked.get(&topic).is_none_or(rested);
         let fresh = self.mark(topic.clone(), now);
         let Some(window) = self.dirty.get_mut(&topic) else { return fresh };
         window.settled = rested;
+        window.paced = true;
         if !rested || std::mem::replace(&mut window.hurried, true) {
             return fresh;
         }
@@ -142,7 +185,7 @@ impl Windows {
                 continue;
             }
             let window = self.dirty.remove(&topic)?;
-            if window.hurried {
+            if window.paced {
                 self.remember(topic.clone(), now);
             }
             return Some((topic, window.first));
@@ -150,11 +193,15 @@ impl Windows {
     }
 
     fn remember(&mut self, topic: Topic, now: Instant) {
+        let Merging { quiet, max_wait } = self.merging;
+        // Whoever wants no quiet time wants every change at once.
+        let apart = if quiet.is_zero() { Duration::ZERO } else { max_wait.min(APART) };
         if self.looked.len() >= SWEEP {
-            let quiet = self.merging.quiet;
-            self.looked.retain(|_, at| *at + quiet > now);
+            self.looked.retain(|_, looked| looked.at + quiet > now || looked.free > now);
         }
-        self.looked.insert(topic, now);
+        let earliest = now.checked_sub(apart * (BURST - 1)).unwrap_or(now);
+        let free = self.looked.get(&topic).map_or(earliest, |looked| looked.free.max(earliest));
+        self.looked.insert(topic, Looked { at: now, free: free + apart });
     }
 
     fn put(&mut self, due: Instant, topic: Topic) {
@@ -208,6 +255,41 @@ mod tests {
         assert_eq!(looks, 7, "one each 260 ms: the maximum, then the next change");
     }
 
+    /// A file that is rewritten all the time: its changes are gathered for 40 ms each.
+    #[test]
+    fn complete_changes_without_end_are_the_maximum_wait_apart() {
+        let start = Instant::now();
+        for settled in [true, false] {
+            let mut windows = Windows::new(Merging::default());
+            let mut looks = 0;
+            for ms in 0..5000 {
+                let now = at(start, ms);
+                if ms % 40 == 0 {
+                    if settled {
+                        windows.mark_settled(TOOLS, now);
+                    } else {
+                        windows.mark_unsettled(&TOOLS, now);
+                    }
+                }
+                looks += usize::from(windows.take_due(now).is_some());
+            }
+            assert!((18..=24).contains(&looks), "{looks} looks in 5 s");
+        }
+    }
+
+    #[test]
+    fn a_few_changes_in_a_row_do_not_wait_for_each_other() {
+        let start = Instant::now();
+        let mut windows = Windows::new(Merging::default());
+        for ms in [0, 50, 100, 150] {
+            windows.mark_settled(TOOLS, at(start, ms));
+            assert!(windows.take_due(at(start, ms)).is_some(), "{ms}");
+        }
+        windows.mark_settled(TOOLS, at(start, 200));
+        assert_eq!(windows.take_due(at(start, 249)), None);
+        assert_eq!(windows.take_due(at(start, 250)), Some((TOOLS, at(start, 200))));
+    }
+
     #[test]
     fn with_merging_off_a_change_is_due_at_once() {
         let start = Instant::now();
@@ -228,6 +310,22 @@ mod tests {
         windows.mark_settled(TOOLS, at(start, 320));
         assert_eq!(windows.take_due(at(start, 330)), None, "it was looked at just now");
         assert_eq!(windows.take_due(at(start, 345)), Some((TOOLS, at(start, 320))));
+    }
+
+    #[test]
+    fn many_looks_are_a_quarter_second_apart_and_never_without_a_quiet_time() {
+        let told = |quiet: u64, max_wait: u64, apart: u64| {
+            let times = Merging::new(Duration::from_millis(quiet), Duration::from_millis(max_wait));
+            let (start, mut windows) = (Instant::now(), Windows::new(times));
+            let looks = (0..20).map(|number| at(start, number * apart)).filter(|now| {
+                windows.mark_unsettled(&TOOLS, *now);
+                windows.take_due(*now + times.quiet).is_some()
+            });
+            looks.count()
+        };
+        assert_eq!(told(0, 250, 100), 20, "no quiet time");
+        assert_eq!(told(25, 5000, 1000), 20, "one a second");
+        assert!(told(25, 250, 50) < 10, "twenty a second");
     }
 
     #[test]

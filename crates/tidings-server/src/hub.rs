@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use tidings_core::ListKinds;
+use tidings_core::Change;
 use tokio::sync::broadcast;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::catalog::{EditError, Shelf};
 use crate::config::Config;
+use crate::edit::EditError;
 use crate::path::{Core, Event};
+use crate::shelf::Shelf;
 use crate::source::Source;
 
 /// How long a source may take to end by itself before it is ended.
@@ -58,9 +59,15 @@ pub enum AddError {
 }
 
 impl Hub {
-    /// A hub without sources.
+    /// A hub of this name and version, without sources.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self::with_config(Config::new(name, version))
+    }
+
+    /// A hub that introduces itself and behaves like this, without sources.
+    #[must_use]
+    pub fn with_config(config: Config) -> Self {
         let core = Core::new(config);
         let mut tasks = JoinSet::new();
         tasks.spawn(core.clone().announce());
@@ -68,39 +75,52 @@ impl Hub {
         Self { owner: Arc::new(Owner { core, state }) }
     }
 
-    /// Adds a source, which starts at once; its items are offered as it puts them on its shelf.
+    /// Adds a source whose items answer for themselves, and gives its shelf.
+    ///
+    /// # Errors
+    ///
+    /// The name is taken.
+    pub fn source(&self, name: &str) -> Result<Shelf, AddError> {
+        let core = &self.owner.core;
+        let (id, _) = core.catalog.join(name).ok_or_else(|| AddError::Name(name.to_owned()))?;
+        info!(source = name, "source added");
+        Ok(Shelf::new(core.clone(), id))
+    }
+
+    /// Adds a source, which is built with its shelf and starts at once. Items are offered as they
+    /// are put on the shelf.
     ///
     /// # Errors
     ///
     /// The name is taken, or one of its first items cannot be offered; then nothing of it stays.
-    pub async fn add(&self, name: &str, source: impl Source) -> Result<Shelf, AddError> {
+    pub async fn add<S: Source>(
+        &self,
+        name: &str,
+        build: impl FnOnce(Shelf) -> Result<S, EditError>,
+    ) -> Result<(), AddError> {
         let core = &self.owner.core;
-        let (id, member) = core
-            .catalog
-            .join(name, Arc::new(source))
-            .ok_or_else(|| AddError::Name(name.to_owned()))?;
+        let (id, member) =
+            core.catalog.join(name).ok_or_else(|| AddError::Name(name.to_owned()))?;
         // Cancel-safe: a source whose start was given up leaves with everything it put there.
         let mut joining = Joining { core, id: Some(id) };
-        let shelf = Shelf::new(core.clone(), id);
-        member
-            .source
-            .start(&shelf)
-            .await
-            .map_err(|error| AddError::Start { name: name.to_owned(), error })?;
+        let failed = |error| AddError::Start { name: name.to_owned(), error };
+        let source = build(Shelf::new(core.clone(), id)).map_err(failed)?;
+        member.attach(Arc::new(source));
+        member.source().start().await.map_err(failed)?;
         if core.catalog.member_id(name) != Some(id) {
-            let name = name.to_owned();
-            return Err(AddError::Start { name, error: EditError::Removed });
+            return Err(failed(EditError::Removed));
         }
         joining.id = None;
+        core.introduce(&member);
         let cancel = core.stopped.child_token();
         let run = {
-            let (shelf, cancel) = (shelf.clone(), cancel.clone());
-            async move { member.source.run(shelf, cancel).await }
+            let cancel = cancel.clone();
+            async move { member.source().run(cancel).await }
         };
         let task = self.own(run);
         self.lock().sources.insert(id, (cancel, task));
         info!(source = name, "source added");
-        Ok(shelf)
+        Ok(())
     }
 
     /// Removes a source with all its items; false if there is none of that name.
@@ -116,25 +136,21 @@ impl Hub {
             });
         }
         let touched = core.catalog.leave(id);
+        core.dismiss(name);
         core.touch(&touched);
         info!(source = name, "source removed");
         true
     }
 
-    /// Says that a read of this URI may return something else now.
-    pub fn notify_updated(&self, uri: &str) {
-        self.owner.core.notify_updated(uri);
-    }
-
-    /// As [`Self::notify_updated`], for every watched URI that begins with the text before the `*` at the
-    /// end of the pattern; a pattern without one is a URI.
-    pub fn notify_matching(&self, pattern: &str) {
-        self.owner.core.notify_matching(pattern);
-    }
-
-    /// Says that lists may have moved.
-    pub fn lists_changed(&self, kinds: ListKinds) {
-        self.owner.core.lists_changed(kinds);
+    /// Says that something may have changed: a URI, a [`Change`], a list. Clients are notified if
+    /// what they would read differs.
+    ///
+    /// # Errors
+    ///
+    /// A text that is not a URI.
+    pub fn changed<C: TryInto<Change>>(&self, change: C) -> Result<(), C::Error> {
+        self.owner.core.change(change.try_into()?);
+        Ok(())
     }
 
     /// What happens in the hub, for people who watch it. A receiver that falls behind misses
@@ -203,6 +219,136 @@ impl Drop for Joining<'_> {
         if let Some(id) = self.id {
             let touched = self.core.catalog.leave(id);
             self.core.touch(&touched);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use rmcp::model::{Implementation, ProtocolVersion, ResourceTemplate};
+    use tidings_core::ResourceUri;
+
+    use super::*;
+    use crate::answer::{AnswerError, Contents};
+    use crate::context::Context;
+    use crate::path::{Events, Listener, Outcome};
+    use crate::source::{Health, HealthState};
+
+    /// Remembers what it is told of watchers.
+    #[derive(Clone, Default)]
+    struct Poller(Arc<Mutex<Vec<String>>>);
+
+    impl Poller {
+        fn on(self, shelf: &Shelf) -> Result<Self, EditError> {
+            shelf.add(ResourceTemplate::new("poll://{name}", "polled"))?;
+            Ok(self)
+        }
+
+        fn heard(&self) -> Vec<String> {
+            std::mem::take(&mut self.0.lock().unwrap())
+        }
+    }
+
+    impl Source for Poller {
+        async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
+            Ok(Contents::text(uri, "same"))
+        }
+        fn wants_watchers(&self) -> bool {
+            true
+        }
+        fn watched(&self, uri: &ResourceUri) {
+            self.0.lock().unwrap().push(format!("+{uri}"));
+        }
+        fn unwatched(&self, uri: &ResourceUri) {
+            self.0.lock().unwrap().push(format!("-{uri}"));
+        }
+        fn health(&self) -> Health {
+            Health::degraded("the other side is slow")
+        }
+    }
+
+    fn listener(hub: &Hub, version: &ProtocolVersion) -> Listener {
+        let client = Implementation::new("tester", "2");
+        let listener = hub.core().legacy_listener(version, &client, Events::Plain);
+        listener.greet(hub.core().config.versions.lists_for(version.as_str()));
+        listener
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_learns_of_the_first_watcher_and_of_the_end_of_the_last() {
+        let (hub, poller) = (Hub::new("test", "1"), Poller::default());
+        hub.add("poller", |shelf| poller.clone().on(&shelf)).await.unwrap();
+        let uri = ResourceUri::parse("poll://a").unwrap();
+        let [one, two] = [(), ()].map(|()| listener(&hub, &ProtocolVersion::LATEST));
+        one.subscribe(&uri).await.unwrap();
+        two.subscribe(&uri).await.unwrap();
+        assert_eq!(poller.heard(), ["+poll://a"]);
+        one.unsubscribe(&uri);
+        assert_eq!(poller.heard(), [""; 0]);
+        drop(two);
+        assert_eq!(poller.heard(), ["-poll://a"]);
+        one.subscribe(&uri).await.unwrap();
+        assert_eq!(poller.heard(), ["+poll://a"]);
+        // Another source of that name takes over what is watched.
+        assert!(hub.remove("poller"));
+        let later = Poller::default();
+        hub.add("poller", |shelf| later.clone().on(&shelf)).await.unwrap();
+        assert_eq!(later.heard(), ["+poll://a"]);
+        drop(one);
+        assert_eq!((poller.heard(), later.heard()), (vec![], vec!["-poll://a".to_owned()]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_into_the_hub_shows_who_listens_to_what() {
+        let hub = Hub::new("test", "1");
+        hub.add("poller", |shelf| Poller::default().on(&shelf)).await.unwrap();
+        let listener = listener(&hub, &ProtocolVersion::LATEST);
+        listener.subscribe(&ResourceUri::parse("poll://a").unwrap()).await.unwrap();
+        hub.changed("poll://a").unwrap();
+        let seen = hub.inspect();
+        let [source] = &seen.sources[..] else { panic!("{seen:?}") };
+        assert_eq!((source.items, source.health.state), (1, HealthState::Degraded));
+        let [one] = &seen.listeners[..] else { panic!("{seen:?}") };
+        assert_eq!((one.client.as_deref(), one.is_modern), (Some("tester 2"), false));
+        assert_eq!((one.lists.len(), one.uris.len(), one.waiting, one.told), (3, 1, 3, 0));
+        let [watched] = &seen.watched[..] else { panic!("{seen:?}") };
+        assert_eq!((watched.listeners, watched.changes), (1, 1));
+        drop(listener);
+        assert!(hub.inspect().listeners.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_events_say_what_became_of_every_change() {
+        let hub = Hub::new("test", "1");
+        hub.add("poller", |shelf| Poller::default().on(&shelf)).await.unwrap();
+        let mut events = hub.events();
+        let old = listener(&hub, &ProtocolVersion::V_2025_03_26);
+        let new = listener(&hub, &ProtocolVersion::LATEST);
+        new.subscribe(&ResourceUri::parse("poll://a").unwrap()).await.unwrap();
+        hub.changed("poll://nobody").unwrap();
+        hub.changed("poll://a").unwrap();
+        hub.changed("poll://a").unwrap();
+        let shelf = hub.source("tools").unwrap();
+        shelf.tool("one", "One", || ()).unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(old);
+        let mut heard = Vec::new();
+        while let Ok(event) = events.try_recv() {
+            heard.push(event);
+        }
+        let change = |what: &str, outcome| Event::Change { what: what.to_owned(), outcome };
+        for expected in [
+            change("poll://nobody", Outcome::NotFollowed),
+            change("poll://a", Outcome::Merged),
+            change("poll://a", Outcome::Equal),
+            change("tools", Outcome::Withheld(1)),
+            change("tools", Outcome::Announced(1)),
+            Event::ListenerCame { id: 1, client: Some("tester 2".to_owned()) },
+            Event::ListenerLeft { id: 1 },
+        ] {
+            assert!(heard.contains(&expected), "{expected:?} is not in {heard:#?}");
         }
     }
 }

@@ -1,37 +1,152 @@
-//! A live MCP server: sources are merged into one catalog, and everyone who listens learns of every
-//! real change, once, after it can be read.
+//! A live MCP server: sources are merged into one catalog, and every client that subscribed is
+//! notified of every real change, once, after it can be read.
 //!
-//! - [`Source`] is what you write: it puts items on its [`Shelf`] and answers for them.
-//! - [`Hub`] merges sources and tells who listens.
-//! - [`http::serve`] and [`stdio::serve`] speak to clients of both protocol eras.
+//! # A resource that changes
 //!
-//! The way of a change through the crate: `catalog` (readable) → `announcer` (quiet for a moment?)
-//! → `path` (fingerprint moved?) → `subscriptions` (who listens?) → `outbox` (what one listener has
-//! yet to hear) → `transport` (bytes).
+//! A [`Hub`] has sources, and a source has a [`Shelf`] with its items. An item answers for itself
+//! with a function; its [`Handle`] says when it changed.
+//!
+//! ```no_run
+//! use std::sync::atomic::{AtomicU64, Ordering};
+//! use std::sync::Arc;
+//! use tidings_server::Hub;
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let count = Arc::new(AtomicU64::new(0));
+//!     let hub = Hub::new("counter", "1.0");
+//!     let shelf = hub.source("counter")?;
+//!     let shown = count.clone();
+//!     let counter = shelf.resource("counter://now", "The count", move || {
+//!         shown.load(Ordering::SeqCst).to_string()
+//!     })?;
+//!     shelf.tool("count", "Counts one more", move || {
+//!         count.fetch_add(1, Ordering::SeqCst);
+//!         counter.changed();
+//!         "counted"
+//!     })?;
+//!     hub.serve_http("127.0.0.1:8000").await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Typed tools and a template
+//!
+//! Arguments and variables are types of your own. The schema is derived, a mismatch is an error that
+//! names the field, and an `Err` is a result the model can read.
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//!
+//! use serde::{Deserialize, Serialize};
+//! use tidings_server::schemars::JsonSchema;
+//! use tidings_server::{Hub, Json};
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! #[schemars(crate = "tidings_server::schemars")]
+//! struct Add {
+//!     /// The text of the note.
+//!     text: String,
+//! }
+//!
+//! #[derive(Serialize, JsonSchema)]
+//! #[schemars(crate = "tidings_server::schemars")]
+//! struct Added {
+//!     number: usize,
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let notes = Arc::new(Mutex::new(Vec::<String>::new()));
+//! let hub = Hub::new("notes", "1.0");
+//! let shelf = hub.source("notes")?;
+//! let stored = notes.clone();
+//! let note = shelf.template("notes://{number}", "A note", move |number: usize| {
+//!     stored.lock().expect("no note panics").get(number).cloned()
+//! })?;
+//! shelf.tool("add", "Adds a note", move |add: Add| {
+//!     if add.text.is_empty() {
+//!         return Err("a note needs a text");
+//!     }
+//!     let mut notes = notes.lock().expect("no note panics");
+//!     notes.push(add.text);
+//!     note.all_changed();
+//!     Ok(Json(Added { number: notes.len() - 1 }))
+//! })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # A hub inside an axum program
+//!
+//! [`http::router`] has the routes of a hub, to be merged into yours. [`http::serve`] and
+//! [`stdio::serve`] are the explicit forms of [`Hub::serve_http`] and [`Hub::serve_stdio`]: with a
+//! listener, streams and a cancellation of your own.
+//!
+//! ```no_run
+//! use axum::{Router, routing::get};
+//! use tidings_server::{Hub, http};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let hub = Hub::new("site", "1.0");
+//!     hub.source("site")?.resource("site://motd", "Message of the day", || "hello")?;
+//!     let site = Router::new().route("/", get(|| async { "a site" }));
+//!     let site = site.merge(http::router(&hub, http::HttpConfig::default()));
+//!     let listener = tokio::net::TcpListener::bind("127.0.0.1:8000").await?;
+//!     axum::serve(listener, site).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Inside
+//!
+//! The path of a change: `catalog` (readable) → `announcer` (quiet for a moment?) → `path`
+//! (fingerprint moved?) → `subscriptions` (who subscribed?) → `outbox` (what one listener has yet to
+//! be sent) → `transport` (bytes).
 
+mod about;
 mod announcer;
+mod answer;
+mod answers;
 mod catalog;
 mod config;
+mod context;
+mod edit;
 mod era;
 mod handler;
 mod hub;
+mod inspect;
 mod member;
+mod method;
 mod metrics;
 mod notice;
+mod offer;
 mod outbox;
 mod path;
+mod shelf;
 mod source;
 mod subscriptions;
 mod transport;
+mod weight;
 
+pub use about::{ListenerInfo, Transport, WatchedInfo};
 pub use announcer::Merging;
-pub use catalog::{EditError, Handle, Item, Shelf, Transaction};
+pub use answer::{AnswerError, Completion, CompletionOf, Completions, Contents};
+pub use catalog::Item;
 pub use config::{Config, Greeting, Limits};
+pub use context::{AskError, Context};
+pub use edit::EditError;
 pub use era::VersionRules;
-pub use handler::{AskError, Exchange};
 pub use hub::{AddError, Hub};
-pub use path::Event;
-pub use rmcp::model;
-pub use source::{AnswerError, Completion, CompletionOf, Contents, Source};
-pub use tidings_core::{Fingerprint, ListKind, ListKinds, ResourceUri, Template};
+pub use inspect::{Inspection, SourceInfo};
+pub use offer::{
+    CompletionReply, Function, Json, NoInput, Offer, PromptReply, ReadReply, Reply, ToolReply,
+};
+pub use path::{Event, Outcome};
+pub use rmcp::{model, schemars};
+pub use shelf::{Handle, Shelf, Transaction};
+pub use source::{Health, HealthState, Source};
+pub use tidings_core::{
+    Change, Fingerprint, ListKind, ListKinds, Pace, ResourceUri, Template, UriError,
+};
 pub use transport::{http, stdio};

@@ -1,18 +1,20 @@
 //! A source that is part of the hub, called so that its panic is an error and nothing more.
 
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt as _;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
 };
-use tidings_core::ResourceUri;
+use tidings_core::{Fingerprint, ResourceUri};
 use tokio::sync::Semaphore;
 use tracing::error;
 
-use crate::handler::Exchange;
-use crate::source::{AnswerError, Completion, Contents, ErasedSource};
+use crate::answer::{AnswerError, Completion, Completions, Contents};
+use crate::answers::{Answers, Variables};
+use crate::context::Context;
+use crate::source::{ErasedSource, Health, Itself};
 
 /// At most this many reads of one source run at once for comparing, so that a slow source queues
 /// behind itself only.
@@ -21,50 +23,49 @@ const COMPARING_READS: usize = 32;
 /// A source and its name.
 pub(crate) struct Member {
     pub(crate) name: String,
-    pub(crate) source: Arc<dyn ErasedSource>,
+    /// Set once, when the source was built with its shelf; until then, and for a shelf without a
+    /// source, items answer for themselves.
+    source: OnceLock<Arc<dyn ErasedSource>>,
     /// Bounds the reads made to compare content.
     pub(crate) gate: Semaphore,
 }
 
 impl Member {
-    pub(crate) fn new(name: &str, source: Arc<dyn ErasedSource>) -> Self {
-        Self { name: name.to_owned(), source, gate: Semaphore::new(COMPARING_READS) }
+    pub(crate) fn new(name: &str) -> Self {
+        let gate = Semaphore::new(COMPARING_READS);
+        Self { name: name.to_owned(), source: OnceLock::new(), gate }
     }
 
-    pub(crate) async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
-        self.guard(self.source.read(uri)).await
+    /// Gives the member its source.
+    pub(crate) fn attach(&self, source: Arc<dyn ErasedSource>) {
+        drop(self.source.set(source));
+    }
+
+    pub(crate) fn source(&self) -> &dyn ErasedSource {
+        self.source.get().map_or(&Itself, |source| &**source)
     }
 
     /// Why the source cannot read a URI.
     pub(crate) fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
-        let refused = std::panic::catch_unwind(AssertUnwindSafe(|| self.source.refuse(uri)));
-        refused.unwrap_or_else(|_| {
-            error!(source = self.name, "a source panicked");
-            None
-        })
+        self.guard_call(|| self.source().refuse(uri)).flatten()
     }
 
-    pub(crate) async fn call(
-        &self,
-        request: CallToolRequestParams,
-        exchange: &Exchange,
-    ) -> Result<CallToolResponse, AnswerError> {
-        self.guard(self.source.call(request, exchange)).await
+    pub(crate) fn watched(&self, uri: &ResourceUri) {
+        self.guard_call(|| self.source().watched(uri));
     }
 
-    pub(crate) async fn prompt(
-        &self,
-        request: GetPromptRequestParams,
-        exchange: &Exchange,
-    ) -> Result<GetPromptResponse, AnswerError> {
-        self.guard(self.source.prompt(request, exchange)).await
+    pub(crate) fn unwatched(&self, uri: &ResourceUri) {
+        self.guard_call(|| self.source().unwatched(uri));
     }
 
-    pub(crate) async fn complete(
-        &self,
-        completion: Completion,
-    ) -> Result<Vec<String>, AnswerError> {
-        self.guard(self.source.complete(completion)).await
+    pub(crate) fn health(&self) -> Health {
+        let health = self.guard_call(|| self.source().health());
+        health.unwrap_or_else(|| Health::failing("it cannot say how it is; its log says more"))
+    }
+
+    fn guard_call<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
+        let done = catch_unwind(AssertUnwindSafe(call));
+        done.inspect_err(|_| error!(source = self.name, "a source panicked")).ok()
     }
 
     async fn guard<T>(
@@ -78,5 +79,84 @@ impl Member {
                 self.name
             )))
         })
+    }
+}
+
+/// Who answers for one item: its own functions, else its source.
+#[derive(Clone)]
+pub(crate) struct Answerer {
+    pub(crate) member: Arc<Member>,
+    pub(crate) answers: Option<Arc<Answers>>,
+}
+
+impl Answerer {
+    pub(crate) async fn read(
+        &self,
+        uri: &ResourceUri,
+        variables: &Variables,
+        context: &Context,
+    ) -> Result<Contents, AnswerError> {
+        let own = self.answers.as_ref().and_then(|answers| answers.read.as_ref());
+        let answer = async {
+            match own {
+                Some(read) => read(uri.clone(), variables.clone(), context.clone()).await,
+                None => self.member.source().read(uri, context).await,
+            }
+        };
+        self.member.guard(answer).await
+    }
+
+    /// The version of what a read would return, if that is cheap to know.
+    pub(crate) fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
+        let version = || match &self.answers {
+            Some(answers) if answers.read.is_some() => answers.version.as_ref().map(|it| it()),
+            _ => self.member.source().version(uri),
+        };
+        self.member.guard_call(version).flatten()
+    }
+
+    pub(crate) async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: &Context,
+    ) -> Result<CallToolResponse, AnswerError> {
+        let own = self.answers.as_ref().and_then(|answers| answers.call.as_ref());
+        let answer = async {
+            match own {
+                Some(call) => call(request.arguments.unwrap_or_default(), context.clone()).await,
+                None => self.member.source().call(request, context).await,
+            }
+        };
+        self.member.guard(answer).await
+    }
+
+    pub(crate) async fn prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: &Context,
+    ) -> Result<GetPromptResponse, AnswerError> {
+        let own = self.answers.as_ref().and_then(|answers| answers.fill.as_ref());
+        let answer = async {
+            match own {
+                Some(fill) => fill(request.arguments.unwrap_or_default(), context.clone()).await,
+                None => self.member.source().prompt(request, context).await,
+            }
+        };
+        self.member.guard(answer).await
+    }
+
+    pub(crate) async fn complete(
+        &self,
+        completion: Completion,
+        context: &Context,
+    ) -> Result<Completions, AnswerError> {
+        let own = self.answers.as_ref().and_then(|it| it.complete.get(&completion.argument));
+        let answer = async {
+            match own {
+                Some(complete) => complete(completion, context.clone()).await,
+                None => self.member.source().complete(completion, context).await,
+            }
+        };
+        self.member.guard(answer).await
     }
 }

@@ -4,55 +4,58 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, ClientCapabilities,
-    GetPromptRequestParams, GetPromptResponse, ResourceContents,
+    CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
 };
 use tidings_core::{Fingerprint, ResourceUri};
 use tokio_util::sync::CancellationToken;
 
-use crate::catalog::{EditError, Shelf};
-use crate::handler::Exchange;
+use crate::answer::{AnswerError, Completion, Completions, Contents};
+use crate::context::Context;
+use crate::edit::EditError;
 
-/// Something whose items a hub offers.
+/// Something whose items a hub offers, where one function for each item is not enough: it answers
+/// for whole families of items, runs by itself, or learns who watches.
 ///
-/// A source puts its items on its [`Shelf`] and says there what changed. It knows no session, no
-/// protocol revision and no transport. Every method may be called at any time, many at once.
+/// A source is built with its [`Shelf`](crate::Shelf), puts its items there and says there what
+/// changed. It answers for those of its items that do not answer for themselves. It knows no session,
+/// no protocol revision and no transport. Every method may be called at any time, many at once.
 ///
 /// ```
 /// use tidings_server::model::Resource;
-/// use tidings_server::{AnswerError, Config, Contents, EditError, Hub, ResourceUri, Shelf, Source};
+/// use tidings_server::{AnswerError, Contents, Context, Hub, ResourceUri, Source};
 ///
 /// struct Greeting;
 ///
 /// impl Source for Greeting {
-///     async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-///         shelf.add(Resource::new("demo://greeting", "greeting"))?;
-///         Ok(())
-///     }
-///
-///     async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+///     async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
 ///         Ok(Contents::text(uri, "hello"))
 ///     }
 /// }
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-/// let hub = Hub::new(Config::new("greeter", "1.0"));
-/// hub.add("greeting", Greeting).await?;
+/// let hub = Hub::new("greeter", "1.0");
+/// hub.add("greeting", |shelf| {
+///     shelf.add(Resource::new("demo://greeting", "greeting"))?;
+///     Ok(Greeting)
+/// })
+/// .await?;
 /// # Ok::<(), tidings_server::AddError>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Source: Send + Sync + 'static {
-    /// Puts the first items on the shelf; they are offered as they are put there.
+    /// Puts items on the shelf that take waiting to know. They are offered as they are put there.
     ///
     /// # Errors
     ///
     /// An item that cannot be offered; then the source is not added.
-    fn start(&self, shelf: &Shelf) -> impl Future<Output = Result<(), EditError>> + Send;
+    fn start(&self) -> impl Future<Output = Result<(), EditError>> + Send {
+        std::future::ready(Ok(()))
+    }
 
     /// What the source does by itself until the token is cancelled: watch, poll, tick. The hub owns
     /// the task and ends it with the source.
-    fn run(&self, shelf: Shelf, cancel: CancellationToken) -> impl Future<Output = ()> + Send {
-        drop((shelf, cancel));
+    fn run(&self, cancel: CancellationToken) -> impl Future<Output = ()> + Send {
+        drop(cancel);
         std::future::ready(())
     }
 
@@ -65,7 +68,9 @@ pub trait Source: Send + Sync + 'static {
     fn read(
         &self,
         uri: &ResourceUri,
+        context: &Context,
     ) -> impl Future<Output = Result<Contents, AnswerError>> + Send {
+        let _ = context;
         std::future::ready(Err(AnswerError::not_found(uri.as_ref())))
     }
 
@@ -97,9 +102,9 @@ pub trait Source: Send + Sync + 'static {
     fn call(
         &self,
         request: CallToolRequestParams,
-        exchange: &Exchange,
+        context: &Context,
     ) -> impl Future<Output = Result<CallToolResponse, AnswerError>> + Send {
-        let _ = exchange;
+        let _ = context;
         std::future::ready(Err(AnswerError::not_found(request.name)))
     }
 
@@ -111,14 +116,14 @@ pub trait Source: Send + Sync + 'static {
     fn prompt(
         &self,
         request: GetPromptRequestParams,
-        exchange: &Exchange,
+        context: &Context,
     ) -> impl Future<Output = Result<GetPromptResponse, AnswerError>> + Send {
-        let _ = exchange;
+        let _ = context;
         std::future::ready(Err(AnswerError::not_found(request.name)))
     }
 
     /// Values for a template variable or a prompt argument that begin with, or otherwise fit, what
-    /// was typed; best first. The hub cuts the list to what the protocol allows and says so.
+    /// was typed.
     ///
     /// # Errors
     ///
@@ -126,166 +131,127 @@ pub trait Source: Send + Sync + 'static {
     fn complete(
         &self,
         completion: Completion,
-    ) -> impl Future<Output = Result<Vec<String>, AnswerError>> + Send {
-        let _ = completion;
-        std::future::ready(Ok(Vec::new()))
+        context: &Context,
+    ) -> impl Future<Output = Result<Completions, AnswerError>> + Send {
+        let _ = (completion, context);
+        std::future::ready(Ok(Completions::default()))
+    }
+
+    /// Whether [`Self::watched`] and [`Self::unwatched`] are called; the answer must not change.
+    fn wants_watchers(&self) -> bool {
+        false
+    }
+
+    /// A URI of this source got its first watcher: a source that must poll or subscribe elsewhere
+    /// begins now. It must not wait.
+    fn watched(&self, uri: &ResourceUri) {
+        let _ = uri;
+    }
+
+    /// A URI of this source lost its last watcher. It must not wait.
+    fn unwatched(&self, uri: &ResourceUri) {
+        let _ = uri;
+    }
+
+    /// How the source is, for operators. It must not wait.
+    fn health(&self) -> Health {
+        Health::default()
     }
 }
 
-/// What a completion is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How a source is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Completion {
-    /// The prompt's name or the URI template.
-    pub of: CompletionOf,
-    /// The argument or variable to complete.
-    pub argument: String,
-    /// What was typed so far.
-    pub value: String,
-    /// The other arguments that are known already.
-    pub known: std::collections::BTreeMap<String, String>,
+pub struct Health {
+    /// Whether it can do its work.
+    pub state: HealthState,
+    /// Why, in words for an operator.
+    pub words: Option<String>,
+    /// When it tries again, from now on.
+    pub again_in: Option<Duration>,
 }
 
-impl Completion {
-    pub(crate) fn new(of: CompletionOf, argument: String, value: String) -> Self {
-        Self { of, argument, value, known: std::collections::BTreeMap::new() }
-    }
+/// Whether a source can do its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HealthState {
+    /// It can.
+    #[default]
+    Good,
+    /// A part of it fails; the rest is served.
+    Degraded,
+    /// It cannot answer now.
+    Failing,
 }
 
-/// Whose argument is completed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CompletionOf {
-    /// The prompt of this name.
-    Prompt(String),
-    /// The resource template with this text.
-    Template(String),
-}
-
-/// What a read returns, and how long a client may keep it.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Contents {
-    /// The parts, usually one.
-    pub parts: Vec<ResourceContents>,
-    /// How long the source itself knows the content to stay as it is. Zero by default: a client
-    /// that wants to keep it should listen.
-    pub fresh_for: Duration,
-    /// Whether others than this client may keep it.
-    pub scope: CacheScope,
-}
-
-impl Contents {
-    /// These parts, fresh for no time, for this client only.
+impl Health {
+    /// A part of the source fails, and why.
     #[must_use]
-    pub fn new(parts: Vec<ResourceContents>) -> Self {
-        Self { parts, fresh_for: Duration::ZERO, scope: CacheScope::Private }
+    pub fn degraded(words: impl Into<String>) -> Self {
+        Self { state: HealthState::Degraded, words: Some(words.into()), again_in: None }
     }
 
-    /// One plain text.
+    /// The source cannot answer now, and why.
     #[must_use]
-    pub fn text(uri: &ResourceUri, text: impl Into<String>) -> Self {
-        Self::new(vec![ResourceContents::text(text, uri.as_ref())])
+    pub fn failing(words: impl Into<String>) -> Self {
+        Self { state: HealthState::Failing, words: Some(words.into()), again_in: None }
     }
 
-    /// One JSON document.
+    /// The same, with when it is tried again.
     #[must_use]
-    pub fn json(uri: &ResourceUri, value: &serde_json::Value) -> Self {
-        let part = ResourceContents::text(value.to_string(), uri.as_ref());
-        Self::new(vec![part.with_mime_type("application/json")])
-    }
-
-    /// What names this content.
-    pub(crate) fn fingerprint(&self) -> Fingerprint {
-        let value = serde_json::to_value(&self.parts).expect("contents are plain JSON");
-        Fingerprint::of_json(&value)
+    pub fn again_in(mut self, time: Duration) -> Self {
+        self.again_in = Some(time);
+        self
     }
 }
 
-/// Why a source has no answer.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AnswerError {
-    /// There is no such thing.
-    #[error("{0} does not exist")]
-    NotFound(String),
-    /// There is no such thing, in the source's own words.
-    #[error("{0}")]
-    Absent(String),
-    /// The URI that is read is none that this source could have; what would be one.
-    #[error("{0}")]
-    Malformed(String),
-    /// The request cannot be answered as it is.
-    #[error("{details}")]
-    Invalid {
-        /// Which parameter is wrong.
-        parameter: String,
-        /// Its value.
-        value: String,
-        /// What is wrong with it and what is allowed.
-        details: String,
-    },
-    /// There may be an answer later.
-    #[error("{0}")]
-    Unavailable(String),
-    /// The client must be able to do more than it says it can.
-    #[error("the client lacks a capability this needs")]
-    Capability(Box<ClientCapabilities>),
-    /// The source is at fault.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl AnswerError {
-    /// There is no such thing.
-    #[must_use]
-    pub fn not_found(what: impl Into<String>) -> Self {
-        Self::NotFound(what.into())
-    }
-
-    /// A parameter has a value that cannot be.
-    #[must_use]
-    pub fn invalid(
-        parameter: impl Into<String>,
-        value: impl Into<String>,
-        details: impl Into<String>,
-    ) -> Self {
-        Self::Invalid { parameter: parameter.into(), value: value.into(), details: details.into() }
-    }
-}
-
-type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The trait as the catalog keeps it: an open collection of sources of any type. This is the one
 /// place that boxes.
 pub(crate) trait ErasedSource: Send + Sync {
-    fn start<'a>(&'a self, shelf: &'a Shelf) -> Boxed<'a, Result<(), EditError>>;
-    fn run(&self, shelf: Shelf, cancel: CancellationToken) -> Boxed<'_, ()>;
-    fn read<'a>(&'a self, uri: &'a ResourceUri) -> Boxed<'a, Result<Contents, AnswerError>>;
+    fn start(&self) -> Boxed<'_, Result<(), EditError>>;
+    fn run(&self, cancel: CancellationToken) -> Boxed<'_, ()>;
+    fn read<'a>(
+        &'a self,
+        uri: &'a ResourceUri,
+        context: &'a Context,
+    ) -> Boxed<'a, Result<Contents, AnswerError>>;
     fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError>;
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint>;
     fn call<'a>(
         &'a self,
         request: CallToolRequestParams,
-        exchange: &'a Exchange,
+        context: &'a Context,
     ) -> Boxed<'a, Result<CallToolResponse, AnswerError>>;
     fn prompt<'a>(
         &'a self,
         request: GetPromptRequestParams,
-        exchange: &'a Exchange,
+        context: &'a Context,
     ) -> Boxed<'a, Result<GetPromptResponse, AnswerError>>;
-    fn complete(&self, completion: Completion) -> Boxed<'_, Result<Vec<String>, AnswerError>>;
+    fn complete<'a>(
+        &'a self,
+        completion: Completion,
+        context: &'a Context,
+    ) -> Boxed<'a, Result<Completions, AnswerError>>;
+    fn wants_watchers(&self) -> bool;
+    fn watched(&self, uri: &ResourceUri);
+    fn unwatched(&self, uri: &ResourceUri);
+    fn health(&self) -> Health;
 }
 
 impl<S: Source> ErasedSource for S {
-    fn start<'a>(&'a self, shelf: &'a Shelf) -> Boxed<'a, Result<(), EditError>> {
-        Box::pin(Source::start(self, shelf))
+    fn start(&self) -> Boxed<'_, Result<(), EditError>> {
+        Box::pin(Source::start(self))
     }
-    fn run(&self, shelf: Shelf, cancel: CancellationToken) -> Boxed<'_, ()> {
-        Box::pin(Source::run(self, shelf, cancel))
+    fn run(&self, cancel: CancellationToken) -> Boxed<'_, ()> {
+        Box::pin(Source::run(self, cancel))
     }
-    fn read<'a>(&'a self, uri: &'a ResourceUri) -> Boxed<'a, Result<Contents, AnswerError>> {
-        Box::pin(Source::read(self, uri))
+    fn read<'a>(
+        &'a self,
+        uri: &'a ResourceUri,
+        context: &'a Context,
+    ) -> Boxed<'a, Result<Contents, AnswerError>> {
+        Box::pin(Source::read(self, uri, context))
     }
     fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
         Source::refuse(self, uri)
@@ -296,18 +262,39 @@ impl<S: Source> ErasedSource for S {
     fn call<'a>(
         &'a self,
         request: CallToolRequestParams,
-        exchange: &'a Exchange,
+        context: &'a Context,
     ) -> Boxed<'a, Result<CallToolResponse, AnswerError>> {
-        Box::pin(Source::call(self, request, exchange))
+        Box::pin(Source::call(self, request, context))
     }
     fn prompt<'a>(
         &'a self,
         request: GetPromptRequestParams,
-        exchange: &'a Exchange,
+        context: &'a Context,
     ) -> Boxed<'a, Result<GetPromptResponse, AnswerError>> {
-        Box::pin(Source::prompt(self, request, exchange))
+        Box::pin(Source::prompt(self, request, context))
     }
-    fn complete(&self, completion: Completion) -> Boxed<'_, Result<Vec<String>, AnswerError>> {
-        Box::pin(Source::complete(self, completion))
+    fn complete<'a>(
+        &'a self,
+        completion: Completion,
+        context: &'a Context,
+    ) -> Boxed<'a, Result<Completions, AnswerError>> {
+        Box::pin(Source::complete(self, completion, context))
+    }
+    fn wants_watchers(&self) -> bool {
+        Source::wants_watchers(self)
+    }
+    fn watched(&self, uri: &ResourceUri) {
+        Source::watched(self, uri);
+    }
+    fn unwatched(&self, uri: &ResourceUri) {
+        Source::unwatched(self, uri);
+    }
+    fn health(&self) -> Health {
+        Source::health(self)
     }
 }
+
+/// A source whose items all answer for themselves.
+pub(crate) struct Itself;
+
+impl Source for Itself {}

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tidings_core::{ListKind, ResourceUri};
 use tokio::time::Instant;
 
+use crate::about::{About, ListenerInfo, WatchedInfo};
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::outbox::{Look, Outbox, Pulse, price};
@@ -62,26 +63,28 @@ impl Index {
     }
 
     /// A listener that follows nothing yet.
-    pub(crate) fn listener(&self, wire: Wire) -> Arc<Outbox> {
+    pub(crate) fn listener(&self, wire: Wire, about: About) -> Arc<Outbox> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let outbox = Outbox::new(id, wire, self.patience, self.metrics.clone());
+        let outbox = Outbox::new(id, wire, about, self.patience, self.metrics.clone());
         self.lock().listeners.insert(id, Arc::downgrade(&outbox));
         outbox
     }
 
-    /// Forgets everything a listener followed.
-    pub(crate) fn forget(&self, outbox: &Outbox) {
+    /// Forgets everything a listener followed, and returns what nobody watches any more.
+    pub(crate) fn forget(&self, outbox: &Outbox) -> Vec<ResourceUri> {
         let followed = outbox.followed();
         let mut state = self.lock();
         state.listeners.remove(&outbox.id());
         for list in &mut state.lists {
             list.remove(&outbox.id());
         }
-        for uri in followed {
-            state.unfollow(&uri, outbox.id());
-            outbox.unfollow(&uri);
-        }
+        let unwatched = followed.into_iter().filter(|uri| {
+            outbox.unfollow(uri);
+            state.unfollow(uri, outbox.id())
+        });
+        let unwatched = unwatched.collect();
         self.metrics.subscriptions.set(count(state.subscriptions));
+        unwatched
     }
 
     /// Tells this listener of this list from now on.
@@ -120,13 +123,49 @@ impl Index {
         Ok(Some(watched))
     }
 
-    /// Stops telling this listener of this URI.
-    pub(crate) fn unfollow(&self, uri: &ResourceUri, outbox: &Outbox) {
+    /// Stops telling this listener of this URI; true if nobody watches it any more.
+    pub(crate) fn unfollow(&self, uri: &ResourceUri, outbox: &Outbox) -> bool {
         let mut state = self.lock();
-        if outbox.unfollow(uri) {
-            state.unfollow(uri, outbox.id());
-            self.metrics.subscriptions.set(count(state.subscriptions));
+        if !outbox.unfollow(uri) {
+            return false;
         }
+        let is_last = state.unfollow(uri, outbox.id());
+        self.metrics.subscriptions.set(count(state.subscriptions));
+        is_last
+    }
+
+    /// All watched URIs.
+    pub(crate) fn watched(&self) -> Vec<ResourceUri> {
+        self.lock().uris.keys().cloned().collect()
+    }
+
+    /// Whether anybody follows this list.
+    pub(crate) fn is_list_followed(&self, kind: ListKind) -> bool {
+        !self.lock().lists[kind.index()].is_empty()
+    }
+
+    /// How many listeners are not notified of this list because of their protocol revision.
+    pub(crate) fn withheld(&self, kind: ListKind) -> usize {
+        let listeners = self.listeners();
+        listeners.iter().filter(|outbox| outbox.about().withheld.contains(kind)).count()
+    }
+
+    /// Who listens and what is watched, for people.
+    pub(crate) fn inspect(&self) -> (Vec<ListenerInfo>, Vec<WatchedInfo>) {
+        let watched: Vec<_> = self.lock().ordered.values().cloned().collect();
+        let watched = watched.iter().map(|watched| WatchedInfo {
+            uri: watched.uri.clone(),
+            listeners: watched.lock().listeners.len(),
+            changes: watched.pulse.count(),
+        });
+        let mut listeners: Vec<_> =
+            self.listeners().iter().map(|outbox| outbox.inspect()).collect();
+        listeners.sort_by_key(|listener| listener.id);
+        (listeners, watched.collect())
+    }
+
+    fn listeners(&self) -> Vec<Arc<Outbox>> {
+        self.lock().listeners.values().filter_map(Weak::upgrade).collect()
     }
 
     /// The URI, if somebody watches it.
@@ -157,16 +196,14 @@ impl Index {
 
     /// Ends every listener gracefully.
     pub(crate) fn close_all(&self) {
-        let listeners: Vec<_> = self.lock().listeners.values().filter_map(Weak::upgrade).collect();
-        for outbox in listeners {
+        for outbox in self.listeners() {
             outbox.close();
         }
     }
 
     /// How many things wait for all listeners together.
     pub(crate) fn waiting(&self) -> usize {
-        let listeners: Vec<_> = self.lock().listeners.values().filter_map(Weak::upgrade).collect();
-        listeners.iter().map(|outbox| outbox.waiting()).sum()
+        self.listeners().iter().map(|outbox| outbox.waiting()).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -175,11 +212,12 @@ impl Index {
 }
 
 impl State {
-    fn unfollow(&mut self, uri: &ResourceUri, listener: u64) {
-        let Some(watched) = self.uris.get(uri) else { return };
+    /// True if nobody watches the URI any more.
+    fn unfollow(&mut self, uri: &ResourceUri, listener: u64) -> bool {
+        let Some(watched) = self.uris.get(uri) else { return false };
         let mut inner = watched.lock();
         if inner.listeners.remove(&listener).is_none() {
-            return;
+            return false;
         }
         let nobody = inner.listeners.is_empty();
         drop(inner);
@@ -189,6 +227,7 @@ impl State {
             self.uris.remove(uri);
             self.ordered.remove(&Key::of(uri.as_ref()));
         }
+        nobody
     }
 }
 
@@ -287,10 +326,12 @@ mod tests {
     use super::*;
     use crate::outbox::Next;
 
+    const PLAIN: Wire = Wire::Legacy { titled: false, numbered: false };
+
     #[test]
     fn an_older_look_never_replaces_a_newer_one() {
         let index = Index::new(10, Duration::ZERO, Arc::new(Metrics::new()));
-        let outbox = index.listener(Wire::Legacy { titled: false, numbered: false });
+        let outbox = index.listener(PLAIN, About::nobody());
         let uri = ResourceUri::parse("x://a").unwrap();
         let watched = index.follow(&uri, &outbox).unwrap().unwrap();
         let look = |at: u64, text: &[u8]| {
@@ -302,7 +343,7 @@ mod tests {
         look(2, b"new");
         assert!(watched.settle(&outbox), "the newest look is the baseline");
         assert_eq!(look(1, b"old"), 0, "a late answer is not news");
-        let later = index.listener(Wire::Legacy { titled: false, numbered: false });
+        let later = index.listener(PLAIN, About::nobody());
         index.follow(&uri, &later).unwrap().unwrap();
         assert!(watched.settle(&later), "and it did not make the newest look old");
         look(2, b"new");

@@ -253,8 +253,8 @@ fn document(index: usize, title: &str) -> Resource {
     Resource::new(format!("archive://{index:05}"), "document").with_title(title)
 }
 
-impl Source for Archive {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+impl Archive {
+    fn on(self, shelf: &Shelf) -> Result<Self, EditError> {
         let mut transaction = shelf.transaction();
         let handles: Vec<Handle<Resource>> = (0..RESOURCES)
             .map(|index| transaction.add(document(index, "as it was")))
@@ -263,12 +263,15 @@ impl Source for Archive {
         if let Ok(mut kept) = self.handles.lock() {
             *kept = handles;
         }
-        Ok(())
+        Ok(self)
     }
+}
 
+impl Source for Archive {
     async fn read(
         &self,
         uri: &tidings_server::ResourceUri,
+        _: &tidings_server::Context,
     ) -> Result<tidings_server::Contents, tidings_server::AnswerError> {
         Ok(tidings_server::Contents::text(uri, "what it says"))
     }
@@ -288,8 +291,8 @@ async fn library(rounds: usize) -> Result<(), Failure> {
     config.greeting = Greeting::Silent;
     // Every change is a notice of its own: merging is the mirror's task here.
     config.merging = Merging::new(Duration::ZERO, Duration::ZERO);
-    let hub = Hub::new(config);
-    hub.add("archive", archive.clone()).await?;
+    let hub = Hub::with_config(config);
+    hub.add("archive", |shelf| archive.clone().on(&shelf)).await?;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let url = http::endpoint(listener.local_addr()?);
     let cancel = CancellationToken::new();
@@ -319,6 +322,7 @@ async fn figure(
     rounds: usize,
 ) -> Result<Vec<Row>, Failure> {
     let mut config = Config::new("bench", "1");
+    config.reconnect = None;
     config.protocol = protocol;
     config.history = 100_000;
     let target = Target::Http(HttpTarget::new(url));

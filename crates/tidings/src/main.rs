@@ -23,6 +23,12 @@ use tokio::runtime::Builder;
 
 use crate::args::Args;
 
+/// Returns freed memory to the system within seconds, which glibc's allocator does not: after a
+/// burst of large requests it kept most of their memory for the life of the process.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     logging::start(args.log, args.log_format, args.command.logs_access());

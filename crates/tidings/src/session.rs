@@ -112,22 +112,27 @@ pub(crate) fn config(connection: &Connection) -> Config {
     config
 }
 
-/// The defaults.
+/// The defaults. A command that does one thing ends with its connection.
 pub(crate) fn defaults() -> Config {
-    Config::new("tidings", env!("CARGO_PKG_VERSION"))
+    let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
+    config.reconnect = None;
+    config
 }
 
 /// The signals that end a program.
 struct Stop {
     interrupt: Signal,
     terminate: Signal,
+    /// The terminal is gone.
+    hangup: Signal,
 }
 
 impl Stop {
     fn new() -> Result<Self> {
         let interrupt = signal(SignalKind::interrupt()).context("waiting for signals")?;
         let terminate = signal(SignalKind::terminate()).context("waiting for signals")?;
-        Ok(Self { interrupt, terminate })
+        let hangup = signal(SignalKind::hangup()).context("waiting for signals")?;
+        Ok(Self { interrupt, terminate, hangup })
     }
 
     /// Cancel-safe: a signal is either seen here or at the next call.
@@ -135,6 +140,7 @@ impl Stop {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
         }
     }
 }
@@ -185,10 +191,14 @@ fn hint(error: &ConnectError, target: &Target) -> Option<String> {
         | ConnectError::Died { garbage: Some(_), .. } => {
             "only MCP messages may go to standard output; a server logs on standard error"
         }
-        ConnectError::Timeout { .. } => "is it an MCP server? `--timeout 2m` waits longer",
+        ConnectError::Timeout { .. } => {
+            "is it an MCP server? `--timeout 2m` waits longer; if it is an old one, try \
+             `--protocol legacy`"
+        }
         ConnectError::Died { .. } => match target {
             Target::Command(_) => {
-                "does the command work when it is run by hand, and does it serve stdio?"
+                "does the command work when it is run by hand, and does it serve stdio? If it is an \
+                 old server, try `--protocol legacy`"
             }
             _ => return None,
         },
@@ -279,6 +289,8 @@ mod tests {
         check(ConnectError::NotMcp("404".to_owned()), &elsewhere, "try `http://127.0.0.1:1/mcp`");
         check(ConnectError::NotMcp("404".to_owned()), &a, "is this the endpoint");
         let node = Target::Command(CommandTarget::new("node", Vec::new()));
+        let died = ConnectError::Died { status: None, stderr: Vec::new(), garbage: None };
+        check(died, &node, "try `--protocol legacy`");
         let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
         let error = ConnectError::Spawn { program: "node".to_owned(), source: missing };
         check(error, &node, "is `node` installed");

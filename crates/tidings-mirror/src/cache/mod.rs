@@ -3,78 +3,21 @@
 //!
 //! Descriptors are not here: clearing the cache leaves the lists alone.
 
+mod content;
 mod store;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rmcp::model::{CallToolResult, GetPromptResult, JsonObject, ResourceContents};
+use rmcp::model::ResourceContents;
 use tokio::time::Instant;
 
+pub use self::content::{PromptContent, ResourceContent, TemplateContent, ToolOutcome};
+pub(crate) use self::content::{texts, values};
 use self::store::{Entry, Put, Store};
 use crate::config::CacheLimits;
 use crate::events::{Cause, ContentKey, DropCause, Event, Sender};
-
-/// What a resource held when it was read.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ResourceContent {
-    /// The contents, text or binary; a resource may have several.
-    pub contents: Vec<ResourceContents>,
-    /// When they were read.
-    pub read_at: SystemTime,
-    /// How long the server said they stay fresh.
-    pub ttl: Option<Duration>,
-    /// Whether they are for this authorisation alone.
-    pub private: bool,
-}
-
-/// What a template held when it was read, with the latest values only.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct TemplateContent {
-    /// The template with its values filled in.
-    pub uri: Arc<str>,
-    /// The values.
-    pub values: BTreeMap<String, String>,
-    /// What was read.
-    pub content: ResourceContent,
-}
-
-/// What a prompt was when it was filled in, with the latest arguments only.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct PromptContent {
-    /// The arguments.
-    pub arguments: BTreeMap<String, String>,
-    /// The messages, as the server gave them.
-    pub result: GetPromptResult,
-    /// When it was asked for.
-    pub read_at: SystemTime,
-}
-
-/// What came of the latest call of a tool.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ToolOutcome {
-    /// The arguments.
-    pub arguments: JsonObject,
-    /// The result, which may itself say that the tool failed; or why there is none.
-    pub result: Result<CallToolResult, Arc<str>>,
-    /// When it was called.
-    pub called_at: SystemTime,
-    /// How long it took.
-    pub took: Duration,
-}
-
-impl ToolOutcome {
-    /// Whether the tool answered and did not say that it failed.
-    #[must_use]
-    pub fn is_success(&self) -> bool {
-        self.result.as_ref().is_ok_and(|result| result.is_error != Some(true))
-    }
-}
+use crate::odd::Odd;
 
 /// How the cache was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +33,32 @@ pub struct Statistics {
     pub bytes: usize,
     /// Entries that are kept now.
     pub entries: usize,
+}
+
+/// Something that is kept, as [`Reader::entries`] lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Kept {
+    /// What it is.
+    pub what: ContentKey,
+    /// How many bytes it counts for.
+    pub bytes: usize,
+    /// When it was read, filled in or called.
+    pub read_at: SystemTime,
+    /// How long it may be served without asking the server.
+    pub freshness: Freshness,
+}
+
+/// How long something that is kept may be served without asking the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Freshness {
+    /// Not at all: the server is asked again.
+    Stale,
+    /// So long from now: the server said so.
+    For(Duration),
+    /// Until the server announces a change: it is watched.
+    UntilNotice,
 }
 
 /// Until when an entry may be served without asking the server.
@@ -210,11 +179,36 @@ impl Reader {
         self.clear(ContentKeyRef::tools(name));
     }
 
+    /// Forgets the contents of all resources.
+    pub fn clear_resources(&self) {
+        self.clear_if(|key| key.kind == Kind::Resource);
+    }
+
+    /// Forgets the contents of all templates.
+    pub fn clear_templates(&self) {
+        self.clear_if(|key| key.kind == Kind::Template);
+    }
+
+    /// Forgets the contents of all prompts.
+    pub fn clear_prompts(&self) {
+        self.clear_if(|key| key.kind == Kind::Prompt);
+    }
+
+    /// Forgets the results of all tools.
+    pub fn clear_tool_results(&self) {
+        self.clear_if(|key| key.kind == Kind::Tool);
+    }
+
     /// Forgets everything.
     pub fn clear_all(&self) {
-        let mut store = self.shared.lock();
-        let gone = store.drain(|_| true);
-        self.announce(gone, DropCause::Cleared);
+        self.clear_if(|_| true);
+    }
+
+    /// All that is kept, in the order of the keys. Looking is not a use: it is neither a hit, nor does
+    /// it change what goes first when room is needed.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Kept> {
+        self.shared.lock().kept(Instant::now())
     }
 
     /// How the cache was used.
@@ -226,6 +220,12 @@ impl Reader {
     fn clear(&self, key: ContentKeyRef<'_>) {
         let mut store = self.shared.lock();
         let gone = store.remove(key);
+        self.announce(gone, DropCause::Cleared);
+    }
+
+    fn clear_if(&self, goes: impl Fn(ContentKeyRef<'_>) -> bool) {
+        let mut store = self.shared.lock();
+        let gone = store.drain(goes);
         self.announce(gone, DropCause::Cleared);
     }
 
@@ -263,9 +263,9 @@ impl Writer {
     ) -> bool {
         let mut store = self.reader.shared.lock();
         let old = store.resources.get(&**uri).map(|entry| entry.content.clone());
-        let entry = Entry::new(content.clone(), ticket, fresh, bytes_of(&content.contents));
+        let entry = Entry::new(content.clone(), ticket, fresh, content.bytes());
         let Put::Kept { evicted } = store.put(Kind::Resource, uri, entry) else { return false };
-        let differs = old.is_none_or(|old| old.contents != content.contents);
+        let differs = old.is_none_or(|old| !old.is_same(&content));
         if differs || cause == Cause::Asked {
             let uri = uri.clone();
             self.emit(Event::ResourceContentChanged { uri, content, cause });
@@ -282,7 +282,7 @@ impl Writer {
         ticket: u64,
     ) {
         let mut store = self.reader.shared.lock();
-        let size = bytes_of(&content.content.contents);
+        let size = content.content.bytes();
         let entry = Entry::new(content.clone(), ticket, Fresh::No, size);
         let Put::Kept { evicted } = store.put(Kind::Template, template, entry) else { return };
         self.emit(Event::TemplateContentChanged { template: template.clone(), content });
@@ -292,7 +292,9 @@ impl Writer {
     /// Keeps what a prompt was.
     pub(crate) fn put_prompt(&mut self, name: &Arc<str>, content: Arc<PromptContent>, ticket: u64) {
         let mut store = self.reader.shared.lock();
-        let entry = Entry::new(content.clone(), ticket, Fresh::No, length_of(&content.result));
+        let size = length_of(&content.result) + odd_bytes(&content.odd);
+        let size = size + raw_bytes(content.raw.as_ref());
+        let entry = Entry::new(content.clone(), ticket, Fresh::No, size);
         let Put::Kept { evicted } = store.put(Kind::Prompt, name, entry) else { return };
         self.emit(Event::PromptContentChanged { name: name.clone(), content });
         self.reader.announce(evicted, DropCause::Evicted);
@@ -302,6 +304,7 @@ impl Writer {
     pub(crate) fn put_tool(&mut self, name: &Arc<str>, outcome: Arc<ToolOutcome>, ticket: u64) {
         let mut store = self.reader.shared.lock();
         let size = outcome.result.as_ref().map_or_else(|error| error.len(), length_of);
+        let size = size + odd_bytes(&outcome.odd) + raw_bytes(outcome.raw.as_ref());
         let entry = Entry::new(outcome.clone(), ticket, Fresh::No, size);
         let Put::Kept { evicted } = store.put(Kind::Tool, name, entry) else { return };
         self.emit(Event::ToolResultChanged { name: name.clone(), outcome });
@@ -356,11 +359,16 @@ impl Writer {
         }
     }
 
-    /// Forgets one resource.
+    /// Forgets one resource, and what templates gave of it.
     pub(crate) fn drop_resource(&mut self, uri: &str) {
+        let templates = self.templates_at(uri);
         let mut store = self.reader.shared.lock();
         let gone = store.remove(ContentKeyRef::resources(uri));
         self.reader.announce(gone, DropCause::Gone);
+        for (template, _) in templates {
+            let gone = store.remove(ContentKeyRef::templates(&template));
+            self.reader.announce(gone, DropCause::Gone);
+        }
     }
 
     /// Forgets resources or prompts that the server does not offer any longer.
@@ -390,6 +398,14 @@ impl Writer {
     fn emit(&self, event: Event) {
         self.reader.shared.events.emit(event);
     }
+}
+
+fn odd_bytes(odd: &[Odd]) -> usize {
+    odd.iter().map(|odd| length_of(&odd.item)).sum()
+}
+
+fn raw_bytes(raw: Option<&Arc<str>>) -> usize {
+    raw.map_or(0, |raw| raw.len())
 }
 
 fn bytes_of(contents: &[ResourceContents]) -> usize {

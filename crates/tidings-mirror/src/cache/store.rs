@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::time::Instant;
 
 use super::{
-    ContentKeyRef, Fresh, Kind, PromptContent, ResourceContent, Statistics, TemplateContent,
-    ToolOutcome,
+    ContentKeyRef, Fresh, Freshness, Kind, PromptContent, ResourceContent, Statistics,
+    TemplateContent, ToolOutcome,
 };
 use crate::config::CacheLimits;
 use crate::events::ContentKey;
@@ -174,6 +177,34 @@ impl Store {
             .chain(self.prompts.keys().map(|key| (Kind::Prompt, key.clone())))
             .chain(self.tools.keys().map(|key| (Kind::Tool, key.clone())))
             .collect()
+    }
+
+    /// All entries, in the order of the keys.
+    pub(super) fn kept(&self, now: Instant) -> Vec<super::Kept> {
+        fn each<T>(
+            map: &Map<T>,
+            name: fn(Arc<str>) -> ContentKey,
+            read_at: fn(&T) -> SystemTime,
+            now: Instant,
+        ) -> impl Iterator<Item = super::Kept> {
+            map.iter().map(move |(key, entry)| super::Kept {
+                what: name(key.clone()),
+                bytes: entry.bytes,
+                read_at: read_at(&entry.content),
+                freshness: match entry.fresh {
+                    Fresh::Until(end) if now < end => Freshness::For(end - now),
+                    Fresh::UntilNotice => Freshness::UntilNotice,
+                    Fresh::No | Fresh::Until(_) => Freshness::Stale,
+                },
+            })
+        }
+        let mut kept: Vec<_> = each(&self.resources, ContentKey::Resource, |it| it.read_at, now)
+            .chain(each(&self.templates, ContentKey::Template, |it| it.content.read_at, now))
+            .chain(each(&self.prompts, ContentKey::Prompt, |it| it.read_at, now))
+            .chain(each(&self.tools, ContentKey::Tool, |it| it.called_at, now))
+            .collect();
+        kept.sort_unstable_by(|one, other| one.what.cmp(&other.what));
+        kept
     }
 
     pub(super) fn statistics(&self) -> Statistics {

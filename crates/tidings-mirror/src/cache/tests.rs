@@ -1,5 +1,7 @@
 //! The cache alone: latest wins, room is made, and every loss is told.
 
+use rmcp::model::GetPromptResult;
+
 use super::*;
 use crate::events::Events;
 
@@ -8,12 +10,8 @@ fn content(text: &str) -> Arc<ResourceContent> {
 }
 
 fn plain(text: &str) -> ResourceContent {
-    ResourceContent {
-        contents: vec![ResourceContents::text(text, "test://x")],
-        read_at: SystemTime::UNIX_EPOCH,
-        ttl: None,
-        private: false,
-    }
+    let read_at = SystemTime::UNIX_EPOCH;
+    ResourceContent { read_at, ..ResourceContent::of_text("test://x", text) }
 }
 
 struct Bench {
@@ -53,6 +51,26 @@ impl Bench {
         }
         dropped
     }
+}
+
+#[test]
+fn entries_can_be_listed_without_being_used() {
+    let mut bench = Bench::new(CacheLimits::new(None, Some(2)));
+    bench.put("test://b", "four");
+    let later = Instant::now() + Duration::from_mins(1);
+    let fresh = Fresh::Until(later);
+    bench.writer.put_resource(&"test://a".into(), content("six"), 9, fresh, Cause::Notice);
+    let entries = bench.reader.entries();
+    let keys = ["test://a", "test://b"].map(|uri| ContentKey::Resource(uri.into()));
+    assert_eq!(entries.iter().map(|entry| entry.what.clone()).collect::<Vec<_>>(), keys);
+    assert_eq!((entries[0].bytes, entries[1].bytes), (3, 4));
+    assert_eq!(entries[0].read_at, SystemTime::UNIX_EPOCH);
+    assert!(matches!(entries[0].freshness, Freshness::For(left) if left.as_secs() <= 60));
+    assert_eq!(entries[1].freshness, Freshness::Stale);
+    assert_eq!(bench.reader.statistics().hits, 0);
+    bench.ticket = 9;
+    bench.put("test://c", "new");
+    assert_eq!(bench.dropped(), ["test://b Evicted"], "the oldest goes, although it was listed");
 }
 
 #[test]
@@ -148,4 +166,19 @@ async fn an_entry_is_fresh_until_its_time_or_a_notice() {
     bench.writer.make_stale(Some("a"));
     assert!(bench.writer.fresh("a", now).is_none());
     assert!(bench.reader.resource("a").is_some(), "it is kept all the same");
+}
+
+#[test]
+fn what_is_cleared_all_at_once_leaves_the_others() {
+    let (reader, mut writer) = cache(CacheLimits::default(), Sender::new(8));
+    let prompt = Arc::new(PromptContent::new([("a", "b")], GetPromptResult::new(Vec::new())));
+    writer.put_prompt(&"one".into(), prompt.clone(), 1);
+    writer.put_prompt(&"two".into(), prompt, 2);
+    let content = Arc::new(ResourceContent::of_text("a:b", "kept"));
+    writer.put_resource(&"a:b".into(), content, 3, Fresh::No, Cause::Asked);
+    reader.clear_prompts();
+    assert!(reader.prompt("one").is_none() && reader.prompt("two").is_none());
+    assert_eq!(reader.resource("a:b").map(|content| content.text()).as_deref(), Some("kept"));
+    reader.clear_resources();
+    assert_eq!(reader.statistics().entries, 0);
 }

@@ -1,7 +1,9 @@
 //! Bodies from outside, bounded: a whole one, or a stream of events of which none may be too large.
 
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures_util::{Stream, StreamExt as _, stream};
+
+use super::skim::{self, Skim};
 
 /// Why a body could not be read.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -29,62 +31,113 @@ pub(crate) async fn collect<E: std::error::Error>(
     Ok(body)
 }
 
-/// A body of events; it ends with an error at the first one that is larger than `most`.
+/// A body of events, whole ones only. One that is larger than `most` is left out; if it is an answer,
+/// its request fails instead.
 pub(crate) fn bounded<E: std::error::Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     most: usize,
 ) -> impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static {
-    chunks.scan(Some(Meter::default()), move |meter, chunk| {
-        let item = meter.as_mut().map(|counting| match chunk {
-            Err(error) => Err(BodyError::Broken(error.to_string())),
-            Ok(chunk) if counting.passes(&chunk, most) => Ok(chunk),
-            Ok(_) => Err(BodyError::TooLarge(most)),
+    let chunks = chunks.map(Some).chain(stream::once(std::future::ready(None)));
+    chunks.scan(Some(Cutter::new(most)), |cutter, chunk| {
+        let cut = cutter.as_mut().map(|cutting| match chunk {
+            Some(Ok(chunk)) => cutting.take(&chunk),
+            Some(Err(error)) => Err(BodyError::Broken(error.to_string())),
+            // A last event need not be ended.
+            None => Ok(std::mem::take(&mut cutting.held).freeze()),
         });
-        if !matches!(item, Some(Ok(_))) {
-            *meter = None;
+        if !matches!(cut, Some(Ok(_))) {
+            *cutter = None;
         }
-        std::future::ready(item)
+        std::future::ready(cut)
     })
 }
 
-/// Counts the bytes of the event that is not complete yet. An empty line ends one.
-#[derive(Default)]
-struct Meter {
-    bytes: usize,
+/// Cuts a body into events. An empty line ends one.
+struct Cutter {
+    most: usize,
+    /// The event that is not complete yet.
+    held: BytesMut,
+    /// The data of the event that is passing, if it is too large to be held.
+    passing: Option<Skim>,
+    /// The beginning of the present line, and its length so far.
+    field: [u8; DATA.len()],
     line: usize,
     was_return: bool,
 }
 
-impl Meter {
-    fn passes(&mut self, chunk: &[u8], most: usize) -> bool {
+/// What the lines with a message begin with.
+const DATA: &[u8] = b"data:";
+
+impl Cutter {
+    fn new(most: usize) -> Self {
+        let (held, field) = (BytesMut::new(), [0; DATA.len()]);
+        Self { most, held, passing: None, field, line: 0, was_return: false }
+    }
+
+    /// The events that are complete with this chunk.
+    fn take(&mut self, chunk: &[u8]) -> Result<Bytes, BodyError> {
+        let mut complete = BytesMut::new();
         for &byte in chunk {
-            let is_pair = self.was_return && byte == b'\n';
-            self.was_return = byte == b'\r';
-            if is_pair {
-                continue;
-            }
-            self.bytes += 1;
-            if matches!(byte, b'\n' | b'\r') {
-                if self.line == 0 {
-                    self.bytes = 0;
+            match &mut self.passing {
+                Some(passing) => {
+                    let is_data = self.line >= DATA.len() && self.field == DATA;
+                    // What is no data counts, and says nothing.
+                    passing.take(&[if is_data { byte } else { b' ' }]);
                 }
-                self.line = 0;
-            } else {
-                self.line += 1;
+                None => self.held.put_u8(byte),
             }
-            if self.bytes > most {
-                return false;
+            let is_end = self.is_end(byte);
+            if is_end && let Some(passed) = self.passing.take() {
+                let failed = passed.answered().map(|id| skim::too_large(id, self.most));
+                if let Some(text) = failed.and_then(|failed| serde_json::to_string(&failed).ok()) {
+                    complete.extend_from_slice(format!("data: {text}\n\n").as_bytes());
+                }
+            } else if is_end {
+                complete.unsplit(self.held.split());
+            } else if self.held.len() > self.most {
+                self.pass();
+            } else if self
+                .passing
+                .as_ref()
+                .is_some_and(|passing| passing.bytes() / skim::MOST > self.most)
+            {
+                return Err(BodyError::TooLarge(self.most));
             }
         }
-        true
+        Ok(complete.freeze())
+    }
+
+    /// Whether this byte ends an event.
+    fn is_end(&mut self, byte: u8) -> bool {
+        let is_pair = self.was_return && byte == b'\n';
+        self.was_return = byte == b'\r';
+        if is_pair {
+            return false;
+        }
+        if matches!(byte, b'\n' | b'\r') {
+            return std::mem::take(&mut self.line) == 0;
+        }
+        if let Some(place) = self.field.get_mut(self.line) {
+            *place = byte;
+        }
+        self.line += 1;
+        false
+    }
+
+    /// Holds the present event no longer.
+    fn pass(&mut self) {
+        let mut passing = Skim::default();
+        let held = self.held.split();
+        for line in held.as_ref().split(|byte| matches!(byte, b'\n' | b'\r')) {
+            passing.take(line.strip_prefix(DATA).unwrap_or_default());
+        }
+        self.passing = Some(passing);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
-
-    use futures_util::stream;
 
     use super::*;
 
@@ -100,16 +153,43 @@ mod tests {
         assert_eq!(collect(chunks(&["abc", "def"]), 5).await, Err(BodyError::TooLarge(5)));
     }
 
+    async fn cut(parts: &[&'static str], most: usize) -> Result<String, BodyError> {
+        let mut all = Vec::new();
+        let mut cut = std::pin::pin!(bounded(chunks(parts), most));
+        while let Some(chunk) = cut.next().await {
+            all.extend_from_slice(&chunk?);
+        }
+        Ok(String::from_utf8(all).unwrap())
+    }
+
     #[tokio::test]
-    async fn events_are_bounded_one_by_one() {
-        let many = chunks(&["data: 1\n\n", "data: 2\r\n\r\n", "data: 3\n", "\n"]);
+    async fn events_come_whole_and_as_they_are() {
+        let parts = ["data: 1\n\n", "data: 2\r\n\r\n", ": x\r\rdata: 3\n", "\n", "data: 4"];
+        assert_eq!(cut(&parts, 11).await, Ok(parts.concat()));
         assert_eq!(
-            bounded(many, 10).filter(|chunk| std::future::ready(chunk.is_ok())).count().await,
-            4
+            cut(&["da", "ta: 1\n", "\ndata: 2\n\n"], 10).await,
+            Ok("data: 1\n\ndata: 2\n\n".to_owned())
         );
-        let large = chunks(&["data: 1\n\n", "data: 12345\n", "data: 6\n\n", "data: 7\n\n"]);
-        let read: Vec<_> = bounded(large, 14).collect().await;
-        assert_eq!(read.len(), 3, "nothing comes after the one that is too large: {read:?}");
-        assert_eq!(read[2], Err(BodyError::TooLarge(14)));
+    }
+
+    #[tokio::test]
+    async fn an_event_that_is_too_large_fails_its_request_and_no_other() {
+        let large =
+            r#"{"jsonrpc":"2.0","result":"0123456789012345678901234567890123456789","id":7}"#;
+        let body = ["id: 1\ndata: ", large, "\n\ndata: {}\n\n"];
+        let passed = cut(&body, 40).await.unwrap();
+        let (failed, next) = passed.split_once("\n\n").unwrap();
+        assert_eq!(next, "data: {}\n\n");
+        assert!(failed.contains("\"id\":7") && failed.contains("larger than 40 bytes"), "{failed}");
+        let lines = "data: {\"result\":\ndata: [],\ndata: \"id\":\ndata: 7}\n\n";
+        assert!(cut(&[lines], 20).await.unwrap().contains("\"id\":7"));
+        assert_eq!(
+            cut(&["data: ", "x".repeat(100).leak(), "\n\ndata: 1\n\n"], 20).await,
+            Ok("data: 1\n\n".to_owned())
+        );
+        assert_eq!(
+            cut(&["data: ", "x".repeat(1000).leak()], 20).await,
+            Err(BodyError::TooLarge(20))
+        );
     }
 }

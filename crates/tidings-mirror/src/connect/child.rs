@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use super::lines::LineTransport;
 use super::{ConnectError, Signal, Sink};
-use crate::config::CommandTarget;
+use crate::target::CommandTarget;
 
 /// How long a server may take to end by itself once its input is closed, and then after a signal.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -28,6 +28,10 @@ pub(crate) struct Stderr(Arc<Mutex<VecDeque<Arc<str>>>>);
 impl Stderr {
     pub(crate) fn lines(&self) -> Vec<Arc<str>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     fn push(&self, line: Arc<str>) {
@@ -54,6 +58,35 @@ impl Stderr {
             self.push(text.clone());
             sink(Signal::Stderr(text));
         }
+    }
+}
+
+/// What servers wrote on their standard error: the present one, and the one before while that is
+/// still of interest.
+#[derive(Debug, Default)]
+pub(crate) struct LastWords(Mutex<(Stderr, Stderr)>);
+
+impl LastWords {
+    /// Another server is being started: where its lines go.
+    pub(super) fn begin(&self) -> Stderr {
+        let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (present, earlier) = &mut *words;
+        // A server that said nothing does not hide what the one before it said.
+        if !present.is_empty() {
+            *earlier = std::mem::take(present);
+        }
+        present.clone()
+    }
+
+    /// The present server works: what another one said is of no interest any longer.
+    pub(super) fn forget_earlier(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = Stderr::default();
+    }
+
+    pub(super) fn lines(&self) -> Vec<Arc<str>> {
+        let words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (present, earlier) = &*words;
+        if present.is_empty() { earlier.lines() } else { present.lines() }
     }
 }
 

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::target::TargetError;
+
 /// Why a connection could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
+    /// What was given is not a target.
+    #[error(transparent)]
+    Target(#[from] TargetError),
     /// The program could not be started.
     #[error("could not start `{program}`")]
     Spawn {
@@ -66,4 +71,11 @@ pub enum ConnectError {
     /// Something else went wrong on the way.
     #[error("{0}")]
     Transport(String),
+}
+
+/// What is always a target never fails to be one.
+impl From<std::convert::Infallible> for ConnectError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
 }

@@ -4,14 +4,13 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage,
-};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
@@ -20,8 +19,12 @@ use tokio::sync::watch;
 
 use super::agent::{self, innermost};
 use super::body::{self, BodyError};
-use super::{ConnectError, Signal, Sink};
-use crate::config::{self, HttpTarget, Secret, TokenMemory};
+use super::choice::{self, not_modern};
+use super::raw::Raw;
+use super::{ConnectError, Signal, Sink, mend};
+use crate::config::Config;
+use crate::secret::{Secret, TokenMemory};
+use crate::target::{self, HttpTarget};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -99,6 +102,8 @@ struct Shared {
     token: Mutex<Option<Secret>>,
     memory: Arc<TokenMemory>,
     max_message: usize,
+    /// How long the server may take to say whether it is modern.
+    probe: Option<Duration>,
     sink: Sink,
     /// Whether somebody wants the stream of notices; until then it is not opened.
     wanted: watch::Sender<bool>,
@@ -112,14 +117,14 @@ struct Shared {
 impl HttpClient {
     pub(crate) async fn new(
         target: &HttpTarget,
-        max_message: usize,
+        config: &Config,
         sink: Sink,
         memory: &Arc<TokenMemory>,
     ) -> Result<Self, ConnectError> {
         let url = reqwest::Url::parse(&target.url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| ConnectError::Url(config::shown(&target.url)))?;
+            .ok_or_else(|| ConnectError::Url(target::shown(&target.url)))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &target.headers {
             let parsed = HeaderName::try_from(name.as_str())
@@ -144,7 +149,8 @@ impl HttpClient {
             headers,
             token: Mutex::new(token),
             memory: memory.clone(),
-            max_message,
+            max_message: config.max_message,
+            probe: choice::probe(config),
             sink,
             wanted: watch::Sender::new(false),
             stream: watch::Sender::new(StreamState::Unopened),
@@ -166,6 +172,12 @@ impl HttpClient {
         let mut state = self.shared.stream.subscribe();
         // Invariant: the sender is ours, so it is there.
         let _ = state.wait_for(|state| *state != StreamState::Unopened).await;
+    }
+
+    /// Whether it is known that the server has no stream of notices.
+    pub(crate) fn has_no_stream(&self) -> bool {
+        !self.shared.has_session.load(Ordering::Relaxed)
+            || *self.shared.stream.borrow() == StreamState::Refused
     }
 
     /// Why an exchange failed last.
@@ -233,7 +245,26 @@ impl HttpClient {
         (status, body)
     }
 
+    /// Sends a message. The question whether the server is modern does not wait for long.
     async fn post(
+        &self,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        custom: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<HttpError>> {
+        let probe = self.shared.probe.zip(probed(&message).cloned());
+        let Some((patience, id)) = probe else {
+            return self.exchange(message, session, custom).await;
+        };
+        let answered =
+            tokio::time::timeout(patience, self.exchange(message, session, custom)).await;
+        answered.unwrap_or_else(|_| {
+            let legacy = not_modern(id, "no answer to server/discover in time".to_owned());
+            Ok(StreamableHttpPostResponse::Json(legacy, None))
+        })
+    }
+
+    async fn exchange(
         &self,
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
@@ -257,17 +288,17 @@ impl HttpClient {
         }
         match content_type(&response).as_str() {
             EVENT_STREAM => {
-                let stream = body::bounded(response.bytes_stream(), self.shared.max_message);
-                Ok(StreamableHttpPostResponse::Sse(
-                    SseStream::from_bytes_stream(stream).boxed(),
-                    given,
-                ))
+                let events = self.events(response, Raw::asked(&message));
+                Ok(StreamableHttpPostResponse::Sse(events, given))
             }
             JSON => {
                 let most = self.shared.max_message;
                 let body = body::collect(response.bytes_stream(), most).await;
                 let body = body.map_err(|error| self.fail(error.into()))?;
-                match serde_json::from_slice(&body) {
+                if let Some((id, raw)) = Raw::asked(&message) {
+                    raw.keep(&id, &body);
+                }
+                match mend::parse(&body) {
                     Ok(answer) => match belongs(&message, answer) {
                         Some(answer) => Ok(StreamableHttpPostResponse::Json(answer, given)),
                         None => Err(self.fail(HttpError::OtherAnswer)),
@@ -310,19 +341,17 @@ impl HttpClient {
         let ClientJsonRpcMessage::Request(request) = message else {
             return Err(self.fail(HttpError::Status { status: code, preview: preview(&body) }));
         };
-        let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
         if let Some(mut error) = error {
             // A server that does not understand the request cannot always name it.
             error.id = Some(request.id.clone());
             return Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None));
         }
         let failure = HttpError::Status { status: code, preview: preview(&body) };
-        if is_probe && status.is_client_error() {
+        if let Some(id) = probed(message).filter(|_| status.is_client_error()) {
             // A legacy server may refuse what it does not know in any way it likes.
-            let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, failure.to_string(), None);
+            let legacy = not_modern(id.clone(), failure.to_string());
             let _ = self.fail(failure);
-            let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
-            return Ok(StreamableHttpPostResponse::Json(message, None));
+            return Ok(StreamableHttpPostResponse::Json(legacy, None));
         }
         Err(self.fail(failure))
     }
@@ -353,8 +382,7 @@ impl HttpClient {
         };
         let status = response.status();
         if is_answer && status.is_success() {
-            let stream = body::bounded(response.bytes_stream(), self.shared.max_message);
-            return Ok(SseStream::from_bytes_stream(stream).boxed());
+            return Ok(self.events(response, None));
         }
         if is_answer {
             let status = status.as_u16();
@@ -386,6 +414,25 @@ impl HttpClient {
         Err(StreamableHttpError::ServerDoesNotSupportSse)
     }
 
+    /// The events of a body, each as the protocol library will understand it.
+    fn events(
+        &self,
+        response: reqwest::Response,
+        asked: Option<(RequestId, Raw)>,
+    ) -> BoxStream<'static, Result<Sse, SseError>> {
+        let stream = body::bounded(response.bytes_stream(), self.shared.max_message);
+        let understood = move |mut event: Sse| {
+            if let (Some((id, raw)), Some(data)) = (&asked, &event.data) {
+                raw.keep(id, data.as_bytes());
+            }
+            if let Some(translated) = event.data.as_deref().and_then(mend::translated) {
+                event.data = Some(translated);
+            }
+            event
+        };
+        SseStream::from_bytes_stream(stream).map(move |event| event.map(&understood)).boxed()
+    }
+
     /// The stream could not be opened, or not again.
     fn stream_failed(&self, reason: &str) {
         let was_open = self.was_open();
@@ -407,11 +454,9 @@ impl HttpClient {
         if is_again {
             (self.shared.sink)(Signal::StreamBack);
         }
-        let stream = body::bounded(response.bytes_stream(), self.shared.max_message);
-        let events = SseStream::from_bytes_stream(stream);
         let end = StreamEnd(self.clone());
         // The guard lives in the stream: when the stream ends, or is not wanted any longer, it says so.
-        events
+        self.events(response, None)
             .map(move |event| {
                 let _ = &end;
                 event
@@ -508,6 +553,12 @@ fn belongs(
         }
         other => Some(other),
     }
+}
+
+/// The question whether the server is modern, if this is it.
+fn probed(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
+    let ClientJsonRpcMessage::Request(request) = message else { return None };
+    matches!(request.request, ClientRequest::DiscoverRequest(_)).then_some(&request.id)
 }
 
 /// Some servers give numbers back as text.

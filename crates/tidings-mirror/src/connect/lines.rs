@@ -7,13 +7,17 @@ use bytes::BytesMut;
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
+use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::{Signal, Sink};
+use super::raw::Wanted;
+use super::skim::{self, Skim};
+use super::{Signal, Sink, mend};
 
 /// How many lines that are no messages are put up with.
 const MAX_GARBAGE: u32 = 1000;
+const NOT_MCP: &str = "the server prints something that is not MCP on its standard output";
 /// How much of such a line is shown.
 const SHOWN: usize = 160;
 
@@ -35,11 +39,14 @@ pub(crate) struct LineTransport<R, W> {
     buffer: BytesMut,
     /// How much of the buffer is known to hold no line end.
     scanned: usize,
+    /// The line that is passing, if it is too large to be held.
+    passing: Option<Skim>,
     /// Messages of one line that had several.
     ready: VecDeque<ServerJsonRpcMessage>,
     garbage: u32,
     max_message: usize,
     sink: Sink,
+    wanted: Wanted,
 }
 
 impl<R, W> LineTransport<R, W> {
@@ -49,11 +56,49 @@ impl<R, W> LineTransport<R, W> {
             input,
             buffer: BytesMut::new(),
             scanned: 0,
+            passing: None,
             ready: VecDeque::new(),
             garbage: 0,
             max_message,
             sink,
+            wanted: Wanted::default(),
         }
+    }
+
+    /// Lets a line pass that is too large to be held. At its end, gives the failure of the request that
+    /// it answers.
+    fn pass(&mut self) -> Option<ServerJsonRpcMessage> {
+        let end = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
+        let part = match end {
+            Some(end) => self.buffer.split_to(self.scanned + end + 1),
+            None => self.buffer.split(),
+        };
+        self.scanned = 0;
+        self.passing.get_or_insert_default().take(&part);
+        end?;
+        let passed = self.passing.take()?;
+        let answer = passed.answered().map(|id| skim::too_large(id, self.max_message));
+        if answer.is_none() {
+            let dropped = format!("a message larger than {} bytes", self.max_message);
+            (self.sink)(Signal::Garbage(dropped.into()));
+        }
+        answer
+    }
+
+    /// Why what is passing is not waited for.
+    fn hopeless(&self) -> Option<String> {
+        let passing = self.passing.as_ref()?;
+        if !passing.is_object() {
+            return Some(NOT_MCP.to_owned());
+        }
+        let is_endless = passing.bytes() / skim::MOST > self.max_message;
+        is_endless.then(|| {
+            let most = self.max_message;
+            format!(
+                "the server sent a message more than {} times larger than {most} bytes",
+                skim::MOST
+            )
+        })
     }
 
     /// The next whole line, if the buffer has one.
@@ -75,13 +120,18 @@ impl<R, W> LineTransport<R, W> {
         }
         // Revision 2025-03-26 lets a server send several messages at once.
         if line.starts_with(b"[")
-            && let Ok(messages) = serde_json::from_slice::<Vec<ServerJsonRpcMessage>>(line)
+            && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(line)
         {
-            self.ready.extend(messages);
+            for message in &messages {
+                self.wanted.keep(message.get().as_bytes());
+            }
+            let messages = messages.iter().map(|message| mend::parse(message.get().as_bytes()));
+            self.ready.extend(messages.filter_map(Result::ok));
             return self.ready.pop_front();
         }
-        let message = serde_json::from_slice(line).ok();
+        let message = mend::parse(line).ok();
         if message.is_some() {
+            self.wanted.keep(line);
             self.garbage = 0;
         } else {
             self.garbage += 1;
@@ -107,6 +157,7 @@ where
         &mut self,
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), LineError>> + Send + 'static {
+        self.wanted.note(&item);
         let output = self.output.clone();
         async move {
             let mut line = serde_json::to_vec(&item).map_err(LineError::Encode)?;
@@ -131,20 +182,27 @@ where
             if let Some(message) = self.ready.pop_front() {
                 return Some(message);
             }
-            while let Some(line) = self.line() {
+            if self.passing.is_some()
+                && let Some(message) = self.pass()
+            {
+                return Some(message);
+            }
+            while self.passing.is_none()
+                && let Some(line) = self.line()
+            {
                 if let Some(message) = self.take(&line) {
                     return Some(message);
                 }
             }
-            if self.buffer.len() > self.max_message {
-                self.end(&format!(
-                    "the server sent a message larger than {} bytes",
-                    self.max_message
-                ));
+            if self.passing.is_none() && self.buffer.len() > self.max_message {
+                self.pass();
+            }
+            if let Some(reason) = self.hopeless() {
+                self.end(&reason);
                 return None;
             }
             if self.garbage > MAX_GARBAGE {
-                self.end("the server prints something that is not MCP on its standard output");
+                self.end(NOT_MCP);
                 return None;
             }
             if !matches!(self.input.read_buf(&mut self.buffer).await, Ok(1..)) {

@@ -26,12 +26,16 @@ use tokio::task::JoinSet;
 
 use super::client::Client;
 use super::http::{HttpClient, HttpError};
-use super::{ConnectError, Listening, ProcessParts};
+use super::mend::take_odd;
+use super::raw::Raw;
+use super::{ConnectError, Listening, ProcessParts, skim};
 use crate::config::Config;
 use crate::era::{self, Era};
 use crate::events::RequestTag;
 use crate::lists::Page;
 use crate::mirror::Server;
+use crate::odd::Odd;
+use crate::options::RequestOptions;
 use crate::request::RequestError;
 
 /// How often a server may ask for input before it answers one request.
@@ -47,6 +51,25 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// What the server wanted to know, and what it wants back with it.
 type Inputs = (Option<InputResponses>, Option<String>);
 
+/// A result.
+#[derive(Debug)]
+pub(crate) struct Taken<T> {
+    pub(crate) result: T,
+    /// The blocks in it that are not as the protocol says.
+    pub(crate) odd: Vec<Odd>,
+    /// All of it as the server sent it, if that says more and was asked for.
+    pub(crate) raw: Option<Arc<str>>,
+}
+
+/// How much of an answer is wanted.
+#[derive(Clone, Copy)]
+enum Form {
+    /// Also as the server sent it.
+    AsSent,
+    /// What is understood of it.
+    Understood,
+}
+
 /// One connection in use.
 pub(crate) struct Link {
     peer: Peer<RoleClient>,
@@ -60,7 +83,6 @@ pub(crate) struct Link {
     log_level: Mutex<Option<LoggingLevel>>,
     http: Option<HttpClient>,
     parts: AsyncMutex<Parts>,
-    stderr: Option<super::Stderr>,
 }
 
 /// What is taken apart when the connection ends.
@@ -105,9 +127,9 @@ impl Link {
             capabilities: info.capabilities.clone(),
             instructions: info.instructions.clone(),
         };
-        let (process, stderr, mut tasks) = match process {
-            Some((process, stderr, tasks)) => (Some(process), Some(stderr), tasks),
-            None => (None, None, JoinSet::new()),
+        let (process, mut tasks) = match process {
+            Some((process, tasks)) => (Some(process), tasks),
+            None => (None, JoinSet::new()),
         };
         let (cancellations, cancelled) = mpsc::channel(CANCELLATIONS);
         tasks.spawn(cancel(peer.clone(), cancelled));
@@ -122,16 +144,11 @@ impl Link {
             log_level: Mutex::default(),
             http,
             parts: AsyncMutex::new(Parts { running: Some(running), process, tasks }),
-            stderr,
         })
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
         &self.server
-    }
-
-    pub(crate) fn stderr(&self) -> Vec<Arc<str>> {
-        self.stderr.as_ref().map(super::Stderr::lines).unwrap_or_default()
     }
 
     /// Which of our requests reports progress.
@@ -154,8 +171,9 @@ impl Link {
     pub(crate) async fn tools(&self, cursor: Option<String>) -> Result<Page<Tool>, RequestError> {
         let request = ListToolsRequest { params: page(cursor), ..ListToolsRequest::default() };
         match self.ask(ClientRequest::ListToolsRequest(request)).await? {
-            ServerResult::ListToolsResult(result) => {
-                Ok(Page { items: result.tools, next: result.next_cursor })
+            ServerResult::ListToolsResult(mut result) => {
+                let odd = take_odd(&mut result.meta);
+                Ok(Page { items: result.tools, odd, next: result.next_cursor })
             }
             _ => Err(RequestError::Unexpected),
         }
@@ -168,8 +186,9 @@ impl Link {
         let request =
             ListResourcesRequest { params: page(cursor), ..ListResourcesRequest::default() };
         match self.ask(ClientRequest::ListResourcesRequest(request)).await? {
-            ServerResult::ListResourcesResult(result) => {
-                Ok(Page { items: result.resources, next: result.next_cursor })
+            ServerResult::ListResourcesResult(mut result) => {
+                let odd = take_odd(&mut result.meta);
+                Ok(Page { items: result.resources, odd, next: result.next_cursor })
             }
             _ => Err(RequestError::Unexpected),
         }
@@ -184,8 +203,9 @@ impl Link {
             ..ListResourceTemplatesRequest::default()
         };
         match self.ask(ClientRequest::ListResourceTemplatesRequest(request)).await? {
-            ServerResult::ListResourceTemplatesResult(result) => {
-                Ok(Page { items: result.resource_templates, next: result.next_cursor })
+            ServerResult::ListResourceTemplatesResult(mut result) => {
+                let odd = take_odd(&mut result.meta);
+                Ok(Page { items: result.resource_templates, odd, next: result.next_cursor })
             }
             _ => Err(RequestError::Unexpected),
         }
@@ -197,22 +217,48 @@ impl Link {
     ) -> Result<Page<Prompt>, RequestError> {
         let request = ListPromptsRequest { params: page(cursor), ..ListPromptsRequest::default() };
         match self.ask(ClientRequest::ListPromptsRequest(request)).await? {
-            ServerResult::ListPromptsResult(result) => {
-                Ok(Page { items: result.prompts, next: result.next_cursor })
+            ServerResult::ListPromptsResult(mut result) => {
+                let odd = take_odd(&mut result.meta);
+                Ok(Page { items: result.prompts, odd, next: result.next_cursor })
             }
             _ => Err(RequestError::Unexpected),
         }
     }
 
-    pub(crate) async fn read(&self, uri: &str) -> Result<ReadResourceResult, RequestError> {
+    /// Reads a resource again for the mirror itself, as the machine wants it.
+    pub(crate) async fn reread(
+        &self,
+        uri: &str,
+    ) -> Result<Taken<ReadResourceResult>, RequestError> {
+        self.read_as(uri, &RequestOptions::default(), Form::Understood).await
+    }
+
+    pub(crate) async fn read(
+        &self,
+        uri: &str,
+        options: &RequestOptions,
+    ) -> Result<Taken<ReadResourceResult>, RequestError> {
+        self.read_as(uri, options, Form::AsSent).await
+    }
+
+    async fn read_as(
+        &self,
+        uri: &str,
+        options: &RequestOptions,
+        form: Form,
+    ) -> Result<Taken<ReadResourceResult>, RequestError> {
         let params = ReadResourceRequestParams::new(uri);
         let request = |(responses, state): Inputs| {
             let mut params = params.clone();
             (params.input_responses, params.request_state) = (responses, state);
             ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
         };
-        match self.rounds(request, None).await? {
-            ServerResult::ReadResourceResult(result) => Ok(result),
+        match self.rounds(request, None, options, form).await? {
+            (ServerResult::ReadResourceResult(mut result), raw) => {
+                let odd = take_odd(&mut result.meta);
+                let raw = raw.beyond(&result);
+                Ok(Taken { result, odd, raw })
+            }
             _ => Err(RequestError::Unexpected),
         }
     }
@@ -221,7 +267,8 @@ impl Link {
         &self,
         name: &str,
         arguments: JsonObject,
-    ) -> Result<GetPromptResult, RequestError> {
+        options: &RequestOptions,
+    ) -> Result<Taken<GetPromptResult>, RequestError> {
         let mut params = GetPromptRequestParams::new(name);
         params.arguments = (!arguments.is_empty()).then_some(arguments);
         let request = |(responses, state): Inputs| {
@@ -229,8 +276,12 @@ impl Link {
             (params.input_responses, params.request_state) = (responses, state);
             ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
         };
-        match self.rounds(request, None).await? {
-            ServerResult::GetPromptResult(result) => Ok(result),
+        match self.rounds(request, None, options, Form::AsSent).await? {
+            (ServerResult::GetPromptResult(mut result), raw) => {
+                let odd = take_odd(&mut result.meta);
+                let raw = raw.beyond(&result);
+                Ok(Taken { result, odd, raw })
+            }
             _ => Err(RequestError::Unexpected),
         }
     }
@@ -240,16 +291,26 @@ impl Link {
         name: &str,
         arguments: JsonObject,
         tag: RequestTag,
-    ) -> Result<CallToolResult, RequestError> {
+        options: &RequestOptions,
+    ) -> Result<Taken<CallToolResult>, RequestError> {
         let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
         let request = |(responses, state): Inputs| {
             let mut params = params.clone();
             (params.input_responses, params.request_state) = (responses, state);
             ClientRequest::CallToolRequest(CallToolRequest::new(params))
         };
-        match self.rounds(request, Some(tag)).await? {
-            ServerResult::CallToolResult(result) => Ok(result),
-            _ => Err(RequestError::Unexpected),
+        match self.rounds(request, Some(tag), options, Form::AsSent).await? {
+            (ServerResult::CallToolResult(mut result), raw) => {
+                let odd = take_odd(&mut result.meta);
+                let raw = raw.beyond(&result);
+                Ok(Taken { result, odd, raw })
+            }
+            // The tool ran: what it gave is kept as it came.
+            (other, _) => {
+                let item = serde_json::to_value(other).unwrap_or_default();
+                let odd = vec![Odd::new(0, "it is not the result of a tool", item)];
+                Ok(Taken { result: CallToolResult::success(Vec::new()), odd, raw: None })
+            }
         }
     }
 
@@ -258,12 +319,19 @@ impl Link {
         &self,
         request: impl Fn(Inputs) -> ClientRequest + Send,
         tag: Option<RequestTag>,
-    ) -> Result<ServerResult, RequestError> {
+        options: &RequestOptions,
+        form: Form,
+    ) -> Result<(ServerResult, Raw), RequestError> {
         let mut inputs = (None, None);
         for _ in 0..MAX_ROUNDS {
-            match self.ask_tagged(request(inputs), tag).await? {
+            let mut request = request(inputs);
+            let raw = match form {
+                Form::AsSent => Raw::ask(&mut request),
+                Form::Understood => Raw::default(),
+            };
+            match self.ask_with(request, tag, options).await? {
                 ServerResult::InputRequiredResult(result) => inputs = self.answer(result).await?,
-                other => return Ok(other),
+                other => return Ok((other, raw)),
             }
         }
         Err(RequestError::TooManyRounds)
@@ -274,6 +342,7 @@ impl Link {
         reference: Reference,
         argument: ArgumentInfo,
         context: BTreeMap<String, String>,
+        options: &RequestOptions,
     ) -> Result<CompletionInfo, RequestError> {
         let mut params = CompleteRequestParams::new(reference, argument);
         if !context.is_empty() {
@@ -281,7 +350,7 @@ impl Link {
                 .with_context(CompletionContext::with_arguments(context.into_iter().collect()));
         }
         let request = CompleteRequest::new(params);
-        match self.ask(ClientRequest::CompleteRequest(request)).await? {
+        match self.ask_with(ClientRequest::CompleteRequest(request), None, options).await? {
             ServerResult::CompleteResult(result) => Ok(result.completion),
             _ => Err(RequestError::Unexpected),
         }
@@ -300,11 +369,21 @@ impl Link {
         self.ask(ClientRequest::SetLevelRequest(request)).await.map(drop)
     }
 
-    pub(crate) async fn subscribe(&self, uri: &str) -> Result<(), RequestError> {
-        if let Some(http) = &self.http {
-            // Without a stream the notices would have no way to us.
-            let _ = tokio::time::timeout(super::STREAM_OPENING, http.want_stream()).await;
+    /// Opens the stream of a legacy session: without one notices would have no way to us.
+    ///
+    /// # Errors
+    ///
+    /// If the server has none.
+    pub(crate) async fn open_stream(&self) -> Result<(), RequestError> {
+        let Some(http) = &self.http else { return Ok(()) };
+        let _ = tokio::time::timeout(super::STREAM_OPENING, http.want_stream()).await;
+        if http.has_no_stream() {
+            return Err(RequestError::NotOffered("a stream on which changes could be announced"));
         }
+        Ok(())
+    }
+
+    pub(crate) async fn subscribe(&self, uri: &str) -> Result<(), RequestError> {
         let request = SubscribeRequest::new(SubscribeRequestParams::new(uri));
         self.ask(ClientRequest::SubscribeRequest(request)).await.map(drop)
     }
@@ -326,31 +405,35 @@ impl Link {
     }
 
     async fn ask(&self, request: ClientRequest) -> Result<ServerResult, RequestError> {
-        self.ask_tagged(request, None).await
+        self.ask_with(request, None, &RequestOptions::default()).await
     }
 
     /// Sends a request and waits for its answer. If the caller stops waiting, the server is told.
-    async fn ask_tagged(
+    async fn ask_with(
         &self,
         request: ClientRequest,
         tag: Option<RequestTag>,
+        wanted: &RequestOptions,
     ) -> Result<ServerResult, RequestError> {
-        let mut options = PeerRequestOptions::with_timeout(self.timeout);
+        let timeout = wanted.timeout.unwrap_or(self.timeout);
+        let mut options = PeerRequestOptions::with_timeout(timeout);
         if tag.is_some() {
             // A call that says how far it is lives. Nothing else may take longer for saying so.
             options = options.reset_timeout_on_progress();
         }
+        let mut meta = RequestMetaObject::from(wanted.meta.clone());
         let level = *self.log_level.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(level) = level.filter(|_| self.server.era == Era::Modern) {
-            let mut meta = RequestMetaObject::new();
             meta.set_log_level(level);
+        }
+        if !meta.is_empty() {
             options = options.with_meta(meta);
         }
         let handle = self
             .peer
             .send_request_with_option(request, options)
             .await
-            .map_err(|error| failure(error, self.timeout))?;
+            .map_err(|error| failure(error, timeout))?;
         if let Some(tag) = tag {
             self.progress().insert(handle.progress_token.clone(), tag);
         }
@@ -361,7 +444,7 @@ impl Link {
         };
         let answer = handle.await_response().await;
         pending.id = None;
-        answer.map_err(|error| failure(error, self.timeout))
+        answer.map_err(|error| failure(error, timeout))
     }
 
     /// Answers what the server wants to know before it goes on.
@@ -399,7 +482,10 @@ async fn cancel(peer: Peer<RoleClient>, mut cancelled: mpsc::Receiver<RequestId>
 
 fn failure(error: ServiceError, timeout: Duration) -> RequestError {
     match error {
-        ServiceError::McpError(error) => RequestError::Refused(error),
+        ServiceError::McpError(error) => match skim::limit(&error) {
+            Some(most) => RequestError::TooLarge(most),
+            None => RequestError::Refused(error),
+        },
         ServiceError::TransportClosed => RequestError::Lost("it was closed".into()),
         ServiceError::Cancelled { reason } => {
             RequestError::Lost(reason.unwrap_or_else(|| "it was cancelled".to_owned()).into())
@@ -408,8 +494,14 @@ fn failure(error: ServiceError, timeout: Duration) -> RequestError {
         ServiceError::UnexpectedResponse => RequestError::Unexpected,
         ServiceError::TransportSend(error) => {
             let http = error.error.downcast_ref::<StreamableHttpError<HttpError>>();
-            if let Some(StreamableHttpError::Client(HttpError::Unreachable(reason))) = http {
-                return RequestError::Unreachable(reason.as_str().into());
+            match http {
+                Some(StreamableHttpError::Client(HttpError::Unreachable(reason))) => {
+                    return RequestError::Unreachable(reason.as_str().into());
+                }
+                Some(StreamableHttpError::Client(HttpError::TooLarge(most))) => {
+                    return RequestError::TooLarge(*most);
+                }
+                _ => {}
             }
             // The library's own words come first, and say less than ours.
             let mut cause: &dyn std::error::Error = error.error.as_ref();

@@ -1,16 +1,12 @@
 //! The modern stream of notices: one `subscriptions/listen`, and how it ended.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use rmcp::model::SubscriptionFilter;
 use rmcp::service::{Peer, RoleClient, ServiceError, Subscription, SubscriptionEnd};
 
-/// How many notices may wait between the connection and [`Listening::ended`], which only drops them.
-const CAPACITY: NonZeroUsize = NonZeroUsize::new(4096).expect("4,096 is not zero");
-
-/// An open stream of notices. The notices themselves are taken off the wire, in its order, before
-/// they come here; here they only keep the stream going.
+/// An open stream of notices. The notices themselves are taken off the wire, in its order, and do not
+/// come here.
 #[derive(Debug)]
 pub(crate) struct Listening {
     subscription: Subscription,
@@ -30,7 +26,7 @@ impl Listening {
         peer: &Peer<RoleClient>,
         filter: SubscriptionFilter,
     ) -> Result<Self, ServiceError> {
-        let subscription = peer.listen_with_capacity(filter, CAPACITY).await?;
+        let subscription = peer.listen(filter).await?;
         Ok(Self { subscription })
     }
 
@@ -50,9 +46,6 @@ impl Listening {
         }
         match self.subscription.end() {
             Some(SubscriptionEnd::Graceful(_)) => End::Graceful,
-            Some(SubscriptionEnd::Lagged { .. }) => {
-                End::Broken("the server sent notices faster than they could be taken".into())
-            }
             _ => End::Broken("the stream of notices broke".into()),
         }
     }

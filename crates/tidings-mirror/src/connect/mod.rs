@@ -3,12 +3,16 @@
 mod agent;
 mod body;
 mod child;
+mod choice;
 mod client;
 mod failure;
 mod http;
 mod lines;
 mod link;
 mod listen;
+mod mend;
+mod raw;
+mod skim;
 mod tap;
 
 use std::pin::Pin;
@@ -22,22 +26,26 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::child::{Process, Stderr};
+use self::child::{LastWords, Process};
+use self::choice::Attempt;
+pub(crate) use self::choice::EraMemory;
 use self::client::Client;
 pub use self::failure::ConnectError;
 use self::http::HttpClient;
 use self::lines::LineTransport;
-pub(crate) use self::link::Link;
+pub(crate) use self::link::{Link, Taken};
 pub(crate) use self::listen::{End, Listening};
+pub(crate) use self::mend::restore;
 use self::tap::Tap;
-use crate::config::{
-    CommandTarget, Config, HttpTarget, Protocol, StreamsTarget, Target, TokenMemory,
-};
+use crate::config::{Config, Protocol};
 use crate::era::{self, Era};
 use crate::history::History;
 use crate::mirror::Server;
+use crate::secret::TokenMemory;
+use crate::target::{CommandTarget, HttpTarget, StreamsTarget, Target};
 
 /// How long the stream of notices of a legacy session may take to open before we go on without it.
 const STREAM_OPENING: Duration = Duration::from_secs(2);
@@ -63,24 +71,91 @@ pub(crate) enum Signal {
     Stderr(Arc<str>),
     /// The authorisation is another one from now on.
     Reauthorized,
+    /// The server is modern, and said so when it was taken for legacy already.
+    LateModern,
 }
 
 /// Takes what a connection says. It does not block: what it leads to is a set of dirty things.
 pub(crate) type Sink = Arc<dyn Fn(Signal) + Send + Sync>;
 
+/// What one mirror knows of its server from connections before.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// The token used last: content that was private to another one must not be kept.
+    token: Arc<TokenMemory>,
+    era: EraMemory,
+    words: LastWords,
+}
+
+impl Memory {
+    /// The last lines a server wrote on its standard error: the one that runs or is being started if
+    /// it wrote any, else the one before.
+    pub(crate) fn stderr(&self) -> Vec<Arc<str>> {
+        self.words.lines()
+    }
+}
+
 /// Makes a connection: starts or reaches the server, and agrees on a protocol.
+///
+/// A server that may be of either era is tried a second time, as it was not tried before: a legacy one
+/// may die of the first question of a modern client.
 pub(crate) async fn open(
     target: &Target,
     config: &Config,
     sink: Sink,
     history: Arc<History>,
-    token: &Arc<TokenMemory>,
+    memory: &Memory,
 ) -> Result<Link, ConnectError> {
-    match target {
-        Target::Http(target) => open_http(target, config, sink, history, token).await,
-        Target::Command(target) => open_command(target, config, sink, history).await,
-        Target::Streams(target) => open_streams(target, config, sink, history).await,
+    let began = Instant::now();
+    let first = memory.era.first(&config.protocol);
+    let mut now = Config { protocol: first.clone(), ..config.clone() };
+    now.connect_timeout = choice::first_timeout(config, &first, target);
+    let attempt = Attempt::new(sink.clone());
+    let mut opened = open_as(target, &now, &attempt, history.clone(), memory).await;
+    if let Err(error) = &opened
+        && let Some(second) = attempt.second(&config.protocol, &first, target, error)
+    {
+        now.protocol = second;
+        // One that is only slow to start has all the time again.
+        now.connect_timeout = match error {
+            ConnectError::Timeout { .. } => config.connect_timeout,
+            _ => config.connect_timeout.saturating_sub(began.elapsed()),
+        };
+        let attempt = Attempt::new(sink);
+        let again = open_as(target, &now, &attempt, history, memory).await;
+        // The versions that a server names say more than what it answers to another era.
+        if again.is_ok() || !matches!(error, ConnectError::Version { .. }) {
+            opened = again;
+        }
     }
+    match &opened {
+        Ok(link) => memory.era.note(Some(link.server().era)),
+        // It may be gone for a while, and be the same when it comes back.
+        Err(ConnectError::Unreachable(_)) => {}
+        Err(_) => memory.era.note(None),
+    }
+    opened
+}
+
+async fn open_as(
+    target: &Target,
+    config: &Config,
+    attempt: &Arc<Attempt>,
+    history: Arc<History>,
+    memory: &Memory,
+) -> Result<Link, ConnectError> {
+    let sink = attempt.sink();
+    let opened = match target {
+        Target::Http(target) => open_http(target, config, sink, history, &memory.token).await,
+        Target::Command(target) => open_command(target, config, sink, history, &memory.words).await,
+        Target::Streams(target) => open_streams(target, config, sink, history).await,
+    };
+    if opened.is_ok() {
+        attempt.worked();
+    } else {
+        attempt.failed();
+    }
+    opened
 }
 
 async fn open_http(
@@ -90,14 +165,15 @@ async fn open_http(
     history: Arc<History>,
     token: &Arc<TokenMemory>,
 ) -> Result<Link, ConnectError> {
-    let http = HttpClient::new(target, config.max_message, sink.clone(), token).await?;
+    let http = HttpClient::new(target, config, sink.clone(), token).await?;
     let mut options = StreamableHttpClientTransportConfig::with_uri(target.url.as_str());
     // A new session has none of the subscriptions: that it is new must not go unnoticed.
     options.reinit_on_expired_session = false;
     options.allow_stateless = true;
     options.retry_config = Arc::new(Retry);
     let transport = StreamableHttpClientTransport::with_client(http.clone(), options);
-    let tap = Tap::new(transport, sink, history);
+    // The HTTP client keeps the time of the probe: the library is held up while it is open.
+    let tap = Tap::new(transport, sink, history, None);
     let running = match handshake(config, tap).await {
         Ok(running) => running,
         Err(Failure::Timeout) => {
@@ -149,6 +225,7 @@ async fn open_command(
     config: &Config,
     sink: Sink,
     history: Arc<History>,
+    words: &LastWords,
 ) -> Result<Link, ConnectError> {
     let garbage = Arc::new(std::sync::OnceLock::new());
     let first_garbage = garbage.clone();
@@ -161,12 +238,15 @@ async fn open_command(
     });
     let started = child::start(target, config.max_message, sink.clone())?;
     let mut process = started.process;
-    let stderr = Stderr::default();
+    let stderr = words.begin();
     let mut tasks = JoinSet::new();
     tasks.spawn(stderr.clone().follow(started.stderr, sink.clone()));
-    let tap = Tap::new(started.transport, sink, history);
+    let tap = Tap::new(started.transport, sink, history, choice::probe(config));
     let failure = match handshake(config, tap).await {
-        Ok(running) => return Link::new(running, config, None, Some((process, stderr, tasks))),
+        Ok(running) => {
+            words.forget_earlier();
+            return Link::new(running, config, None, Some((process, tasks)));
+        }
         Err(failure) => failure,
     };
     // Whatever it said last is there soon after it ended.
@@ -198,7 +278,8 @@ async fn open_streams(
     let used = || ConnectError::Transport("the streams can be used once".to_owned());
     let (input, output) = target.take().ok_or_else(used)?;
     let lines = LineTransport::new(input, output, config.max_message, sink.clone());
-    let failure = match handshake(config, Tap::new(lines, sink, history)).await {
+    let tap = Tap::new(lines, sink, history, choice::probe(config));
+    let failure = match handshake(config, tap).await {
         Ok(running) => return Link::new(running, config, None, None),
         Err(failure) => failure,
     };
@@ -294,8 +375,28 @@ fn refusal(error: &ClientInitializeError) -> ConnectError {
         ClientInitializeError::ConnectionClosed(_) => ConnectError::Transport(
             "the server closed the connection before it answered".to_owned(),
         ),
+        ClientInitializeError::ExpectedInitResult(result) => {
+            ConnectError::NotMcp(format!("its answer to the handshake is {}", said(result)))
+        }
+        ClientInitializeError::ExpectedInitResponse(message) => {
+            ConnectError::NotMcp(format!("it met the handshake with {}", said(message)))
+        }
+        ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+            ConnectError::NotMcp("it answered another request than the one it was sent".to_owned())
+        }
         other => ConnectError::NotMcp(other.to_string()),
     }
 }
 
-type ProcessParts = (Process, Stderr, JoinSet<()>);
+/// The beginning of what a server said, as it was on the wire.
+fn said(message: &impl serde::Serialize) -> String {
+    const SHOWN: usize = 160;
+    let text = serde_json::to_string(message).unwrap_or_default();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+type ProcessParts = (Process, JoinSet<()>);

@@ -1,44 +1,110 @@
 //! A transport that shows what passes: notices in the order of the wire, and every message to the
 //! log for people who debug.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage,
-    ServerResult,
+    ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcError, RequestId,
+    ServerJsonRpcMessage, ServerNotification, ServerResult, SubscriptionFilter,
 };
 use rmcp::transport::Transport;
+use tokio::time::Instant;
 
+use super::choice::not_modern;
 use super::{Signal, Sink};
 use crate::history::History;
+use crate::spelling::plain;
 
 pub(super) struct Tap<T> {
     inner: T,
     sink: Sink,
     history: Arc<History>,
-    /// The question whether the server is modern, while it is open.
-    probe: Option<RequestId>,
+    /// The question whether the server is modern, while it is open, and until when it may be.
+    probe: Option<(RequestId, Option<Instant>)>,
+    /// How long it may be open.
+    patience: Option<Duration>,
+    /// That question, if it was not answered in time.
+    unanswered: Option<RequestId>,
+    /// What was asked of streams of notices that are not acknowledged yet.
+    opening: HashMap<RequestId, SubscriptionFilter>,
 }
 
 impl<T> Tap<T> {
-    pub(super) fn new(inner: T, sink: Sink, history: Arc<History>) -> Self {
-        Self { inner, sink, history, probe: None }
+    pub(super) fn new(
+        inner: T,
+        sink: Sink,
+        history: Arc<History>,
+        patience: Option<Duration>,
+    ) -> Self {
+        let (probe, unanswered, opening) = (None, None, HashMap::new());
+        Self { inner, sink, history, probe, patience, unanswered, opening }
     }
 
-    /// A legacy server may answer what it does not know with an empty result. That is a no.
-    fn understood(&mut self, message: ServerJsonRpcMessage) -> ServerJsonRpcMessage {
-        let ServerJsonRpcMessage::Response(response) = &message else { return message };
-        if self.probe.as_ref() != Some(&response.id) {
-            return message;
+    /// Shows a message, and gives what the protocol library needs of it.
+    fn take(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+        self.history.received(&message);
+        match message {
+            ServerJsonRpcMessage::Notification(notification) => {
+                self.notice(notification.notification).map(ServerJsonRpcMessage::notification)
+            }
+            other => self.understood(other),
         }
-        self.probe = None;
-        if matches!(response.result, ServerResult::DiscoverResult(_)) {
-            return message;
+    }
+
+    /// A server that does not say in time whether it is modern is taken for legacy.
+    fn give_up(&mut self) -> Option<ServerJsonRpcMessage> {
+        let (id, _) = self.probe.take()?;
+        self.unanswered = Some(id.clone());
+        Some(not_modern(id, "no answer to server/discover in time".to_owned()))
+    }
+
+    /// The library ends a stream of notices on which comes what was not asked for, and one whose
+    /// reader is slow. What is on a stream is for the sink alone, so the library gets none of it but
+    /// the beginning and the end.
+    fn notice(&mut self, mut notice: ServerNotification) -> Option<ServerNotification> {
+        (self.sink)(Signal::Notice(Box::new(notice.clone())));
+        let Some(stream) = notice.get_meta().subscription_id() else { return Some(notice) };
+        match &mut notice {
+            ServerNotification::SubscriptionsAcknowledgedNotification(acknowledged) => {
+                let asked = self.opening.remove(&stream)?;
+                let accepted = &mut acknowledged.params.notifications;
+                *accepted = within(&asked, std::mem::take(accepted));
+                Some(notice)
+            }
+            ServerNotification::CancelledNotification(_) => Some(notice),
+            _ => None,
         }
-        let error =
-            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "no answer to server/discover", None);
-        ServerJsonRpcMessage::error(error, Some(response.id.clone()))
+    }
+
+    /// A legacy server may answer what it does not know with an empty result. That is a no. And who
+    /// answers when it was taken for legacy already is too late.
+    fn understood(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+        let id = match &message {
+            ServerJsonRpcMessage::Response(response) => &response.id,
+            ServerJsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => id,
+            _ => return Some(message),
+        };
+        self.opening.remove(id);
+        let is_modern = matches!(
+            &message,
+            ServerJsonRpcMessage::Response(response)
+                if matches!(response.result, ServerResult::DiscoverResult(_))
+        );
+        if self.unanswered.take_if(|unanswered| *unanswered == *id).is_some() {
+            if is_modern {
+                (self.sink)(Signal::LateModern);
+            }
+            return None;
+        }
+        let is_probe = self.probe.take_if(|(probe, _)| *probe == *id).is_some();
+        let is_no = matches!(message, ServerJsonRpcMessage::Response(_)) && !is_modern;
+        if is_probe && is_no {
+            return Some(not_modern(id.clone(), "no answer to server/discover".to_owned()));
+        }
+        Some(message)
     }
 }
 
@@ -49,29 +115,82 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
         &mut self,
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
-        if let ClientJsonRpcMessage::Request(request) = &item
-            && matches!(request.request, ClientRequest::DiscoverRequest(_))
-        {
-            self.probe = Some(request.id.clone());
+        if let ClientJsonRpcMessage::Request(request) = &item {
+            match &request.request {
+                ClientRequest::DiscoverRequest(_) => {
+                    let until = self.patience.map(|patience| Instant::now() + patience);
+                    self.probe = Some((request.id.clone(), until));
+                }
+                ClientRequest::SubscriptionsListenRequest(listen) => {
+                    let asked = listen.params.notifications.clone();
+                    self.opening.insert(request.id.clone(), asked);
+                }
+                _ => {}
+            }
         }
         self.history.sent(&item);
         self.inner.send(item)
     }
 
-    // Cancel-safe if the inner one is: nothing is awaited after it.
+    // Cancel-safe if the inner one is: what it gave is taken in before anything is awaited.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        let Some(message) = self.inner.receive().await else {
-            (self.sink)(Signal::Ended("the connection was closed".into()));
-            return None;
-        };
-        self.history.received(&message);
-        if let ServerJsonRpcMessage::Notification(notification) = &message {
-            (self.sink)(Signal::Notice(Box::new(notification.notification.clone())));
+        loop {
+            let received = match self.probe {
+                Some((_, Some(until))) => {
+                    match tokio::time::timeout_at(until, self.inner.receive()).await {
+                        Ok(received) => received,
+                        Err(_) => return self.give_up(),
+                    }
+                }
+                _ => self.inner.receive().await,
+            };
+            let Some(message) = received else {
+                (self.sink)(Signal::Ended("the connection was closed".into()));
+                return None;
+            };
+            if let Some(message) = self.take(message) {
+                return Some(message);
+            }
         }
-        Some(self.understood(message))
     }
 
     async fn close(&mut self) -> Result<(), T::Error> {
         self.inner.close().await
+    }
+}
+
+/// What was acknowledged of what was asked for. More than that is no fault: it is not used.
+fn within(asked: &SubscriptionFilter, mut accepted: SubscriptionFilter) -> SubscriptionFilter {
+    let both = |accepted: Option<bool>, asked| accepted.filter(|_| asked == Some(true));
+    accepted.tools_list_changed = both(accepted.tools_list_changed, asked.tools_list_changed);
+    accepted.prompts_list_changed = both(accepted.prompts_list_changed, asked.prompts_list_changed);
+    accepted.resources_list_changed =
+        both(accepted.resources_list_changed, asked.resources_list_changed);
+    // The server may spell a URI in another way than we did.
+    let uris: HashMap<String, &String> =
+        asked.resource_subscriptions.iter().flatten().map(|uri| (plain(uri), uri)).collect();
+    accepted.resource_subscriptions = accepted.resource_subscriptions.map(|accepted| {
+        let mut taken = HashSet::new();
+        let ours = accepted.iter().filter_map(|uri| uris.get(&plain(uri)).copied());
+        ours.filter(|uri| taken.insert(*uri)).cloned().collect()
+    });
+    accepted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_in_another_spelling_is_taken_in_ours() {
+        let filter = |uris: &[&str]| {
+            let mut filter = SubscriptionFilter::new();
+            filter.resource_subscriptions =
+                Some(uris.iter().map(|uri| (*uri).to_owned()).collect());
+            filter
+        };
+        let accepted = filter(&["https://example.com/", "https://example.com/", "other:x"]);
+        let taken = within(&filter(&["https://example.com", "a:b"]), accepted);
+        assert_eq!(taken.resource_subscriptions.unwrap(), ["https://example.com"]);
     }
 }

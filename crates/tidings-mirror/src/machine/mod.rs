@@ -3,127 +3,6 @@
 //! It knows no network and no clock. Whoever drives it carries out the requests, tells it what came
 //! of them, and gives it the time. Every state of the mirror has this one writer.
 
-mod watch;
-
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
-
-use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
-use tidings_core::{ListKind, ListKinds};
-use tokio::time::Instant;
-
-use self::watch::Watch;
-use crate::cache::{Kind, PromptContent, ResourceContent, TemplateContent, ToolOutcome, Writer};
-use crate::events::{Cause, ConnectionState, Event, Items, ListChange, Sender, Warning};
-use crate::lists::{Ask, List, Listed, Listing, Outcome, Page};
-use crate::pace::Merging;
-use crate::request::RequestError;
-
-/// How many resources that nobody subscribed to are warned of; a server that floods us with them
-/// must not flood our user.
-const MAX_STRANGERS: usize = 64;
-
-/// What the machine is told.
-#[derive(Debug)]
-pub(crate) enum Input {
-    /// The connection moved. [`Input::Connected`] and [`Input::Gone`] are told besides, where the
-    /// server came or went.
-    State(ConnectionState),
-    /// A server answered the handshake; it offers this.
-    Connected(Offer),
-    /// The server is gone.
-    Gone {
-        /// Whether it will be tried again, so that the state is kept for comparing.
-        keep: bool,
-    },
-    /// The stream of notices broke: some may be missed from here on.
-    StreamLost,
-    /// The stream of notices is there again.
-    StreamBack,
-    /// There is no stream of notices.
-    NoStream,
-    /// The server says that a list changed.
-    ListNotice(ListKind),
-    /// The server says that a resource changed.
-    Updated(Arc<str>),
-    /// Somebody wants a list loaded again.
-    Reload(List),
-    /// An answer to [`Request::Page`].
-    Page { ticket: u64, answer: PageAnswer },
-    /// An answer to [`Request::Read`].
-    Reread { uri: Arc<str>, ticket: u64, answer: Result<ResourceContent, RequestError> },
-    /// Somebody's own read was answered.
-    Read { uri: Arc<str>, ticket: u64, content: Arc<ResourceContent> },
-    /// Somebody's own read failed.
-    ReadFailed { uri: Arc<str> },
-    /// Somebody's own read of a template was answered.
-    TemplateRead { template: Arc<str>, ticket: u64, content: Arc<TemplateContent> },
-    /// Somebody's prompt was answered.
-    Prompted { name: Arc<str>, ticket: u64, content: Arc<PromptContent> },
-    /// Somebody's call ended.
-    Called { name: Arc<str>, ticket: u64, outcome: Arc<ToolOutcome> },
-    /// The server is being asked to watch these: a notice may come before its answer is known here.
-    Subscribing { uris: Vec<Arc<str>> },
-    /// The server was asked and did not answer.
-    SubscribeFailed { uris: Vec<Arc<str>> },
-    /// The server watches these for us from now on, and not those.
-    Subscribed { uris: Vec<Arc<str>>, refused: Vec<Arc<str>> },
-    /// The server does not watch these any longer.
-    Unsubscribed { uris: Vec<Arc<str>> },
-    /// The authorisation is another one now.
-    Reauthorized,
-    /// Time passed.
-    Tick,
-}
-
-/// What a server offers, as far as this mirror wants it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Offer {
-    /// The lists to load.
-    pub(crate) lists: Vec<List>,
-    /// The kinds whose changes will be announced.
-    pub(crate) announced: ListKinds,
-    /// Whether what was watched before is watched already.
-    pub(crate) is_restored: bool,
-}
-
-/// The answer for one page.
-#[derive(Debug)]
-pub(crate) enum PageAnswer {
-    Tools(Result<Page<Tool>, RequestError>),
-    Resources(Result<Page<Resource>, RequestError>),
-    Templates(Result<Page<ResourceTemplate>, RequestError>),
-    Prompts(Result<Page<Prompt>, RequestError>),
-}
-
-/// What the machine wants done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
-    /// Ask for a page of a list.
-    Page { list: List, ticket: u64, cursor: Option<String> },
-    /// Read a watched resource again.
-    Read { uri: Arc<str>, ticket: u64 },
-    /// Subscribe again to all that is watched.
-    Restore,
-}
-
-/// How the machine behaves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    pub(crate) merging: Merging,
-    pub(crate) max_items: usize,
-    pub(crate) resubscribe: bool,
-}
-
-/// The lists, each of its own type.
-#[derive(Debug, Default)]
-pub(crate) struct Lists {
-    pub(crate) tools: Listing<Tool>,
-    pub(crate) resources: Listing<Resource>,
-    pub(crate) templates: Listing<ResourceTemplate>,
-    pub(crate) prompts: Listing<Prompt>,
-}
-
 /// Does the same to one of the lists, whichever it is.
 macro_rules! with_list {
     ($lists:expr, $list:expr, $listing:ident => $body:expr) => {
@@ -148,6 +27,45 @@ macro_rules! with_list {
     };
 }
 
+mod input;
+mod loading;
+mod tally;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
+use tidings_core::ListKinds;
+use tokio::time::Instant;
+
+pub(crate) use self::input::{Input, Offer, PageAnswer, Request};
+use self::tally::Tally;
+use self::watch::{Untold, Watch};
+use crate::cache::Writer;
+use crate::events::{Cause, ConnectionState, Event, Sender};
+use crate::lists::{Limits, List, Listing};
+use crate::odd::Odd;
+use crate::pace::Merging;
+use crate::request::RequestError;
+
+/// How the machine behaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) merging: Merging,
+    pub(crate) limits: Limits,
+    pub(crate) resubscribe: bool,
+}
+
+/// The lists, each of its own type.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    pub(crate) tools: Listing<Tool>,
+    pub(crate) resources: Listing<Resource>,
+    pub(crate) templates: Listing<ResourceTemplate>,
+    pub(crate) prompts: Listing<Prompt>,
+}
+
 /// The state of a mirror, and the only writer of it.
 #[derive(Debug)]
 pub(crate) struct Machine {
@@ -162,9 +80,16 @@ pub(crate) struct Machine {
     watches: BTreeMap<Arc<str>, Watch>,
     /// Watches that wait for their time. Invariant: exactly those whose pace has a due time.
     waiting: BTreeSet<Arc<str>>,
-    strangers: HashSet<Arc<str>>,
+    /// Announced resources that nobody subscribed to.
+    strangers: Tally,
+    /// Other notices that nobody asked for, by method.
+    unasked: Tally,
     /// What the server is being asked to watch, and whether it was announced meanwhile.
     expected: BTreeMap<Arc<str>, bool>,
+    /// A change of the watched set that has not been told yet.
+    untold: Option<Untold>,
+    /// Watched resources by their plain spelling, for notices that spell them differently.
+    spellings: BTreeMap<String, BTreeSet<Arc<str>>>,
     /// How often a server was lost.
     losses: u64,
     /// Requests up to this ticket were made with another authorisation.
@@ -190,8 +115,11 @@ impl Machine {
             lists: Lists::default(),
             watches: BTreeMap::new(),
             waiting: BTreeSet::new(),
-            strangers: HashSet::new(),
+            strangers: Tally::default(),
+            unasked: Tally::default(),
             expected: BTreeMap::new(),
+            untold: None,
+            spellings: BTreeMap::new(),
             losses: 0,
             authorized: 0,
             lost: 0,
@@ -208,7 +136,7 @@ impl Machine {
         match input {
             Input::State(state) => self.move_to(state),
             Input::Connected(offer) => self.connected(offer, now),
-            Input::Gone { keep } => self.gone(keep),
+            Input::Gone { keep } => self.gone(keep, now),
             Input::StreamLost | Input::NoStream => {
                 self.has_stream = false;
                 self.cache.make_stale(None);
@@ -219,7 +147,8 @@ impl Machine {
             }
             Input::ListNotice(kind) => self.list_notice(kind, now),
             Input::Updated(uri) => self.updated(&uri, now),
-            Input::Reload(list) => self.mark_list(list, now),
+            Input::Unknown(method) => self.unasked(method),
+            Input::Reload(list) => self.mark_list(list, Merging::NONE, now),
             Input::Page { ticket, answer } => self.page(ticket, answer, now),
             Input::Reread { uri, ticket, answer } => self.reread(&uri, ticket, answer, now),
             Input::Read { uri, ticket, content } => self.read(&uri, ticket, content, now),
@@ -242,13 +171,14 @@ impl Machine {
             Input::Subscribing { uris } => {
                 self.expected.extend(uris.into_iter().map(|uri| (uri, false)));
             }
-            Input::SubscribeFailed { uris } => {
+            Input::SubscribingEnded { uris } => {
                 for uri in uris {
                     self.expected.remove(&uri);
                 }
+                self.tell_subscriptions(now);
             }
             Input::Subscribed { uris, refused } => self.subscribed(&uris, refused, now),
-            Input::Unsubscribed { uris } => self.unsubscribed(&uris),
+            Input::Unsubscribed { uris } => self.unsubscribed(&uris, now),
             Input::Reauthorized => {
                 self.authorized = self.tickets;
                 self.cache.drop_private();
@@ -273,7 +203,8 @@ impl Machine {
             self.lists.prompts.due(),
         ];
         let waiting = self.waiting.iter().filter_map(|uri| self.watches.get(uri)?.pace.due());
-        lists.into_iter().flatten().chain(waiting).min()
+        let untold = self.untold.as_ref().map(|untold| untold.due);
+        lists.into_iter().flatten().chain(waiting).chain(untold).min()
     }
 
     pub(crate) fn connection(&self) -> &ConnectionState {
@@ -307,6 +238,16 @@ impl Machine {
         .cloned()
     }
 
+    /// The items of a list that are not as the protocol says.
+    pub(crate) fn odd(&mut self, list: List) -> Arc<[Odd]> {
+        with_list!(self.lists, list, listing => listing.odd().clone())
+    }
+
+    /// Why a list was not read to its end.
+    pub(crate) fn cut(&mut self, list: List) -> Option<Arc<str>> {
+        with_list!(self.lists, list, listing => listing.cut().cloned())
+    }
+
     /// The number of the listing that is sure to see what is true now.
     pub(crate) fn next_listing(&mut self, list: List) -> u64 {
         with_list!(self.lists, list, listing => listing.next_number())
@@ -323,6 +264,15 @@ impl Machine {
         self.losses > 0
             || offer
                 .is_some_and(|offer| offer.lists.into_iter().all(|list| self.is_loaded(list, 1)))
+    }
+
+    /// Whether there is a connection, and all its lists were loaded.
+    pub(crate) fn is_loaded_now(&mut self) -> bool {
+        let Some(offer) = self.offer.clone() else { return false };
+        offer
+            .lists
+            .into_iter()
+            .all(|list| with_list!(self.lists, list, listing => listing.is_loaded_anew()))
     }
 
     /// How often a server was lost.
@@ -362,10 +312,11 @@ impl Machine {
         let (lists, is_restored) = (offer.lists.clone(), offer.is_restored);
         self.offer = Some(offer);
         self.strangers.clear();
+        self.unasked.clear();
         for list in List::ALL {
             self.abandon(list);
             if lists.contains(&list) {
-                self.mark_list(list, now);
+                self.mark_list(list, self.rules.merging, now);
             } else {
                 self.clear_list(list);
             }
@@ -375,7 +326,7 @@ impl Machine {
         }
     }
 
-    fn gone(&mut self, keep: bool) {
+    fn gone(&mut self, keep: bool, now: Instant) {
         self.offer = None;
         self.losses += 1;
         self.lost = self.tickets;
@@ -390,8 +341,10 @@ impl Machine {
         let keeps_watching = keep && self.rules.resubscribe;
         if !keeps_watching && !self.watches.is_empty() {
             self.watches.clear();
-            self.tell_subscriptions(Vec::new());
+            self.spellings.clear();
+            self.watches_moved(Vec::new(), now);
         }
+        self.tell_subscriptions(now);
         if !keep {
             self.cleared = self.tickets;
             for list in List::ALL {
@@ -406,7 +359,7 @@ impl Machine {
         let Some(offer) = self.offer.clone() else { return };
         for list in offer.lists {
             if offer.announced.contains(list.kind()) {
-                self.mark_list(list, now);
+                self.mark_list(list, self.rules.merging, now);
             }
         }
         let uris: Vec<_> = self.watches.keys().cloned().collect();
@@ -425,163 +378,8 @@ impl Machine {
         for uri in due {
             self.tick_watch(&uri, now);
         }
+        self.tell_subscriptions(now);
     }
-}
-
-/// Lists.
-impl Machine {
-    fn list_notice(&mut self, kind: ListKind, now: Instant) {
-        let Some(offer) = &self.offer else { return };
-        if !offer.announced.contains(kind) {
-            return;
-        }
-        let lists: Vec<_> =
-            offer.lists.iter().copied().filter(|list| list.kind() == kind).collect();
-        for list in lists {
-            self.mark_list(list, now);
-        }
-    }
-
-    fn mark_list(&mut self, list: List, now: Instant) {
-        if !self.offers(list) {
-            return;
-        }
-        let (ticket, merging) = (self.tickets + 1, self.rules.merging);
-        let ask = with_list!(self.lists, list, listing => listing.mark(ticket, now, merging));
-        self.ask(list, ask);
-    }
-
-    fn ask(&mut self, list: List, ask: Option<Ask>) {
-        let Some(Ask { ticket, cursor }) = ask else { return };
-        self.tickets = self.tickets.max(ticket);
-        self.requests.push(Request::Page { list, ticket, cursor });
-    }
-
-    fn abandon(&mut self, list: List) {
-        with_list!(self.lists, list, listing => listing.abandon());
-    }
-
-    fn clear_list(&mut self, list: List) {
-        match list {
-            List::Tools => self.lists.tools.clear().into_iter().for_each(|change| {
-                self.events.emit(Event::ToolsChanged(change));
-            }),
-            List::Resources => self.lists.resources.clear().into_iter().for_each(|change| {
-                self.events.emit(Event::ResourcesChanged(change));
-            }),
-            List::Templates => self.lists.templates.clear().into_iter().for_each(|change| {
-                self.events.emit(Event::TemplatesChanged(change));
-            }),
-            List::Prompts => self.lists.prompts.clear().into_iter().for_each(|change| {
-                self.events.emit(Event::PromptsChanged(change));
-            }),
-        }
-    }
-
-    fn page(&mut self, ticket: u64, answer: PageAnswer, now: Instant) {
-        let (fresh, most) = (self.tickets + 1, self.rules.max_items);
-        let time = (now, self.rules.merging);
-        match answer {
-            PageAnswer::Tools(answer) => {
-                let outcome =
-                    self.lists.tools.page(ticket, empty_if_unknown(answer), fresh, most, time);
-                let items = self.lists.tools.items().clone();
-                self.outcome(List::Tools, outcome, items, Event::ToolsChanged);
-            }
-            PageAnswer::Resources(answer) => {
-                let outcome =
-                    self.lists.resources.page(ticket, empty_if_unknown(answer), fresh, most, time);
-                let removed = match &outcome {
-                    Outcome::Loaded { change: Some(change), .. } => {
-                        Some(change.diff.removed.iter().map(|item| item.uri.clone()).collect())
-                    }
-                    _ => None,
-                };
-                let items = self.lists.resources.items().clone();
-                self.outcome(List::Resources, outcome, items, Event::ResourcesChanged);
-                if let Some(removed) = removed {
-                    self.keep_listed_resources(&removed);
-                }
-            }
-            PageAnswer::Templates(answer) => {
-                let outcome =
-                    self.lists.templates.page(ticket, empty_if_unknown(answer), fresh, most, time);
-                let items = self.lists.templates.items().clone();
-                self.outcome(List::Templates, outcome, items, Event::TemplatesChanged);
-            }
-            PageAnswer::Prompts(answer) => {
-                let outcome =
-                    self.lists.prompts.page(ticket, empty_if_unknown(answer), fresh, most, time);
-                let is_loaded = matches!(outcome, Outcome::Loaded { change: Some(_), .. });
-                let items = self.lists.prompts.items().clone();
-                self.outcome(List::Prompts, outcome, items, Event::PromptsChanged);
-                if is_loaded {
-                    let names = keys(self.lists.prompts.items());
-                    self.cache.keep(Kind::Prompt, |name| names.contains(name));
-                }
-            }
-        }
-    }
-
-    fn outcome<T>(
-        &mut self,
-        list: List,
-        outcome: Outcome<T>,
-        items: Items<T>,
-        event: impl Fn(ListChange<T>) -> Event,
-    ) {
-        match outcome {
-            Outcome::Ask(ask) => self.ask(list, Some(ask)),
-            Outcome::Loaded { change, again } => {
-                for key in again {
-                    self.events.emit(Event::Warning(Warning::Duplicate { list, key }));
-                }
-                if let Some(change) = change {
-                    self.events.emit(event(change));
-                }
-            }
-            Outcome::Failed(error) => {
-                let error: Arc<str> = error.to_string().into();
-                let diff = tidings_core::Diff::default();
-                self.events.emit(event(ListChange { items, diff, error: Some(error.clone()) }));
-                self.events.emit(Event::Warning(Warning::ListFailed { list, error }));
-            }
-            Outcome::Late => {}
-        }
-    }
-
-    /// Content of a resource that is not listed goes. What a template names need not be listed, nor
-    /// what is watched, unless it just was `removed`.
-    fn keep_listed_resources(&mut self, removed: &HashSet<String>) {
-        let listed = keys(self.lists.resources.items());
-        let watches = &self.watches;
-        let templates: Vec<_> = self
-            .lists
-            .templates
-            .items()
-            .iter()
-            .filter_map(|item| tidings_core::Template::parse(&item.uri_template).ok())
-            .collect();
-        self.cache.keep(Kind::Resource, |uri| {
-            listed.contains(uri)
-                || (watches.contains_key(uri) && !removed.contains(uri))
-                || templates.iter().any(|template| template.matches(uri).is_some())
-        });
-    }
-}
-
-/// A server that says it has resources need not have templates: what it does not know is empty.
-fn empty_if_unknown<T>(answer: Result<Page<T>, RequestError>) -> Result<Page<T>, RequestError> {
-    match answer {
-        Err(RequestError::Refused(error)) if error.code.0 == -32601 => {
-            Ok(Page { items: Vec::new(), next: None })
-        }
-        other => other,
-    }
-}
-
-fn keys<T: Listed>(items: &Items<T>) -> HashSet<Arc<str>> {
-    items.iter().map(|item| Arc::from(item.key())).collect()
 }
 
 #[cfg(test)]

@@ -1,14 +1,27 @@
-//! Watched resources: heard of, read again, compared.
+//! Watched resources: heard of, read again, compared; gone, and back.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use tidings_core::uri::parents;
 use tokio::time::Instant;
 
-use super::{MAX_STRANGERS, Machine, Request};
+use super::{Machine, Request};
 use crate::cache::{Fresh, ResourceContent, TemplateContent};
 use crate::events::{Cause, Event, Warning};
 use crate::pace::Pace;
 use crate::request::RequestError;
+use crate::spelling::plain;
+
+/// How long the watched set must rest before a change of it is told while the server is still being
+/// asked: thousands of subscriptions are one event, and one that hangs does not hold it up.
+const RESTING: Duration = Duration::from_secs(1);
+
+/// How many sub-resources of one watched resource are told in one go. A server that names more of
+/// them in a moment still makes their parent be read.
+const PARTS: usize = 256;
 
 /// One watched resource.
 #[derive(Debug)]
@@ -20,71 +33,196 @@ pub(super) struct Watch {
     cause: Cause,
     /// The read under way: an answer to any other is late.
     reading: u64,
+    /// Whether the server said that there is no such resource.
+    is_gone: bool,
+    /// Whether the server does not watch it for us, though it did: it may be gone, and then a read
+    /// now and then says whether it is back.
+    is_refused: bool,
+    /// Whether it was listed, and is not any longer.
+    is_delisted: bool,
+    /// Sub-resources that changed, and have not been told.
+    parts: BTreeSet<Arc<str>>,
+}
+
+/// A change of the watched set that has not been told yet.
+#[derive(Debug)]
+pub(super) struct Untold {
+    refused: Vec<Arc<str>>,
+    pub(super) due: Instant,
 }
 
 impl Machine {
+    /// Whether the server watches this resource for us.
+    pub(crate) fn is_announced(&self, uri: &str) -> bool {
+        self.watches.get(uri).is_some_and(|watch| !watch.is_refused)
+    }
+
     pub(super) fn subscribed(&mut self, uris: &[Arc<str>], refused: Vec<Arc<str>>, now: Instant) {
-        let gone = refused.iter().filter(|uri| self.watches.remove(*uri).is_some()).count();
-        for uri in &refused {
-            self.waiting.remove(uri);
+        let (lost, refused): (Vec<_>, Vec<_>) = refused.into_iter().partition(|uri| {
             self.expected.remove(uri);
-            // Nobody tells us of its changes.
-            self.cache.make_stale(Some(uri));
+            let is_held = self.is_wanted(uri);
+            let watch = self.watches.get_mut(uri).filter(|watch| is_held || watch.is_gone);
+            watch.map(|watch| watch.is_refused = true).is_some()
+        });
+        for uri in &refused {
+            self.forget_watch(uri);
         }
-        let is_new = gone > 0 || !refused.is_empty();
-        let mut fresh = Vec::new();
+        let mut fresh = HashSet::new();
+        let mut announced = HashSet::new();
         for uri in uris {
-            if !self.watches.contains_key(uri) {
-                let (noticed, cause) = (self.tickets, Cause::Resync);
-                let watch = Watch { pace: Pace::default(), noticed, cause, reading: 0 };
+            if let Some(watch) = self.watches.get_mut(uri) {
+                watch.is_refused = false;
+            } else {
+                let watch = Watch {
+                    pace: Pace::default(),
+                    noticed: self.tickets,
+                    cause: Cause::Resync,
+                    reading: 0,
+                    is_gone: false,
+                    is_refused: false,
+                    is_delisted: false,
+                    parts: BTreeSet::new(),
+                };
                 self.watches.insert(uri.clone(), watch);
-                fresh.push(uri.clone());
+                self.spellings.entry(plain(uri)).or_default().insert(uri.clone());
+                fresh.insert(uri);
+            }
+            if self.expected.remove(uri) == Some(true) {
+                announced.insert(uri);
             }
         }
-        if is_new || !fresh.is_empty() {
-            self.tell_subscriptions(refused);
+        if !(refused.is_empty() && fresh.is_empty()) {
+            self.watches_moved(refused, now);
         }
+        self.tell_subscriptions(now);
         // What was read before the server began to watch may have changed in between. What nobody
         // read and nobody watched is no news.
         for uri in uris {
-            let is_announced = self.expected.remove(uri) == Some(true);
-            if is_announced {
+            if announced.contains(uri) {
                 self.mark_watch(uri, Cause::Notice, now);
             } else if !fresh.contains(uri) || self.cache.holds(uri) {
                 self.mark_watch(uri, Cause::Resync, now);
             }
         }
+        // A server may refuse to watch what is gone: a read says whether it is that.
+        for uri in &lost {
+            self.mark_watch(uri, Cause::Resync, now);
+        }
     }
 
-    pub(super) fn unsubscribed(&mut self, uris: &[Arc<str>]) {
+    pub(super) fn unsubscribed(&mut self, uris: &[Arc<str>], now: Instant) {
         let mut is_changed = false;
         for uri in uris {
-            is_changed |= self.watches.remove(uri).is_some();
-            self.waiting.remove(uri);
-            // Nobody tells us of its changes from here on.
-            self.cache.make_stale(Some(uri));
+            is_changed |= self.forget_watch(uri);
         }
         if is_changed {
-            self.tell_subscriptions(Vec::new());
+            self.watches_moved(Vec::new(), now);
+            self.tell_subscriptions(now);
         }
     }
 
-    pub(super) fn tell_subscriptions(&self, refused: Vec<Arc<str>>) {
-        let uris = self.watches.keys().cloned().collect();
-        self.events.emit(Event::SubscriptionsChanged { uris, refused });
+    /// Nobody tells us of its changes from here on. Says whether it was watched.
+    fn forget_watch(&mut self, uri: &Arc<str>) -> bool {
+        self.waiting.remove(uri);
+        self.cache.make_stale(Some(uri));
+        if let Entry::Occupied(mut spelled) = self.spellings.entry(plain(uri)) {
+            spelled.get_mut().remove(uri);
+            if spelled.get().is_empty() {
+                spelled.remove();
+            }
+        }
+        self.watches.remove(uri).is_some()
+    }
+
+    /// The watched set changed.
+    pub(super) fn watches_moved(&mut self, refused: Vec<Arc<str>>, now: Instant) {
+        let due = now + RESTING;
+        let untold = self.untold.get_or_insert_with(|| Untold { refused: Vec::new(), due });
+        untold.refused.extend(refused);
+        untold.due = due;
+    }
+
+    /// Tells how the watched set changed once the server has answered everything, or rests.
+    pub(super) fn tell_subscriptions(&mut self, now: Instant) {
+        let is_time = |untold: &mut Untold| self.expected.is_empty() || untold.due <= now;
+        if let Some(Untold { refused, .. }) = self.untold.take_if(is_time) {
+            let uris = self.watches.keys().cloned().collect();
+            self.events.emit(Event::SubscriptionsChanged { uris, refused });
+        }
     }
 
     pub(super) fn updated(&mut self, uri: &Arc<str>, now: Instant) {
-        if self.watches.contains_key(uri) {
-            self.mark_watch(uri, Cause::Notice, now);
-            return;
+        let watched = self.watched_as(uri);
+        for watched in &watched {
+            self.mark_watch(watched, Cause::Notice, now);
         }
         self.cache.make_stale(Some(uri));
+        let mut is_asked_for = !watched.is_empty();
         if let Some(is_announced) = self.expected.get_mut(uri) {
-            *is_announced = true;
-        } else if self.strangers.len() < MAX_STRANGERS && self.strangers.insert(uri.clone()) {
-            self.events.emit(Event::Warning(Warning::NotSubscribed { uri: uri.clone() }));
+            (*is_announced, is_asked_for) = (true, true);
         }
+        if !self.part_updated(uri, is_asked_for, now)
+            && !is_asked_for
+            && let Some(count) = self.strangers.count(uri)
+        {
+            self.events.emit(Event::Warning(Warning::NotSubscribed { uri: uri.clone(), count }));
+        }
+    }
+
+    /// The watched resources that a notice means, one for each spelling that is watched: the server
+    /// may spell it in another way than we did.
+    fn watched_as(&self, uri: &str) -> BTreeSet<Arc<str>> {
+        self.spellings.get(&plain(uri)).cloned().unwrap_or_default()
+    }
+
+    /// These are listed now, or not any longer: a read says whether those that are watched are there.
+    pub(super) fn look_again(&mut self, added: &[Arc<str>], removed: &[Arc<str>], now: Instant) {
+        let added = added.iter().map(|uri| (uri, false));
+        for (uri, is_delisted) in added.chain(removed.iter().map(|uri| (uri, true))) {
+            let is_held = self.is_wanted(uri);
+            let Some(watch) = self.watches.get_mut(uri) else { continue };
+            watch.is_delisted = is_delisted;
+            if watch.is_gone || is_held {
+                self.mark_watch(uri, Cause::Notice, now);
+            }
+        }
+    }
+
+    /// Whether all that waits is a look at what is gone and not watched.
+    #[cfg(test)]
+    pub(super) fn only_looks(&self) -> bool {
+        let looks = |uri| self.watches.get(uri).is_some_and(|it| it.is_gone && it.is_refused);
+        let lists = [self.lists.tools.due(), self.lists.resources.due()];
+        self.waiting.iter().all(looks) && lists == [None, None] && self.untold.is_none()
+    }
+
+    /// The watched resources that are gone.
+    #[cfg(test)]
+    pub(super) fn gone_resources(&self) -> std::collections::BTreeSet<Arc<str>> {
+        let gone = self.watches.iter().filter(|(_, watch)| watch.is_gone);
+        gone.map(|(uri, _)| uri.clone()).collect()
+    }
+
+    /// What changed may be a sub-resource: then what is watched above it may have changed too. Says
+    /// whether anything is. A sub-resource that `is_watched` itself has events of its own.
+    fn part_updated(&mut self, uri: &Arc<str>, is_watched: bool, now: Instant) -> bool {
+        let (mut above, mut is_expected) = (BTreeSet::new(), false);
+        for parent in parents(uri) {
+            if let Some(is_announced) = self.expected.get_mut(parent) {
+                (*is_announced, is_expected) = (true, true);
+            }
+            above.extend(self.watched_as(parent));
+        }
+        // Two spellings of one resource are not above one another.
+        above.retain(|parent| plain(parent) != plain(uri));
+        for (place, parent) in above.iter().enumerate() {
+            let watch = self.watches.get_mut(parent).filter(|_| place == 0 && !is_watched);
+            if let Some(watch) = watch.filter(|watch| watch.parts.len() < PARTS) {
+                watch.parts.insert(uri.clone());
+            }
+            self.mark_watch(parent, Cause::Notice, now);
+        }
+        is_expected || !above.is_empty()
     }
 
     /// A watched resource changed, or may have.
@@ -93,14 +231,9 @@ impl Machine {
             return;
         }
         self.cache.make_stale(Some(uri));
-        let is_held = self.cache.holds(uri);
         let (tickets, merging) = (self.tickets, self.rules.merging);
         let Some(watch) = self.watches.get_mut(uri) else { return };
         watch.noticed = tickets;
-        if !is_held {
-            self.events.emit(Event::ResourceUpdated { uri: uri.clone(), cause });
-            return;
-        }
         watch.cause = if watch.pace.is_resting() { cause } else { stronger(watch.cause, cause) };
         let begin = watch.pace.mark(now, merging);
         self.settle(uri, begin);
@@ -137,16 +270,35 @@ impl Machine {
                     self.mark_watch(uri, cause, now);
                     return;
                 }
-                let Some(watch) = self.watches.get(uri) else { return };
-                let is_current = self.has_stream && watch.noticed < ticket;
+                let Some(watch) = self.watches.get_mut(uri) else { return };
+                let was_gone = std::mem::take(&mut watch.is_gone);
+                let cause = if was_gone { Cause::Returned } else { cause };
+                let is_current = self.has_stream && !watch.is_refused && watch.noticed < ticket;
                 let fresh = if is_current { Fresh::UntilNotice } else { Fresh::No };
+                let is_refused = watch.is_refused;
                 self.replace(uri, ticket, content, fresh, cause);
+                if is_refused {
+                    self.readable_again(uri, was_gone, now);
+                }
+            }
+            Err(error) if is_gone(&error, watch) => {
+                if watch.is_refused {
+                    // Nobody tells us when it is back.
+                    watch.pace.fail(now);
+                } else {
+                    watch.pace.finish(merging);
+                }
+                let is_news = !std::mem::replace(&mut watch.is_gone, true);
+                self.cache.drop_resource(uri);
+                if is_news {
+                    let (uri, reason) = (uri.clone(), error.to_string().into());
+                    self.events.emit(Event::ResourceGone { uri, reason, cause });
+                }
             }
             Err(error) => {
-                let is_gone = is_gone(&error);
-                if is_gone {
+                if matches!(error, RequestError::TooLarge(_)) && !watch.is_refused {
+                    // Until it changes again, it stays as large; the server says when it does.
                     watch.pace.finish(merging);
-                    self.cache.drop_resource(uri);
                 } else {
                     watch.pace.fail(now);
                 }
@@ -155,6 +307,18 @@ impl Machine {
             }
         }
         self.settle(uri, false);
+    }
+
+    /// The server refused to watch a resource that can be read: it is asked again if the resource was
+    /// gone then, and if it was not, there is nothing to watch.
+    fn readable_again(&mut self, uri: &Arc<str>, was_gone: bool, now: Instant) {
+        if was_gone {
+            self.requests.push(Request::Watch { uri: uri.clone() });
+        } else {
+            self.forget_watch(uri);
+            self.watches_moved(vec![uri.clone()], now);
+            self.tell_subscriptions(now);
+        }
     }
 
     /// Somebody's own read was answered.
@@ -168,21 +332,40 @@ impl Machine {
         if !self.may_keep(ticket, content.private) {
             return;
         }
-        let watch = self.watches.get(uri).filter(|_| self.offer.is_some());
-        let is_outdated = ticket <= self.lost || watch.is_some_and(|watch| watch.noticed >= ticket);
-        let fresh = match (watch, content.ttl) {
+        let watch = self.watches.get_mut(uri);
+        let is_outdated =
+            ticket <= self.lost || watch.as_ref().is_some_and(|watch| watch.noticed >= ticket);
+        let was_gone = watch.as_ref().is_some_and(|watch| watch.is_gone);
+        if was_gone && is_outdated {
+            // It may have been read before it went.
+            self.mark_watch(uri, Cause::Notice, now);
+            return;
+        }
+        let fresh = match (&watch, content.ttl) {
             _ if is_outdated => Fresh::No,
-            (Some(_), _) if self.has_stream => Fresh::UntilNotice,
+            (Some(watch), _) if self.has_stream && self.offer.is_some() && !watch.is_refused => {
+                Fresh::UntilNotice
+            }
             (_, Some(ttl)) => Fresh::Until(now + ttl),
             (_, None) => Fresh::No,
         };
-        self.cache.put_resource(uri, content, ticket, fresh, Cause::Asked);
+        let watch_is_refused = watch.as_ref().is_some_and(|watch| watch.is_refused);
+        if let Some(watch) = watch {
+            watch.is_gone = false;
+        }
+        let is_back = was_gone && watch_is_refused;
+        let cause = if was_gone { Cause::Returned } else { Cause::Asked };
+        self.cache.put_resource(uri, content, ticket, fresh, cause);
+        if is_back {
+            self.requests.push(Request::Watch { uri: uri.clone() });
+        }
         if is_outdated {
             self.mark_watch(uri, Cause::Notice, now);
         }
     }
 
-    /// Puts what was read in place of what is kept. What was cleared meanwhile stays cleared.
+    /// Puts what was read in place of what is kept. What was cleared meanwhile stays cleared unless
+    /// somebody follows it, and what was gone is kept again.
     fn replace(
         &mut self,
         uri: &Arc<str>,
@@ -192,8 +375,9 @@ impl Machine {
         cause: Cause,
     ) {
         for (template, old) in self.cache.templates_at(uri) {
-            if old.content.contents != content.contents {
+            if !old.content.is_same(&content) {
                 let new = TemplateContent {
+                    name: old.name.clone(),
                     uri: uri.clone(),
                     values: old.values.clone(),
                     content: content.clone(),
@@ -201,14 +385,15 @@ impl Machine {
                 self.cache.put_template(&template, Arc::new(new), ticket);
             }
         }
-        if self.cache.holds_resource(uri) {
+        let is_followed = self.events.watchers.has(uri);
+        if is_followed || self.cache.holds_resource(uri) || cause == Cause::Returned {
             self.cache.put_resource(uri, Arc::new(content), ticket, fresh, cause);
         } else if !self.cache.holds(uri) {
             self.events.emit(Event::ResourceUpdated { uri: uri.clone(), cause });
         }
     }
 
-    /// Keeps `waiting` true, and asks for a read that begins.
+    /// Keeps `waiting` true, and does what begins.
     fn settle(&mut self, uri: &Arc<str>, begin: bool) {
         let is_waiting = self.watches.get(uri).is_some_and(|watch| watch.pace.due().is_some());
         if is_waiting {
@@ -217,11 +402,32 @@ impl Machine {
             self.waiting.remove(uri);
         }
         if begin {
-            let ticket = self.ticket();
-            if let Some(watch) = self.watches.get_mut(uri) {
-                watch.reading = ticket;
-            }
+            self.load(uri);
+        }
+    }
+
+    /// Whether a watched resource is read again when it changes: somebody has read it, or follows it.
+    fn is_wanted(&self, uri: &str) -> bool {
+        self.cache.holds(uri) || self.events.watchers.has(uri)
+    }
+
+    /// Tells which sub-resources changed, and reads the resource again. If nobody has read it, that it
+    /// changed is all there is to tell.
+    fn load(&mut self, uri: &Arc<str>) {
+        let (ticket, merging) = (self.tickets + 1, self.rules.merging);
+        let is_held = self.is_wanted(uri);
+        let Some(watch) = self.watches.get_mut(uri) else { return };
+        for uri in std::mem::take(&mut watch.parts) {
+            self.events.emit(Event::ResourceUpdated { uri, cause: Cause::Notice });
+        }
+        if is_held || watch.is_gone {
+            self.tickets = ticket;
+            watch.reading = ticket;
             self.requests.push(Request::Read { uri: uri.clone(), ticket });
+        } else {
+            watch.pace.finish(merging);
+            let (uri, cause) = (uri.clone(), watch.cause);
+            self.events.emit(Event::ResourceUpdated { uri, cause });
         }
     }
 }
@@ -231,7 +437,16 @@ fn stronger(one: Cause, other: Cause) -> Cause {
     if one == Cause::Notice { one } else { other }
 }
 
-/// Whether the server says that there is no such resource.
-fn is_gone(error: &RequestError) -> bool {
-    error.refusal().is_some_and(|error| matches!(error.code.0, -32002 | -32602))
+/// Whether the server says that there is no such resource: with a code of the protocol, in the words
+/// of a library that has one code for everything, or by taking it from the list and refusing to read
+/// it.
+fn is_gone(error: &RequestError, watch: &Watch) -> bool {
+    error.refusal().is_some_and(|error| {
+        let message = error.message.to_lowercase();
+        matches!(error.code.0, -32002 | -32602)
+            || watch.is_delisted
+            || message.contains("unknown resource")
+            || message.contains("no such file or directory")
+            || (message.contains("resource") && message.contains("not found"))
+    })
 }

@@ -2,18 +2,15 @@
 
 use std::error::Error;
 
-use tidings_server::{Config, Hub, Merging, http};
+use tidings_server::http;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::counter::Counter;
+use crate::counter;
 
 /// Serves until the process ends.
 pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
-    let mut config = Config::new("counter", env!("CARGO_PKG_VERSION"));
-    config.merging = Merging::off();
-    let hub = Hub::new(config);
-    hub.add("counter", Counter::default()).await?;
+    let hub = counter::hub()?;
     http::serve(&hub, listener, http::HttpConfig::default(), CancellationToken::new()).await?;
     Ok(())
 }

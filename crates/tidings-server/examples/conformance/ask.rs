@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tidings_server::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use tidings_server::model::{ContentBlock, CreateMessageRequestParams, ElicitRequestParams};
 use tidings_server::model::{ElicitationAction, SamplingMessage};
-use tidings_server::{AnswerError, AskError, EditError, Exchange, Shelf};
+use tidings_server::{AnswerError, AskError, Context, EditError, Shelf};
 
 use crate::{bare, say, text_argument, tool};
 
@@ -31,20 +31,20 @@ pub(crate) fn knows(name: &str) -> bool {
 
 pub(crate) async fn call(
     request: &CallToolRequestParams,
-    exchange: &Exchange,
+    context: &Context,
 ) -> Result<CallToolResponse, AnswerError> {
     let arguments = request.arguments.as_ref();
     let answer = match request.name.as_ref() {
-        SAMPLING => sample(exchange, text_argument(arguments, "prompt")?).await,
+        SAMPLING => sample(context, text_argument(arguments, "prompt")?).await,
         ELICITATION => {
             let message = text_argument(arguments, "message")?;
-            elicit(exchange, "User response", &message, user()).await
+            elicit(context, "User response", &message, user()).await
         }
         DEFAULTS => {
             let message = "Check the proposed answers";
-            elicit(exchange, "Elicitation completed", message, defaults()).await
+            elicit(context, "Elicitation completed", message, defaults()).await
         }
-        ENUMS => elicit(exchange, "Elicitation completed", "Choose", enums()).await,
+        ENUMS => elicit(context, "Elicitation completed", "Choose", enums()).await,
         other => return Err(AnswerError::not_found(other)),
     };
     Ok(answer.unwrap_or_else(|error| {
@@ -52,16 +52,16 @@ pub(crate) async fn call(
     }))
 }
 
-async fn sample(exchange: &Exchange, prompt: String) -> Result<CallToolResponse, AskError> {
+async fn sample(context: &Context, prompt: String) -> Result<CallToolResponse, AskError> {
     let question = CreateMessageRequestParams::new(vec![SamplingMessage::user_text(prompt)], 100);
-    let answer = exchange.sample(question).await?;
+    let answer = context.sample(question).await?;
     let content = answer.message.content.first().and_then(|content| content.as_text());
     let text = content.map_or("", |content| content.text.as_str());
     Ok(say(format!("LLM response: {text}")))
 }
 
 async fn elicit(
-    exchange: &Exchange,
+    context: &Context,
     title: &str,
     message: &str,
     schema: Value,
@@ -69,7 +69,7 @@ async fn elicit(
     let question: ElicitRequestParams =
         serde_json::from_value(json!({ "message": message, "requestedSchema": schema }))
             .expect("every form here is one the protocol allows");
-    let answer = exchange.elicit(question).await?;
+    let answer = context.elicit(question).await?;
     let action = match answer.action {
         ElicitationAction::Accept => "accept",
         ElicitationAction::Decline => "decline",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -30,33 +30,25 @@ pub(crate) struct Live {
     touched: AtomicU64,
     /// How often a description changed.
     described: AtomicU64,
-    /// Set once, by `offer`.
-    stage: OnceLock<Stage>,
+    stage: Stage,
     /// The tools that `add_tools` added and `remove_tools` has not removed, by number.
     extras: Mutex<BTreeMap<u64, Handle<Tool>>>,
 }
 
 struct Stage {
     shelf: Shelf,
+    watched: Handle<Resource>,
     tool: Handle<Tool>,
     prompt: Handle<Prompt>,
 }
 
 impl Live {
-    pub(crate) fn new() -> Self {
-        Self {
-            touched: AtomicU64::new(0),
-            described: AtomicU64::new(0),
-            stage: OnceLock::new(),
-            extras: Mutex::default(),
-        }
-    }
-
-    pub(crate) fn offer(&self, shelf: &Shelf) -> Result<(), EditError> {
+    /// Puts the tools, and what they change, on the shelf.
+    pub(crate) fn new(shelf: Shelf) -> Result<Self, EditError> {
         let watched = Resource::new(WATCHED, "watched-resource")
             .with_description("A text that changes with every call of touch_watched")
             .with_mime_type("text/plain");
-        shelf.add(watched)?;
+        let watched = shelf.add(watched)?;
         let repetition = json!({
             "n": { "type": "integer", "minimum": 0, "maximum": MOST, "description": "How often" },
             "gap_ms": {
@@ -73,14 +65,10 @@ impl Live {
         shelf.add(tool(ADD, "Adds tools one by one, none by default", &repetition, &[]))?;
         shelf.add(bare(REMOVE, "Removes what add_tools added, all at once"))?;
         shelf.add(bare(CHANGE_PROMPT, "Changes the list of prompts"))?;
-        let stage = Stage {
-            shelf: shelf.clone(),
-            tool: shelf.add(changing_tool(0))?,
-            prompt: shelf.add(changing_prompt(0))?,
-        };
-        // A source is started once.
-        let _ = self.stage.set(stage);
-        Ok(())
+        let (tool, prompt) = (shelf.add(changing_tool(0))?, shelf.add(changing_prompt(0))?);
+        let (touched, described) = (AtomicU64::new(0), AtomicU64::new(0));
+        let stage = Stage { shelf, watched, tool, prompt };
+        Ok(Self { touched, described, stage, extras: Mutex::default() })
     }
 
     pub(crate) fn knows(name: &str) -> bool {
@@ -101,14 +89,14 @@ impl Live {
         &self,
         request: &CallToolRequestParams,
     ) -> Result<CallToolResponse, AnswerError> {
-        let stage = self.stage.get().expect("a tool is called after it was offered");
+        let stage = &self.stage;
         match request.name.as_ref() {
             TOUCH => {
                 let Repetition { n, gap } = Repetition::of(request, 1)?;
                 for number in 1..=n {
                     wait(gap, number).await;
                     self.touched.fetch_add(1, Ordering::SeqCst);
-                    stage.shelf.notify_updated(WATCHED);
+                    stage.watched.changed();
                 }
                 Ok(say(format!("Changes made: {n}")))
             }

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use tidings_server::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use tidings_server::model::{ContentBlock, GetPromptRequestParams, GetPromptResponse};
 use tidings_server::model::{JsonObject, Tool};
-use tidings_server::{AnswerError, Completion, Config, Contents, EditError, Exchange, Fingerprint};
-use tidings_server::{Hub, ResourceUri, Shelf, Source, http, stdio};
+use tidings_server::{AnswerError, Contents, Context, EditError, Fingerprint, Hub};
+use tidings_server::{ResourceUri, Shelf, Source, http};
 use tokio_util::sync::CancellationToken;
 
 use crate::live::Live;
@@ -32,17 +32,19 @@ struct Fixtures {
     rounds: Rounds,
 }
 
-impl Source for Fixtures {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-        plain::offer(shelf)?;
-        ask::offer(shelf)?;
-        rounds::offer(shelf)?;
-        prompts::offer(shelf)?;
-        resources::offer(shelf)?;
-        self.live.offer(shelf)
+impl Fixtures {
+    fn new(shelf: Shelf) -> Result<Self, EditError> {
+        plain::offer(&shelf)?;
+        ask::offer(&shelf)?;
+        rounds::offer(&shelf)?;
+        prompts::offer(&shelf)?;
+        resources::offer(&shelf)?;
+        Ok(Self { live: Live::new(shelf)?, rounds: Rounds::new() })
     }
+}
 
-    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+impl Source for Fixtures {
+    async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
         match self.live.read(uri) {
             Some(contents) => Ok(contents),
             None => resources::read(uri),
@@ -56,46 +58,42 @@ impl Source for Fixtures {
     async fn call(
         &self,
         request: CallToolRequestParams,
-        exchange: &Exchange,
+        context: &Context,
     ) -> Result<CallToolResponse, AnswerError> {
         let name = request.name.as_ref();
         if Live::knows(name) {
             self.live.call(&request).await
         } else if Rounds::knows(name) {
-            self.rounds.call(&request, exchange)
+            self.rounds.call(&request, context)
         } else if ask::knows(name) {
-            ask::call(&request, exchange).await
+            ask::call(&request, context).await
         } else {
-            plain::call(&request, exchange).await
+            plain::call(&request, context).await
         }
     }
 
     async fn prompt(
         &self,
         request: GetPromptRequestParams,
-        exchange: &Exchange,
+        context: &Context,
     ) -> Result<GetPromptResponse, AnswerError> {
-        prompts::get(&request, exchange)
-    }
-
-    async fn complete(&self, _completion: Completion) -> Result<Vec<String>, AnswerError> {
-        Ok(Vec::new())
+        prompts::get(&request, context)
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let hub = Hub::new(Config::new("tidings-conformance", env!("CARGO_PKG_VERSION")));
-    hub.add("conformance", Fixtures { live: Live::new(), rounds: Rounds::new() }).await?;
-    let cancel = CancellationToken::new();
+    let hub = Hub::new("tidings-conformance", env!("CARGO_PKG_VERSION"));
+    hub.add("conformance", Fixtures::new).await?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--http", address] => {
             let listener = tokio::net::TcpListener::bind(address).await?;
             eprintln!("listening on {}", http::endpoint(listener.local_addr()?));
+            let cancel = CancellationToken::new();
             http::serve(&hub, listener, http::HttpConfig::default(), cancel).await?;
         }
-        ["--stdio"] => stdio::serve(&hub, tokio::io::stdin(), tokio::io::stdout(), cancel).await?,
+        ["--stdio"] => hub.serve_stdio().await?,
         _ => return Err("usage: conformance --http ADDR | --stdio".into()),
     }
     Ok(())

@@ -8,7 +8,7 @@ use serde_json::json;
 use tidings_server::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use tidings_server::model::{ClientCapabilities, ContentBlock, LoggingLevel};
 use tidings_server::model::{ResourceContents, SamplingCapability, Tool};
-use tidings_server::{AnswerError, EditError, Exchange, Shelf};
+use tidings_server::{AnswerError, Context, EditError, Shelf};
 
 use crate::{PNG, bare, object, say, text_argument, tool};
 
@@ -45,7 +45,7 @@ pub(crate) fn offer(shelf: &Shelf) -> Result<(), EditError> {
 
 pub(crate) async fn call(
     request: &CallToolRequestParams,
-    exchange: &Exchange,
+    context: &Context,
 ) -> Result<CallToolResponse, AnswerError> {
     let content = match request.name.as_ref() {
         "test_simple_text" => {
@@ -71,19 +71,19 @@ pub(crate) async fn call(
             let text = "This tool intentionally returns an error for testing";
             return Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into());
         }
-        "test_tool_with_progress" => return Ok(with_progress(exchange).await),
-        "test_tool_with_logging" => return Ok(with_logging(exchange).await),
+        "test_tool_with_progress" => return Ok(with_progress(context).await),
+        "test_tool_with_logging" => return Ok(with_logging(context).await),
         "test_logging_tool" => {
-            exchange.log(LoggingLevel::Info, json!("The tool runs")).await;
+            context.log(LoggingLevel::Info, json!("The tool runs")).await;
             return Ok(say("Logged, if that was asked for."));
         }
         "test_reconnection" => {
-            exchange.release_stream();
+            context.release_stream();
             tokio::time::sleep(2 * STEP).await;
             return Ok(say("Answered after the client came back."));
         }
         "test_missing_capability" => {
-            if exchange.client_capabilities().sampling.is_none() {
+            if context.client_capabilities().sampling.is_none() {
                 let mut needed = ClientCapabilities::default();
                 needed.sampling = Some(SamplingCapability::default());
                 return Err(AnswerError::Capability(Box::new(needed)));
@@ -100,20 +100,20 @@ pub(crate) async fn call(
     Ok(CallToolResult::success(content).into())
 }
 
-async fn with_progress(exchange: &Exchange) -> CallToolResponse {
-    exchange.progress(0.0, Some(100.0), None).await;
+async fn with_progress(context: &Context) -> CallToolResponse {
+    context.progress(0.0, Some(100.0), None).await;
     for done in [50.0, 100.0] {
         tokio::time::sleep(STEP).await;
-        exchange.progress(done, Some(100.0), None).await;
+        context.progress(done, Some(100.0), None).await;
     }
     say("All of the work is done.")
 }
 
-async fn with_logging(exchange: &Exchange) -> CallToolResponse {
-    exchange.log(LoggingLevel::Info, json!("Tool execution started")).await;
+async fn with_logging(context: &Context) -> CallToolResponse {
+    context.log(LoggingLevel::Info, json!("Tool execution started")).await;
     for message in ["Tool processing data", "Tool execution completed"] {
         tokio::time::sleep(STEP).await;
-        exchange.log(LoggingLevel::Info, json!(message)).await;
+        context.log(LoggingLevel::Info, json!(message)).await;
     }
     say("Logged three times.")
 }

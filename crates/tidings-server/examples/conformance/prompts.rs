@@ -3,7 +3,7 @@
 use tidings_server::model::{ContentBlock, GetPromptRequestParams, GetPromptResponse};
 use tidings_server::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage};
 use tidings_server::model::{ResourceContents, Role};
-use tidings_server::{AnswerError, EditError, Exchange, Shelf};
+use tidings_server::{AnswerError, Context, EditError, Shelf};
 
 use crate::{PNG, live, rounds, text_argument};
 
@@ -28,7 +28,7 @@ pub(crate) fn offer(shelf: &Shelf) -> Result<(), EditError> {
 
 pub(crate) fn get(
     request: &GetPromptRequestParams,
-    exchange: &Exchange,
+    context: &Context,
 ) -> Result<GetPromptResponse, AnswerError> {
     let argument = |name| text_argument(request.arguments.as_ref(), name);
     let contents = match request.name.as_str() {
@@ -52,7 +52,7 @@ pub(crate) fn get(
         ],
         rounds::PROMPT => match rounds::prompt_context(request.input_responses.as_ref()) {
             Some(context) => vec![ContentBlock::text(format!("The context is: {context}"))],
-            None => return Ok(rounds::ask_for_context(exchange)?.into()),
+            None => return Ok(rounds::ask_for_context(context)?.into()),
         },
         live::CHANGING_PROMPT => vec![ContentBlock::text("The description is what changes.")],
         other => return Err(AnswerError::not_found(other)),

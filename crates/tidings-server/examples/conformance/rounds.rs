@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tidings_server::model::{CallToolRequestParams, CallToolResponse, ClientCapabilities};
 use tidings_server::model::{ElicitationCapability, InputRequest, InputRequiredResult};
 use tidings_server::model::{InputResponses, RootsCapabilities, SamplingCapability};
-use tidings_server::{AnswerError, EditError, Exchange, Shelf};
+use tidings_server::{AnswerError, Context, EditError, Shelf};
 
 use crate::{bare, say};
 
@@ -61,7 +61,7 @@ impl Rounds {
     pub(crate) fn call(
         &self,
         request: &CallToolRequestParams,
-        exchange: &Exchange,
+        context: &Context,
     ) -> Result<CallToolResponse, AnswerError> {
         let name = request.name.as_ref();
         let state = match &request.request_state {
@@ -80,7 +80,7 @@ impl Rounds {
                 confirmed.map(|ok| format!("state-ok, confirmed: {ok}"))
             }
             SEVERAL => state.and_then(|_| several(given)),
-            STEPS => return self.steps(state, given, exchange),
+            STEPS => return self.steps(state, given, context),
             CAPABILITIES => offered(given),
             other => return Err(AnswerError::not_found(other)),
         };
@@ -88,7 +88,7 @@ impl Rounds {
             return Ok(say(answer));
         }
         let sealed = [STATE, TAMPERED, SEVERAL].contains(&name).then(|| self.seal(name, "asked"));
-        Ok(ask(exchange, questions(name, exchange), sealed)?.into())
+        Ok(ask(context, questions(name, context), sealed)?.into())
     }
 
     /// First the name, then the colour; the name travels in the state meanwhile.
@@ -96,7 +96,7 @@ impl Rounds {
         &self,
         state: Option<&str>,
         given: Given<'_>,
-        exchange: &Exchange,
+        context: &Context,
     ) -> Result<CallToolResponse, AnswerError> {
         const NAMED: &str = "named:";
         let name = match state.and_then(|state| state.strip_prefix(NAMED)) {
@@ -106,14 +106,14 @@ impl Rounds {
         let Some(name) = name else {
             let question = form("Step 1: What is your name?", "name", "string");
             let sealed = self.seal(STEPS, "asked");
-            return Ok(ask(exchange, vec![("step1", question)], Some(sealed))?.into());
+            return Ok(ask(context, vec![("step1", question)], Some(sealed))?.into());
         };
         if let Some(color) = given.form("step2", "color") {
             return Ok(say(format!("{name} likes {}", plain(color))));
         }
         let question = form("Step 2: What is your favorite color?", "color", "string");
         let sealed = self.seal(STEPS, &format!("{NAMED}{name}"));
-        Ok(ask(exchange, vec![("step2", question)], Some(sealed))?.into())
+        Ok(ask(context, vec![("step2", question)], Some(sealed))?.into())
     }
 
     /// The state as the client carries it: readable, but only we can make one, and only for this
@@ -144,9 +144,9 @@ pub(crate) fn prompt_context(responses: Option<&InputResponses>) -> Option<Strin
 }
 
 /// What the prompt needs to know.
-pub(crate) fn ask_for_context(exchange: &Exchange) -> Result<InputRequiredResult, AnswerError> {
+pub(crate) fn ask_for_context(context: &Context) -> Result<InputRequiredResult, AnswerError> {
     let question = form("What context should the prompt use?", "context", "string");
-    ask(exchange, vec![("user_context", question)], None)
+    ask(context, vec![("user_context", question)], None)
 }
 
 /// What the client answered so far. What does not fit its question counts as not answered.
@@ -188,7 +188,7 @@ fn offered(given: Given<'_>) -> Option<String> {
     sampled.or_else(named).or_else(|| given.roots("client_roots"))
 }
 
-fn questions(tool: &str, exchange: &Exchange) -> Vec<(&'static str, InputRequest)> {
+fn questions(tool: &str, context: &Context) -> Vec<(&'static str, InputRequest)> {
     let name = ("user_name", form("What is your name?", "name", "string"));
     let greeting = ("greeting", sampling("Generate a greeting", 50));
     let roots = ("client_roots", input("roots/list", &json!({})));
@@ -198,7 +198,7 @@ fn questions(tool: &str, exchange: &Exchange) -> Vec<(&'static str, InputRequest
         STATE | TAMPERED => vec![("confirm", form("Please confirm", "ok", "boolean"))],
         SEVERAL => vec![name, greeting, roots],
         CAPABILITIES => {
-            let can = exchange.client_capabilities();
+            let can = context.client_capabilities();
             let all = [name, greeting, roots];
             let possible = all.into_iter().filter(|(_, request)| lacking(request, &can).is_none());
             possible.collect()
@@ -209,11 +209,11 @@ fn questions(tool: &str, exchange: &Exchange) -> Vec<(&'static str, InputRequest
 
 /// Answers what is needed, if the client can provide it.
 fn ask(
-    exchange: &Exchange,
+    context: &Context,
     questions: Vec<(&'static str, InputRequest)>,
     state: Option<String>,
 ) -> Result<InputRequiredResult, AnswerError> {
-    let can = exchange.client_capabilities();
+    let can = context.client_capabilities();
     if let Some(needed) = questions.iter().find_map(|(_, request)| lacking(request, &can)) {
         return Err(AnswerError::Capability(Box::new(needed)));
     }

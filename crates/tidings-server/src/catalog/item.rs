@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{Annotations, Prompt, Resource, ResourceTemplate, Tool};
 use tidings_core::{Fingerprint, ListKind, ResourceUri, Template};
 
-use crate::catalog::EditError;
+use crate::edit::EditError;
 
 /// The four kinds of item. Resources and templates are two lists with one notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -119,11 +119,14 @@ impl<T: sealed::Sealed> Item for T {}
 
 pub(crate) mod sealed {
     use super::{
-        Arc, EditError, Prompt, Resource, ResourceTemplate, ResourceUri, Stored, Template, Tool,
+        Arc, EditError, Kind, Prompt, Resource, ResourceTemplate, ResourceUri, Stored, Template,
+        Tool,
     };
 
     /// Checks an item and makes it ready to be kept.
     pub trait Sealed {
+        #[doc(hidden)]
+        fn kind() -> StoredKind;
         #[doc(hidden)]
         fn store(self) -> Result<StoredItem, EditError>;
     }
@@ -131,6 +134,10 @@ pub(crate) mod sealed {
     /// Hides the catalog's own type behind the sealed trait.
     #[derive(Debug)]
     pub struct StoredItem(pub(crate) Stored);
+
+    /// Likewise.
+    #[derive(Debug)]
+    pub struct StoredKind(pub(crate) Kind);
 
     fn named(kind: &'static str, name: &str) -> Result<(), EditError> {
         if name.is_empty() || name.chars().any(char::is_control) {
@@ -140,6 +147,10 @@ pub(crate) mod sealed {
     }
 
     impl Sealed for Tool {
+        fn kind() -> StoredKind {
+            StoredKind(Kind::Tool)
+        }
+
         fn store(self) -> Result<StoredItem, EditError> {
             named("tool", &self.name)?;
             Ok(StoredItem(Stored::Tool(Arc::new(self))))
@@ -147,6 +158,10 @@ pub(crate) mod sealed {
     }
 
     impl Sealed for Prompt {
+        fn kind() -> StoredKind {
+            StoredKind(Kind::Prompt)
+        }
+
         fn store(self) -> Result<StoredItem, EditError> {
             named("prompt", &self.name)?;
             Ok(StoredItem(Stored::Prompt(Arc::new(self))))
@@ -154,6 +169,10 @@ pub(crate) mod sealed {
     }
 
     impl Sealed for Resource {
+        fn kind() -> StoredKind {
+            StoredKind(Kind::Resource)
+        }
+
         fn store(self) -> Result<StoredItem, EditError> {
             ResourceUri::parse(&self.uri)
                 .map_err(|error| EditError::Uri { uri: self.uri.clone(), error })?;
@@ -162,6 +181,10 @@ pub(crate) mod sealed {
     }
 
     impl Sealed for ResourceTemplate {
+        fn kind() -> StoredKind {
+            StoredKind(Kind::Template)
+        }
+
         fn store(self) -> Result<StoredItem, EditError> {
             let template = Template::parse(&self.uri_template).map_err(|error| {
                 EditError::Template { template: self.uri_template.clone(), error }

@@ -4,7 +4,6 @@
 mod edit;
 mod item;
 mod page;
-mod shelf;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -14,17 +13,17 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rmcp::model::Tool;
 use tidings_core::{Fingerprint, ListKind, ResourceUri};
 
-use crate::member::Member;
-use crate::source::{AnswerError, ErasedSource};
+use crate::answer::AnswerError;
+use crate::answers::Variables;
+use crate::edit::EditError;
+use crate::member::{Answerer, Member};
 
 use state::{State, title_of};
 
-pub use edit::EditError;
 pub(crate) use edit::{Edit, Touched};
 pub use item::Item;
 pub(crate) use item::{Kind, Stored};
 pub(crate) use page::CursorError;
-pub use shelf::{Handle, Shelf, Transaction};
 
 /// Why something named by a client cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +34,11 @@ pub(crate) enum Missing {
     Disabled,
 }
 
-/// Who answers for a URI, and how the resource is called in the list.
+/// Who answers for a URI, what a template's variables are there, and the resource's title in the
+/// list.
 pub(crate) struct Route {
-    pub(crate) member: Arc<Member>,
+    pub(crate) answerer: Answerer,
+    pub(crate) variables: Variables,
     pub(crate) title: Option<String>,
 }
 
@@ -56,17 +57,13 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     /// Takes a source in; `None` if one of that name is there.
-    pub(crate) fn join(
-        &self,
-        name: &str,
-        source: Arc<dyn ErasedSource>,
-    ) -> Option<(u64, Arc<Member>)> {
+    pub(crate) fn join(&self, name: &str) -> Option<(u64, Arc<Member>)> {
         let mut state = self.write();
         if state.members.values().any(|member| member.name == name) {
             return None;
         }
         let id = state.next_serial();
-        let member = Arc::new(Member::new(name, source));
+        let member = Arc::new(Member::new(name));
         state.members.insert(id, member.clone());
         Some((id, member))
     }
@@ -92,6 +89,14 @@ impl Catalog {
         touched
     }
 
+    /// All members in the order they came, with how many items each has.
+    pub(crate) fn members(&self) -> Vec<(Arc<Member>, usize)> {
+        let state = self.read();
+        let entries = || state.items.iter().flat_map(|items| items.values());
+        let count = |id: u64| entries().filter(|entry| entry.owner == id).count();
+        state.members.iter().map(|(id, member)| (member.clone(), count(*id))).collect()
+    }
+
     /// The member of that name.
     pub(crate) fn member_id(&self, name: &str) -> Option<u64> {
         self.read().members.iter().find(|(_, member)| member.name == name).map(|(id, _)| *id)
@@ -100,6 +105,27 @@ impl Catalog {
     /// A number for an item that is about to be added.
     pub(crate) fn next_serial(&self) -> u64 {
         self.write().next_serial()
+    }
+
+    /// Does those edits of one source that can be done, and says why the others cannot.
+    pub(crate) fn apply_possible(
+        &self,
+        owner: u64,
+        edits: Vec<Edit>,
+    ) -> Result<(Touched, Vec<EditError>), EditError> {
+        let mut state = self.write();
+        let claimant = state.members.get(&owner).ok_or(EditError::Removed)?.name.clone();
+        let (mut touched, mut refused) = (Touched::default(), Vec::new());
+        for edit in edits {
+            let mut undo = state::Undo::new();
+            if let Err(error) = state.edit(owner, &claimant, edit, &mut touched, &mut undo) {
+                state.undo(undo);
+                refused.push(error);
+            }
+        }
+        state.forget_listings(touched.lists);
+        state.forget_listings(touched.remeasured);
+        Ok((touched, refused))
     }
 
     /// Does all edits of one source, or none.
@@ -148,14 +174,13 @@ impl Catalog {
     }
 
     /// Who answers for a tool, a prompt or a template of that name.
-    pub(crate) fn find(&self, kind: Kind, key: &str) -> Result<(Arc<Member>, Stored), Missing> {
+    pub(crate) fn find(&self, kind: Kind, key: &str) -> Result<(Answerer, Stored), Missing> {
         let state = self.read();
         let entry = state.items[kind.index()].get(key).ok_or(Missing::Unknown)?;
         if !entry.enabled {
             return Err(Missing::Disabled);
         }
-        let member = state.members.get(&entry.owner).ok_or(Missing::Unknown)?;
-        Ok((member.clone(), entry.item.clone()))
+        Ok((state.answerer(entry)?, entry.item.clone()))
     }
 
     /// A tool that can be called now.
@@ -171,15 +196,14 @@ impl Catalog {
     pub(crate) fn route(&self, uri: &ResourceUri) -> Result<Route, Missing> {
         let state = self.read();
         let found = match state.items[Kind::Resource.index()].get(uri.as_ref()) {
-            Some(entry) => Some((entry, title_of(&entry.item))),
+            Some(entry) => Some((entry, Variables::new(), title_of(&entry.item))),
             None => state.matching_template(uri),
         };
-        let (entry, title) = found.ok_or(Missing::Unknown)?;
+        let (entry, variables, title) = found.ok_or(Missing::Unknown)?;
         if !entry.enabled {
             return Err(Missing::Disabled);
         }
-        let member = state.members.get(&entry.owner).ok_or(Missing::Unknown)?;
-        Ok(Route { member: member.clone(), title })
+        Ok(Route { answerer: state.answerer(entry)?, variables, title })
     }
 
     /// What the sources say of a URI that nobody offers; the first that knows it speaks.

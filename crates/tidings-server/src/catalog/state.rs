@@ -6,9 +6,11 @@ use std::sync::Arc;
 use rmcp::model::Resource;
 use tidings_core::{Fingerprint, ListKind, ListKinds, ResourceUri, Template};
 
-use crate::catalog::edit::{Edit, EditError, Touched};
-use crate::catalog::{Kind, Listing, Stored};
-use crate::member::Member;
+use crate::answers::{Answers, Variables};
+use crate::catalog::edit::{Edit, Touched};
+use crate::catalog::{Kind, Listing, Missing, Stored};
+use crate::edit::EditError;
+use crate::member::{Answerer, Member};
 
 /// Everything the catalog holds.
 #[derive(Default)]
@@ -23,6 +25,7 @@ pub(super) struct State {
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) item: Stored,
+    answers: Option<Arc<Answers>>,
     fingerprint: Fingerprint,
     pub(super) owner: u64,
     serial: u64,
@@ -49,7 +52,41 @@ impl State {
         undo: &mut Undo,
     ) -> Result<(), EditError> {
         match edit {
-            Edit::Add { item, serial } => self.add(owner, claimant, item, serial, touched, undo),
+            Edit::Add { item, answers, enabled, serial } => {
+                let fingerprint = item.fingerprint();
+                let expansions = Vec::new();
+                let entry =
+                    Entry { item, answers, fingerprint, owner, serial, enabled, expansions };
+                self.add(claimant, entry, touched, undo)
+            }
+            Edit::Put { item, answers, enabled, serial } => {
+                let (kind, key) = (item.kind(), item.key().to_owned());
+                let there = self.items[kind.index()].get(&key).filter(|it| it.owner == owner);
+                let Some(serial) = there.map(|entry| entry.serial) else {
+                    let edit = Edit::Add { item, answers, enabled, serial };
+                    return self.edit(owner, claimant, edit, touched, undo);
+                };
+                let update = Edit::Update { kind, key: key.clone(), serial, item, answers };
+                self.edit(owner, claimant, update, touched, undo)?;
+                let switch = Edit::Switch { kind, key, serial, on: enabled };
+                self.edit(owner, claimant, switch, touched, undo)
+            }
+            Edit::Take { kind, key } => {
+                let there = self.items[kind.index()].get(&key).filter(|it| it.owner == owner);
+                let Some(serial) = there.map(|entry| entry.serial) else { return Ok(()) };
+                self.edit(owner, claimant, Edit::Remove { kind, key, serial }, touched, undo)
+            }
+            Edit::Retain { kind, keys } => {
+                let items = self.items[kind.index()].iter();
+                let owned = items.filter(|(_, entry)| entry.owner == owner);
+                let gone: Vec<_> = owned
+                    .filter(|(key, _)| !keys.contains(*key))
+                    .map(|(key, _)| key.clone())
+                    .collect();
+                gone.into_iter().try_for_each(|key| {
+                    self.edit(owner, claimant, Edit::Take { kind, key }, touched, undo)
+                })
+            }
             Edit::Switch { kind, key, serial, on } => {
                 let entry = self.entry(kind, &key, serial)?;
                 if entry.enabled != on {
@@ -59,17 +96,18 @@ impl State {
                 }
                 Ok(())
             }
-            Edit::Update { kind, key, serial, item } => {
+            Edit::Update { kind, key, serial, item, answers } => {
                 let entry = self.entry(kind, &key, serial)?;
                 if item.key() != key {
                     return Err(EditError::Renamed { from: key, to: item.key().to_owned() });
                 }
                 let fingerprint = item.fingerprint();
                 let moved = entry.fingerprint != fingerprint;
-                if moved || !item.measures_as(&entry.item) {
+                if moved || answers.is_some() || !item.measures_as(&entry.item) {
                     undo.push((kind, key, Some(entry.clone())));
                     entry.item = item;
                     entry.fingerprint = fingerprint;
+                    entry.answers = answers.or(entry.answers.take());
                     // What a read returns did not move with the description of the resource.
                     let lists = if moved { &mut touched.lists } else { &mut touched.remeasured };
                     lists.insert(kind.list());
@@ -102,14 +140,12 @@ impl State {
 
     fn add(
         &mut self,
-        owner: u64,
         claimant: &str,
-        item: Stored,
-        serial: u64,
+        entry: Entry,
         touched: &mut Touched,
         undo: &mut Undo,
     ) -> Result<(), EditError> {
-        let (kind, key) = (item.kind(), item.key().to_owned());
+        let (kind, key) = (entry.item.kind(), entry.item.key().to_owned());
         if let Some(there) = self.items[kind.index()].get(&key) {
             let holder = self.members.get(&there.owner);
             return Err(EditError::Claimed {
@@ -119,10 +155,9 @@ impl State {
                 claimant: claimant.to_owned(),
             });
         }
-        touched.note(&item);
-        let fingerprint = item.fingerprint();
-        let entry =
-            Entry { item, fingerprint, owner, serial, enabled: true, expansions: Vec::new() };
+        if entry.enabled {
+            touched.note(&entry.item);
+        }
         self.items[kind.index()].insert(key.clone(), entry);
         undo.push((kind, key, None));
         Ok(())
@@ -193,29 +228,42 @@ impl State {
         Listing { items: all.into_values().map(|(item, _)| item).collect(), fingerprint }
     }
 
-    pub(super) fn matching_template(&self, uri: &ResourceUri) -> Option<(&Entry, Option<String>)> {
-        let (entry, _) = self.items[Kind::Template.index()]
+    pub(super) fn answerer(&self, entry: &Entry) -> Result<Answerer, Missing> {
+        let member = self.members.get(&entry.owner).ok_or(Missing::Unknown)?.clone();
+        Ok(Answerer { member, answers: entry.answers.clone() })
+    }
+
+    /// The template that answers for a URI, its variables there, and the title of the expansion.
+    pub(super) fn matching_template(
+        &self,
+        uri: &ResourceUri,
+    ) -> Option<(&Entry, Variables, Option<String>)> {
+        let (entry, variables, _) = self.items[Kind::Template.index()]
             .values()
             .filter_map(|entry| match &entry.item {
-                Stored::Template(_, template) => Some((entry, template)),
+                Stored::Template(_, template) => {
+                    Some((entry, variables(template, uri)?, template.literal_prefix().len()))
+                }
                 _ => None,
             })
-            .filter(|(_, template)| answers(template, uri))
-            .max_by_key(|(entry, template)| (entry.enabled, template.literal_prefix().len()))?;
+            .max_by_key(|(entry, _, literal)| (entry.enabled, *literal))?;
         let listed = entry.expansions.iter().find(|(resource, _)| resource.uri == uri.as_ref());
-        Some((entry, listed.and_then(|(resource, _)| resource.title.clone())))
+        Some((entry, variables, listed.and_then(|(resource, _)| resource.title.clone())))
     }
 }
 
-/// Whether whoever offers a template answers for a URI: one that the template expands to, or one
-/// that differs from such a URI in its query only, if the template has one. Then it is for the
-/// source to say which parameter is wrong, and to take values that a template would write in
-/// another way, such as `a+b`.
-fn answers(template: &Template, uri: &ResourceUri) -> bool {
-    let fits = |uri: &str| template.matches(uri).is_some();
+/// The variables of a template in a URI that it answers for: one that it expands to, or one that
+/// differs from such a URI in its query only, if the template has one. Then it is for the source to
+/// say which parameter is wrong, and to take values that a template would write in another way, such
+/// as `a+b`.
+fn variables(template: &Template, uri: &ResourceUri) -> Option<Variables> {
+    if !uri.as_ref().starts_with(template.literal_prefix()) {
+        return None;
+    }
     let has_query = || uri.query().is_some() && template.as_str().contains("{?");
-    uri.as_ref().starts_with(template.literal_prefix())
-        && (fits(uri.as_ref()) || has_query() && fits(uri.without_query()))
+    template
+        .matches(uri.as_ref())
+        .or_else(|| has_query().then(|| template.matches(uri.without_query())).flatten())
 }
 
 pub(super) fn title_of(item: &Stored) -> Option<String> {

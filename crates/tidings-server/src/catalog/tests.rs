@@ -5,28 +5,26 @@ use std::sync::Arc;
 use rmcp::model::{Annotations, Prompt, Resource, ResourceTemplate, Tool};
 use tidings_core::{ListKind, ResourceUri};
 
-use super::{CursorError, EditError, Kind, Missing, Shelf, Stored};
-use crate::config::Config;
+use super::{CursorError, Kind, Missing, Stored};
+use crate::edit::EditError;
 use crate::hub::{AddError, Hub};
 use crate::path::Core;
+use crate::shelf::Shelf;
 use crate::source::Source;
 
-/// Offers nothing by itself; the tests put things on its shelf.
-struct Empty;
+/// Claims one tool when it starts.
+struct Claims(&'static str, Shelf);
 
-impl Source for Empty {
-    async fn start(&self, _shelf: &Shelf) -> Result<(), EditError> {
-        Ok(())
+impl Claims {
+    fn on(name: &'static str) -> impl FnOnce(Shelf) -> Result<Self, EditError> {
+        move |shelf| Ok(Self(name, shelf))
     }
 }
 
-/// Claims one tool when it starts.
-struct Claims(&'static str);
-
 impl Source for Claims {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-        shelf.add(Prompt::new(format!("prompt of {}", self.0), None::<String>, None))?;
-        shelf.add(tool(self.0))?;
+    async fn start(&self) -> Result<(), EditError> {
+        self.1.add(Prompt::new(format!("prompt of {}", self.0), None::<String>, None))?;
+        self.1.add(tool(self.0))?;
         Ok(())
     }
 }
@@ -43,16 +41,16 @@ fn keys(core: &Core, kind: Kind) -> Vec<String> {
     core.catalog.listing(kind).items.iter().map(|item| item.key().to_owned()).collect()
 }
 
-async fn world() -> (Hub, Arc<Core>, Shelf) {
-    let hub = Hub::new(Config::new("catalog", "1"));
+fn world() -> (Hub, Arc<Core>, Shelf) {
+    let hub = Hub::new("catalog", "1");
     let core = hub.core().clone();
-    let shelf = hub.add("empty", Empty).await.unwrap();
+    let shelf = hub.source("empty").unwrap();
     (hub, core, shelf)
 }
 
 #[tokio::test]
 async fn lists_are_in_the_order_of_their_names_whatever_the_order_they_came_in() {
-    let (_hub, core, shelf) = world().await;
+    let (_hub, core, shelf) = world();
     for name in ["b", "a", "c"] {
         shelf.add(tool(name)).unwrap();
         shelf.add(Resource::new(format!("x://{name}"), name)).unwrap();
@@ -63,27 +61,27 @@ async fn lists_are_in_the_order_of_their_names_whatever_the_order_they_came_in()
 
 #[tokio::test]
 async fn the_second_to_claim_a_name_is_refused_whole_and_the_first_keeps_serving() {
-    let (hub, core, _) = world().await;
-    hub.add("first", Claims("same")).await.unwrap();
-    let refused = hub.add("second", Claims("same")).await.unwrap_err();
+    let (hub, core, _) = world();
+    hub.add("first", Claims::on("same")).await.unwrap();
+    let refused = hub.add("second", Claims::on("same")).await.unwrap_err();
     let AddError::Start { error, .. } = &refused else { panic!("{refused}") };
     assert_eq!(
         error.to_string(),
         "the prompt `prompt of same` of source `second` is offered by source `first` already, \
          which keeps serving it"
     );
-    assert_eq!(core.catalog.find(Kind::Tool, "same").unwrap().0.name, "first");
-    hub.add("second", Claims("other")).await.unwrap();
+    assert_eq!(core.catalog.find(Kind::Tool, "same").unwrap().0.member.name, "first");
+    hub.add("second", Claims::on("other")).await.unwrap();
     assert!(hub.remove("first"));
     assert_eq!(keys(&core, Kind::Tool), ["other"]);
-    hub.add("first", Claims("same")).await.unwrap();
-    let twice = hub.add("first", Claims("third")).await.unwrap_err();
+    hub.add("first", Claims::on("same")).await.unwrap();
+    let twice = hub.add("first", Claims::on("third")).await.unwrap_err();
     assert_eq!(twice.to_string(), "a source named `first` is part of this hub already");
 }
 
 #[tokio::test]
 async fn a_transaction_is_done_at_once_or_not_at_all() {
-    let (_hub, core, shelf) = world().await;
+    let (_hub, core, shelf) = world();
     let kept = shelf.add(tool("kept")).unwrap();
     shelf.add(tool("taken")).unwrap();
     let before = core.catalog.list_fingerprint(ListKind::Tools);
@@ -107,7 +105,7 @@ async fn a_transaction_is_done_at_once_or_not_at_all() {
 
 #[tokio::test]
 async fn a_disabled_item_is_absent_and_refused_and_comes_back() {
-    let (_hub, core, shelf) = world().await;
+    let (_hub, core, shelf) = world();
     let handle = shelf.add(tool("t")).unwrap();
     let page = shelf.add(Resource::new("x://a", "a")).unwrap();
     let on = core.catalog.list_fingerprint(ListKind::Tools);
@@ -123,7 +121,7 @@ async fn a_disabled_item_is_absent_and_refused_and_comes_back() {
 
 #[tokio::test]
 async fn a_handle_of_a_removed_item_edits_nothing() {
-    let (hub, core, shelf) = world().await;
+    let (hub, core, shelf) = world();
     let old = shelf.add(tool("t")).unwrap();
     old.remove().unwrap();
     let new = shelf.add(tool("t")).unwrap();
@@ -138,7 +136,7 @@ async fn a_handle_of_a_removed_item_edits_nothing() {
 
 #[tokio::test]
 async fn what_cannot_be_offered_is_refused_in_words() {
-    let (_hub, _core, shelf) = world().await;
+    let (_hub, _core, shelf) = world();
     let refused = |error: EditError| error.to_string();
     assert!(refused(shelf.add(tool("")).unwrap_err()).contains("cannot name a tool"));
     let no_uri = shelf.add(Resource::new("no uri", "x")).unwrap_err();
@@ -149,7 +147,7 @@ async fn what_cannot_be_offered_is_refused_in_words() {
 
 #[tokio::test]
 async fn expansions_are_listed_among_the_resources_and_stay_while_nothing_moves() {
-    let (_hub, core, shelf) = world().await;
+    let (_hub, core, shelf) = world();
     let template = shelf.add(ResourceTemplate::new("x://{name}", "x")).unwrap();
     shelf.add(Resource::new("x://b", "fixed")).unwrap();
     let listed = |names: &[&str]| {
@@ -171,7 +169,7 @@ async fn expansions_are_listed_among_the_resources_and_stay_while_nothing_moves(
 
 #[tokio::test]
 async fn a_template_with_a_query_answers_for_any_query() {
-    let (_hub, core, shelf) = world().await;
+    let (_hub, core, shelf) = world();
     shelf.add(ResourceTemplate::new("x://{name}/items{?limit,search}", "x")).unwrap();
     shelf.add(ResourceTemplate::new("y://{name}", "y")).unwrap();
     let answers = |text: &str| core.catalog.route(&uri(text)).is_ok();
@@ -184,18 +182,18 @@ async fn a_template_with_a_query_answers_for_any_query() {
 
 #[tokio::test]
 async fn the_template_that_says_most_literally_answers() {
-    let (hub, core, shelf) = world().await;
-    let near = hub.add("near", Empty).await.unwrap();
+    let (hub, core, shelf) = world();
+    let near = hub.source("near").unwrap();
     shelf.add(ResourceTemplate::new("x://{+rest}", "all")).unwrap();
     near.add(ResourceTemplate::new("x://near/{name}", "near")).unwrap();
-    assert_eq!(core.catalog.route(&uri("x://near/a")).unwrap().member.name, "near");
-    assert_eq!(core.catalog.route(&uri("x://far/a")).unwrap().member.name, "empty");
+    assert_eq!(core.catalog.route(&uri("x://near/a")).unwrap().answerer.member.name, "near");
+    assert_eq!(core.catalog.route(&uri("x://far/a")).unwrap().answerer.member.name, "empty");
     assert_eq!(core.catalog.route(&uri("y://a")).err(), Some(Missing::Unknown));
 }
 
 #[tokio::test]
 async fn pages_join_to_the_list_and_a_changed_list_refuses_its_cursors() {
-    let (_hub, core, shelf) = world().await;
+    let (_hub, core, shelf) = world();
     let handles: Vec<_> =
         (0..25).map(|index| shelf.add(tool(&format!("t{index:02}"))).unwrap()).collect();
     let listing = core.catalog.listing(Kind::Tool);
@@ -228,7 +226,7 @@ async fn pages_join_to_the_list_and_a_changed_list_refuses_its_cursors() {
 
 #[tokio::test]
 async fn the_measures_of_a_resource_are_listed_as_they_are_and_move_no_list() {
-    let (_hub, core, shelf) = world().await;
+    let (_hub, core, shelf) = world();
     let measured = |size: u64, moment: &str| {
         let mut resource = Resource::new("x://a", "a");
         resource.size = Some(size);

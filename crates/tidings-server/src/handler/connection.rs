@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use rmcp::model::{
-    ErrorData, InitializeRequestParams, LoggingLevel, ProtocolVersion, RequestId,
+    ErrorData, Implementation, InitializeRequestParams, LoggingLevel, ProtocolVersion, RequestId,
     SubscriptionFilter,
 };
 use serde_json::json;
@@ -15,11 +15,13 @@ use tidings_core::{ListKind, ListKinds, ResourceUri};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use crate::about::{About, Transport};
+use crate::context::Client;
 use crate::handler::refusal;
 use crate::notice::Wire;
 use crate::outbox::{Next, Outbox};
 use crate::path::{Core, Events, Listener, SubscribeError};
-use crate::transport::weight_of;
+use crate::weight;
 
 /// How much memory the name and the capabilities of a client may take.
 const PEER_LIMIT: usize = 24 << 10;
@@ -75,7 +77,7 @@ impl Connection {
     /// Begins a legacy session.
     pub(crate) fn open(&self, peer: &InitializeRequestParams) -> Result<(), ErrorData> {
         let weight =
-            serde_json::to_vec(peer).map_or(usize::MAX, |bytes| weight_of(&bytes, PEER_LIMIT));
+            serde_json::to_vec(peer).map_or(usize::MAX, |bytes| weight::of(&bytes, PEER_LIMIT));
         if weight > PEER_LIMIT {
             let details = "a client may say less of itself and its capabilities: they are kept as \
                            long as the session";
@@ -83,7 +85,7 @@ impl Connection {
             return Err(ErrorData::invalid_params("Too much said", data));
         }
         let events = if self.writer.is_some() { Events::Plain } else { Events::Numbered };
-        let listener = self.core.legacy_listener(&peer.protocol_version, events);
+        let listener = self.core.legacy_listener(&peer.protocol_version, &peer.client_info, events);
         let legacy = Legacy { listener, peer: Arc::new(peer.clone()) };
         self.legacy.set(legacy).map_err(|_| {
             let data = Some(json!({ "details": "a session is initialized once" }));
@@ -141,10 +143,6 @@ impl Connection {
         }
     }
 
-    pub(crate) fn level(&self) -> Option<LoggingLevel> {
-        self.lock().level
-    }
-
     pub(crate) fn set_level(&self, level: LoggingLevel) {
         self.lock().level = Some(level);
     }
@@ -155,6 +153,7 @@ impl Connection {
         &self,
         id: &RequestId,
         filter: &mut SubscriptionFilter,
+        client: Option<&Implementation>,
     ) -> Result<(), ErrorData> {
         let limit = self.core.config.limits.listens_per_connection;
         {
@@ -173,7 +172,8 @@ impl Connection {
             }
             state.listens.insert(id.clone(), None);
         }
-        let listener = accept_filter(&self.core, id, filter).await.inspect_err(|_| {
+        let about = About::new(client, Transport::Stdio, ListKinds::EMPTY);
+        let listener = accept_filter(&self.core, id, filter, about).await.inspect_err(|_| {
             self.end_listen(id);
         })?;
         // One that was cancelled meanwhile has no place any more; its listener ends here.
@@ -233,12 +233,19 @@ impl Connection {
     }
 }
 
+impl Client for Connection {
+    fn level(&self) -> Option<LoggingLevel> {
+        self.lock().level
+    }
+}
+
 /// A listener for what is honoured of a filter, and the filter cut down to it: unknown URIs are
 /// dropped, kinds that this revision is not told of are omitted.
 pub(crate) async fn accept_filter(
     core: &Arc<Core>,
     id: &RequestId,
     filter: &mut SubscriptionFilter,
+    about: About,
 ) -> Result<Listener, ErrorData> {
     let limit = core.config.limits.subscriptions_per_listener;
     let asked = filter.resource_subscriptions.as_ref().map_or(0, Vec::len);
@@ -252,7 +259,7 @@ pub(crate) async fn accept_filter(
             })),
         ));
     }
-    let listener = Arc::new(Listener::new(core, Wire::modern(id)));
+    let listener = Arc::new(Listener::new(core, Wire::modern(id), about));
     let lists = honoured_lists(core, filter);
     listener.follow_lists(lists);
     if let Some(uris) = filter.resource_subscriptions.take() {

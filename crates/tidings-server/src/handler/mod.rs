@@ -2,8 +2,8 @@
 
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
+mod beside;
 mod connection;
-mod exchange;
 mod refusal;
 
 use std::borrow::Cow;
@@ -24,15 +24,14 @@ use rmcp::{RoleServer, ServerHandler};
 use tidings_core::ResourceUri;
 use tokio_util::sync::CancellationToken;
 
+use crate::answer::{Completion, CompletionOf, Completions};
 use crate::catalog::{Kind, Listing, Missing, Stored};
+use crate::context::{Client, Context};
 use crate::era;
 use crate::path::{Core, SubscribeError};
-use crate::source::{Completion, CompletionOf};
-use crate::transport::Beside;
 
+pub(crate) use beside::Beside;
 pub(crate) use connection::{Connection, FrameWriter, accept_filter};
-pub use exchange::{AskError, Exchange};
-pub(crate) use refusal::KNOWN_METHODS;
 
 /// How long a source may go on with a request that was cancelled.
 const LAST_CHANCE: Duration = Duration::from_millis(900);
@@ -83,8 +82,9 @@ impl Handler {
             .ok_or_else(|| ErrorData::invalid_request("subscribing needs a session", None))
     }
 
-    fn exchange(&self, request: RequestContext<RoleServer>) -> Exchange {
-        Exchange::new(self.core.clone(), request, self.connection.clone())
+    fn context(&self, request: RequestContext<RoleServer>) -> Context {
+        let client = self.connection.clone().map(|connection| connection as Arc<dyn Client>);
+        Context::new(self.core.clone(), request, client)
     }
 }
 
@@ -191,14 +191,14 @@ impl ServerHandler for Handler {
             request.arguments = Some(arguments);
         }
         let name = request.name.clone();
-        let (member, _) = self
+        let (answerer, _) = self
             .core
             .catalog
             .find(Kind::Tool, &name)
             .map_err(|missing| refusal::missing_name("tool", &name, missing))?;
         let cancelled = context.ct.clone();
-        let exchange = self.exchange(context);
-        let answer = unless_cancelled(cancelled, member.call(request, &exchange)).await?;
+        let context = self.context(context);
+        let answer = unless_cancelled(cancelled, answerer.call(request, &context)).await?;
         answer.map_err(|error| refusal::answer("name", &name, error))
     }
 
@@ -208,14 +208,14 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let name = request.name.clone();
-        let (member, _) = self
+        let (answerer, _) = self
             .core
             .catalog
             .find(Kind::Prompt, &name)
             .map_err(|missing| refusal::missing_name("prompt", &name, missing))?;
         let cancelled = context.ct.clone();
-        let exchange = self.exchange(context);
-        let answer = unless_cancelled(cancelled, member.prompt(request, &exchange)).await?;
+        let context = self.context(context);
+        let answer = unless_cancelled(cancelled, answerer.prompt(request, &context)).await?;
         answer.map_err(|error| refusal::answer("name", &name, error))
     }
 
@@ -226,11 +226,14 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
         let route = self.core.catalog.route(&uri).map_err(|missing| self.missing(&uri, missing))?;
-        let contents = unless_cancelled(context.ct.clone(), route.member.read(&uri))
+        let (cancelled, is_modern) = (context.ct.clone(), is_modern(&context));
+        let context = self.context(context);
+        let reading = route.answerer.read(&uri, &route.variables, &context);
+        let contents = unless_cancelled(cancelled, reading)
             .await?
             .map_err(|error| refusal::answer("uri", uri.as_ref(), error))?;
         let mut result = ReadResourceResult::new(contents.parts);
-        if is_modern(&context) {
+        if is_modern {
             let fresh_for = u64::try_from(contents.fresh_for.as_millis()).unwrap_or(u64::MAX);
             result = result.with_ttl_ms(fresh_for).with_cache_scope(contents.scope);
         }
@@ -240,7 +243,7 @@ impl ServerHandler for Handler {
     async fn complete(
         &self,
         request: CompleteRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let (kind, key, of) = match request.r#ref {
             Reference::Prompt(prompt) => {
@@ -251,7 +254,7 @@ impl ServerHandler for Handler {
             }
             _ => return Err(refusal::method("completion/complete")),
         };
-        let (member, _) = self
+        let (answerer, _) = self
             .core
             .catalog
             .find(kind, &key)
@@ -259,17 +262,19 @@ impl ServerHandler for Handler {
         let mut completion = Completion::new(of, request.argument.name, request.argument.value);
         let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
         completion.known.extend(known);
-        let mut values = member
-            .complete(completion)
-            .await
+        let cancelled = context.ct.clone();
+        let context = self.context(context);
+        let completions = unless_cancelled(cancelled, answerer.complete(completion, &context))
+            .await?
             .map_err(|error| refusal::answer("ref", &key, error))?;
-        let total = u32::try_from(values.len()).ok();
-        let more = values.len() > CompletionInfo::MAX_VALUES;
+        let Completions { mut values, total, has_more } = completions;
+        let total = total.or_else(|| u32::try_from(values.len()).ok());
+        let is_cut = values.len() > CompletionInfo::MAX_VALUES;
         values.truncate(CompletionInfo::MAX_VALUES);
         let mut info = CompletionInfo::new(values)
             .map_err(|details| ErrorData::internal_error(details, None))?;
         info.total = total;
-        info.has_more = Some(more);
+        info.has_more = Some(has_more || is_cut);
         Ok(CompleteResult::new(info))
     }
 

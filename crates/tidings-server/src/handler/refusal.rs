@@ -4,27 +4,10 @@ use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::json;
 use tidings_core::{ResourceUri, UriError};
 
+use crate::answer::AnswerError;
 use crate::catalog::{CursorError, Missing};
+use crate::method::KNOWN_METHODS;
 use crate::path::SubscribeError;
-use crate::source::AnswerError;
-
-/// The methods whose requests have parameters of their own.
-pub(crate) const KNOWN_METHODS: [&str; 14] = [
-    "initialize",
-    "completion/complete",
-    "logging/setLevel",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/templates/list",
-    "resources/unsubscribe",
-    "server/discover",
-    "subscriptions/listen",
-    "tools/call",
-    "tools/list",
-];
 
 /// Those of them that modern revisions do not have.
 const REMOVED_METHODS: [&str; 4] =

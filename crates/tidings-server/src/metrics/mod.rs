@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::handler::KNOWN_METHODS;
+use crate::method::KNOWN_METHODS;
 
 /// From the first change a notice stands for to its bytes being taken for the wire, in seconds.
 const LATENCY_BUCKETS: [f64; 12] =

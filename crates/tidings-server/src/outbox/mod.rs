@@ -21,6 +21,7 @@ use bytes::{Bytes, BytesMut};
 use tidings_core::{ListKind, ResourceUri};
 use tokio::time::Instant;
 
+use crate::about::{About, ListenerInfo};
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use few::Few;
@@ -43,6 +44,8 @@ pub(crate) fn price(uri: &ResourceUri) -> usize {
 pub(crate) struct Outbox {
     id: u64,
     wire: Wire,
+    about: About,
+    since: Instant,
     metrics: Arc<Metrics>,
     /// How long a notice may be held back because its thing is dirty again.
     patience: Duration,
@@ -53,6 +56,8 @@ pub(crate) struct Outbox {
 struct State {
     lists: [Option<Slot>; ListKind::ALL.len()],
     uris: HashMap<ResourceUri, Slot>,
+    /// What they count for together, see [`price`].
+    held: usize,
     /// Things that wait, oldest first. Invariant: a thing is here at most once (`Slot::queued`).
     queue: Few<Thing>,
     /// How many of them really wait; the others went back to what the listener knows.
@@ -131,9 +136,45 @@ impl Frames {
 }
 
 impl Outbox {
-    pub(crate) fn new(id: u64, wire: Wire, patience: Duration, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub(crate) fn new(
+        id: u64,
+        wire: Wire,
+        about: About,
+        patience: Duration,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
         metrics.listeners.inc();
-        Arc::new(Self { id, wire, metrics, patience, state: Mutex::default() })
+        let (since, state) = (Instant::now(), Mutex::default());
+        Arc::new(Self { id, wire, about, since, metrics, patience, state })
+    }
+
+    /// Who the listener is.
+    pub(crate) fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// The client's name and version, if it said them.
+    pub(crate) fn client(&self) -> Option<String> {
+        self.about.client.as_deref().map(str::to_owned)
+    }
+
+    /// The listener as people see it.
+    pub(crate) fn inspect(&self) -> ListenerInfo {
+        let state = self.lock();
+        let follows = |kind: &ListKind| state.lists[kind.index()].is_some();
+        let mut uris: Vec<_> = state.uris.keys().cloned().collect();
+        uris.sort();
+        ListenerInfo {
+            id: self.id,
+            client: self.client(),
+            is_modern: matches!(self.wire, Wire::Modern { .. }),
+            transport: self.about.transport,
+            since: self.since,
+            lists: ListKind::ALL.into_iter().filter(follows).collect(),
+            uris,
+            waiting: state.waiting,
+            told: state.sent,
+        }
     }
 
     /// Names the listener in the index.
@@ -170,6 +211,7 @@ impl Outbox {
             return false;
         }
         state.uris.insert(uri.clone(), Slot::new(pulse, false));
+        state.held += price(uri);
         true
     }
 
@@ -192,6 +234,7 @@ impl Outbox {
     pub(crate) fn unfollow(&self, uri: &ResourceUri) -> bool {
         let mut state = self.lock();
         let Some(slot) = state.uris.remove(uri) else { return false };
+        state.held -= price(uri);
         if slot.waits.is_some() {
             state.waiting -= 1;
         }
@@ -208,7 +251,7 @@ impl Outbox {
 
     /// How many subscriptions the URIs count for that this listener follows.
     pub(crate) fn followed_count(&self) -> usize {
-        self.lock().uris.keys().map(price).sum()
+        self.lock().held
     }
 
     /// A list is this now. True if a notice waits.
@@ -485,7 +528,8 @@ mod tests {
     #[test]
     fn nothing_is_told_before_the_baseline() {
         let wire = Wire::Legacy { titled: false, numbered: false };
-        let outbox = Outbox::new(1, wire, Duration::ZERO, Arc::new(Metrics::new()));
+        let outbox =
+            Outbox::new(1, wire, About::nobody(), Duration::ZERO, Arc::new(Metrics::new()));
         let (uri, pulse) = (ResourceUri::parse("p://a").unwrap(), Pulse::default());
         let notice = Arc::new(Notice::updated(&uri, None));
         let look =

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use tidings_core::{ListKinds, ResourceUri};
 use tokio::time::Instant;
 
+use crate::about::About;
+use crate::answer::AnswerError;
 use crate::catalog::Missing;
 use crate::config::Greeting;
 use crate::notice::Wire;
 use crate::outbox::{Outbox, price};
-use crate::path::Core;
-use crate::source::AnswerError;
+use crate::path::{Core, Event};
+
 use crate::subscriptions::IndexFull;
 
 /// How often a URI is looked at to begin with if it changes meanwhile.
@@ -44,8 +46,10 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(core: &Arc<Core>, wire: Wire) -> Self {
-        Self { core: core.clone(), outbox: core.index.listener(wire) }
+    pub(crate) fn new(core: &Arc<Core>, wire: Wire, about: About) -> Self {
+        let outbox = core.index.listener(wire, about);
+        core.tell(|| Event::ListenerCame { id: outbox.id(), client: outbox.client() });
+        Self { core: core.clone(), outbox }
     }
 
     pub(crate) fn outbox(&self) -> &Arc<Outbox> {
@@ -84,7 +88,7 @@ impl Listener {
             Missing::Disabled => SubscribeError::Disabled,
         })?;
         if let Some(error @ (AnswerError::Malformed(_) | AnswerError::Invalid { .. })) =
-            route.member.refuse(uri)
+            route.answerer.member.refuse(uri)
         {
             return Err(SubscribeError::Unreadable(error));
         }
@@ -94,13 +98,15 @@ impl Listener {
         }
         let Some(watched) = self.core.index.follow(uri, &self.outbox)? else { return Ok(()) };
         if watched.settle(&self.outbox) {
+            self.core.watchers_moved(uri, &route.answerer.member);
             return Ok(());
         }
         // Cancel-safe: a request that is dropped before its baseline is known watches nothing.
         let mut undo = Undo { listener: Some(self), uri };
+        self.core.watchers_moved(uri, &route.answerer.member);
         for _ in 0..LOOKS {
-            let now = self.core.look(&watched).await;
-            self.core.moved(&watched, now, Instant::now());
+            let (now, title) = self.core.look(&watched).await;
+            self.core.moved(&watched, now, title.as_deref(), Instant::now());
             if now.at == watched.pulse().count() {
                 break;
             }
@@ -112,13 +118,18 @@ impl Listener {
 
     /// Stops watching a URI.
     pub(crate) fn unsubscribe(&self, uri: &ResourceUri) {
-        self.core.index.unfollow(uri, &self.outbox);
+        if self.core.index.unfollow(uri, &self.outbox) {
+            self.core.unwatched(uri);
+        }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.core.index.forget(&self.outbox);
+        for uri in self.core.index.forget(&self.outbox) {
+            self.core.unwatched(&uri);
+        }
+        self.core.tell(|| Event::ListenerLeft { id: self.outbox.id() });
     }
 }
 

@@ -7,25 +7,28 @@ mod listener;
 mod tests;
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::ProtocolVersion;
-use tidings_core::{Fingerprint, ListKind, ListKinds, ResourceUri};
+use rmcp::model::{Implementation, ProtocolVersion};
+use tidings_core::{Change, Fingerprint, ListKind, ListKinds, Pace, ResourceUri};
 use tokio::sync::{Notify, broadcast};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
+use crate::about::{About, Transport};
 use crate::announcer::{Topic, Windows};
-use crate::catalog::{Catalog, Edit, EditError, Missing, Touched};
+use crate::answer::AnswerError;
+use crate::catalog::{Catalog, Edit, Route, Touched};
 use crate::config::Config;
+use crate::context::{Announce, Context};
+use crate::edit::EditError;
+use crate::member::Member;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::outbox::{Look, Pulse};
-use crate::source::AnswerError;
 use crate::subscriptions::{Index, Watched};
 
 pub(crate) use listener::{Listener, SubscribeError};
@@ -39,13 +42,41 @@ const EVENTS: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Something moved, and this many listeners are told.
-    Announced {
-        /// A list (`tools`, `prompts`, `resources`) or a URI.
+    /// Something changed, or its source said so, and what became of it.
+    Change {
+        /// A list (`tools`, `prompts`, `resources`), a URI, or the prefix of URIs.
         what: String,
-        /// How many listeners have a notice waiting now.
-        listeners: usize,
+        /// What became of it.
+        outcome: Outcome,
     },
+    /// A listener came: a legacy session, or a modern listen request.
+    ListenerCame {
+        /// Its number.
+        id: u64,
+        /// The client's name and version, if it said them.
+        client: Option<String>,
+    },
+    /// A listener left.
+    ListenerLeft {
+        /// Its number.
+        id: u64,
+    },
+}
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// So many listeners have a notice waiting now.
+    Announced(usize),
+    /// It is one with a change that has yet to be compared.
+    Merged,
+    /// What clients would get is what they were last told of.
+    Equal,
+    /// Nobody follows it.
+    NotFollowed,
+    /// So many listeners are not notified because of their protocol revision.
+    Withheld(usize),
 }
 
 /// Whether the events of a legacy listener have numbers: over HTTP a client can come back with the
@@ -69,6 +100,10 @@ pub(crate) struct Core {
     list_pulses: [Pulse; ListKind::ALL.len()],
     windows: Mutex<Windows>,
     wake: Notify,
+    /// The watched URIs that their sources know of. Held while a source is told, so that it hears of
+    /// the first watcher and of the end of the last in the order they happened. Lock order: before
+    /// the index.
+    watchers: Mutex<HashMap<ResourceUri, Arc<Member>>>,
 }
 
 impl Core {
@@ -88,6 +123,7 @@ impl Core {
             list_notices: ListKind::ALL.map(|kind| Arc::new(Notice::list_changed(kind))),
             windows: Mutex::new(Windows::new(config.merging)),
             wake: Notify::new(),
+            watchers: Mutex::default(),
             config,
         })
     }
@@ -99,41 +135,59 @@ impl Core {
         Ok(())
     }
 
+    /// Does those edits of the catalog that can be done, and says why the others cannot.
+    pub(crate) fn edit_possible(
+        &self,
+        owner: u64,
+        edits: Vec<Edit>,
+    ) -> Result<Vec<EditError>, EditError> {
+        let (touched, refused) = self.catalog.apply_possible(owner, edits)?;
+        self.touch(&touched);
+        Ok(refused)
+    }
+
     /// Makes dirty what an edit of the catalog touched.
     pub(crate) fn touch(&self, touched: &Touched) {
         self.lists_changed(touched.lists);
         for uri in &touched.uris {
-            self.notify_updated(uri.as_ref());
+            self.resource_changed(uri, Pace::default());
         }
         for prefix in &touched.prefixes {
             self.touch_all(&self.index.with_prefix(prefix));
         }
     }
 
-    pub(crate) fn notify_updated(&self, uri: &str) {
-        self.metrics.changes.inc();
-        if let Some(watched) = self.index.get(uri) {
-            self.touch_all(&[watched]);
+    /// Makes dirty what a source says may have changed.
+    pub(crate) fn change(&self, change: Change) {
+        match change {
+            Change::Resource(uri, pace) => self.resource_changed(&uri, pace),
+            Change::Below(prefix) => {
+                self.metrics.changes.inc();
+                let all = self.index.with_prefix(&prefix);
+                if all.is_empty() {
+                    self.tell_outcome(&prefix, Outcome::NotFollowed);
+                }
+                self.touch_all(&all);
+            }
+            Change::Lists(kinds) => self.lists_changed(kinds),
+            // Nothing else can change.
+            _ => {}
         }
     }
 
-    pub(crate) fn notify_settled(&self, uri: &str) {
+    fn resource_changed(&self, uri: &ResourceUri, pace: Pace) {
         self.metrics.changes.inc();
-        let Some(watched) = self.index.get(uri) else { return };
+        let Some(watched) = self.index.get(uri.as_ref()) else {
+            return self.tell_outcome(uri.as_ref(), Outcome::NotFollowed);
+        };
+        // Order: the change is readable, then counted, then due; a fingerprint taken in between is
+        // older than the count and will be taken again.
         watched.pulse().beat();
         let topic = Topic::Uri(watched.uri().clone());
-        if self.windows().mark_settled(topic, Instant::now()) {
+        if self.windows().mark_at(topic, pace, Instant::now()) {
             self.wake.notify_one();
-        }
-    }
-
-    pub(crate) fn notify_matching(&self, pattern: &str) {
-        match pattern.strip_suffix('*') {
-            Some(prefix) => {
-                self.metrics.changes.inc();
-                self.touch_all(&self.index.with_prefix(prefix));
-            }
-            None => self.notify_updated(pattern),
+        } else {
+            self.tell_outcome(uri.as_ref(), Outcome::Merged);
         }
     }
 
@@ -143,7 +197,11 @@ impl Core {
         for kind in kinds.iter() {
             self.metrics.changes.inc();
             self.list_pulses[kind.index()].beat();
-            fresh |= self.windows().mark(Topic::List(kind), now);
+            let is_new = self.windows().mark(Topic::List(kind), now);
+            if !is_new {
+                self.tell_outcome(kind.as_str(), Outcome::Merged);
+            }
+            fresh |= is_new;
         }
         if fresh {
             self.wake.notify_one();
@@ -154,10 +212,13 @@ impl Core {
         let now = Instant::now();
         let mut fresh = false;
         for watched in all {
-            // Order: the change is readable, then counted, then due; a fingerprint taken in
-            // between is older than the count and will be taken again.
+            // Order: as in `resource_changed`.
             watched.pulse().beat();
-            fresh |= self.windows().mark(Topic::Uri(watched.uri().clone()), now);
+            let is_new = self.windows().mark(Topic::Uri(watched.uri().clone()), now);
+            if !is_new {
+                self.tell_outcome(watched.uri().as_ref(), Outcome::Merged);
+            }
+            fresh |= is_new;
         }
         if fresh {
             self.wake.notify_one();
@@ -192,7 +253,17 @@ impl Core {
     fn announce_list(&self, kind: ListKind, since: Instant) {
         let now = self.look_at_list(kind);
         let told = self.index.announce_list(kind, now, self.list_notice(kind), since);
-        self.report(kind.as_str(), told);
+        let what = kind.as_str();
+        if self.is_looked_at() {
+            let withheld = self.index.withheld(kind);
+            if withheld > 0 {
+                self.tell_outcome(what, Outcome::Withheld(withheld));
+            }
+            if told == 0 && !self.index.is_list_followed(kind) {
+                return self.tell_outcome(what, Outcome::NotFollowed);
+            }
+        }
+        self.report(what, told);
     }
 
     /// Compares what a watched URI returns now, at once if its source names a version, else by
@@ -203,15 +274,14 @@ impl Core {
             *again = Some(since);
             return;
         }
-        let at = watched.pulse().count();
-        if let Some(fingerprint) = self.version(uri) {
-            self.moved(&watched, Look { at, fingerprint }, since);
-            return;
-        }
+        let sight = match self.sight(&watched) {
+            Sight::Known(now, title) => return self.moved(&watched, now, title.as_deref(), since),
+            unread @ Sight::Unread { .. } => unread,
+        };
         let core = self.clone();
         let look = looks.tasks.spawn(async move {
-            let now = core.look(&watched).await;
-            core.moved(&watched, now, since);
+            let (now, title) = core.read(&watched, sight).await;
+            core.moved(&watched, now, title.as_deref(), since);
         });
         looks.running.insert(uri.clone(), None);
         looks.names.insert(look.id(), uri.clone());
@@ -232,56 +302,121 @@ impl Core {
         }
     }
 
-    fn moved(&self, watched: &Watched, now: Look, since: Instant) {
-        let title = self.catalog.route(watched.uri()).ok().and_then(|route| route.title);
-        let notice = || Notice::updated(watched.uri(), title.as_deref());
-        let told = watched.apply(now, since, notice);
+    fn moved(&self, watched: &Watched, now: Look, title: Option<&str>, since: Instant) {
+        let told = watched.apply(now, since, || Notice::updated(watched.uri(), title));
         self.report(watched.uri().as_ref(), told);
     }
 
     fn report(&self, what: &str, listeners: usize) {
-        if listeners > 0 {
-            debug!(what, listeners, "announced");
-            if self.events.receiver_count() > 0 {
-                drop(self.events.send(Event::Announced { what: what.to_owned(), listeners }));
+        if listeners == 0 {
+            return self.tell_outcome(what, Outcome::Equal);
+        }
+        debug!(what, listeners, "announced");
+        self.tell_outcome(what, Outcome::Announced(listeners));
+    }
+
+    /// Tells people who look what became of a change.
+    fn tell_outcome(&self, what: &str, outcome: Outcome) {
+        self.tell(|| Event::Change { what: what.to_owned(), outcome });
+    }
+
+    /// Tells people who look; costs nothing while nobody does.
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        if self.is_looked_at() {
+            drop(self.events.send(event()));
+        }
+    }
+
+    fn is_looked_at(&self) -> bool {
+        self.events.receiver_count() > 0
+    }
+
+    /// A URI got a watcher: tells its source if it is the first, and if the source wants to know.
+    pub(crate) fn watchers_moved(&self, uri: &ResourceUri, member: &Arc<Member>) {
+        if !member.source().wants_watchers() {
+            return;
+        }
+        let mut told = self.watchers();
+        if self.index.get(uri.as_ref()).is_some() && !told.contains_key(uri) {
+            told.insert(uri.clone(), member.clone());
+            member.watched(uri);
+        }
+    }
+
+    /// A URI lost its last watcher: tells its source, if nobody watches it by now.
+    pub(crate) fn unwatched(&self, uri: &ResourceUri) {
+        let mut told = self.watchers();
+        if self.index.get(uri.as_ref()).is_none()
+            && let Some(member) = told.remove(uri)
+        {
+            member.unwatched(uri);
+        }
+    }
+
+    /// A source came: tells it what of its own is watched already.
+    pub(crate) fn introduce(&self, member: &Arc<Member>) {
+        if !member.source().wants_watchers() {
+            return;
+        }
+        for uri in self.index.watched() {
+            let route = self.catalog.route(&uri);
+            if route.is_ok_and(|route| Arc::ptr_eq(&route.answerer.member, member)) {
+                self.watchers_moved(&uri, member);
             }
         }
     }
 
-    /// The version a source names for a URI, if that is cheap to know.
-    fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
-        match self.catalog.route(uri) {
-            Err(Missing::Unknown | Missing::Disabled) => Some(Fingerprint::ABSENT),
-            Ok(route) => catch_unwind(AssertUnwindSafe(|| route.member.source.version(uri)))
-                .unwrap_or_else(|_| {
-                    error!(source = route.member.name, %uri, "a source panicked");
-                    None
-                }),
+    /// A source left: nothing of it is told to it any more.
+    pub(crate) fn dismiss(&self, name: &str) {
+        self.watchers().retain(|_, member| member.name != name);
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, HashMap<ResourceUri, Arc<Member>>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at a watched URI: at once if its source names a version, or nobody answers for it.
+    fn sight(&self, watched: &Watched) -> Sight {
+        // Order: the count before the content, so that a change in between is looked at again.
+        let at = watched.pulse().count();
+        let uri = watched.uri();
+        let Ok(route) = self.catalog.route(uri) else {
+            return Sight::Known(Look { at, fingerprint: Fingerprint::ABSENT }, None);
+        };
+        match route.answerer.version(uri) {
+            Some(fingerprint) => Sight::Known(Look { at, fingerprint }, route.title),
+            None => Sight::Unread { at, route },
         }
     }
 
-    /// What a read of this URI returns now.
-    async fn look(&self, watched: &Watched) -> Look {
-        // Order: the count before the content, so that a change in between is looked at again.
-        let at = watched.pulse().count();
-        let looking = self.fingerprint(watched.uri());
-        let fingerprint = tokio::time::timeout(LOOK_TIMEOUT, looking).await.unwrap_or_else(|_| {
+    /// What a read of this URI returns now, and the resource's title in the list.
+    async fn look(self: &Arc<Self>, watched: &Watched) -> (Look, Option<String>) {
+        let sight = self.sight(watched);
+        self.read(watched, sight).await
+    }
+
+    /// Reads what a look must read.
+    async fn read(self: &Arc<Self>, watched: &Watched, sight: Sight) -> (Look, Option<String>) {
+        let (at, route) = match sight {
+            Sight::Known(now, title) => return (now, title),
+            Sight::Unread { at, route } => (at, route),
+        };
+        let reading = self.fingerprint(watched.uri(), &route);
+        let fingerprint = tokio::time::timeout(LOOK_TIMEOUT, reading).await.unwrap_or_else(|_| {
             warn!(uri = %watched.uri(), "reading a watched resource took too long");
             // A client that waits longer may read anything: each such look is news.
             Fingerprint::of_bytes(&at.to_le_bytes())
         });
-        Look { at, fingerprint }
+        (Look { at, fingerprint }, route.title)
     }
 
     /// Names what a read of this URI returns now; that it fails is a state too.
-    async fn fingerprint(&self, uri: &ResourceUri) -> Fingerprint {
-        if let Some(version) = self.version(uri) {
-            return version;
-        }
-        let Ok(route) = self.catalog.route(uri) else { return Fingerprint::ABSENT };
+    async fn fingerprint(self: &Arc<Self>, uri: &ResourceUri, route: &Route) -> Fingerprint {
         let unavailable = || Fingerprint::of_bytes(b"unavailable");
-        let Ok(_permit) = route.member.gate.acquire().await else { return unavailable() };
-        match route.member.read(uri).await {
+        let answerer = &route.answerer;
+        let Ok(_permit) = answerer.member.gate.acquire().await else { return unavailable() };
+        let context = Context::of_hub(self.clone());
+        match answerer.read(uri, &route.variables, &context).await {
             Ok(contents) => contents.fingerprint(),
             Err(AnswerError::NotFound(_)) => Fingerprint::ABSENT,
             Err(error) => {
@@ -302,11 +437,16 @@ impl Core {
     pub(crate) fn legacy_listener(
         self: &Arc<Self>,
         version: &ProtocolVersion,
+        client: &Implementation,
         events: Events,
     ) -> Listener {
         let titled = crate::era::titles_updates(version);
         let numbered = events == Events::Numbered;
-        Listener::new(self, Wire::Legacy { titled, numbered })
+        let transport = if numbered { Transport::Http } else { Transport::Stdio };
+        let lists = self.config.versions.lists_for(version.as_str());
+        let withheld = ListKind::ALL.into_iter().filter(|kind| !lists.contains(*kind)).collect();
+        let about = About::new(Some(client), transport, withheld);
+        Listener::new(self, Wire::Legacy { titled, numbered }, about)
     }
 
     fn look_at_list(&self, kind: ListKind) -> Look {
@@ -321,6 +461,20 @@ impl Core {
     fn windows(&self) -> MutexGuard<'_, Windows> {
         self.windows.lock().expect("no code panics while it holds the windows")
     }
+}
+
+impl Announce for Core {
+    fn announce(&self, change: Change) {
+        self.change(change);
+    }
+}
+
+/// A look at a watched URI, as far as it goes without waiting.
+enum Sight {
+    /// What was found, and the resource's title in the list.
+    Known(Look, Option<String>),
+    /// It must be read.
+    Unread { at: u64, route: Route },
 }
 
 /// The reads that are under way to compare content: one for each URI, and whether another is

@@ -2,21 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use rmcp::model::{ProtocolVersion, ResourceTemplate, Tool};
-use tidings_core::{Fingerprint, ListKind, ListKinds, ResourceUri};
+use rmcp::model::{Implementation, ProtocolVersion, ResourceTemplate, Tool};
+use tidings_core::{Change, Fingerprint, ListKind, ListKinds, ResourceUri};
 
 use super::{Events, Listener, SubscribeError};
-use crate::catalog::{EditError, Handle, Kind, Shelf, Stored};
+use crate::about::About;
+use crate::answer::{AnswerError, Contents};
+use crate::catalog::{Kind, Stored};
 use crate::config::Config;
+use crate::context::Context;
+use crate::edit::EditError;
 use crate::era::VersionRules;
 use crate::hub::Hub;
 use crate::notice::{self, Wire};
 use crate::outbox::Next;
-use crate::source::{AnswerError, Contents, Source};
+use crate::shelf::{Handle, Shelf};
+use crate::source::Source;
 
 /// Pages that can be written, read slowly, or gone.
 #[derive(Clone, Default)]
@@ -32,13 +37,15 @@ impl Pages {
     }
 }
 
-impl Source for Pages {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+impl Pages {
+    fn on(self, shelf: &Shelf) -> Result<Self, EditError> {
         shelf.add(ResourceTemplate::new("p://{name}", "page"))?;
-        Ok(())
+        Ok(self)
     }
+}
 
-    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+impl Source for Pages {
+    async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
         // Slow sources answer with what was there when they were asked.
         let text = self.now(uri.as_ref());
         tokio::time::sleep(self.slow).await;
@@ -57,12 +64,8 @@ impl Source for Pages {
 /// Pages under another name.
 struct Other(Pages);
 impl Source for Other {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-        shelf.add(ResourceTemplate::new("slow://{name}", "slow page"))?;
-        Ok(())
-    }
-    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
-        self.0.read(uri).await
+    async fn read(&self, uri: &ResourceUri, context: &Context) -> Result<Contents, AnswerError> {
+        self.0.read(uri, context).await
     }
 }
 
@@ -162,14 +165,20 @@ fn tool(name: &str, text: u8) -> Tool {
 
 impl World {
     async fn new(pages: Pages) -> Self {
-        let hub = Hub::new(Config::new("world", "1"));
-        let shelf = hub.add("pages", pages.clone()).await.unwrap();
+        let hub = Hub::new("world", "1");
+        let mut kept = None;
+        let build = |shelf: Shelf| {
+            kept = Some(shelf.clone());
+            pages.clone().on(&shelf)
+        };
+        hub.add("pages", build).await.unwrap();
+        let shelf = kept.unwrap();
         let tools = TOOLS.map(|name| shelf.add(tool(name, 0)).unwrap()).into();
         let shown = TOOLS.iter().map(|name| ((*name).to_owned(), (true, 0))).collect();
         tokio::time::sleep(SETTLED).await;
         let mut world = Self { hub, shelf, pages, tools, shown, readers: Vec::new() };
         for _ in 0..READERS {
-            let listener = Listener::new(world.hub.core(), PLAIN);
+            let listener = Listener::new(world.hub.core(), PLAIN, About::nobody());
             listener.follow_lists([ListKind::Tools].into_iter().collect());
             let attached = listener.outbox().attach();
             let knows = [("tools".to_owned(), world.look("tools"))].into();
@@ -204,14 +213,14 @@ impl World {
         match step {
             Step::Write { uri, text } => {
                 self.pages.texts.lock().unwrap().insert(URIS[uri].to_owned(), text);
-                self.shelf.notify_updated(URIS[uri]);
+                self.shelf.changed(URIS[uri]).unwrap();
             }
             Step::Erase { uri } => {
                 self.pages.texts.lock().unwrap().remove(URIS[uri]);
-                self.shelf.notify_updated(URIS[uri]);
+                self.shelf.changed(URIS[uri]).unwrap();
             }
-            Step::Cry { uri } => self.shelf.notify_updated(URIS[uri]),
-            Step::CryAll => self.shelf.notify_matching("p://*"),
+            Step::Cry { uri } => self.shelf.changed(URIS[uri]).unwrap(),
+            Step::CryAll => self.shelf.changed(Change::below("p://")).unwrap(),
             Step::Switch { tool, on } => {
                 let handle = &self.tools[tool];
                 if on {
@@ -283,7 +292,7 @@ impl World {
 /// Everything that waits for a reader, as the things it is told of.
 fn drain(reader: &Reader) -> Vec<String> {
     let mut things = Vec::new();
-    let mut context = Context::from_waker(Waker::noop());
+    let mut context = std::task::Context::from_waker(Waker::noop());
     while let Poll::Ready(Next::Frames(frames)) =
         reader.listener.outbox().poll_next(reader.attached, &mut context)
     {
@@ -344,13 +353,13 @@ proptest! {
             let version = &ProtocolVersion::KNOWN_VERSIONS[version];
             let mut config = Config::new("honest", "1");
             config.versions = VersionRules::everything().with(version.as_str(), kinds);
-            let hub = Hub::new(config);
+            let hub = Hub::with_config(config);
             let told = hub.core().config.versions.lists_for(version.as_str());
             let capabilities = serde_json::to_value(crate::era::capabilities(told)).unwrap();
-            let listener = hub.core().legacy_listener(version, Events::Plain);
+            let listener = hub.core().legacy_listener(version, &Implementation::default(), Events::Plain);
             listener.greet(told);
             let attached = listener.outbox().attach();
-            let mut context = Context::from_waker(Waker::noop());
+            let mut context = std::task::Context::from_waker(Waker::noop());
             let mut heard = String::new();
             while let Poll::Ready(Next::Frames(frames)) =
                 listener.outbox().poll_next(attached, &mut context)
@@ -453,10 +462,14 @@ fn a_slow_source_delays_only_its_own_resources() {
     in_paused_time(async {
         let slow = Pages { slow: Duration::from_hours(1), ..Pages::default() };
         let mut world = World::new(Pages { versioned: true, ..Pages::default() }).await;
-        world.hub.add("slow", Other(slow)).await.unwrap();
+        let build = |shelf: Shelf| {
+            shelf.add(ResourceTemplate::new("slow://{name}", "slow page"))?;
+            Ok(Other(slow))
+        };
+        world.hub.add("slow", build).await.unwrap();
         let stuck = ResourceUri::parse("slow://a").unwrap();
         world.readers[1].listener.subscribe(&stuck).await.unwrap();
-        world.hub.notify_updated("slow://a");
+        world.hub.changed("slow://a").unwrap();
         world.step(Step::Watch { reader: 0, uri: 0 }).await;
         world.step(Step::Write { uri: 0, text: 9 }).await;
         world.step(Step::Wait { ms: 26 }).await;
@@ -485,11 +498,12 @@ fn limits_are_kept_and_said() {
         let mut config = Config::new("small", "1");
         config.limits.subscriptions_per_listener = 2;
         config.limits.subscriptions = 3;
-        let hub = Hub::new(config);
-        hub.add("pages", Pages { versioned: true, ..Pages::default() }).await.unwrap();
+        let hub = Hub::with_config(config);
+        let pages = Pages { versioned: true, ..Pages::default() };
+        hub.add("pages", |shelf| pages.on(&shelf)).await.unwrap();
         let uri = |name: &str| ResourceUri::parse(&format!("p://{name}")).unwrap();
-        let one = Listener::new(hub.core(), PLAIN);
-        let two = Listener::new(hub.core(), PLAIN);
+        let one = Listener::new(hub.core(), PLAIN, About::nobody());
+        let two = Listener::new(hub.core(), PLAIN, About::nobody());
         for name in ["a", "b", "a"] {
             one.subscribe(&uri(name)).await.unwrap();
         }
@@ -510,9 +524,10 @@ fn a_long_uri_counts_for_several() {
     in_paused_time(async {
         let mut config = Config::new("small", "1");
         config.limits.subscriptions_per_listener = 3;
-        let hub = Hub::new(config);
-        hub.add("pages", Pages { versioned: true, ..Pages::default() }).await.unwrap();
-        let one = Listener::new(hub.core(), PLAIN);
+        let hub = Hub::with_config(config);
+        let pages = Pages { versioned: true, ..Pages::default() };
+        hub.add("pages", |shelf| pages.on(&shelf)).await.unwrap();
+        let one = Listener::new(hub.core(), PLAIN, About::nobody());
         let uri =
             |length: usize| ResourceUri::parse(&format!("p://{}", "x".repeat(length - 4))).unwrap();
         assert_eq!(one.subscribe(&uri(769)).await, Err(SubscribeError::TooMany(3)));

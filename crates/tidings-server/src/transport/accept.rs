@@ -1,16 +1,11 @@
 //! Connections: accepted, tuned, owned, and ended when the server is.
 
-use std::convert::Infallible;
-use std::pin::Pin;
+use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use bytes::Bytes;
 use http::Request;
-use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -21,15 +16,19 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::transport::gate::{Busy, Entry, Gate};
+use crate::transport::gate::{Entry, Gate};
 use crate::transport::line::{Io, Line};
 use crate::transport::seldom::Seldom;
+use crate::transport::tail::Tail;
 use crate::transport::writer::Writers;
 
 /// A peer that acknowledges nothing for this long is gone.
 const PEER_SILENCE: Duration = Duration::from_mins(1);
 /// A connection on which no request comes, or only half of one, is closed after this.
 const REQUEST_SILENCE: Duration = Duration::from_secs(75);
+/// The read buffer of a connection grows to this much, and so may the headers of a request. The
+/// library's default of 400 KiB would let idle connections hold more than the budget for bodies.
+const READ_BUFFER: usize = 64 << 10;
 /// How often connections are looked through for those that say nothing.
 const SWEEP: Duration = Duration::from_secs(1);
 /// How long streams may take to end when the server does; then they are cut.
@@ -97,13 +96,21 @@ async fn connection(line: Arc<Line>, entry: Entry, router: Router, ending: Cance
     let entry = Arc::new(entry);
     let service = service_fn(move |mut request: Request<Incoming>| {
         line.note(request.extensions_mut());
-        let busy = entry.begin();
-        let answering = router.call(request);
-        async move { Ok::<_, Infallible>(answering.await?.map(|body| Tail { body, _busy: busy })) }
+        let busy = entry.begin(request.extensions_mut());
+        let (answering, line) = (router.call(request), line.clone());
+        async move {
+            let response = tokio::select! {
+                biased;
+                Ok(response) = answering => response,
+                () = line.hung_up() => return Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+            };
+            Ok(response.map(|body| Tail::new(body, busy)))
+        }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_SILENCE)
+        .max_buf_size(READ_BUFFER)
         .serve_connection(io, service);
     let mut serving = std::pin::pin!(serving);
     let result = tokio::select! {
@@ -115,31 +122,5 @@ async fn connection(line: Arc<Line>, entry: Entry, router: Router, ending: Cance
     };
     if let Err(error) = result {
         debug!(%error, "a connection ended early");
-    }
-}
-
-/// The body of an answer: the connection is busy until it was sent.
-struct Tail {
-    body: Body,
-    _busy: Busy,
-}
-
-impl http_body::Body for Tail {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -15,7 +15,7 @@ use crate::transport::reply;
 /// A body ends within this time, or has sent so many bytes in each such time: 16 KiB a second.
 const WINDOW: Duration = Duration::from_secs(10);
 const LEAST: usize = 160 << 10;
-/// What is made ready for a body that says how long it is; more as it comes.
+/// Reserved at first for a body that announces its length; the rest once so much has come.
 const READY: usize = 1 << 20;
 
 /// Reads a body of at most `limit` bytes; each is counted in the share as it comes.
@@ -55,6 +55,10 @@ pub(crate) async fn collect(
         }
         if !share.grow(data.len()) {
             return Err(busy());
+        }
+        if collected.capacity() - collected.len() < data.len() {
+            // One step to the announced length: no trail of outgrown buffers.
+            collected.reserve(data.len().max(announced.saturating_sub(collected.len())));
         }
         collected.extend_from_slice(&data);
     }

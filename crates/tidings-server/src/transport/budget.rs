@@ -1,13 +1,14 @@
 //! One budget in bytes for everything in flight: bodies that are read, messages that are built from
 //! them, and answers that their clients have not taken.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use bytes::Bytes;
 
 use crate::metrics::Metrics;
+use crate::transport::call::Call;
 use crate::transport::shares::Origin;
 
 /// What is smaller than this passes also when the budget is used up by large requests, from a
@@ -21,12 +22,19 @@ pub(crate) struct Budget {
     used: AtomicUsize,
     /// What addresses that may not have all of it use.
     held: Mutex<HashMap<Origin, usize>>,
+    /// Answers that nobody reads but for which a client may come back, the oldest first. They go
+    /// before anybody is refused.
+    kept: Mutex<VecDeque<Kept>>,
     metrics: Arc<Metrics>,
 }
 
+/// An answer that nobody reads, and whose it is.
+type Kept = (Option<Origin>, Weak<Call>);
+
 impl Budget {
     pub(crate) fn new(limit: usize, metrics: Arc<Metrics>) -> Arc<Self> {
-        Arc::new(Self { limit, used: AtomicUsize::new(0), held: Mutex::default(), metrics })
+        let (used, held, kept) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+        Arc::new(Self { limit, used, held, kept, metrics })
     }
 
     /// A part of the budget that is empty to begin with.
@@ -42,8 +50,8 @@ impl Budget {
 
     /// Counts an answer until its last byte is taken for the wire; nothing if there is no room for
     /// it.
-    pub(crate) fn answer(self: &Arc<Self>, bytes: Bytes) -> Option<Bytes> {
-        let mut share = self.share(None);
+    pub(crate) fn answer(self: &Arc<Self>, origin: Option<Origin>, bytes: Bytes) -> Option<Bytes> {
+        let mut share = self.share(origin);
         share.grow(bytes.len()).then(|| share.carry(bytes))
     }
 
@@ -54,12 +62,54 @@ impl Budget {
         share.carry(bytes)
     }
 
+    /// Notes an answer whose reader went, and which is dropped first when there is no room.
+    pub(crate) fn keep(&self, origin: Option<Origin>, call: &Arc<Call>) {
+        let mut kept = self.kept();
+        // Sessions forget answers after a while, about in this order.
+        while kept.front().is_some_and(|(_, oldest)| oldest.strong_count() == 0) {
+            kept.pop_front();
+        }
+        kept.push_back((origin, Arc::downgrade(call)));
+    }
+
+    /// Drops the oldest answer that nobody reads, of one address or of all; false if there is none.
+    fn drop_kept(&self, origin: Option<Origin>) -> bool {
+        let oldest = {
+            let mut kept = self.kept();
+            let at = kept.iter().position(|(of, _)| origin.is_none() || *of == origin);
+            at.and_then(|at| kept.remove(at))
+        };
+        let Some((_, oldest)) = oldest else { return false };
+        if let Some(call) = oldest.upgrade() {
+            call.forget();
+        }
+        true
+    }
+
+    /// Takes bytes of the budget; how many were used before, or nothing if there are not as many.
+    fn take(&self, bytes: usize, limit: usize) -> Option<usize> {
+        loop {
+            let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(bytes).filter(|used| *used <= limit)
+            });
+            match taken {
+                Ok(before) => return Some(before),
+                Err(_) if self.drop_kept(None) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
     fn changed(&self, used: usize) {
         self.metrics.in_flight.set(i64::try_from(used).unwrap_or(i64::MAX));
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<Origin, usize>> {
         self.held.lock().expect("no code panics while it holds the budget")
+    }
+
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        self.kept.lock().expect("no code panics while it holds the kept answers")
     }
 }
 
@@ -78,26 +128,32 @@ impl Share {
         let budget = &self.budget;
         let is_small = self.bytes + bytes <= SMALL;
         let limit = if is_small { budget.limit / 4 * 5 } else { budget.limit };
-        if let Some(origin) = self.origin {
-            let mut held = budget.held();
-            let own = held.entry(origin).or_default();
-            if *own + bytes > origin.share(limit) {
+        while !self.take_own(bytes, limit) {
+            if !budget.drop_kept(self.origin) {
                 budget.metrics.over_budget.inc();
                 return false;
             }
-            *own += bytes;
         }
-        let taken = budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|used| *used <= limit)
-        });
-        let Ok(before) = taken else {
+        let Some(before) = budget.take(bytes, limit) else {
             self.give_back(bytes);
-            self.budget.metrics.over_budget.inc();
+            budget.metrics.over_budget.inc();
             return false;
         };
         self.bytes += bytes;
         self.budget.changed(before + bytes);
         true
+    }
+
+    /// Takes bytes of what its address may have; false if there are not as many.
+    fn take_own(&self, bytes: usize, limit: usize) -> bool {
+        let Some(origin) = self.origin else { return true };
+        let mut held = self.budget.held();
+        let own = held.get(&origin).copied().unwrap_or(0) + bytes;
+        let has_room = own <= origin.share(limit);
+        if has_room {
+            held.insert(origin, own);
+        }
+        has_room
     }
 
     /// Takes more, whatever there is.
@@ -193,12 +249,12 @@ mod tests {
     #[test]
     fn an_answer_counts_until_the_last_part_of_it_is_gone() {
         let budget = budget(100_000);
-        let answer = budget.answer(vec![0; 80_000].into()).unwrap();
+        let answer = budget.answer(None, vec![0; 80_000].into()).unwrap();
         let part = answer.slice(10..20);
         drop(answer);
-        assert!(budget.answer(vec![0; 80_000].into()).is_none());
-        assert!(budget.answer(vec![0; 40_000].into()).is_some(), "a small one passes");
+        assert!(budget.answer(None, vec![0; 80_000].into()).is_none());
+        assert!(budget.answer(None, vec![0; 40_000].into()).is_some(), "a small one passes");
         drop(part);
-        assert!(budget.answer(vec![0; 80_000].into()).is_some());
+        assert!(budget.answer(None, vec![0; 80_000].into()).is_some());
     }
 }

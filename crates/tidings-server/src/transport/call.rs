@@ -18,27 +18,36 @@ use rmcp::model::{
     ClientJsonRpcMessage, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::transport::budget::Budget;
 use crate::transport::session::{Session, StreamGuard};
+use crate::transport::shares::Origin;
 use crate::transport::stream::KeepAlive;
 
 /// So many messages of one answer are kept for a client that comes back, and so many bytes; older
-/// ones, which are progress and log messages, are forgotten.
+/// ones, which are progress and log messages, are forgotten, and their number is told.
 const KEPT: usize = 256;
 const KEPT_BYTES: usize = 1024 * 1024;
+/// While the reader is so many messages behind, whoever sends the next one waits.
+const BEHIND: u64 = 128;
+/// But no longer than this: a client that does not read loses messages, and is told how many.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The answer to one request, as it comes.
 pub(crate) struct Call {
     number: u64,
     /// Ends the service of the request.
     pub(crate) given_up: CancellationToken,
-    /// What is kept here counts in it.
+    /// What is kept here counts in it,
     budget: Arc<Budget>,
+    /// for this address.
+    origin: Option<Origin>,
     state: Mutex<State>,
+    /// A message was read, or nobody waits for that any more.
+    read: Notify,
 }
 
 #[derive(Default)]
@@ -46,11 +55,15 @@ struct State {
     messages: VecDeque<Message>,
     bytes: usize,
     next: u64,
+    /// The last message that the newest reader has.
+    taken: u64,
     finished: Option<Instant>,
     /// The newest reader; earlier ones end.
     reader: u64,
     /// When the newest reader went, if it did before the end.
     left: Option<Instant>,
+    /// Whether the budget knows that nobody reads it.
+    noted: bool,
     /// Readers up to this one were told to come back later.
     released: u64,
     waker: Option<Waker>,
@@ -94,8 +107,14 @@ pub(crate) enum Answer {
 }
 
 impl Call {
-    pub(crate) fn new(number: u64, given_up: CancellationToken, budget: Arc<Budget>) -> Arc<Self> {
-        Arc::new(Self { number, given_up, budget, state: Mutex::default() })
+    pub(crate) fn new(
+        number: u64,
+        given_up: CancellationToken,
+        budget: Arc<Budget>,
+        origin: Option<Origin>,
+    ) -> Arc<Self> {
+        let (state, read) = (Mutex::default(), Notify::new());
+        Arc::new(Self { number, given_up, budget, origin, state, read })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -114,7 +133,7 @@ impl Call {
     }
 
     /// Answers it with an error, unless it is answered.
-    pub(crate) fn fail(&self, id: RequestId, error: ErrorData) {
+    pub(crate) fn fail(self: &Arc<Self>, id: RequestId, error: ErrorData) {
         if self.finished().is_none() {
             self.push(&ServerJsonRpcMessage::error(error, Some(id)));
         }
@@ -135,13 +154,39 @@ impl Call {
         wake(state);
     }
 
-    fn push(&self, message: &ServerJsonRpcMessage) {
+    /// Drops what nobody reads. A client that comes back is told how many messages it missed, or
+    /// gets an empty stream if there will be no more.
+    pub(crate) fn forget(&self) {
+        let forgotten = {
+            let mut state = self.lock();
+            state.noted = false;
+            if state.left.is_none() {
+                return;
+            }
+            state.bytes = 0;
+            std::mem::take(&mut state.messages)
+        };
+        // What they held of the budget has a lock of its own.
+        drop(forgotten);
+    }
+
+    /// Lets the budget know of messages that nobody reads.
+    fn note(self: &Arc<Self>) {
+        let mut state = self.lock();
+        let is_kept = state.left.is_some() && !state.messages.is_empty();
+        if is_kept && !std::mem::replace(&mut state.noted, true) {
+            drop(state);
+            self.budget.keep(self.origin, self);
+        }
+    }
+
+    fn push(self: &Arc<Self>, message: &ServerJsonRpcMessage) {
         let mut kind = Kind::of(message);
         let json = serde_json::to_vec(message).expect("a message is plain JSON").into();
         let json = if kind == Kind::Before {
             self.budget.question(json)
         } else {
-            self.budget.answer(json).unwrap_or_else(|| {
+            self.budget.answer(self.origin, json).unwrap_or_else(|| {
                 // Whoever waits for the answer learns why there is none.
                 kind = Kind::Error;
                 too_busy(message)
@@ -164,6 +209,26 @@ impl Call {
             state.finished = Some(Instant::now());
         }
         wake(state);
+        self.note();
+    }
+
+    /// Waits until the reader has caught up, if it is far behind. One that went is not waited for.
+    async fn room(&self) {
+        let caught_up = async {
+            loop {
+                let mut read = std::pin::pin!(self.read.notified());
+                read.as_mut().enable();
+                if !self.lock().is_behind() {
+                    break;
+                }
+                read.await;
+            }
+        };
+        tokio::select! {
+            () = caught_up => {}
+            () = self.given_up.cancelled() => {}
+            () = tokio::time::sleep(PATIENCE) => {}
+        }
     }
 
     /// Waits until it is known how the request is answered.
@@ -171,7 +236,12 @@ impl Call {
         std::future::poll_fn(|context| {
             let mut state = self.lock();
             match state.messages.front() {
-                Some(message) if message.kind != Kind::Before && state.released == 0 => {
+                // The only one: nothing was said or forgotten before it.
+                Some(message)
+                    if message.kind != Kind::Before
+                        && message.sequence == 1
+                        && state.released == 0 =>
+                {
                     let (json, is_error) = (message.json.clone(), message.kind == Kind::Error);
                     return Poll::Ready(Answer::Message { json, is_error });
                 }
@@ -198,6 +268,7 @@ impl Call {
         let mut state = self.lock();
         state.reader += 1;
         state.left = None;
+        state.taken = after;
         let reader = state.reader;
         if let Some(earlier) = state.waker.take() {
             earlier.wake();
@@ -218,7 +289,15 @@ impl Call {
             return Poll::Ready(None);
         }
         if let Some(message) = state.messages.iter().find(|message| message.sequence > after) {
-            return Poll::Ready(Some((message.sequence, message.json.clone())));
+            let forgotten = message.sequence - after - 1;
+            let next = match forgotten {
+                0 => (message.sequence, message.json.clone()),
+                _ => (message.sequence - 1, left_out(forgotten)),
+            };
+            state.taken = next.0;
+            drop(state);
+            self.read.notify_waiters();
+            return Poll::Ready(Some(next));
         }
         if state.finished.is_some() || state.released >= reader {
             return Poll::Ready(None);
@@ -230,6 +309,21 @@ impl Call {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no code panics while it holds a call")
     }
+}
+
+impl State {
+    fn is_behind(&self) -> bool {
+        let is_read = self.left.is_none() && self.finished.is_none();
+        is_read && self.next.saturating_sub(self.taken) > BEHIND
+    }
+}
+
+/// The log message in place of messages that were forgotten.
+fn left_out(number: u64) -> Bytes {
+    let data = format!("{number} messages of this call were left out: they were not read in time");
+    let params = serde_json::json!({ "level": "warning", "logger": "tidings", "data": data });
+    let method = "notifications/message";
+    serde_json::json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string().into()
 }
 
 /// The error in place of an answer for which there is no room.
@@ -280,6 +374,9 @@ impl Drop for CallBody {
         if state.reader == self.reader {
             state.left = Some(Instant::now());
         }
+        drop(state);
+        self.call.note();
+        self.call.read.notify_waiters();
     }
 }
 
@@ -356,10 +453,18 @@ impl Transport<RoleServer> for CallTransport {
             other => other,
         };
         self.call.push(&item);
-        if Kind::of(&item) != Kind::Before {
+        let is_answer = Kind::of(&item) != Kind::Before;
+        if is_answer {
             self.answered.cancel();
         }
-        std::future::ready(Ok(()))
+        // Order: it is in its place already; only who sends the next one waits.
+        let call = self.call.clone();
+        async move {
+            if !is_answer {
+                call.room().await;
+            }
+            Ok(())
+        }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {

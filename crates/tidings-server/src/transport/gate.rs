@@ -1,20 +1,24 @@
 //! Which connections are open, and who goes when there are too many.
 //!
-//! A connection is *silent* while no request is under way on it and no stream is open. When the
-//! server is full the longest silent ones are closed, so that idle connections never keep a new
-//! client out; one on which a request or a stream is under way is never closed for another.
+//! A connection is *silent* while no request is under way on it and no stream is open, and a
+//! *stranger's* until a request on it was admitted: its host, origin and token are in order. When
+//! the server is full the longest silent ones are closed, those of strangers first, so that idle
+//! connections never keep a new client out; one on which a request or a stream is under way is never
+//! closed for another. If there is a token, those without it have half of the connections.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
+use http::Extensions;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::warn;
 
 use crate::metrics::Metrics;
+use crate::transport::http::SharedToken;
 use crate::transport::seldom::Seldom;
 use crate::transport::shares::{Origin, Place, Scarce, Shares};
 
@@ -29,7 +33,10 @@ const BATCH: usize = 64;
 pub(crate) struct Gate {
     limit: usize,
     shares: Arc<Shares>,
+    token: SharedToken,
     metrics: Arc<Metrics>,
+    /// How many connections are strangers'.
+    strangers: Arc<AtomicUsize>,
     began: Instant,
     full: Seldom,
     state: Mutex<State>,
@@ -48,6 +55,9 @@ pub(crate) struct Guest {
     busy: AtomicUsize,
     /// Whether a request ever came.
     begun: AtomicBool,
+    /// Whether none was admitted yet; then it is one of those that are counted.
+    stranger: AtomicBool,
+    strangers: Arc<AtomicUsize>,
     /// When it opened or was last busy, in milliseconds since the gate began.
     silent_since: AtomicU64,
     origin: Option<Origin>,
@@ -57,9 +67,15 @@ pub(crate) struct Guest {
 }
 
 impl Gate {
-    pub(crate) fn new(limit: usize, shares: Arc<Shares>, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub(crate) fn new(
+        limit: usize,
+        shares: Arc<Shares>,
+        token: SharedToken,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
         let (began, full, state) = (Instant::now(), Seldom::default(), Mutex::default());
-        Arc::new(Self { limit, shares, metrics, began, full, state })
+        let strangers = Arc::default();
+        Arc::new(Self { limit, shares, token, metrics, strangers, began, full, state })
     }
 
     /// Lets a connection in; nothing if there is no room for it.
@@ -77,6 +93,11 @@ impl Gate {
         };
         if state.open.len() >= self.limit {
             self.make_room(&mut state, (self.limit / BATCH).max(1), |_| true);
+        } else if self.strangers.load(Ordering::Relaxed) >= (self.limit / 2).max(1)
+            && self.token.get().is_some()
+        {
+            // One that is busy is refused in a moment, so the newcomer need not be.
+            self.make_room(&mut state, (self.limit / BATCH).max(1), Guest::is_stranger);
         }
         if state.open.len() >= self.limit {
             self.turn_away(1);
@@ -87,11 +108,14 @@ impl Gate {
         let guest = Arc::new(Guest {
             busy: AtomicUsize::new(0),
             begun: AtomicBool::new(false),
+            stranger: AtomicBool::new(true),
+            strangers: self.strangers.clone(),
             silent_since: AtomicU64::new(self.now()),
             origin,
             place: Mutex::new(Some(place)),
             task: OnceLock::new(),
         });
+        self.strangers.fetch_add(1, Ordering::Relaxed);
         state.open.insert(id, guest.clone());
         self.count(&state);
         drop(state);
@@ -126,8 +150,7 @@ impl Gate {
 
     fn make_room(&self, state: &mut State, count: usize, may_go: impl Fn(&Guest) -> bool) {
         let silent = state.open.iter().filter(|(_, guest)| guest.is_silent() && may_go(guest));
-        let mut silent: Vec<_> =
-            silent.map(|(id, guest)| (guest.silent_since.load(Ordering::Relaxed), *id)).collect();
+        let mut silent: Vec<_> = silent.map(|(id, guest)| (guest.rank(), *id)).collect();
         let count = count.min(silent.len());
         if count == 0 {
             return;
@@ -171,7 +194,24 @@ impl Guest {
         self.busy.load(Ordering::Relaxed) == 0
     }
 
+    fn is_stranger(&self) -> bool {
+        self.stranger.load(Ordering::Relaxed)
+    }
+
+    /// The lowest goes first.
+    fn rank(&self) -> (bool, u64) {
+        (!self.is_stranger(), self.silent_since.load(Ordering::Relaxed))
+    }
+
+    /// It is not one of the strangers any more.
+    fn known(&self) {
+        if self.stranger.swap(false, Ordering::Relaxed) {
+            self.strangers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     fn close(&self) {
+        self.known();
         if let Some(task) = self.task.get() {
             task.abort();
         }
@@ -194,8 +234,10 @@ impl Entry {
         &self.guest
     }
 
-    /// A request is under way until what this returns is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
+    /// A request is under way until what this returns is dropped. Its extensions say on which
+    /// connection it came, for [`admit`].
+    pub(crate) fn begin(self: &Arc<Self>, extensions: &mut Extensions) -> Busy {
+        extensions.insert(Arc::downgrade(&self.guest));
         self.guest.begun.store(true, Ordering::Relaxed);
         self.guest.busy.fetch_add(1, Ordering::Relaxed);
         Busy { entry: self.clone() }
@@ -209,8 +251,16 @@ impl Guest {
     }
 }
 
+/// Notes that a request was admitted: its connection is not a stranger's any more.
+pub(crate) fn admit(extensions: &Extensions) {
+    if let Some(guest) = extensions.get::<Weak<Guest>>().and_then(Weak::upgrade) {
+        guest.known();
+    }
+}
+
 impl Drop for Entry {
     fn drop(&mut self) {
+        self.guest.known();
         let mut state = self.gate.lock();
         state.open.remove(&self.id);
         self.gate.count(&state);
@@ -234,9 +284,14 @@ impl Drop for Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::guard::Token;
+
+    fn gate_with(limit: usize, token: Option<Token>) -> Arc<Gate> {
+        Gate::new(limit, Arc::default(), token.into(), Arc::new(Metrics::new()))
+    }
 
     fn gate(limit: usize) -> Arc<Gate> {
-        Gate::new(limit, Arc::default(), Arc::new(Metrics::new()))
+        gate_with(limit, None)
     }
 
     const LOOPBACK: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
@@ -250,13 +305,14 @@ mod tests {
         let gate = gate(3);
         let enter = || Arc::new(gate.enter(LOOPBACK).unwrap());
         let (one, two, three) = (enter(), enter(), enter());
-        let busy = one.begin();
-        drop(two.begin());
+        let busy = one.begin(&mut Extensions::new());
+        drop(two.begin(&mut Extensions::new()));
         tokio::time::advance(Duration::from_secs(1)).await;
-        drop(three.begin());
+        drop(three.begin(&mut Extensions::new()));
         let four = enter();
         assert!(is_open(&gate, &one) && !is_open(&gate, &two) && is_open(&gate, &three));
-        let (_three, _four) = (three.begin(), four.begin());
+        let (_three, _four) =
+            (three.begin(&mut Extensions::new()), four.begin(&mut Extensions::new()));
         // Everyone is busy: there is no room.
         assert!(gate.enter(LOOPBACK).is_none());
         drop(busy);
@@ -267,7 +323,7 @@ mod tests {
     async fn a_connection_without_a_request_is_closed_after_ten_seconds() {
         let gate = gate(3);
         let (late, served) = (gate.enter(None).unwrap(), Arc::new(gate.enter(None).unwrap()));
-        drop(served.begin());
+        drop(served.begin(&mut Extensions::new()));
         tokio::time::advance(FIRST_REQUEST).await;
         gate.sweep();
         assert!(is_open(&gate, &late));
@@ -282,11 +338,43 @@ mod tests {
         let far = Some(IpAddr::from([192, 0, 2, 1]));
         let near = gate.enter(LOOPBACK).unwrap();
         let (one, two) = (Arc::new(gate.enter(far).unwrap()), Arc::new(gate.enter(far).unwrap()));
-        let (_one, busy) = (one.begin(), two.begin());
+        let (_one, busy) = (one.begin(&mut Extensions::new()), two.begin(&mut Extensions::new()));
         assert!(gate.enter(far).is_none());
         drop(busy);
         let three = gate.enter(far).unwrap();
         assert!(is_open(&gate, &near) && is_open(&gate, &one) && is_open(&gate, &three));
         assert!(!is_open(&gate, &two));
+    }
+
+    /// A connection on which a request was admitted.
+    fn known(gate: &Arc<Gate>) -> Arc<Entry> {
+        let (entry, mut extensions) = (Arc::new(gate.enter(LOOPBACK).unwrap()), Extensions::new());
+        drop(entry.begin(&mut extensions));
+        admit(&extensions);
+        entry
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strangers_go_before_those_who_were_admitted() {
+        let gate = gate(3);
+        let one = known(&gate);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let (two, three) = (gate.enter(LOOPBACK).unwrap(), gate.enter(LOOPBACK).unwrap());
+        let four = gate.enter(LOOPBACK).unwrap();
+        assert!(is_open(&gate, &one) && is_open(&gate, &four));
+        assert!(is_open(&gate, &two) != is_open(&gate, &three));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_without_the_token_have_half_of_the_connections() {
+        let token = Token::new("0123456789abcdef").unwrap();
+        let gate = gate_with(8, Some(token));
+        let known: Vec<_> = (0..3).map(|_| known(&gate)).collect();
+        let strangers: Vec<_> = (0..100).map(|_| gate.enter(LOOPBACK).unwrap()).collect();
+        assert_eq!(strangers.iter().filter(|entry| is_open(&gate, entry)).count(), 4);
+        assert_eq!(gate.strangers.load(Ordering::Relaxed), 4);
+        assert!(known.iter().all(|entry| is_open(&gate, entry)));
+        drop((known, strangers));
+        assert_eq!(gate.strangers.load(Ordering::Relaxed), 0);
     }
 }

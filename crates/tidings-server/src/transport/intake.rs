@@ -4,9 +4,7 @@
 //! refused. The protocol library reads a message several times over, so the arguments of a heavy
 //! tool call do not pass through it: they are read once and put back into the message afterwards.
 
-use std::num::NonZero;
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use bytes::Bytes;
 use rmcp::model::{
@@ -16,11 +14,11 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::Semaphore;
 
 use crate::transport::budget::Share;
+use crate::transport::lenient;
 use crate::transport::overlong::Overlong;
-use crate::transport::{lenient, weight};
+use crate::weight;
 
 /// The longest id of a request. It is kept and sent again with every notice of a listen request.
 const ID_LIMIT: usize = 256;
@@ -34,15 +32,6 @@ const RATIO: usize = 9;
 const FLOOR: usize = LIGHT * LIBRARY;
 /// and no more than this.
 const CEILING: usize = 56 << 20;
-/// A heavier or longer message is read beside the runtime, whose threads serve everyone.
-const BESIDE: usize = 64 << 10;
-
-/// Large messages are read on half of the processors at most: reading is all processor, and the
-/// machine has others to serve.
-static READERS: LazyLock<Semaphore> = LazyLock::new(|| {
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    Semaphore::new((processors / 2).max(1))
-});
 
 /// Why a message was not read.
 #[derive(Debug)]
@@ -124,39 +113,18 @@ fn weigh(bytes: &[u8]) -> Result<Load, Fault> {
     Ok(Load { weight: light + heavy, arguments: arguments.map(|arguments| (arguments, heavy)) })
 }
 
-/// Reads a message, a large one beside the runtime. What it takes is counted in the share, which
-/// stays with the work until that is done, also if nobody waits for it any more.
-pub(crate) async fn read(
-    bytes: Bytes,
-    share: Option<Share>,
-) -> Result<(Received, Option<Share>), Fault> {
-    if bytes.len() <= BESIDE {
-        return weigh_and_read(&bytes, share);
-    }
-    let turn = READERS.acquire().await;
-    let reading = tokio::task::spawn_blocking(move || {
-        let read = weigh_and_read(&bytes, share);
-        drop(turn);
-        read
-    });
-    reading
-        .await
-        .unwrap_or_else(|_| Err(malformed(None, ErrorData::internal_error("Internal error", None))))
-}
-
-fn weigh_and_read(
-    bytes: &[u8],
-    mut share: Option<Share>,
-) -> Result<(Received, Option<Share>), Fault> {
+/// Reads a message; what it takes is counted in the share. Large messages are read with
+/// [`beside::run`](crate::transport::beside::run).
+pub(crate) fn read(bytes: &[u8], share: Option<&mut Share>) -> Result<Received, Fault> {
     let load = weigh(bytes)?;
-    if share.as_mut().is_some_and(|share| !share.grow(load.weight)) {
+    if share.is_some_and(|share| !share.grow(load.weight)) {
         let error = ErrorData::internal_error("Too busy", None);
         return Err(Fault { id: id_of(bytes), error, kind: FaultKind::NoRoom });
     }
-    read_now(bytes, load).map(|received| (received, share))
+    build(bytes, load)
 }
 
-fn read_now(bytes: &[u8], load: Load) -> Result<Received, Fault> {
+fn build(bytes: &[u8], load: Load) -> Result<Received, Fault> {
     let Some((cut, weight)) = load.arguments else {
         return Ok(Received { message: parse(bytes)?, heavy: None });
     };
@@ -341,8 +309,8 @@ mod tests {
         )
     }
 
-    async fn received(text: &str) -> Received {
-        read(Bytes::copy_from_slice(text.as_bytes()), None).await.unwrap().0
+    fn received(text: &str) -> Received {
+        read(text.as_bytes(), None).unwrap()
     }
 
     #[track_caller]
@@ -366,11 +334,11 @@ mod tests {
         refused(&call(&beside));
     }
 
-    #[tokio::test]
-    async fn the_arguments_of_a_heavy_call_are_read_beside_the_library() {
+    #[test]
+    fn the_arguments_of_a_heavy_call_are_read_beside_the_library() {
         let rows = format!("[{}0]", r#"{"id":1,"name":"some text of a row"},"#.repeat(5_000));
         let text = call(&format!(r#"{{"rows":{rows},"id":8}}"#));
-        let received = received(&text).await;
+        let received = received(&text);
         let light = received.heavy.as_ref().map(|heavy| heavy.light.clone()).unwrap();
         assert_eq!(light, call("{}").as_bytes());
         let JsonRpcMessage::Request(request) = received.whole() else { panic!("no request") };
@@ -380,12 +348,12 @@ mod tests {
         assert_eq!(arguments["rows"].as_array().unwrap().len(), 5_001);
     }
 
-    #[tokio::test]
-    async fn a_long_text_is_not_heavy() {
+    #[test]
+    fn a_long_text_is_not_heavy() {
         let text = "x".repeat(3 << 20);
-        assert!(received(&call(&format!(r#"{{"text":"{text}"}}"#))).await.heavy.is_some());
+        assert!(received(&call(&format!(r#"{{"text":"{text}"}}"#))).heavy.is_some());
         let answer = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"text":"{text}"}}}}"#);
-        assert!(received(&answer).await.heavy.is_none());
+        assert!(received(&answer).heavy.is_none());
     }
 
     #[test]
@@ -409,11 +377,11 @@ mod tests {
         refused(&call(&meta.replacen("{}", &rows, 1)));
     }
 
-    #[tokio::test]
-    async fn arguments_that_are_no_object_are_refused_with_the_id() {
+    #[test]
+    fn arguments_that_are_no_object_are_refused_with_the_id() {
         let text =
             call(&format!("[{}0]", r#"{"id":1,"name":"some text of a row"},"#.repeat(5_000)));
-        let fault = read(text.into(), None).await.unwrap_err();
+        let fault = read(text.as_bytes(), None).unwrap_err();
         assert_eq!((fault.id, fault.error.code.0), (Some(RequestId::Number(7)), -32602));
     }
 }

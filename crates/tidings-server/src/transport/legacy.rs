@@ -9,17 +9,20 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, EmptyResult, ErrorData, GetExtensions,
-    JsonRpcMessage, JsonRpcRequest, RequestId, ServerJsonRpcMessage, ServerResult,
+    InitializeRequest, JsonRpcMessage, JsonRpcRequest, ProtocolVersion, RequestId,
+    ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::service::serve_directly_with_ct;
 use serde_json::json;
 
+use crate::context::Release;
 use crate::era;
 use crate::handler::Handler;
 use crate::transport::body::retry_later;
 use crate::transport::budget::Share;
 use crate::transport::call::{self, Answer, Call, CallTransport};
 use crate::transport::http::{App, Seen, stopping};
+use crate::transport::lenient::Unnamed;
 use crate::transport::line::Line;
 use crate::transport::reply;
 use crate::transport::session::Session;
@@ -35,7 +38,7 @@ pub(crate) async fn post(
     app: &Arc<App>,
     parts: &Parts,
     message: ClientJsonRpcMessage,
-    share: Option<Share>,
+    share: Share,
 ) -> Response {
     let headers = &parts.headers;
     if let Some(refusal) = refuse_version(headers) {
@@ -138,13 +141,12 @@ async fn initialize(
     app: &Arc<App>,
     parts: &Parts,
     message: ClientJsonRpcMessage,
-    share: Option<Share>,
+    share: Share,
 ) -> Response {
-    let JsonRpcMessage::Request(request) = message else { return reply::accepted() };
+    let JsonRpcMessage::Request(mut request) = message else { return reply::accepted() };
     let id = request.id.clone();
-    if let ClientRequest::InitializeRequest(initialize) = &request.request
-        && let Some(header) = parts.headers.get(VERSION)
-        && header.as_bytes() != initialize.params.protocol_version.as_str().as_bytes()
+    if let ClientRequest::InitializeRequest(initialize) = &mut request.request
+        && !agree(parts.headers.get(VERSION), initialize)
     {
         let details = "the MCP-Protocol-Version header differs from the body's protocolVersion";
         let error =
@@ -175,12 +177,28 @@ async fn initialize(
     response
 }
 
+/// Whether the header and the body of an `initialize` name the same revision. If the body names
+/// none, it is the header's, unless that one knows no handshake.
+fn agree(header: Option<&HeaderValue>, initialize: &mut InitializeRequest) -> bool {
+    let Some(header) = header.and_then(|header| header.to_str().ok()) else { return true };
+    if initialize.extensions.get::<Unnamed>().is_none() {
+        return header == initialize.params.protocol_version.as_str();
+    }
+    let header = serde_json::from_value(header.into()).ok();
+    if let Some(version) =
+        header.filter(|version: &ProtocolVersion| !era::is_modern(version.as_str()))
+    {
+        initialize.params.protocol_version = version;
+    }
+    true
+}
+
 /// Serves one request with a service that lives as long as the request.
 async fn serve(
     app: &Arc<App>,
     session: &Arc<Session>,
     mut request: JsonRpcRequest<ClientRequest>,
-    share: Option<Share>,
+    share: Share,
 ) -> Response {
     let id = request.id.clone();
     let Some(number) = session.number() else {
@@ -189,11 +207,13 @@ async fn serve(
         let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
         return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error);
     };
-    let call = Call::new(number, session.cancel.child_token(), app.budget.clone());
+    let call = Call::new(number, session.cancel.child_token(), app.budget.clone(), session.origin);
     let primes = session.connection.version().is_some_and(era::primes_streams);
     if primes {
         // Only a client that can come back may be let go.
-        request.request.extensions_mut().insert(call.clone());
+        let released = call.clone();
+        let release = Release(Arc::new(move || released.release()));
+        request.request.extensions_mut().insert(release);
     }
     let message = JsonRpcMessage::Request(request);
     let (transport, inbound) = CallTransport::new(message, call.clone(), session.clone());
@@ -290,4 +310,38 @@ fn full(app: &App, id: RequestId) -> Response {
     let mut response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
     response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("30"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::intake;
+
+    /// The revision that an `initialize` asks for, if its header and its body agree.
+    fn asked(header: Option<&'static str>, params: &str) -> Option<String> {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+        let JsonRpcMessage::Request(request) = intake::parse(text.as_bytes()).unwrap() else {
+            panic!("a request is one")
+        };
+        let ClientRequest::InitializeRequest(mut initialize) = request.request else {
+            panic!("an initialize request is one")
+        };
+        agree(header.map(HeaderValue::from_static).as_ref(), &mut initialize)
+            .then(|| initialize.params.protocol_version.to_string())
+    }
+
+    #[test]
+    fn an_initialize_that_names_no_revision_has_that_of_its_header() {
+        let check = |header, params, version: Option<&str>| {
+            assert_eq!(asked(header, params).as_deref(), version, "{header:?} {params}");
+        };
+        check(None, "{}", Some("2025-11-25"));
+        check(Some("2025-03-26"), "{}", Some("2025-03-26"));
+        check(Some("2025-06-18"), r#"{"protocolVersion":null}"#, Some("2025-06-18"));
+        // A revision without a handshake cannot be meant.
+        check(Some("2026-07-28"), "{}", Some("2025-11-25"));
+        let named = r#"{"protocolVersion":"2025-06-18"}"#;
+        check(Some("2025-06-18"), named, Some("2025-06-18"));
+        check(Some("2025-11-25"), named, None);
+    }
 }

@@ -12,6 +12,10 @@ const CAPABILITIES: [&str; 5] = ["experimental", "extensions", "roots", "samplin
 /// The members of a client's description of itself.
 const CLIENT_INFO: [&str; 6] = ["name", "title", "version", "description", "icons", "websiteUrl"];
 
+/// In the extensions of an `initialize` request that names no revision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unnamed;
+
 /// Turns an `initialize` request that the library could not read into one that it can.
 ///
 /// The library takes such a request for one with an unknown method. Any other request, and an
@@ -21,6 +25,9 @@ pub(crate) fn complete(request: ClientRequest) -> ClientRequest {
         ClientRequest::CustomRequest(custom) if is_legacy_initialize(&custom) => {
             let mut initialize = Request::new(complete_initialize(custom.params.as_ref()));
             initialize.extensions = custom.extensions;
+            if version_of(custom.params.as_ref()).is_none() {
+                initialize.extensions.insert(Unnamed);
+            }
             ClientRequest::InitializeRequest(initialize)
         }
         request => request,
@@ -39,9 +46,12 @@ pub(crate) fn complete_initialize(params: Option<&Value>) -> InitializeRequestPa
         ("version".to_owned(), json!(unknown.version)),
     ]);
     let client_info = readable(&defaults, &CLIENT_INFO, member("clientInfo")).unwrap_or(unknown);
-    let version = member("protocolVersion").and_then(|version| read(version.clone()));
-    InitializeRequestParams::new(capabilities, client_info)
-        .with_protocol_version(version.unwrap_or(ProtocolVersion::LATEST_WITH_INITIALIZE))
+    let version = version_of(params).unwrap_or(ProtocolVersion::LATEST_WITH_INITIALIZE);
+    InitializeRequestParams::new(capabilities, client_info).with_protocol_version(version)
+}
+
+fn version_of(params: Option<&Value>) -> Option<ProtocolVersion> {
+    params.and_then(|params| params.get("protocolVersion")).and_then(|it| read(it.clone()))
 }
 
 fn is_legacy_initialize(request: &CustomRequest) -> bool {

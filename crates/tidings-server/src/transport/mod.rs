@@ -1,6 +1,7 @@
 //! How bytes come and go: stdio for one client, Streamable HTTP for many.
 
 mod accept;
+mod beside;
 mod body;
 mod budget;
 mod call;
@@ -16,14 +17,10 @@ mod modern;
 mod overlong;
 mod reply;
 mod seldom;
+mod serve;
 mod session;
 mod shares;
 pub mod stdio;
 mod stream;
-mod weight;
+mod tail;
 mod writer;
-
-pub(crate) use call::Call;
-pub(crate) use line::Line;
-pub(crate) use modern::Beside;
-pub(crate) use weight::of as weight_of;

@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
@@ -16,16 +16,18 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full};
 use rmcp::ServerHandler as _;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonObject, JsonRpcMessage,
-    RequestId, ServerJsonRpcMessage, ServerResult, SubscriptionsListenResult,
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage, ServerResult, SubscriptionsListenResult,
 };
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tidings_core::ListKinds;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::about::{About, Transport};
 use crate::era;
-use crate::handler::{Handler, accept_filter};
+use crate::handler::{Beside, Handler, accept_filter};
 use crate::notice;
 use crate::path::{Core, Listener};
 use crate::transport::body::{busy, retry_later};
@@ -76,25 +78,13 @@ pub(crate) fn is_modern(parts: &request::Parts, message: &ClientJsonRpcMessage) 
     }
 }
 
-/// The arguments of a heavy call: they do not pass through the library, but travel beside it to
-/// the handler, which takes them.
-#[derive(Clone, Debug)]
-pub(crate) struct Beside(Arc<Mutex<Option<JsonObject>>>);
-
-impl Beside {
-    /// The arguments, if nobody took them.
-    pub(crate) fn take(&self) -> Option<JsonObject> {
-        self.0.lock().expect("no code panics while it holds arguments").take()
-    }
-}
-
 /// Answers one message of a modern client.
 pub(crate) async fn post(
     app: &Arc<App>,
     mut parts: request::Parts,
     received: Received,
     body: Bytes,
-    mut share: Option<Share>,
+    mut share: Share,
 ) -> Response {
     let JsonRpcMessage::Request(request) = received.message else {
         // No notification of a client means anything here, and none is refused: older libraries
@@ -102,13 +92,14 @@ pub(crate) async fn post(
         return reply::accepted();
     };
     let id = request.id;
+    let listens = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
+    let client = listens.then(|| request.request.get_meta().client_info()).flatten();
     match request.request {
         ClientRequest::InitializeRequest(_) => {
             let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "initialize", None);
             reply::error(StatusCode::NOT_FOUND, Some(id), error)
         }
         ClientRequest::SubscriptionsListenRequest(mut listen) => {
-            let filter = &mut listen.params.notifications;
             let origin = Line::peer(&parts.extensions).map(Origin::of);
             let Some(place) = app.listen_place(origin) else {
                 app.core.metrics.refused.inc();
@@ -116,7 +107,9 @@ pub(crate) async fn post(
                 let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
                 return retry_later(response);
             };
-            let listener = match accept_filter(&app.core, &id, filter).await {
+            let about = About::new(client.as_ref(), Transport::Http, ListKinds::EMPTY);
+            let filter = &mut listen.params.notifications;
+            let listener = match accept_filter(&app.core, &id, filter, about).await {
                 Ok(listener) => listener,
                 Err(error) => return reply::error(StatusCode::OK, Some(id), error),
             };
@@ -133,13 +126,13 @@ pub(crate) async fn post(
                         let error = intake::too_large();
                         return reply::error(StatusCode::PAYLOAD_TOO_LARGE, Some(id), error);
                     }
-                    if share.as_mut().is_some_and(|share| !share.grow(3 * heavy.weight)) {
+                    if !share.grow(3 * heavy.weight) {
                         return busy();
                     }
                     body
                 }
                 Some(heavy) => {
-                    parts.extensions.insert(Beside(Arc::new(Mutex::new(Some(heavy.arguments)))));
+                    parts.extensions.insert(Beside::new(heavy.arguments));
                     heavy.light
                 }
                 None => body,
@@ -163,8 +156,9 @@ async fn serve(
     app: &Arc<App>,
     request: Request<Full<Bytes>>,
     id: RequestId,
-    share: Option<Share>,
+    share: Share,
 ) -> Response {
+    let origin = Line::peer(request.extensions()).map(Origin::of);
     let under_way = app.under_way.token();
     let response = tokio::select! {
         biased;
@@ -182,16 +176,22 @@ async fn serve(
                 cut: app.cut.clone(),
                 cutting: None,
                 budget: app.budget.clone(),
+                origin,
                 _under_way: under_way,
                 _share: share,
             })
         });
     }
-    finish(app, response, id).await
+    finish(app, response, id, origin).await
 }
 
 /// Counts an answer in the budget, and makes JSON-RPC errors of what the library says in plain text.
-async fn finish(app: &App, response: LibraryResponse, id: RequestId) -> Response {
+async fn finish(
+    app: &App,
+    response: LibraryResponse,
+    id: RequestId,
+    origin: Option<Origin>,
+) -> Response {
     let (parts, body) = response.into_parts();
     let bytes = match body.collect().await {
         Ok(bytes) => bytes.to_bytes(),
@@ -206,7 +206,7 @@ async fn finish(app: &App, response: LibraryResponse, id: RequestId) -> Response
         return reply::refuse_request(parts.status, Some(id), &details);
     }
     let is_error = parts.status != StatusCode::OK || is_error(&bytes);
-    let Some(bytes) = app.budget.answer(bytes) else {
+    let Some(bytes) = app.budget.answer(origin, bytes) else {
         let error = reply::too_large_now();
         return retry_later(reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error));
     };
@@ -215,13 +215,33 @@ async fn finish(app: &App, response: LibraryResponse, id: RequestId) -> Response
     response
 }
 
-/// Whether a message is an error; nothing of it is built.
+/// Whether a message is an error. It is read only to the first word that says so: an answer may be
+/// megabytes long.
 fn is_error(message: &[u8]) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Outline {
-        error: Option<serde::de::IgnoredAny>,
+    struct Members<'a>(&'a mut bool);
+    impl<'de> serde::de::Visitor<'de> for Members<'_> {
+        type Value = ();
+
+        fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("a message")
+        }
+
+        fn visit_map<M: serde::de::MapAccess<'de>>(self, mut members: M) -> Result<(), M::Error> {
+            while let Some(name) = members.next_key::<String>()? {
+                *self.0 = name == "error";
+                if *self.0 || name == "result" {
+                    break;
+                }
+                members.next_value::<serde::de::IgnoredAny>()?;
+            }
+            Ok(())
+        }
     }
-    serde_json::from_slice::<Outline>(message).is_ok_and(|outline| outline.error.is_some())
+    let mut is_error = false;
+    let mut reader = serde_json::Deserializer::from_slice(message);
+    // What follows is not read, which the reader takes for a fault.
+    drop(serde::Deserializer::deserialize_map(&mut reader, Members(&mut is_error)));
+    is_error
 }
 
 type LibraryBody = http_body_util::combinators::BoxBody<Bytes, Infallible>;
@@ -240,9 +260,10 @@ struct Answering {
     cut: CancellationToken,
     cutting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     budget: Arc<Budget>,
+    origin: Option<Origin>,
     _under_way: TaskTrackerToken,
     /// What the request takes counts until it is answered.
-    _share: Option<Share>,
+    _share: Share,
 }
 
 impl http_body::Body for Answering {
@@ -258,7 +279,7 @@ impl http_body::Body for Answering {
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
             let Some(Ok(frame)) = frame else { return Poll::Ready(frame) };
             let Ok(data) = frame.into_data() else { return Poll::Ready(None) };
-            let counted = this.budget.answer(data);
+            let counted = this.budget.answer(this.origin, data);
             let data = counted.unwrap_or_else(|| this.end(reply::too_large_now()));
             return Poll::Ready(Some(Ok(Frame::data(data))));
         }
@@ -287,9 +308,10 @@ async fn listen_stream(
     (mut place, listener): (ListenPlace, Listener),
 ) -> Response {
     let line = Line::of(&parts.extensions, parts.version);
+    let origin = Line::peer(&parts.extensions).map(Origin::of);
     let answer = app.modern.handle(Request::from_parts(parts, Full::new(body))).await;
     if answer.status() != StatusCode::OK || !is_stream(&answer) {
-        return finish(app, answer, id.clone()).await;
+        return finish(app, answer, id.clone(), origin).await;
     }
     // The whole answer is read, though only its first event is sent on: the library's service ends
     // by itself only if somebody takes its last words.
@@ -317,4 +339,18 @@ fn final_result(core: &Arc<Core>, id: &RequestId) -> Bytes {
     let result = ServerResult::SubscriptionsListenResult(result);
     let message = ServerJsonRpcMessage::response(result, id.clone());
     notice::event(&serde_json::to_string(&message).expect("a result is plain JSON"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_known_by_its_first_members() {
+        assert!(is_error(br#"{"jsonrpc":"2.0","id":[{"result":1}],"error":{"code":1}}"#));
+        assert!(is_error(br#"{"error":"#));
+        assert!(!is_error(br#"{"jsonrpc":"2.0","id":1,"result":{"error":1},"error":2}"#));
+        assert!(!is_error(br#"{"jsonrpc":"2.0","id":"error"}"#));
+        assert!(!is_error(b"[]") && !is_error(b""));
+    }
 }

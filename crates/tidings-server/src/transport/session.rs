@@ -41,7 +41,7 @@ pub(crate) struct Session {
     /// Ends everything the session has under way.
     pub(crate) cancel: CancellationToken,
     state: Mutex<State>,
-    origin: Option<Origin>,
+    pub(crate) origin: Option<Origin>,
     _place: Place,
 }
 

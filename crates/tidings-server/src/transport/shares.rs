@@ -10,12 +10,14 @@ pub(crate) enum Scarce {
     Connections,
     Sessions,
     Listeners,
+    /// Requests with a body to routes beside those of the server.
+    Uploads,
 }
 
 /// What the addresses hold at present.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
-    held: Mutex<HashMap<Origin, [usize; 3]>>,
+    held: Mutex<HashMap<Origin, [usize; 4]>>,
 }
 
 /// Clients that are counted together: one IPv4 address, or one IPv6 network, of which a single
@@ -60,7 +62,7 @@ impl Shares {
         Some(Place { held: Some((self.clone(), origin, scarce)) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, [usize; 3]>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, [usize; 4]>> {
         self.held.lock().expect("no code panics while it holds the shares")
     }
 }

@@ -4,8 +4,34 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap_complete::Shell;
+use tidings_mirror::RequestOptions;
 
 use crate::args::connection::{Connection, Places, duration};
+use crate::values;
+
+/// What is sent along with a request.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Meta {
+    /// Send this in the `_meta` of the request; may be repeated. The value is JSON, or else a text.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    pub(crate) meta: Vec<(String, String)>,
+}
+
+impl Meta {
+    pub(crate) fn options(&self) -> RequestOptions {
+        let add = |options: RequestOptions, (key, value): &(String, String)| {
+            options.meta(key, values::guess(value))
+        };
+        self.meta.iter().fold(RequestOptions::new(), add)
+    }
+}
+
+/// A key and its value. Unlike a variable, a key alone says nothing.
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = pair.ok_or("write it as KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
 
 /// What a list command is told.
 #[derive(Debug, clap::Args)]
@@ -56,6 +82,8 @@ pub(crate) struct Call {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) save: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) meta: Meta,
+    #[command(flatten)]
     pub(crate) connection: Connection,
 }
 
@@ -75,6 +103,11 @@ pub(crate) struct Read {
     /// Write the content to this file, byte for byte; into it, if it is a folder.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Read a template even if the server does not list it.
+    #[arg(long)]
+    pub(crate) unlisted: bool,
+    #[command(flatten)]
+    pub(crate) meta: Meta,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
@@ -89,6 +122,8 @@ pub(crate) struct Prompt {
     /// The server, the prompt, and its arguments.
     #[arg(value_name = "TARGET NAME KEY=VALUE")]
     pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) meta: Meta,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
@@ -117,8 +152,9 @@ pub(crate) struct Complete {
 #[command(
     override_usage = "tidings watch [OPTIONS] TARGET [URI]...\n       tidings watch [OPTIONS] [URI]... -- COMMAND [ARGUMENT]...",
     after_help = "\
-Without a URI the lists are followed: tools, resources, templates and prompts. It goes on when the
-server restarts, and tells what changed meanwhile. Ctrl-C ends it.
+Without a URI the lists are followed: tools, resources, templates and prompts. A resource that
+disappears is a change, and so is its return. It goes on when the server restarts, and tells what
+changed meanwhile. Ctrl-C ends it, with the commands it runs.
 
 Example:
   tidings watch station://log --until 3 -- tidings serve --demo --stdio --every 0.2"
@@ -183,4 +219,16 @@ pub(crate) struct Man {
     /// A folder to write all pages into.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meta_is_never_taken_from_the_environment() {
+        assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(pair("a="), Ok(("a".to_owned(), String::new())));
+        assert!(pair("PATH").is_err() && pair("=b").is_err());
+    }
 }

@@ -19,8 +19,9 @@ pub(crate) struct Connection {
     /// file, and `${VARIABLE}` in a value is replaced from the environment.
     #[arg(long, value_name = "NAME:VALUE")]
     pub(crate) header: Vec<Header>,
-    /// A variable for the environment of a server that is a program; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    /// A variable for a server that is a program; may be repeated. NAME passes on the value it has
+    /// here, and is refused if it has none.
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
     /// A file that holds a bearer token, read again whenever it is needed; without it
     /// `TIDINGS_TOKEN` is used, if it is set.
@@ -151,11 +152,23 @@ impl FromStr for Header {
     }
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write it as NAME=VALUE".to_owned()),
+/// A variable and its value, as `NAME=VALUE`, or as `NAME` with the value it has here.
+pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
+    let text = named(text)?;
+    if let Some((name, value)) = text.split_once('=') {
+        return Ok((name.to_owned(), value.to_owned()));
     }
+    match std::env::var(&text) {
+        Ok(value) => Ok((text, value)),
+        Err(_) => Err(format!("`{text}` is not set here: write it as NAME=VALUE")),
+    }
+}
+
+/// A variable as `NAME` or `NAME=VALUE`.
+pub(crate) fn named(text: &str) -> Result<String, String> {
+    let name = text.split_once('=').map_or(text, |(name, _)| name);
+    let is_name = !name.is_empty() && !text.contains('\0') && !name.contains(char::is_whitespace);
+    if is_name { Ok(text.to_owned()) } else { Err("write it as NAME or NAME=VALUE".to_owned()) }
 }
 
 fn protocol(text: &str) -> Result<Protocol, String> {

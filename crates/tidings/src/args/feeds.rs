@@ -80,21 +80,21 @@ pub(crate) struct FeedsHealth {
     pub(crate) kept: Kept,
 }
 
-/// Add feeds, by their URLs, those of pages that name one, or the paths of files.
+/// Add feeds, by their URLs, those of pages that have one, or the paths of files.
 ///
 /// Each is read first, so that its items are there at once. One that is there already gets the
 /// title, category, interval and headers that are given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings feeds add news.xml --category World --interval 30m")]
 pub(crate) struct FeedsAdd {
-    /// Feeds, pages that name one, or files.
+    /// Feeds, pages that have one, or files.
     #[arg(value_name = "URL", required = true)]
     pub(crate) urls: Vec<String>,
     /// A title in place of its own.
     #[arg(long)]
     pub(crate) title: Option<String>,
-    /// The folder it is in, in lists of feeds; `/` is between folders.
-    #[arg(long)]
+    /// The folder it is in; `/` is between folders.
+    #[arg(long, visible_alias = "folder")]
     pub(crate) category: Option<String>,
     /// How often it is fetched, as `30m` or `2h`; by default that depends on how often it changes.
     #[arg(long, value_name = "DURATION", value_parser = duration)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
 
-use crate::args::connection::duration;
+use crate::args::connection::{duration, named};
 use crate::hosts::CLIENTS;
 
 /// The word that asks for the list of hosts instead of naming one.
@@ -92,20 +92,29 @@ pub(crate) enum Shape {
     Single,
 }
 
-/// Tell how a well-known host starts a server of a folder, or write that into its file.
+/// Print how a well-known host starts a server, or write that into the host's file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without --client the hosts are listed, with their files. With --write everything else in the file
-stays as it is, and the old file is kept beside it as FILE.bak.
+stays as it is, and the old file is kept beside it as FILE.bak. After two dashes, options of
+`tidings serve` say what is served: feeds, a workspace, or more than one folder.
 
 Examples:
   tidings config --client list
-  tidings config hello --client claude-desktop")]
+  tidings config hello --client claude-desktop
+  tidings config --client cursor -- --feeds --read-only")]
 #[expect(clippy::struct_excessive_bools, reason = "a flag of the command line is a bool")]
 pub(crate) struct Config {
-    /// The folder.
+    /// The folder to serve.
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
+    /// Further options of `tidings serve`.
+    #[arg(last = true, value_name = "OPTION")]
+    pub(crate) serve: Vec<String>,
+    /// A variable for the programs of the folder; may be repeated. A value is written into the
+    /// host's file; without one the host must have the variable itself.
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = named)]
+    pub(crate) env: Vec<String>,
     /// The host, or `list`.
     #[arg(long, value_name = "NAME", value_parser = clients())]
     pub(crate) client: Option<String>,
@@ -179,9 +188,9 @@ pub(crate) struct Run {
     /// Save images, audio and embedded resources in this folder.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) save: Option<PathBuf>,
-    /// Let the tool see this variable of our environment; may be repeated. Without it a tool sees
-    /// only harmless ones such as PATH and HOME.
-    #[arg(long, alias = "pass-env", value_name = "NAME")]
+    /// A variable for the tool; may be repeated. NAME passes on the value it has here. Without it
+    /// a tool sees only harmless variables such as PATH and HOME.
+    #[arg(long, alias = "pass-env", value_name = "NAME[=VALUE]", value_parser = named)]
     pub(crate) env: Vec<String>,
     /// Run `server.d/register.*` to learn what the folder offers, as `serve` does with this option.
     #[arg(long)]

@@ -10,11 +10,13 @@ mod workspace;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::report::Usage;
+
 pub(crate) use self::client::{
     Call, Complete, Completions, Info, List, Man, Prompt, Read, Servers, Show, Watch,
 };
 pub(crate) use self::connection::{
-    Connection, Header, HeaderValue, Place, Places, duration, quoted,
+    Connection, Header, HeaderValue, Place, Places, duration, named, quoted,
 };
 pub(crate) use self::feeds::{
     ExportFormat, Feeds, FeedsAdd, FeedsCommand, FeedsExport, FeedsHealth, FeedsImport, FeedsLs,
@@ -125,6 +127,19 @@ pub(crate) enum Command {
     Keep,
 }
 
+/// Refuses words that `tidings` would not take as options of `serve`.
+pub(crate) fn check_serve(words: &[String]) -> Result<(), Usage> {
+    let line = std::iter::once("tidings").chain(words.iter().map(String::as_str));
+    let Err(error) = Args::try_parse_from(line) else { return Ok(()) };
+    let said = error.to_string();
+    // What is wrong, with the names of what is missing; usage and hints follow after an empty line.
+    let said = said.split("\n\n").next().unwrap_or_default();
+    let said: Vec<_> = said.split_whitespace().collect();
+    let said = said.join(" ");
+    let said = said.strip_prefix("error: ").unwrap_or(&said);
+    Err(Usage::new(said).hint("`tidings serve --help` has all options"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +168,7 @@ mod tests {
         refused("tidings tools x --protocol 1999-01-01", "auto, legacy, modern, 2024-11-05");
         refused("tidings tools x --header nonsense", "NAME:VALUE");
         refused("tidings tools x --env nonsense", "NAME=VALUE");
+        refused("tidings serve --folder x --env =y", "NAME or NAME=VALUE");
         refused("tidings watch x --until 0", "0 is not in");
         refused("tidings new tool x --language cobol", "sh, python");
         refused("tidings config x --client cursr", "cursor");

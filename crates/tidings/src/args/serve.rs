@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::args::connection::named;
 use crate::args::limits::Limits;
 use crate::args::workspace::{BLOB_LIMIT, size};
 
@@ -84,6 +85,9 @@ pub(crate) struct Serve {
     /// Do not tell a fresh legacy session of each list once.
     #[arg(long)]
     pub(crate) silent: bool,
+    /// With `--stdio`, print each change and each notice on standard error, not only problems.
+    #[arg(long)]
+    pub(crate) verbose: bool,
     /// Print one JSON object a line instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -114,9 +118,10 @@ pub(crate) struct Folders {
     /// Seconds between two looks at a watched resource of a provider.
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, requires = "folder", value_parser = seconds)]
     pub(crate) provider_every: f64,
-    /// A variable of the environment that programs of the folder get too; may be repeated.
-    #[arg(long, value_name = "NAME", requires = "folder")]
-    pub(crate) pass_env: Vec<String>,
+    /// A variable for the programs of the folder; may be repeated. NAME passes on the value it has
+    /// here. Without it programs see only harmless variables such as PATH and HOME.
+    #[arg(long, alias = "pass-env", value_name = "NAME[=VALUE]", requires = "folder", value_parser = named)]
+    pub(crate) env: Vec<String>,
     /// Programs of a folder that run at once; more wait their turn.
     #[arg(long, value_name = "NUMBER", default_value_t = 16, requires = "folder", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) runs: u16,

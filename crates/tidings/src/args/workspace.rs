@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
-use tidings_sources::workspace::Change;
+use tidings_workspace::Change;
 
 use crate::args::connection::duration;
 

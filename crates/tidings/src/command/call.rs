@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use tidings_mirror::cache::ToolOutcome;
 use tidings_mirror::events::Progress;
 use tidings_mirror::model::{JsonObject, Tool};
-use tidings_mirror::{Event, Events, List};
+use tidings_mirror::{Event, Events, List, Mirror, RequestOptions};
 
 use crate::args;
 use crate::present::content;
@@ -31,7 +31,8 @@ pub(crate) async fn run(args: &args::Call) -> Result<()> {
     let pairs = values::pairs(words)?;
     let base = args.args.as_deref().map(values::object).transpose()?.unwrap_or_default();
     let save = args.save.as_deref();
-    let call = Call { name, base, pairs: &pairs, save, logs: Logs::Hidden };
+    let options = args.meta.options();
+    let call = Call { name, base, pairs: &pairs, save, logs: Logs::Hidden, options };
     session::once(&args.connection, place, &[List::Tools], async |session| call.make(session).await)
         .await
 }
@@ -46,6 +47,8 @@ pub(crate) struct Call<'a> {
     /// Where images, audio and embedded resources are saved.
     pub(crate) save: Option<&'a Path>,
     pub(crate) logs: Logs,
+    /// How the call is made.
+    pub(crate) options: RequestOptions,
 }
 
 /// Whether what the server logs meanwhile is told on standard error.
@@ -65,15 +68,18 @@ impl Call<'_> {
         if self.logs == Logs::Shown {
             ask_for_logs(session).await?;
         }
-        let outcome = follow(session, name, arguments, self.logs).await?;
+        let mirror = session.mirror.with(self.options);
+        let outcome = follow(&mirror, name, arguments, session.output.json, self.logs).await?;
         let result = match &outcome.result {
             Ok(result) => result,
             Err(reason) => return Err(anyhow!("{reason}").context(format!("calling `{name}`"))),
         };
         // Also in JSON what is to be saved is saved.
-        let words = content::result(name, result, self.save, &session.output)?;
+        let parts = (result, outcome.odd.as_slice());
+        let words = content::result(name, parts, self.save, &session.output)?;
         if session.output.json {
             let took = u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX);
+            let result = outcome.raw();
             session.output.object(&json!({ "tool": name, "took_ms": took, "result": result }))?;
         } else {
             session.output.raw(&words)?;
@@ -104,15 +110,16 @@ async fn ask_for_logs(session: &Session) -> Result<()> {
 
 /// Calls, and shows how far it is meanwhile.
 async fn follow(
-    session: &Session,
+    mirror: &Mirror,
     name: &str,
     arguments: JsonObject,
+    json: bool,
     logs: Logs,
 ) -> Result<Arc<ToolOutcome>> {
-    let mut events = session.mirror.events();
-    let mut bar = Bar::new(session.output.json, logs);
+    let mut events = mirror.events();
+    let mut bar = Bar::new(json, logs);
     let outcome = {
-        let call = session.mirror.call_tool(name, arguments);
+        let call = mirror.call_tool(name, arguments);
         tokio::pin!(call);
         loop {
             tokio::select! {

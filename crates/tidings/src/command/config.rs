@@ -1,5 +1,6 @@
 //! `tidings config`: how a host starts a server of a folder, printed or written into its file.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -62,27 +63,12 @@ fn plan<'a>(
     surroundings: &Surroundings,
     output: Output,
 ) -> Result<Plan<'a>> {
-    let Some(given) = &args.folder else {
-        return Err(Usage::new("DIR is missing")
-            .hint(format!(
-                "give the folder to serve: `tidings config DIR --client {}`",
-                client.name
-            ))
-            .into());
-    };
-    let folder = existing(given)?;
-    if !has_parts(&folder) {
-        output.remark(&format!(
-            "warning: `{}` has no `tools`, `resources`, `prompts` or `server.d`: it offers nothing",
-            given.display()
-        ));
-    }
-    let name = args.name.clone().or_else(|| server_name(&folder));
+    let served = Served::new(args, client, output)?;
+    let name = args.name.clone().or_else(|| served.name.clone());
     let name = name.filter(|name| !name.trim().is_empty()).ok_or_else(|| {
-        Usage::new(format!("`{}` has no name to call the server by", given.display()))
+        Usage::new("what is served has no name to call the server by")
             .hint("give one with `--name NAME`")
     })?;
-    let words = ["serve", "--folder", text(&folder)?, "--stdio"].map(str::to_owned);
     // A host may not search where this shell does, so the program is named with its path.
     let program = std::env::current_exe().ok();
     let program = program.as_deref().map_or(Ok("tidings"), text)?.to_owned();
@@ -95,8 +81,102 @@ fn plan<'a>(
     } else {
         client.user_file(surroundings)
     };
-    let server = client.server(program, words.to_vec());
+    let server = client.server(program, served.words, served.env);
     Ok(Plan { client, name, server, file, args, output })
+}
+
+/// What a host's entry serves.
+struct Served {
+    words: Vec<String>,
+    env: BTreeMap<String, String>,
+    name: Option<String>,
+}
+
+impl Served {
+    fn new(args: &args::Config, client: Client, output: Output) -> Result<Self> {
+        let mut words = vec!["serve".to_owned()];
+        let mut named = args.env.clone();
+        let mut name = None;
+        if let Some(given) = &args.folder {
+            let folder = existing(given)?;
+            if !has_parts(&folder) {
+                output.remark(&format!(
+                    "warning: `{}` has no `tools`, `resources`, `prompts` or `server.d`: it offers nothing",
+                    given.display()
+                ));
+            }
+            words.extend(["--folder".to_owned(), text(&folder)?.to_owned()]);
+            named.extend(needed(&folder).into_iter().filter(|it| !is_named(&args.env, it)));
+            name = server_name(&folder);
+        }
+        words.extend(absolute(&args.serve)?);
+        words.push("--stdio".to_owned());
+        let mut env = BTreeMap::new();
+        for variable in named {
+            let (name, value) = variable.split_once('=').unzip();
+            words.extend(["--env".to_owned(), name.unwrap_or(&variable).to_owned()]);
+            env.extend(name.map(str::to_owned).zip(value.map(str::to_owned)));
+        }
+        if args.folder.is_none() && args.serve.is_empty() {
+            return Err(Usage::new("DIR is missing")
+                .hint(format!(
+                    "give the folder to serve: `tidings config DIR --client {}`; or options of \
+                     `tidings serve` after two dashes",
+                    client.name
+                ))
+                .into());
+        }
+        let name = name.or_else(|| other_name(&words));
+        args::check_serve(&words)?;
+        Ok(Self { words, env, name })
+    }
+}
+
+/// The variables that a folder says its programs need.
+fn needed(folder: &Path) -> Vec<String> {
+    let text = std::fs::read(folder.join("server.d/server.meta.json")).unwrap_or_default();
+    let meta: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    let names = meta["env"].as_array().into_iter().flatten();
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+fn is_named(variables: &[String], name: &str) -> bool {
+    variables.iter().any(|it| it.split('=').next() == Some(name))
+}
+
+/// A name for a server without a folder: its workspace's, or what it serves.
+fn other_name(words: &[String]) -> Option<String> {
+    let place = words.windows(2).find(|pair| pair[0] == "--workspace" || pair[0] == "--folder");
+    match place {
+        Some(pair) => server_name(Path::new(&pair[1])),
+        None if words.iter().any(|word| word == "--demo") => Some("demo".to_owned()),
+        None => Some("feeds".to_owned()),
+    }
+}
+
+/// Options whose values are paths, which a host would look for somewhere else.
+const PATHS: [&str; 6] = ["--folder", "--workspace", "--opml", "--feed", "--config", "--data"];
+
+fn absolute(words: &[String]) -> Result<Vec<String>> {
+    let mut is_path = false;
+    let whole = |value: &str| -> Result<String> {
+        if value.contains("://") {
+            return Ok(value.to_owned());
+        }
+        Ok(text(&std::path::absolute(value)?)?.to_owned())
+    };
+    words
+        .iter()
+        .map(|word| {
+            if std::mem::replace(&mut is_path, PATHS.contains(&word.as_str())) {
+                return whole(word);
+            }
+            match word.split_once('=').filter(|(option, _)| PATHS.contains(option)) {
+                Some((option, value)) => Ok(format!("{option}={}", whole(value)?)),
+                None => Ok(word.clone()),
+            }
+        })
+        .collect()
 }
 
 fn text(path: &Path) -> Result<&str, Usage> {

@@ -1,7 +1,7 @@
 //! `tidings keep`: ends the programs of a server that was killed. Servers start it themselves.
 
 use anyhow::{Context as _, Result};
-use tidings_sources::folder::keep;
+use tidings_folder::keep;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Returns when the server is gone and its programs are.

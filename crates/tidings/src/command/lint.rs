@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::json;
 use tidings_core::ListKinds;
+use tidings_folder::{Folder, Problem, Severity};
 use tidings_mirror::List;
-use tidings_sources::folder::{Folder, Problem, Severity};
 
 use crate::args;
 use crate::folder::inside::{self, Register};
@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &args::Lint) -> Result<()> {
             output.raw(&words(problem, &output))?;
         }
     }
-    if problems.is_empty() {
+    if problems.iter().all(|problem| problem.severity == Severity::Note) {
         let offered = offered(folder, &args.folder, output).await?;
         let summary = format!("nothing wrong: {offered}");
         return conclude(&summary, &output);
@@ -107,6 +107,7 @@ fn severity(problem: &Problem) -> &'static str {
     match problem.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
+        Severity::Note => "note",
     }
 }
 
@@ -117,6 +118,7 @@ fn words(problem: &Problem, output: &Output) -> String {
     let severity = match problem.severity {
         Severity::Error => output.paint.red("error"),
         Severity::Warning => output.paint.yellow("warning"),
+        Severity::Note => "note".to_owned(),
     };
     let mut text = format!("{file}{line}: {severity}: {}\n", one_line(&problem.reason));
     if !problem.advice.is_empty() {

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use serde::Serialize;
+use serde_json::json;
 use tidings_mirror::List;
 use tidings_mirror::model::{Prompt, Resource, ResourceTemplate, Tool};
 
@@ -41,7 +42,22 @@ fn print(session: &Session, list: List, filter: Option<&str>) -> Result<()> {
             show(&chosen(&mirror.prompts(), filter), &["NAME", "TAKES", "DESCRIPTION"], output)
         }
     }?;
-    if listed == 0 {
+    let odd = mirror.odd(list);
+    for odd in odd.iter() {
+        if output.json {
+            output.object(&json!({ "odd": odd, "list": list.as_str() }))?;
+        } else {
+            output.remark(&format!("warning: odd {list}: {odd}"));
+        }
+    }
+    if let Some(reason) = mirror.incomplete(list) {
+        if output.json {
+            output.object(&json!({ "incomplete": reason, "list": list.as_str() }))?;
+        } else {
+            output.remark(&format!("warning: the {list} may be incomplete: {reason}"));
+        }
+    }
+    if listed == 0 && odd.is_empty() {
         match filter {
             Some(filter) => output.remark(&format!("no {list} with `{filter}`")),
             None => output.remark(&format!("the server offers no {list}")),

@@ -20,12 +20,17 @@ pub(crate) async fn run(args: &args::Prompt) -> Result<()> {
     };
     let pairs = values::pairs(words)?;
     session::once(&args.connection, place, &[List::Prompts], async |session| {
-        fill_in(session, name, &pairs).await
+        fill_in(session, args, name, &pairs).await
     })
     .await
 }
 
-async fn fill_in(session: &Session, name: &str, pairs: &[Pair<'_>]) -> Result<()> {
+async fn fill_in(
+    session: &Session,
+    args: &args::Prompt,
+    name: &str,
+    pairs: &[Pair<'_>],
+) -> Result<()> {
     session.loaded(List::Prompts)?;
     let prompts = session.mirror.prompts();
     let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
@@ -37,14 +42,15 @@ async fn fill_in(session: &Session, name: &str, pairs: &[Pair<'_>]) -> Result<()
         return Err(anyhow!("the server offers no prompt `{name}`").context(Hint(hint)));
     };
     let arguments = checked(prompt, pairs)?;
-    let content = session.mirror.get_prompt(name, arguments).await;
+    let mirror = session.mirror.with(args.meta.options());
+    let content = mirror.get_prompt(name, arguments).await;
     let content = content.with_context(|| format!("filling in `{name}`"))?;
     if session.output.json {
-        let object =
-            json!({ "prompt": name, "arguments": content.arguments, "result": content.result });
+        let result = content.raw();
+        let object = json!({ "prompt": name, "arguments": content.arguments, "result": result });
         return session.output.object(&object);
     }
-    content::prompt(name, &content.result, &session.output)
+    content::prompt(name, &content, &session.output)
 }
 
 /// The arguments, if the prompt takes them and none is missing.

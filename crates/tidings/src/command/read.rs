@@ -5,12 +5,15 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::json;
 use tidings_core::Template;
+use tidings_mirror::cache::ResourceContent;
 use tidings_mirror::model::ResourceContents;
+use tidings_mirror::odd::{Part, parts};
+use tidings_mirror::{List, RequestError};
 
 use crate::args;
 use crate::present::Output;
 use crate::present::body::Body;
-use crate::present::content::document;
+use crate::present::content::{document, unknown};
 use crate::present::save::{resource_name, save};
 use crate::present::text::{harmless, size};
 use crate::report::{Hint, Usage};
@@ -35,7 +38,8 @@ pub(crate) async fn run(args: &args::Read) -> Result<()> {
         .into());
     }
     let template = is_template.then(|| filled(uri, &pairs)).transpose()?;
-    session::once(&args.connection, place, &[], async |session| match template {
+    let lists: &[List] = if is_template { &[List::Templates] } else { &[] };
+    session::once(&args.connection, place, lists, async |session| match template {
         Some(values) => read_template(session, args, uri, values).await,
         None => read(session, args, uri).await,
     })
@@ -61,13 +65,13 @@ fn filled(template: &str, pairs: &[Pair<'_>]) -> Result<Values> {
 }
 
 async fn read(session: &Session, args: &args::Read, uri: &str) -> Result<()> {
-    let content =
-        session.mirror.read_resource(uri).await.with_context(|| format!("reading `{uri}`"));
+    let mirror = session.mirror.with(args.meta.options());
+    let content = mirror.read_resource(uri).await.with_context(|| format!("reading `{uri}`"));
     let content = content.map_err(|error| with_hint(error, session))?;
     if session.output.json && args.out.is_none() {
-        return session.output.object(&json!({ "uri": uri, "contents": content.contents }));
+        return session.output.object(&json!({ "uri": uri, "contents": sent(&content) }));
     }
-    deliver(&content.contents, args.out.as_deref(), &session.output)
+    deliver(&content, args.out.as_deref(), &session.output)
 }
 
 async fn read_template(
@@ -76,42 +80,66 @@ async fn read_template(
     template: &str,
     values: Values,
 ) -> Result<()> {
-    let read = session.mirror.read_from_template(template, values).await;
+    let mut options = args.meta.options();
+    // A list that could not be loaded says nothing about what is in it.
+    options.unlisted_templates = args.unlisted || session.loaded(List::Templates).is_err();
+    let read = session.mirror.with(options).read_from_template(template, values).await;
     let read = read.with_context(|| format!("reading `{template}`"));
     let read = read.map_err(|error| with_hint(error, session))?;
     if session.output.json && args.out.is_none() {
         return session.output.object(&json!({
-            "uri": read.uri, "contents": read.content.contents,
-            "template": template, "values": read.values,
+            "uri": read.uri, "contents": sent(&read.content),
+            "template": template, "name": read.name, "values": read.values,
         }));
     }
-    deliver(&read.content.contents, args.out.as_deref(), &session.output)
+    deliver(&read.content, args.out.as_deref(), &session.output)
 }
 
 fn with_hint(error: anyhow::Error, session: &Session) -> anyhow::Error {
-    let refused = error
-        .downcast_ref::<tidings_mirror::RequestError>()
-        .is_some_and(|error| error.refusal().is_some());
-    if !refused {
-        return error;
-    }
-    let line = session.place.line("resources", &[]);
-    error.context(Hint(format!("`{line}` lists what can be read")))
+    let line = |list| session.place.line(list, &[]);
+    let hint = match error.downcast_ref::<RequestError>() {
+        Some(RequestError::Refused(_)) => format!("`{}` lists what can be read", line("resources")),
+        Some(RequestError::Unlisted(_)) => format!(
+            "`{}` lists the templates; `--unlisted` reads this one all the same",
+            line("templates")
+        ),
+        _ => return error,
+    };
+    error.context(Hint(hint))
+}
+
+/// The contents as the server sent them.
+fn sent(content: &ResourceContent) -> serde_json::Value {
+    content.raw()["contents"].take()
 }
 
 /// Writes contents where they belong: a file, a folder, a terminal or a pipe.
-fn deliver(contents: &[ResourceContents], out: Option<&Path>, output: &Output) -> Result<()> {
+fn deliver(content: &ResourceContent, out: Option<&Path>, output: &Output) -> Result<()> {
+    let contents = &content.contents;
+    for odd in &content.odd {
+        output.remark(&format!("warning: odd contents: {odd}"));
+    }
     if let Some(path) = out {
         return write(contents, path, output);
     }
     if !output.terminal {
-        for content in contents {
-            output.bytes(&Body::of(content).bytes()?)?;
+        for part in parts(contents, &content.odd) {
+            match part {
+                Part::Known(contents) => output.bytes(&Body::of(contents).bytes()?)?,
+                Part::Odd(odd) => output.raw(&odd.item.to_string())?,
+            }
         }
         return Ok(());
     }
     let several = contents.len() > 1;
-    for body in contents.iter().map(Body::of) {
+    for part in parts(contents, &content.odd) {
+        let body = match part {
+            Part::Known(contents) => Body::of(contents),
+            Part::Odd(odd) => {
+                output.raw(&unknown(odd))?;
+                continue;
+            }
+        };
         let Some(text) = body.text() else {
             let length = size(body.bytes()?.len());
             let kind = body.mime.unwrap_or("of no stated type");

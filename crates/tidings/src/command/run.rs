@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tidings_core::ListKinds;
-use tidings_mirror::List;
-use tidings_sources::folder::{Folder, Problem, Severity};
+use tidings_folder::{Folder, Problem, Severity};
+use tidings_mirror::{List, RequestOptions};
 
 use crate::args;
 use crate::command::call::{Call, Logs};
@@ -34,7 +34,8 @@ pub(crate) async fn run(args: &args::Run) -> Result<()> {
     let problems = folder.problems();
     let place = inside::place(&args.folder);
     let save = args.save.as_deref();
-    let call = Call { name: &args.tool, base, pairs: &pairs, save, logs: Logs::Shown };
+    let options = RequestOptions::new();
+    let call = Call { name: &args.tool, base, pairs: &pairs, save, logs: Logs::Shown, options };
     inside::serve(folder, place, client, output, async |session, _| {
         let offered = session.mirror.tools().iter().any(|tool| tool.name == args.tool);
         for problem in &problems {

@@ -2,7 +2,7 @@
 
 mod state;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -12,7 +12,8 @@ use tidings_server::model::{
     ResourceTemplate, Role, Tool, ToolAnnotations,
 };
 use tidings_server::{
-    AnswerError, Completion, Contents, EditError, Exchange, Handle, ResourceUri, Shelf, Source,
+    AnswerError, Completion, Completions, Contents, Context, EditError, Handle, ResourceUri, Shelf,
+    Source,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -30,29 +31,81 @@ pub(crate) struct Station {
     /// Where each change is told to the person who runs the demo.
     story: mpsc::Sender<String>,
     state: Mutex<State>,
-    items: OnceLock<Items>,
+    items: Items,
 }
 
-/// The items that are switched and edited while the station lives.
+/// What is switched, edited and announced while the station lives.
 struct Items {
     shelf: Shelf,
+    /// What every happening changes.
+    resources: [Handle<Resource>; 3],
     dock: Handle<Tool>,
     undock: Handle<Tool>,
     modules: Handle<ResourceTemplate>,
 }
 
+impl Items {
+    fn new(shelf: Shelf) -> Result<Self, EditError> {
+        let status = shelf.add(
+            Resource::new(STATUS, "status")
+                .with_title("Station status")
+                .with_description("How many ports are free, and who is here")
+                .with_mime_type("application/json"),
+        )?;
+        let ports = shelf.add(
+            Resource::new(PORT_LIST, "ports")
+                .with_title("Docking ports")
+                .with_description("Which module is at which port")
+                .with_mime_type("application/json"),
+        )?;
+        let log = shelf.add(
+            Resource::new(LOG, "log")
+                .with_title("Station log")
+                .with_description("What happened, newest last")
+                .with_mime_type("text/plain"),
+        )?;
+        let modules = shelf.add(
+            ResourceTemplate::new(MODULE, "module")
+                .with_title("Module")
+                .with_description("A docked module; the list shows who is here now"),
+        )?;
+        let focus = PromptArgument::new("focus").with_description("A docked module to look at");
+        shelf.add(
+            Prompt::new(
+                "station_report",
+                Some("Asks for a report on the station"),
+                Some(vec![focus]),
+            )
+            .with_title("Station report"),
+        )?;
+        let dock = shelf.add(tool(
+            "dock_module",
+            "Docks a module. Offered only while a port is free.",
+            "the module that should come",
+        ))?;
+        let undock = shelf.add(tool("undock_module", "Lets a docked module go.", "the module"))?;
+        Ok(Self { shelf, resources: [status, ports, log], dock, undock, modules })
+    }
+}
+
 impl Station {
-    pub(crate) fn new(every: Duration, story: mpsc::Sender<String>) -> Self {
+    /// A station on its shelf.
+    pub(crate) fn new(
+        shelf: Shelf,
+        every: Duration,
+        story: mpsc::Sender<String>,
+    ) -> Result<Self, EditError> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let state = Mutex::new(State::new(u64::from(now.subsec_nanos())));
-        Self { every, story, state, items: OnceLock::new() }
+        let station = Self { every, story, state, items: Items::new(shelf)? };
+        station.edit()?;
+        Ok(station)
     }
 
     /// Shows what happened: lists, switches and contents, as one change.
     fn show(&self, happening: &Happening) {
         drop(self.story.try_send(happening.to_string()));
-        let Some(items) = self.items.get() else { return };
-        if let Err(error) = self.edit(items) {
+        if let Err(error) = self.edit() {
             tracing::error!(%error, "the station could not be shown");
         }
         let module = match happening {
@@ -60,13 +113,14 @@ impl Station {
             | Happening::Left { module, .. }
             | Happening::Sampled { module, .. } => module,
         };
-        for uri in [STATUS, PORT_LIST, LOG] {
-            items.shelf.notify_updated(uri);
+        self.items.resources.iter().for_each(Handle::<Resource>::changed);
+        if let Err(error) = self.items.modules.changed([("name", *module)]) {
+            tracing::error!(%error, "a change cannot be announced");
         }
-        items.shelf.notify_updated(&format!("station://module/{module}"));
     }
 
-    fn edit(&self, items: &Items) -> Result<(), EditError> {
+    fn edit(&self) -> Result<(), EditError> {
+        let items = &self.items;
         let (docked, listed) = {
             let state = self.lock();
             let listed = state.docked().map(|module| {
@@ -97,52 +151,7 @@ impl Station {
 }
 
 impl Source for Station {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-        shelf.add(
-            Resource::new(STATUS, "status")
-                .with_title("Station status")
-                .with_description("How many ports are free, and who is here")
-                .with_mime_type("application/json"),
-        )?;
-        shelf.add(
-            Resource::new(PORT_LIST, "ports")
-                .with_title("Docking ports")
-                .with_description("Which module is at which port")
-                .with_mime_type("application/json"),
-        )?;
-        shelf.add(
-            Resource::new(LOG, "log")
-                .with_title("Station log")
-                .with_description("What happened, newest last")
-                .with_mime_type("text/plain"),
-        )?;
-        let modules = shelf.add(
-            ResourceTemplate::new(MODULE, "module")
-                .with_title("Module")
-                .with_description("A docked module; the list shows who is here now"),
-        )?;
-        let focus = PromptArgument::new("focus").with_description("A docked module to look at");
-        shelf.add(
-            Prompt::new(
-                "station_report",
-                Some("Asks for a report on the station"),
-                Some(vec![focus]),
-            )
-            .with_title("Station report"),
-        )?;
-        let dock = shelf.add(tool(
-            "dock_module",
-            "Docks a module. Offered only while a port is free.",
-            "the module that should come",
-        ))?;
-        let undock = shelf.add(tool("undock_module", "Lets a docked module go.", "the module"))?;
-        let items = Items { shelf: shelf.clone(), dock, undock, modules };
-        self.edit(&items)?;
-        drop(self.items.set(items));
-        Ok(())
-    }
-
-    async fn run(&self, _shelf: Shelf, cancel: CancellationToken) {
+    async fn run(&self, cancel: CancellationToken) {
         loop {
             tokio::select! {
                 () = cancel.cancelled() => break,
@@ -154,7 +163,7 @@ impl Source for Station {
         }
     }
 
-    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+    async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
         let state = self.lock();
         let ports = || {
             let shown = state.ports().map(|(port, module)| {
@@ -183,7 +192,7 @@ impl Source for Station {
     async fn call(
         &self,
         request: CallToolRequestParams,
-        _exchange: &Exchange,
+        _: &Context,
     ) -> Result<CallToolResponse, AnswerError> {
         let arguments = request.arguments.unwrap_or_default();
         let Some(module) = arguments.get("module").and_then(Value::as_str) else {
@@ -216,7 +225,7 @@ impl Source for Station {
     async fn prompt(
         &self,
         request: GetPromptRequestParams,
-        _exchange: &Exchange,
+        _: &Context,
     ) -> Result<GetPromptResponse, AnswerError> {
         let arguments = request.arguments.unwrap_or_default();
         let about = match arguments.get("focus").and_then(Value::as_str) {
@@ -227,10 +236,15 @@ impl Source for Station {
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
     }
 
-    async fn complete(&self, completion: Completion) -> Result<Vec<String>, AnswerError> {
+    async fn complete(
+        &self,
+        completion: Completion,
+        _: &Context,
+    ) -> Result<Completions, AnswerError> {
         let state = self.lock();
         let names = state.docked().map(|module| module.name.to_owned());
-        Ok(names.filter(|name| name.starts_with(&completion.value)).collect())
+        let fitting = names.filter(|name| name.starts_with(&completion.value));
+        Ok(fitting.collect::<Vec<_>>().into())
     }
 }
 

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
-use tidings_sources::feeds::date::Moment;
-use tidings_sources::feeds::{
+use tidings_feeds::{
     Config, Data, Feeds, FeedsError, FetchDocumentError, Fetched, Status, StoreError, file_path,
+    web_url,
 };
+use tidings_store::date::Moment;
 
 use crate::args::{FeedsPlace, Header, HeaderValue};
 use crate::feeds::settings::{Serving, Settings, USUAL};
@@ -80,7 +81,7 @@ impl Reach {
 /// Opens the feeds of a directory to look at them. Nothing is written, unless an earlier release
 /// kept them: then they are brought up to date. Nothing is there if nobody kept any.
 pub(crate) async fn look(directory: &Path) -> Result<Option<Feeds>> {
-    if !directory.join("feeds.sqlite").exists() {
+    if !Feeds::are_in(directory) {
         return Ok(None);
     }
     let mut config = Config::new(Data::Directory(directory.to_owned()));
@@ -103,7 +104,7 @@ pub(crate) async fn all(feeds: &Feeds) -> Result<Vec<Status>> {
 /// Opens the feeds of a directory beside a server that may have them open. Nothing is there if
 /// nobody kept any, and then the directory is not made.
 pub(crate) async fn visit(directory: &Path, reach: Reach) -> Result<Option<Feeds>> {
-    if !directory.join("feeds.sqlite").exists() {
+    if !Feeds::are_in(directory) {
         return Ok(None);
     }
     enter(directory, reach).await.map(Some)
@@ -145,6 +146,8 @@ pub(crate) fn is_web(url: &str) -> bool {
 
 /// A path as it is from everywhere: what is kept is found again from another directory.
 pub(crate) fn whole(feed: &str, base: Option<&Path>) -> String {
+    let feed = web_url(feed);
+    let feed = feed.as_str();
     if feed.contains("://") || feed.starts_with("file:") {
         return feed.to_owned();
     }
@@ -157,6 +160,8 @@ pub(crate) const ALLOW_PRIVATE: &str = "`--allow-private` lets it be on a privat
 
 /// Checks a feed that is named to be served, and gives it as it is from everywhere.
 pub(crate) fn named_to_serve(feed: &str) -> Result<String, Usage> {
+    let feed = web_url(feed);
+    let feed = feed.as_str();
     if is_web(feed) {
         let hint = "keep the feed with `tidings feeds add URL --header 'Authorization: ...'`, and \
             serve it with `--feeds`";
@@ -200,7 +205,7 @@ pub(crate) fn looks_like_host(path: &str) -> bool {
 
 /// A document from the web.
 pub(crate) async fn fetch_document(url: &str, allow_private: bool) -> Result<Fetched> {
-    let fetched = tidings_sources::feeds::fetch_document(url, allow_private).await;
+    let fetched = tidings_feeds::fetch_document(url, allow_private).await;
     let is_private = fetched.as_ref().is_err_and(FetchDocumentError::is_private);
     let fetched = fetched.map_err(anyhow::Error::new);
     if is_private { fetched.context(Hint(ALLOW_PRIVATE.to_owned())) } else { fetched }
@@ -275,7 +280,7 @@ mod tests {
     async fn who_only_looks_can_change_nothing() {
         let directory = tempfile::tempdir().unwrap();
         assert!(look(directory.path()).await.unwrap().is_none());
-        let feed = tidings_sources::feeds::FeedConfig::new("https://example.com/feed.xml");
+        let feed = tidings_feeds::FeedConfig::new("https://example.com/feed.xml");
         let guest = enter(directory.path(), Reach::Nothing).await.unwrap();
         let id = guest.add_unseen(feed).await.unwrap();
         let feeds = look(directory.path()).await.unwrap().unwrap();

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Deserializer};
-use tidings_sources::feeds::FeedConfig;
+use tidings_feeds::FeedConfig;
 
-use crate::args::{Limits, duration};
+use crate::args::{Limits, duration, named};
 use crate::feeds::{expanded, whole};
 use crate::report::Usage;
 use crate::values::nearest;
@@ -23,6 +23,9 @@ pub(crate) struct Settings {
     /// What clients are allowed.
     #[serde(default)]
     pub(crate) limits: Option<Limits>,
+    /// How folders are served.
+    #[serde(default)]
+    folders: Option<Folders>,
     #[serde(default)]
     pub(crate) serve: Serving,
     #[serde(default)]
@@ -30,6 +33,15 @@ pub(crate) struct Settings {
     /// The directory of the file: paths in it begin there.
     #[serde(skip)]
     base: PathBuf,
+}
+
+/// How folders are served.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Folders {
+    /// Variables for their programs, as `NAME` or `NAME=VALUE`.
+    #[serde(deserialize_with = "variables")]
+    env: Vec<String>,
 }
 
 /// How feeds are kept and fetched.
@@ -55,6 +67,7 @@ pub(crate) struct Serving {
 struct Feed {
     url: String,
     title: Option<String>,
+    #[serde(alias = "folder")]
     category: Option<String>,
     #[serde(default, deserialize_with = "interval")]
     interval: Option<Duration>,
@@ -83,9 +96,16 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Whether the file is about feeds, and not only about limits.
+    /// Variables for the programs of folders.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        self.folders.as_ref().map(|folders| folders.env.clone()).unwrap_or_default()
+    }
+
+    /// Whether the file is about feeds, and not only about limits and folders.
     pub(crate) fn is_about_feeds(&self) -> bool {
-        self.limits.is_none() || !self.feeds.is_empty() || self.serve != Serving::default()
+        (self.limits.is_none() && self.folders.is_none())
+            || !self.feeds.is_empty()
+            || self.serve != Serving::default()
     }
 
     fn parse(text: &str, name: &str) -> Result<Self, Usage> {
@@ -109,7 +129,10 @@ impl Settings {
     /// A variable is not set.
     pub(crate) fn feeds(&self) -> Result<Vec<FeedConfig>, Usage> {
         let feed = |feed: &Feed| -> Result<FeedConfig, Usage> {
-            let mut config = FeedConfig::new(whole(&expanded(&feed.url)?, Some(&self.base)));
+            let url = expanded(&feed.url)?;
+            let mut config = FeedConfig::new(whole(&url, Some(&self.base)));
+            // What a variable holds may be secret, and is never shown.
+            config.shown_url = (url != feed.url).then(|| feed.url.clone());
             config.title.clone_from(&feed.title);
             config.category.clone_from(&feed.category);
             config.interval = feed.interval;
@@ -120,6 +143,11 @@ impl Settings {
         };
         self.feeds.iter().map(feed).collect()
     }
+}
+
+fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.iter().map(|text| named(text).map_err(serde::de::Error::custom)).collect()
 }
 
 fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
@@ -200,6 +228,17 @@ mod tests {
             let said = refused(&format!("[serve]\n{key} = 0\n"));
             assert!(said.contains(&format!("`{key} = 0` would keep nothing")), "{said}");
         }
+    }
+
+    #[test]
+    fn what_a_variable_holds_is_not_shown() {
+        let text = "[[feeds]]\nurl = 'https://a.org/${TIDINGS_NO_SUCH:-secret}'\n\
+            [[feeds]]\nurl = 'https://b.org/'\n";
+        let feeds = Settings::parse(text, "tidings.toml").unwrap().feeds().unwrap();
+        assert_eq!(feeds[0].url, "https://a.org/secret");
+        let shown = "https://a.org/${TIDINGS_NO_SUCH:-secret}";
+        assert_eq!(feeds[0].shown_url.as_deref(), Some(shown));
+        assert_eq!(feeds[1].shown_url, None);
     }
 
     #[test]

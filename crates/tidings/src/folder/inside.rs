@@ -4,12 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use tidings_folder::{Config, Folder};
 use tidings_mirror::{Config as MirrorConfig, Events, StreamsTarget, Target};
-use tidings_server::model::{CallToolRequestParams, CallToolResponse};
-use tidings_server::{
-    AnswerError, Config as HubConfig, EditError, Exchange, Hub, Shelf, Source, stdio,
-};
-use tidings_sources::folder::{Config, Folder};
+use tidings_server::{Hub, stdio};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Place;
@@ -38,7 +35,7 @@ impl Register {
 /// How a folder is served here: as `tidings serve` does it.
 pub(crate) fn config(root: &Path, variables: &[String], register: Register) -> Config {
     let mut config = Config::new(root.to_owned());
-    config.environment = Config::environment_from(std::env::vars_os(), variables);
+    config.pass(std::env::vars_os(), variables);
     config.keeper = Some(super::keeper());
     config.register = (register == Register::Allowed).then_some(REGISTER);
     config
@@ -52,8 +49,8 @@ pub(crate) async fn serve<T>(
     output: Output,
     work: impl AsyncFnOnce(&Session, Events) -> Result<T>,
 ) -> Result<T> {
-    let hub = Hub::new(HubConfig::new("tidings", env!("CARGO_PKG_VERSION")));
-    hub.add("folder", Still(folder)).await.context("serving the folder")?;
+    let hub = Hub::new("tidings", env!("CARGO_PKG_VERSION"));
+    hub.add("folder", |shelf| Ok(folder.still_on(shelf))).await.context("serving the folder")?;
     let (near, far) = tokio::io::duplex(PIPE);
     let (input, requests) = tokio::io::split(near);
     let (far_input, far_output) = tokio::io::split(far);
@@ -70,24 +67,6 @@ pub(crate) async fn serve<T>(
     let value = result?;
     served.context("serving the folder")?;
     Ok(value)
-}
-
-/// A folder as it is now, to list and call: for a command that ends nobody watches it, nor logs
-/// what is wrong besides the command.
-struct Still(Folder);
-
-impl Source for Still {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-        self.0.start(shelf).await
-    }
-
-    async fn call(
-        &self,
-        request: CallToolRequestParams,
-        exchange: &Exchange,
-    ) -> Result<CallToolResponse, AnswerError> {
-        self.0.call(request, exchange).await
-    }
 }
 
 /// What a shell would be told to reach the same folder.

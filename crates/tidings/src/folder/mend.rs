@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use tidings_sources::folder::{Fix, Problem};
+use tidings_folder::{Fix, Problem};
 
 use crate::draft::draft;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use tidings_sources::folder::Keeper;
+use tidings_folder::Keeper;
 
 use crate::report::Usage;
 

@@ -47,6 +47,8 @@ pub(crate) struct Server {
     kind: Option<&'static str>,
     pub(crate) command: String,
     pub(crate) args: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
 }
 
 /// Every host we know, in the order in which they are listed.
@@ -99,8 +101,13 @@ impl Client {
     }
 
     /// A server that is started with these words.
-    pub(crate) fn server(&self, command: String, args: Vec<String>) -> Server {
-        Server { kind: self.typed.then_some("stdio"), command, args }
+    pub(crate) fn server(
+        &self,
+        command: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+    ) -> Server {
+        Server { kind: self.typed.then_some("stdio"), command, args, env }
     }
 
     /// What its file would be if it held this server alone.
@@ -112,8 +119,16 @@ impl Client {
             }
             Format::Toml => {
                 let arguments: Vec<_> = server.args.iter().map(|word| toml_text(word)).collect();
+                let variables = server.env.iter();
+                let variables: Vec<_> = variables
+                    .map(|(name, value)| format!("{} = {}", toml_key(name), toml_text(value)))
+                    .collect();
+                let env = match variables.as_slice() {
+                    [] => String::new(),
+                    some => format!("\nenv = {{ {} }}", some.join(", ")),
+                };
                 format!(
-                    "[{}.{}]\ncommand = {}\nargs = [{}]",
+                    "[{}.{}]\ncommand = {}\nargs = [{}]{env}",
                     self.key,
                     toml_key(name),
                     toml_text(&server.command),
@@ -174,7 +189,10 @@ mod tests {
     fn snippet(client: &str) -> String {
         let client = Client::named(client).unwrap();
         let words = ["serve", "--folder", "/x", "--stdio"].map(str::to_owned);
-        client.snippet("hello", &client.server("/bin/tidings".to_owned(), words.to_vec()))
+        client.snippet(
+            "hello",
+            &client.server("/bin/tidings".to_owned(), words.to_vec(), BTreeMap::new()),
+        )
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde_json::Value;
-use tidings_mirror::model::{
-    CallToolResult, ContentBlock, GetPromptResult, ResourceContents, Role,
-};
+use tidings_mirror::cache::PromptContent;
+use tidings_mirror::model::{CallToolResult, ContentBlock, ResourceContents, Role};
+use tidings_mirror::odd::{Odd, Part, parts};
 
 use crate::present::Output;
 use crate::present::body::Body;
@@ -17,16 +17,20 @@ use crate::present::text::{harmless, size};
 /// The result of a tool in words. With a folder, what is not text is saved there.
 pub(crate) fn result(
     tool: &str,
-    result: &CallToolResult,
+    (result, odd): (&CallToolResult, &[Odd]),
     folder: Option<&Path>,
     output: &Output,
 ) -> Result<String> {
     let mut shown = Vec::new();
-    // By the specification the text repeats the structured content for clients that know only it.
     let structured = result.structured_content.as_ref();
-    for block in &result.content {
-        if !repeats(block, structured) {
-            shown.push(self::block(block, tool, folder, output)?);
+    let fresh = unrepeated(&result.content, structured);
+    for part in parts(&result.content, odd) {
+        match part {
+            Part::Known(block) if fresh.iter().any(|it| std::ptr::eq(*it, block)) => {
+                shown.push(self::block(block, tool, folder, output)?);
+            }
+            Part::Known(_) => {}
+            Part::Odd(odd) => shown.push(unknown(odd)),
         }
     }
     if let Some(structured) = structured {
@@ -36,13 +40,18 @@ pub(crate) fn result(
 }
 
 /// Prints the messages of a prompt.
-pub(crate) fn prompt(name: &str, result: &GetPromptResult, output: &Output) -> Result<()> {
+pub(crate) fn prompt(name: &str, content: &PromptContent, output: &Output) -> Result<()> {
+    let result = &content.result;
     let mut text = String::new();
     if let Some(description) = &result.description {
         text += &output.paint.faint(&harmless(description));
         text += "\n\n";
     }
-    let messages = result.messages.iter().map(|message| {
+    let messages = parts(&result.messages, &content.odd).map(|part| {
+        let message = match part {
+            Part::Known(message) => message,
+            Part::Odd(odd) => return Ok(unknown(odd)),
+        };
         let role = match message.role {
             Role::User => "user",
             Role::Assistant => "assistant",
@@ -68,18 +77,61 @@ pub(crate) fn document(text: &str, mime: Option<&str>) -> String {
     }
 }
 
+/// What is not as the protocol says, as the server sent it.
+pub(crate) fn unknown(odd: &Odd) -> String {
+    harmless(&odd.item.to_string()) + "\n"
+}
+
 fn joined(parts: Vec<String>) -> String {
     let whole = |part: String| if part.ends_with('\n') { part } else { part + "\n" };
     parts.into_iter().map(whole).collect()
 }
 
-/// Whether a text is the structured content again.
-fn repeats(block: &ContentBlock, structured: Option<&Value>) -> bool {
-    match (block, structured) {
-        (ContentBlock::Text(text), Some(structured)) => {
-            serde_json::from_str::<Value>(&text.text).is_ok_and(|value| value == *structured)
+/// The blocks that are not the structured content again. By the specification a text repeats it for
+/// clients that know only text; some servers wrap what they return in an object with one field, and
+/// give a text for it, or one for each item.
+fn unrepeated<'a>(
+    blocks: &'a [ContentBlock],
+    structured: Option<&'a Value>,
+) -> Vec<&'a ContentBlock> {
+    let Some(structured) = structured else { return blocks.iter().collect() };
+    let wrapped = structured.as_object().filter(|object| object.len() == 1);
+    let inner = wrapped.and_then(|object| object.values().next());
+    let all: Vec<_> =
+        blocks.iter().filter(|block| matches!(block, ContentBlock::Text(_))).collect();
+    let items = inner.unwrap_or(structured).as_array();
+    let is_each = items.is_some_and(|items| {
+        items.len() == all.len() && all.iter().zip(items).all(|(text, item)| repeats(text, item))
+    });
+    let is_repeated = |block: &ContentBlock| match block {
+        ContentBlock::Text(_) if is_each => true,
+        other => repeats(other, structured) || inner.is_some_and(|inner| repeats(other, inner)),
+    };
+    blocks.iter().filter(|block| !is_repeated(block)).collect()
+}
+
+/// Whether a block is this value as text.
+fn repeats(block: &ContentBlock, value: &Value) -> bool {
+    let ContentBlock::Text(text) = block else { return false };
+    value.as_str() == Some(&text.text)
+        || serde_json::from_str::<Value>(&text.text).is_ok_and(|said| is_same(&said, value))
+}
+
+/// Whether two values are one: `1` and `1.0` are.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || one.as_f64() == other.as_f64()
         }
-        _ => false,
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let is_there = |(key, value)| other.get(key).is_some_and(|other| is_same(value, other));
+            one.len() == other.len() && one.iter().all(is_there)
+        }
+        _ => one == other,
     }
 }
 
@@ -170,11 +222,21 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_repeats_the_structured_content_is_known() {
-        let text = ContentBlock::text("{ \"a\": 1 }");
-        assert!(repeats(&text, Some(&json!({ "a": 1 }))));
-        assert!(!repeats(&text, Some(&json!({ "a": 2 }))));
-        assert!(!repeats(&text, None));
+    fn a_text_that_repeats_the_structured_content_is_left_out() {
+        let check = |texts: &[&str], structured: Value, left: usize| {
+            let blocks: Vec<_> = texts.iter().map(|text| ContentBlock::text(*text)).collect();
+            assert_eq!(unrepeated(&blocks, Some(&structured)).len(), left, "{texts:?}");
+        };
+        check(&["{ \"a\": 1 }"], json!({ "a": 1 }), 0);
+        check(&["{ \"a\": 1.0 }"], json!({ "a": 1 }), 0);
+        check(&["{ \"a\": 1 }", "and more"], json!({ "a": 1 }), 1);
+        check(&["{ \"a\": 1 }"], json!({ "a": 2 }), 1);
+        check(&["hello"], json!({ "result": "hello" }), 0);
+        check(&["3"], json!({ "result": 3 }), 0);
+        check(&["one", "{\"b\":2}"], json!({ "result": ["one", { "b": 2 }] }), 0);
+        check(&["one", "three"], json!({ "result": ["one", "two"] }), 2);
+        check(&["hello"], json!({ "greeting": "hello", "to": "all" }), 1);
+        assert_eq!(unrepeated(&[ContentBlock::text("{}")], None).len(), 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What happens to a watched server: a line of JSON for machines, a line of words for people.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -11,17 +11,21 @@ use tidings_mirror::Event;
 use tidings_mirror::cache::ResourceContent;
 use tidings_mirror::events::{Cause, ConnectionState, ListChange, Progress};
 use tidings_mirror::model::{Prompt, Resource, ResourceTemplate, Tool};
+use tidings_mirror::odd::put_back;
 
 use crate::present::body::Body;
 use crate::present::colour::Paint;
 use crate::present::diff::unified;
 use crate::present::text::{count, harmless, one_line, size};
 
+/// How many watched resources are named; more are counted.
+const NAMED: usize = 20;
+
 /// Whether something of the server's changed, so that it counts.
 pub(crate) fn is_change(event: &Event) -> bool {
     match event {
         Event::ResourceContentChanged { cause, .. } => *cause != Cause::Asked,
-        Event::ResourceUpdated { .. } => true,
+        Event::ResourceUpdated { .. } | Event::ResourceGone { .. } => true,
         other => list(other).is_some_and(|list| list.error.is_none()),
     }
 }
@@ -34,13 +38,20 @@ pub(crate) fn list_name(event: &Event) -> Option<&'static str> {
 /// The event as a machine reads it; nothing for what only a program in between needs to know.
 pub(crate) fn object(event: &Event, at: SystemTime) -> Option<Value> {
     let mut object = match event {
-        Event::ResourceContentChanged { uri, content, cause } => json!({
-            "event": "content_changed", "uri": uri, "cause": cause_name(*cause),
-            "contents": content.contents,
-        }),
+        Event::ResourceContentChanged { uri, content, cause } => {
+            let mut contents = json!(content.contents);
+            put_back(&mut contents, &content.odd);
+            json!({
+                "event": "content_changed", "uri": uri, "cause": cause_name(*cause),
+                "contents": contents,
+            })
+        }
         Event::ResourceUpdated { uri, cause } => {
             json!({ "event": "updated", "uri": uri, "cause": cause_name(*cause) })
         }
+        Event::ResourceGone { uri, reason, cause } => json!({
+            "event": "gone", "uri": uri, "cause": cause_name(*cause), "reason": reason,
+        }),
         Event::SubscriptionsChanged { uris, refused } => {
             json!({ "event": "subscriptions_changed", "uris": uris, "refused": refused })
         }
@@ -86,7 +97,7 @@ pub(crate) fn milliseconds(at: SystemTime) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Story {
     paint: Paint,
-    texts: HashMap<Arc<str>, String>,
+    texts: HashMap<Arc<str>, Vec<String>>,
 }
 
 impl Story {
@@ -104,6 +115,7 @@ impl Story {
                     Cause::Resync => {
                         ("content", format!("{} changed meanwhile{details}", one_line(uri)))
                     }
+                    Cause::Returned => ("content", format!("{} is back{details}", one_line(uri))),
                     _ => ("content", format!("{} changed{details}", one_line(uri))),
                 }
             }
@@ -111,8 +123,11 @@ impl Story {
                 ("content", format!("{} may have changed meanwhile", one_line(uri)))
             }
             Event::ResourceUpdated { uri, .. } => ("content", format!("{} changed", one_line(uri))),
+            Event::ResourceGone { uri, reason, .. } => {
+                ("content", format!("{} is gone: {}", one_line(uri), one_line(reason)))
+            }
             Event::SubscriptionsChanged { uris, refused } => {
-                ("watching", one_line(&watching(uris.iter(), refused)))
+                ("watching", one_line(&watching(uris, refused)))
             }
             // Whether that worked is told at once.
             Event::Connection(ConnectionState::Connecting) => return None,
@@ -186,17 +201,22 @@ impl Story {
     /// What changed in a resource since it was last told, and how it is now.
     fn content(&mut self, uri: &Arc<str>, content: &ResourceContent) -> String {
         let bodies: Vec<_> = content.contents.iter().map(Body::of).collect();
-        let texts: Option<Vec<_>> = bodies.iter().map(Body::text).collect();
-        let Some(texts) = texts else {
+        let texts: Option<Vec<_>> =
+            bodies.iter().map(|body| body.text().map(str::to_owned)).collect();
+        let Some(mut texts) = texts else {
             let lengths = bodies.iter().map(|body| body.bytes().map_or(0, |bytes| bytes.len()));
             return format!(": {}, not text", size(lengths.sum()));
         };
-        let text = texts.join("\n");
+        let odd = content.odd.iter().filter(|odd| !odd.usable);
+        texts.extend(odd.map(|odd| harmless(&odd.item.to_string())));
         let diff = match self.texts.get(uri) {
-            Some(before) => unified(before, &text, self.paint),
+            Some(before) => {
+                let (before, now) = set_out(before, &texts, bodies.len());
+                unified(&before, &now, self.paint)
+            }
             None => String::new(),
         };
-        self.texts.insert(uri.clone(), text);
+        self.texts.insert(uri.clone(), texts);
         if diff.is_empty() { diff } else { format!("\n{}", diff.trim_end_matches('\n')) }
     }
 }
@@ -221,10 +241,37 @@ pub(crate) fn progress_words(progress: &Progress) -> String {
     }
 }
 
-fn watching<'a>(uris: impl Iterator<Item = &'a Arc<str>>, refused: &[Arc<str>]) -> String {
-    let shown: Vec<_> = uris.map(ToString::to_string).collect();
-    let shown = if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") };
-    if refused.is_empty() { shown } else { format!("{shown}; refused {}", refused.join(", ")) }
+/// Two versions of a resource's texts as they are compared. A difference inside one long line of JSON
+/// could not be seen, so JSON is set out, where both versions are JSON: a log of JSON lines that
+/// grows from one line to two is compared as it is. So is what follows after the first `contents`,
+/// which is shown as it came.
+fn set_out(before: &[String], now: &[String], contents: usize) -> (String, String) {
+    let pretty = |text: &String| {
+        let value = serde_json::from_str::<Value>(text).ok();
+        let value = value.filter(|value| value.is_object() || value.is_array());
+        value.and_then(|value| serde_json::to_string_pretty(&value).ok())
+    };
+    let (mut before, mut now) = (before.to_vec(), now.to_vec());
+    for (before, now) in before.iter_mut().zip(&mut now).take(contents) {
+        if let (Some(pretty_before), Some(pretty_now)) = (pretty(before), pretty(now)) {
+            (*before, *now) = (pretty_before, pretty_now);
+        }
+    }
+    (before.join("\n"), now.join("\n"))
+}
+
+fn watching(uris: &BTreeSet<Arc<str>>, refused: &[Arc<str>]) -> String {
+    let shown = named(uris.iter());
+    if refused.is_empty() { shown } else { format!("{shown}; refused {}", named(refused.iter())) }
+}
+
+/// The URIs if they fit in a line that a person reads, else how many they are.
+fn named<'a>(uris: impl ExactSizeIterator<Item = &'a Arc<str>>) -> String {
+    match uris.len() {
+        0 => "nothing".to_owned(),
+        1..=NAMED => uris.map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        many => count(many, "resource", "resources"),
+    }
 }
 
 fn seconds(duration: Duration) -> String {
@@ -262,6 +309,7 @@ fn cause_name(cause: Cause) -> &'static str {
         Cause::Asked => "asked",
         Cause::Notice => "notice",
         Cause::Resync => "resync",
+        Cause::Returned => "returned",
         _ => "other",
     }
 }
@@ -326,6 +374,15 @@ mod tests {
             r#"{"at_ms":45296789,"cause":"notice","event":"updated","uri":"a:b"}"#,
         );
         check(
+            &Event::ResourceGone {
+                uri: "a:b".into(),
+                reason: "no such resource".into(),
+                cause: Cause::Notice,
+            },
+            Some("12:34:56Z  content    a:b is gone: no such resource"),
+            r#"{"at_ms":45296789,"cause":"notice","event":"gone","reason":"no such resource","uri":"a:b"}"#,
+        );
+        check(
             &Event::SubscriptionsChanged {
                 uris: ["a:b".into()].into(),
                 refused: vec!["a:c".into()],
@@ -357,5 +414,71 @@ mod tests {
             Some("12:34:56Z  warning    1 event missed"),
             r#"{"at_ms":45296789,"event":"lagged","missed":1}"#,
         );
+    }
+
+    #[test]
+    fn json_in_one_line_is_set_out_before_it_is_compared() {
+        let mut story = Story::new(Paint::PLAIN);
+        let mut tell = |text: &str, cause: Cause| {
+            let content = ResourceContent::of_text("a:b", text).into();
+            let event = Event::ResourceContentChanged { uri: "a:b".into(), content, cause };
+            story.tell(&event, at())
+        };
+        assert_eq!(tell(r#"{"name":"iris","port":1}"#, Cause::Asked), None);
+        insta::assert_snapshot!(tell(r#"{"name":"iris","port":2}"#, Cause::Notice).unwrap(), @r#"
+        12:34:56Z  content    a:b changed
+        @@ -1,4 +1,4 @@
+         {
+           "name": "iris",
+        -  "port": 1
+        +  "port": 2
+         }
+        "#);
+        assert!(tell("3", Cause::Returned).unwrap().contains("a:b is back\n"));
+    }
+
+    #[test]
+    fn a_log_of_json_lines_that_grows_is_compared_line_by_line() {
+        let mut story = Story::new(Paint::PLAIN);
+        let mut tell = |text: &str| {
+            let content = ResourceContent::of_text("a:b", text).into();
+            let cause = Cause::Notice;
+            story.tell(&Event::ResourceContentChanged { uri: "a:b".into(), content, cause }, at())
+        };
+        tell("{\"n\":1}\n");
+        insta::assert_snapshot!(tell("{\"n\":1}\n{\"n\":2}\n").unwrap(), @r#"
+        12:34:56Z  content    a:b changed
+        @@ -1 +1,2 @@
+         {"n":1}
+        +{"n":2}
+        "#);
+    }
+
+    #[test]
+    fn contents_that_are_not_as_the_protocol_says_are_shown_as_they_came() {
+        let mut story = Story::new(Paint::PLAIN);
+        let event = |text: i64| {
+            let mut content = ResourceContent::of_text("a:b", "good");
+            content.odd = serde_json::from_value(json!([{
+                "index": 1, "name": "a:b", "reason": "it is odd", "usable": false,
+                "item": { "uri": "a:b", "text": text },
+            }]))
+            .unwrap();
+            let cause = Cause::Notice;
+            Event::ResourceContentChanged { uri: "a:b".into(), content: content.into(), cause }
+        };
+        let told = object(&event(5), at()).unwrap();
+        assert_eq!(told["contents"][1], json!({ "uri": "a:b", "text": 5 }));
+        story.tell(&event(5), at());
+        assert!(story.tell(&event(6), at()).unwrap().contains("+{\"text\":6,\"uri\":\"a:b\"}"));
+    }
+
+    #[test]
+    fn many_watched_resources_are_counted() {
+        let uris: BTreeSet<Arc<str>> =
+            (0..5000).map(|number| format!("a:{number}").into()).collect();
+        let refused: Vec<_> = uris.iter().take(2).cloned().collect();
+        assert_eq!(watching(&uris, &refused), "5000 resources; refused a:0, a:1");
+        assert_eq!(watching(&BTreeSet::new(), &[]), "nothing");
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
+pub(crate) use self::typed::guess;
 use crate::report::Usage;
 use crate::schema::{Field, Fields, Shape};
 

@@ -4,15 +4,15 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
 use http::{Request, StatusCode};
+use tidings_server::Hub;
 use tidings_server::http::{self as server, HttpConfig, Token};
-use tidings_server::{Config, Hub};
 use tower::ServiceExt as _;
 
 async fn ask(method: &str, path: &str, headers: &[(&str, &str)]) -> http::Response<Body> {
     let mut config = HttpConfig::default();
     config.token = Some(Token::new("0123456789abcdef").unwrap()).into();
     config.beside = Some(Router::new().route("/more", get(async || "here")));
-    let hub = Hub::new(Config::new("beside", "1"));
+    let hub = Hub::new("beside", "1");
     let router = server::router(&hub, config);
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {

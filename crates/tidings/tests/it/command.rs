@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::demo::{Demo, PROGRAM, client, ended, folder, run, within};
+use crate::support::rogue::{Rogue, tool};
 
 /// A station in which nothing happens by itself.
 const STILL: &str = "--every 3600";
@@ -49,6 +50,62 @@ async fn a_server_that_is_a_program_comes_last() {
     assert_eq!(names(&listed.lines(), "uriTemplate"), ["station://module/{name}"]);
     let listed = over_stdio(&["prompts", "--json"]).await;
     assert_eq!(names(&listed.lines(), "name"), ["station_report"]);
+}
+
+/// A server whose one answer to `tools/list`, and to what follows it, is this.
+fn answering(results: &[Value]) -> [String; 4] {
+    let capabilities = json!({ "tools": {} });
+    let server = json!({ "name": "odd", "version": "1" });
+    let hello = json!({
+        "protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": server,
+    });
+    let answer = |(id, result): (usize, &Value)| {
+        let message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        // What follows the first answer is a notification, which nobody waits to be answered.
+        let read = if id == 1 { "read -r line; read -r line" } else { "read -r line" };
+        format!("{read}; echo '{message}'; ")
+    };
+    let script: String = std::iter::once(&hello).chain(results).enumerate().map(answer).collect();
+    ["--".to_owned(), "sh".to_owned(), "-c".to_owned(), script + "cat > /dev/null"]
+}
+
+#[tokio::test]
+async fn odd_items_and_blocks_are_listed_and_printed() {
+    let tools = json!({ "tools": [{ "name": "pay" }, { "inputSchema": {} }], "nextCursor": "" });
+    let hologram = json!({ "type": "hologram", "x": 1 });
+    let called = json!({ "content": [hologram, { "type": "text", "text": "hi" }] });
+    let server = answering(&[tools, called]);
+    let server: Vec<_> = server.iter().map(String::as_str).collect();
+    let legacy = ["--protocol", "legacy"];
+    let listed = run(&[&["tools"], &legacy[..], &server].concat()).await;
+    assert_eq!((listed.code, listed.output.as_str()), (Some(0), "NAME\npay\n"));
+    insta::assert_snapshot!(listed.errors, @"
+    warning: odd tools: `pay` (number 0): `inputSchema` is missing, so any arguments are allowed
+    warning: odd tools: number 1: `name` is missing
+    warning: the tools may be incomplete: the cursor of its next page is empty
+    ");
+    let lines = run(&[&["tools", "--json"], &legacy[..], &server].concat()).await.lines();
+    assert_eq!((&lines[0]["name"], lines.len()), (&json!("pay"), 4));
+    let odd = &lines[2]["odd"];
+    assert_eq!((&odd["index"], &odd["usable"]), (&json!(1), &json!(false)));
+    assert_eq!(odd["item"], json!({ "inputSchema": {} }));
+    assert!(lines[3]["incomplete"].is_string(), "{lines:?}");
+    let called = run(&[&["call", "pay"], &legacy[..], &server].concat()).await;
+    assert_eq!(called.output, format!("{hologram}\nhi\n"));
+    let called = run(&[&["call", "pay", "--json"], &legacy[..], &server].concat()).await.object();
+    assert_eq!(called["result"]["content"][0], hologram);
+}
+
+#[tokio::test]
+async fn a_result_is_printed_as_the_server_sent_it() {
+    let tools = json!({ "tools": [{ "name": "pay", "inputSchema": {} }] });
+    let text = json!({ "type": "text", "text": "hi", "shape": { "round": true } });
+    let sent = json!({ "content": [text], "verdict": "unheard of", "_meta": { "a/b": 1 } });
+    let server = answering(&[tools, sent.clone()]);
+    let server: Vec<_> = server.iter().map(String::as_str).collect();
+    let call = ["call", "pay", "--json", "--protocol", "legacy"];
+    let called = run(&[&call[..], &server].concat()).await.object();
+    assert_eq!((&called["tool"], &called["result"]), (&json!("pay"), &sent));
 }
 
 #[tokio::test]
@@ -268,4 +325,49 @@ async fn the_examples_of_every_help_work_as_printed() {
             assert!(command == "servers" || !ended.output.is_empty(), "{example}");
         }
     }
+}
+
+/// A server whose tool and resource say what `_meta` they were asked with.
+async fn echo() -> Rogue {
+    Rogue::start(|call| {
+        let meta = &call.message["params"]["_meta"];
+        let said = json!({ "a": meta["a"], "b": meta["b"] });
+        match call.method.as_str() {
+            "tools/list" => call.result(&json!({ "tools": [tool("echo")] })),
+            "tools/call" => {
+                let text = json!({ "type": "text", "text": said.to_string() });
+                call.result(&json!({ "content": [text], "structuredContent": said }))
+            }
+            "resources/read" => {
+                let uri = &call.message["params"]["uri"];
+                call.result(&json!({ "contents": [{ "uri": uri, "text": said.to_string() }] }))
+            }
+            _ => call.decent(&json!({ "tools": {}, "resources": {} })),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn meta_is_sent_and_a_structured_result_is_printed_once() {
+    let rogue = echo().await;
+    let meta = ["--meta", "a=1", "--meta", "b=x=y", "--protocol", "legacy"];
+    let called = run(&[&["call", rogue.url.as_str(), "echo"], &meta[..]].concat()).await;
+    assert_eq!((called.code, called.output.as_str()), (Some(0), "a  1\nb  x=y\n"), "{called:?}");
+    let read = run(&[&["read", rogue.url.as_str(), "r:1"], &meta[..]].concat()).await;
+    assert_eq!(read.output, r#"{"a":1,"b":"x=y"}"#);
+    let refused = run(&["read", &rogue.url, "r:1", "--meta", "nothing"]).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_template_that_is_not_listed_is_refused_unless_that_is_wanted() {
+    let rogue = echo().await;
+    let words = ["read", &rogue.url, "r:{name}", "name=1", "--protocol", "legacy"];
+    let refused = run(&words).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.errors.contains("lists no template `r:{name}`"), "{refused:?}");
+    assert!(refused.errors.contains("--unlisted"), "{refused:?}");
+    let read = run(&[&words[..], &["--unlisted"]].concat()).await;
+    assert_eq!(read.code, Some(0), "{read:?}");
 }

@@ -4,8 +4,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::support::demo::{Ended, PROGRAM, client, ended};
+use crate::support::demo::{Ended, PROGRAM, client, ended, program, within};
 
 /// A home of one test, with nothing in it.
 struct Home(tempfile::TempDir);
@@ -402,6 +403,31 @@ async fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_registration_that_is_not_run_is_a_note_of_lint_and_serve() {
+    let home = Home::with_example().await;
+    home.write("hello/server.d/register.sh", "#!/bin/sh\necho '{}'\n");
+    let register = home.path().join("hello/server.d/register.sh");
+    std::fs::set_permissions(register, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let linted = home.run(&["lint", "hello", "--strict"]).await;
+    assert_eq!(linted.code, Some(0), "{linted:?}");
+    let note = "server.d/register.sh: note: it is not run, so that nothing it registers is offered";
+    assert!(linted.output.starts_with(note), "{linted:?}");
+    assert!(linted.output.contains("`--allow-register`"), "{linted:?}");
+    let allowed = home.run(&["lint", "hello", "--allow-register"]).await;
+    assert!(!allowed.output.contains("note:"), "{allowed:?}");
+    let serve = "serve --http 127.0.0.1:0 --folder hello";
+    let mut child = program(serve).current_dir(home.path()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    loop {
+        let line = within(lines.next_line()).await.unwrap().unwrap();
+        if line.contains("  note  server.d/register.sh: it is not run") {
+            break;
+        }
+    }
+    child.kill().await.unwrap();
+}
+
+#[tokio::test]
 async fn what_can_be_mended_is_mended() {
     let home = Home::with_example().await;
     let note = home.path().join("hello/tools/note.sh");
@@ -509,7 +535,7 @@ async fn a_tool_that_takes_too_long_is_stopped() {
     );
     let stopped = home.run(&["run", "hello", "slow"]).await;
     assert_eq!(stopped.code, Some(1), "{stopped:?}");
-    assert!(stopped.output.starts_with("`slow` took longer than "), "{stopped:?}");
+    assert!(stopped.output.starts_with("`slow` timed out: it took longer than "), "{stopped:?}");
     home.write("hello/tools/slow.sh", "#!/bin/sh\n# @describe Takes long.\nexec sleep 60\n");
     let given_up = home.run(&["run", "hello", "slow", "--timeout", "200ms"]).await;
     assert_eq!(given_up.code, Some(1), "{given_up:?}");

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use tidings_server::Hub;
 use tidings_server::http::{self as server, HttpConfig, Token};
-use tidings_server::{Config, Hub};
 use tower::ServiceExt as _;
 
 use crate::support::client::{post, whole};
@@ -22,9 +22,9 @@ struct Site {
 }
 
 async fn site(change: impl FnOnce(&mut HttpConfig)) -> Site {
-    let hub = Hub::new(Config::new("garden", "1"));
+    let hub = Hub::new("garden", "1");
     let garden = Garden::default();
-    hub.add("garden", garden.clone()).await.unwrap();
+    hub.add("garden", |shelf| garden.clone().on(&shelf)).await.unwrap();
     let mut config = HttpConfig::default();
     change(&mut config);
     let router = server::router(&hub, config);

@@ -10,6 +10,7 @@ mod feeds;
 mod feeds_cli;
 mod folder;
 mod folder_cli;
+mod folder_env;
 mod http;
 mod mirror;
 mod piped;

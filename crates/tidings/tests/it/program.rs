@@ -79,7 +79,8 @@ async fn json_lines_are_for_machines() {
 
 #[tokio::test]
 async fn over_stdio_only_the_protocol_is_on_standard_output() {
-    let mut child = program("serve --demo --stdio --every 0.05 --log info").spawn().unwrap();
+    let mut child =
+        program("serve --demo --stdio --verbose --every 0.05 --log info").spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},
@@ -104,7 +105,7 @@ async fn over_stdio_only_the_protocol_is_on_standard_output() {
 
 #[tokio::test]
 async fn a_signal_ends_a_stdio_server_whose_input_is_open() {
-    let mut child = program("serve --demo --stdio --every 0.05").spawn().unwrap();
+    let mut child = program("serve --demo --stdio --verbose --every 0.05").spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     assert!(within(lines.next_line()).await.unwrap().unwrap().contains("change"));
     let id = child.id().unwrap().to_string();

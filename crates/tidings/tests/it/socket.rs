@@ -30,9 +30,9 @@ struct Site {
 async fn site(change: impl FnOnce(&mut HttpConfig)) -> Site {
     let mut config = Config::new("garden", "1");
     config.merging = Merging::off();
-    let hub = Hub::new(config);
+    let hub = Hub::with_config(config);
     let garden = Garden::default();
-    hub.add("garden", garden.clone()).await.unwrap();
+    hub.add("garden", |shelf| garden.clone().on(&shelf)).await.unwrap();
     // A connection takes its buffers from the socket that accepts it.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_send_buffer_size(NARROW).unwrap();

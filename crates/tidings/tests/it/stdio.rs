@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidings_server::{Config, Hub, stdio};
+use tidings_server::{Hub, stdio};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
 };
@@ -20,8 +20,8 @@ struct Pipe {
 }
 
 async fn pipe() -> Pipe {
-    let hub = Hub::new(Config::new("garden", "1"));
-    hub.add("garden", Garden::default()).await.unwrap();
+    let hub = Hub::new("garden", "1");
+    hub.add("garden", |shelf| Garden::default().on(&shelf)).await.unwrap();
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (output, input) = tokio::io::split(ours);
     let cancel = CancellationToken::new();

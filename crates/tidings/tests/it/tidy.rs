@@ -1,5 +1,6 @@
 //! The rules of the tree that a compiler does not check.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The longest a source file may be.
@@ -77,8 +78,9 @@ fn the_core_knows_no_runtime_and_no_protocol() {
 #[test]
 fn the_protocol_library_is_named_only_where_it_is_met() {
     for (name, text) in sources() {
-        let meets =
-            ["/handler/", "/transport/", "/connect/"].iter().any(|part| name.contains(part));
+        let meets = ["/handler/", "/transport/", "/connect/", "tidings-server/src/context.rs"]
+            .iter()
+            .any(|part| name.contains(part));
         let is_library = ["crates/tidings-server/src/", "crates/tidings-mirror/src/"]
             .iter()
             .any(|library| name.starts_with(library));
@@ -88,6 +90,40 @@ fn the_protocol_library_is_named_only_where_it_is_met() {
             }
         }
     }
+}
+
+/// The modules of the server form no cycle: each knows only those below it.
+#[test]
+fn the_modules_of_the_server_form_no_cycle() {
+    let root = "crates/tidings-server/src/";
+    let mut knows = BTreeMap::<String, BTreeSet<String>>::new();
+    for (name, text) in sources() {
+        let Some(file) = name.strip_prefix(root).filter(|file| !file.contains("tests")) else {
+            continue;
+        };
+        let module = file.split('/').next().unwrap().trim_end_matches(".rs").to_owned();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for line in code.filter(|_| module != "lib") {
+            for other in line.split("crate::").skip(1) {
+                let other = other.split(|it: char| it != '_' && !it.is_alphanumeric()).next();
+                let other = other.unwrap().to_owned();
+                if other != module && other.starts_with(char::is_lowercase) {
+                    knows.entry(module.clone()).or_default().insert(other);
+                }
+            }
+        }
+    }
+    // Whoever knows nobody that is left can go; a cycle never can.
+    loop {
+        let left: BTreeSet<_> = knows.keys().cloned().collect();
+        let before = knows.len();
+        knows.retain(|_, others| others.iter().any(|other| left.contains(other)));
+        if knows.len() == before {
+            break;
+        }
+    }
+    assert!(knows.is_empty(), "these know each other, directly or not: {knows:#?}");
 }
 
 /// Protocol revisions are compared in one file of the library.
@@ -115,16 +151,26 @@ fn the_server_and_the_mirror_do_not_know_each_other() {
     }
 }
 
-/// A source knows no session, no revision and no transport.
+/// The crates that are a source each.
+const SOURCES: [&str; 3] = ["feeds", "folder", "workspace"];
+
+/// A source knows no session, no revision, no transport and no other source.
 #[test]
 fn sources_meet_neither_the_protocol_nor_a_transport() {
-    let manifest = root().join("crates/tidings-sources/Cargo.toml");
-    let manifest = std::fs::read_to_string(manifest).unwrap();
-    assert!(!manifest.contains("rmcp"), "sources get the protocol's words from the server");
+    for source in SOURCES {
+        let manifest = root().join(format!("crates/tidings-{source}/Cargo.toml"));
+        let manifest = std::fs::read_to_string(manifest).unwrap();
+        assert!(!manifest.contains("rmcp"), "sources get the protocol's words from the server");
+        for other in SOURCES.iter().filter(|other| **other != source) {
+            assert!(!manifest.contains(&format!("tidings-{other}")), "{source} knows {other}");
+        }
+        assert!(!manifest.contains("clap"), "{source} knows no flag of the program");
+    }
     for (name, text) in sources() {
         let is_test = ["tests.rs", "live.rs", "testing.rs"].iter().any(|it| name.ends_with(it))
             || ["/tests/", "/live/"].iter().any(|it| name.contains(it));
-        if name.starts_with("crates/tidings-sources/src/") && !is_test {
+        let is_source = |source: &&str| name.starts_with(&format!("crates/tidings-{source}/src/"));
+        if SOURCES.iter().any(is_source) && !is_test {
             let code = text.split("#[cfg(test)]").next().unwrap();
             for word in ["stdio::", "http::serve", "http::router", "ProtocolVersion", "Hub::"] {
                 assert!(!code.contains(word), "{name} names {word}");

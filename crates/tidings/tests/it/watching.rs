@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 
 use crate::support::demo::{Demo, PROGRAM, client, folder, run, within};
+use crate::support::rogue::{Rogue, answer, event_stream};
 
 /// A watcher whose lines are read as they come.
 struct Watcher {
@@ -179,4 +183,130 @@ async fn a_reader_that_goes_away_ends_it_with_success() {
     drop(child.stdout.take());
     let ended = tokio::time::timeout(Duration::from_secs(20), child.wait()).await;
     assert!(ended.unwrap().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_resource_that_disappears_is_a_change_and_so_is_its_return() {
+    for protocol in ["legacy", "modern"] {
+        let demo = Demo::start("--every 3600").await;
+        let url = demo.url();
+        run(&["call", &url, "dock_module", "module=iris"]).await;
+        let uri = "station://module/iris";
+        let file = folder(&format!("gone-{protocol}")).join("changes");
+        let command = format!("cat >> {}", file.display());
+        let words =
+            [&url, uri, "--json", "--protocol", protocol, "--until", "2", "--exec", &command];
+        let mut watcher = Watcher::start(&words);
+        watcher.named("subscriptions_changed").await;
+        run(&["call", &url, "undock_module", "module=iris"]).await;
+        assert_eq!(watcher.named("gone").await["uri"], uri);
+        run(&["call", &url, "dock_module", "module=iris"]).await;
+        let back = watcher.event(|event| event["cause"] == "returned").await;
+        assert_eq!(back["event"], "content_changed");
+        assert!(within(watcher.child.wait()).await.unwrap().success());
+        assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 2);
+    }
+}
+
+#[tokio::test]
+async fn many_resources_are_read_and_watched_side_by_side_and_told_in_one_line() {
+    let rogue = Rogue::start(|call| match (&call.http, call.method.as_str()) {
+        (&Method::GET, _) => {
+            let (sender, answer) = event_stream();
+            // It stays open with the server.
+            std::mem::forget(sender);
+            answer
+        }
+        (_, "resources/read") => match call.message["params"]["uri"].as_str() {
+            Some("r://0") => {
+                let never = futures_util::stream::pending::<Result<Bytes, std::io::Error>>();
+                answer(StatusCode::OK, "application/json", Body::from_stream(never))
+            }
+            uri => call.result(&json!({ "contents": [{ "uri": uri, "text": "hello" }] })),
+        },
+        _ => call.decent(&json!({ "resources": { "subscribe": true } })),
+    })
+    .await;
+    let uris: Vec<_> = (0..200).map(|number| format!("r://{number}")).collect();
+    let mut words = vec![rogue.url.as_str(), "--protocol", "legacy"];
+    words.extend(uris.iter().map(String::as_str));
+    let mut watcher = Watcher::start(&words);
+    let mut lines = Vec::new();
+    while !lines.iter().any(|line: &String| line.contains("watching")) {
+        lines.push(within(watcher.lines.next_line()).await.unwrap().unwrap());
+    }
+    assert!(lines.last().unwrap().ends_with("watching   200 resources"), "{lines:?}");
+    assert!(lines.len() < 5, "{lines:?}");
+    watcher.interrupt().await;
+}
+
+#[tokio::test]
+async fn a_command_that_runs_ends_with_the_watcher_and_so_does_all_it_started() {
+    for signal in ["TERM", "HUP"] {
+        a_command_ends_at(signal).await;
+    }
+}
+
+async fn a_command_ends_at(signal: &str) {
+    let demo = Demo::start("--every 0.05").await;
+    let file = folder(&format!("running-{signal}")).join("id");
+    let command = format!("sleep 600 & echo $! > {0}.new; mv {0}.new {0}; wait", file.display());
+    let words = [&demo.url(), "station://log", "--json", "--exec", &command];
+    let mut watcher = Watcher::start(&words);
+    let id = within(async {
+        loop {
+            watcher.named("content_changed").await;
+            if let Ok(id) = std::fs::read_to_string(&file) {
+                return id;
+            }
+        }
+    })
+    .await;
+    let running = std::path::PathBuf::from(format!("/proc/{}", id.trim()));
+    assert!(running.exists());
+    let watching = watcher.child.id().unwrap().to_string();
+    let kill = ["-s", signal, &watching];
+    assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
+    assert!(within(watcher.child.wait()).await.unwrap().success());
+    within(async {
+        while std::fs::read_to_string(running.join("stat")).is_ok_and(|stat| !stat.contains(") Z "))
+        {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn watching_where_nothing_can_be_announced_is_a_failure() {
+    let rogue = Rogue::start(|call| match call.method.as_str() {
+        "resources/read" => {
+            call.result(&json!({ "contents": [{ "uri": "r://1", "text": "hello" }] }))
+        }
+        _ => call.decent(&json!({ "resources": { "subscribe": true } })),
+    })
+    .await;
+    let watched = run(&["watch", &rogue.url, "r://1", "--protocol", "legacy"]).await;
+    assert_eq!(watched.code, Some(1), "{watched:?}");
+    assert!(watched.errors.contains("does not offer a stream"), "{watched:?}");
+}
+
+#[tokio::test]
+async fn what_a_restart_takes_away_is_told_and_so_is_its_return() {
+    for protocol in ["legacy", "modern"] {
+        let mut demo = Demo::start("--every 3600").await;
+        let (url, address) = (demo.url(), demo.address.clone());
+        run(&["call", &url, "dock_module", "module=iris"]).await;
+        let uri = "station://module/iris";
+        let words = [&url, uri, "--json", "--protocol", protocol, "--until", "2"];
+        let mut watcher = Watcher::start(&words);
+        watcher.named("subscriptions_changed").await;
+        demo.child.kill().await.unwrap();
+        watcher.event(is_state("lost")).await;
+        let _again = Demo::start_at(&address, "--every 3600").await;
+        assert_eq!(watcher.named("gone").await["uri"], uri);
+        run(&["call", &url, "dock_module", "module=iris"]).await;
+        watcher.event(|event| event["cause"] == "returned").await;
+        assert!(within(watcher.child.wait()).await.unwrap().success());
+    }
 }

@@ -45,9 +45,9 @@ impl Stage {
         if script.contains("config silent") {
             config.greeting = Greeting::Silent;
         }
-        let hub = Hub::new(config);
+        let hub = Hub::with_config(config);
         let garden = Garden::default();
-        hub.add("garden", garden.clone()).await.unwrap();
+        hub.add("garden", |shelf| garden.clone().on(&shelf)).await.unwrap();
         let router = http::router(&hub, HttpConfig::default());
         tokio::time::sleep(Duration::from_secs(1)).await;
         Self { way, hub, router, garden, clients: BTreeMap::new(), asked: BTreeMap::new() }

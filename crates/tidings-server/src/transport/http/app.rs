@@ -62,7 +62,12 @@ impl App {
             sessions: Sessions::new(core.clone(), &config),
             modern: modern::service(core.clone(), &config),
             guard,
-            gate: Gate::new(config.connections, shares.clone(), core.metrics.clone()),
+            gate: Gate::new(
+                config.connections,
+                shares.clone(),
+                config.token.clone(),
+                core.metrics.clone(),
+            ),
             budget: Budget::new(config.budget, core.metrics.clone()),
             shares,
             checked: Checked::default(),

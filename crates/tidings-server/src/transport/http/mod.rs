@@ -15,6 +15,8 @@ use axum::extract::State;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{any, get};
+use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use rmcp::model::{ClientRequest, JsonRpcMessage};
 use tokio::net::TcpListener;
@@ -24,16 +26,20 @@ use tracing::info;
 
 use crate::hub::Hub;
 use crate::metrics;
+use crate::transport::budget::Share;
 use crate::transport::intake::{Fault, FaultKind};
 use crate::transport::line::Line;
-use crate::transport::shares::Origin;
-use crate::transport::{accept, body, guard, intake, legacy, modern, reply};
+use crate::transport::shares::{Origin, Scarce};
+use crate::transport::tail::Tail;
+use crate::transport::{accept, beside, body, gate, guard, intake, legacy, modern, reply};
 
 pub(crate) use self::access::Seen;
 pub(crate) use self::app::{App, ListenPlace, stopping};
 pub use self::config::{Check, HttpConfig, SharedToken};
 pub use crate::transport::guard::{Token, TokenError};
 
+/// How many bodies may be under way to routes beside the server's; one address may send half.
+const UPLOADS: usize = 64;
 /// What `/mcp` is asked with.
 const METHODS: &str = "GET, POST, DELETE";
 
@@ -106,6 +112,8 @@ async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next
             return *refusal;
         }
     };
+    let sends = matches!(*request.method(), Method::PATCH | Method::POST | Method::PUT);
+    let sender = peer.filter(|_| sends).map(Origin::of);
     let mut response = if request.method() == Method::OPTIONS {
         guard::preflight("GET, HEAD, POST, PUT, DELETE")
     } else if let Err(refusal) = app.guard.check_token(peer, request.headers()) {
@@ -113,9 +121,14 @@ async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next
         *refusal
     } else if app.closing.is_cancelled() {
         going(None)
+    } else if let Some(_place) = app.shares.take(sender, Scarce::Uploads, UPLOADS) {
+        gate::admit(request.extensions());
+        // A download is under way until it was sent.
+        let under_way = app.under_way.token();
+        next.run(request).await.map(|body| Body::new(Tail::new(body, under_way)))
     } else {
-        let _under_way = app.under_way.token();
-        next.run(request).await
+        let details = "this address is sending as many bodies as it may; try again in a moment";
+        body::retry_later(reply::refuse(StatusCode::SERVICE_UNAVAILABLE, details))
     };
     if let Some(origin) = origin {
         guard::admit(&origin, response.headers_mut());
@@ -182,6 +195,7 @@ async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
         app.core.metrics.refused.inc();
         return *refusal;
     }
+    gate::admit(request.extensions());
     match *request.method() {
         Method::POST => post(app, request).await,
         Method::GET if is_legacy_stream(request.headers()) => {
@@ -228,9 +242,16 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
             return refusal;
         }
     };
-    let (received, share) = match intake::read(bytes.clone(), Some(share)).await {
-        Ok(read) => read,
-        Err(fault) => return unreadable(app, fault),
+    // On the heap, as it may move to another thread and is large.
+    let (length, responding) = (bytes.len(), respond(app.clone(), parts, bytes, share));
+    beside::run(length, Box::pin(responding)).await
+}
+
+/// Reads a message and answers it.
+async fn respond(app: Arc<App>, parts: Parts, bytes: Bytes, mut share: Share) -> Response {
+    let received = match intake::read(&bytes, Some(&mut share)) {
+        Ok(received) => received,
+        Err(fault) => return unreadable(&app, fault),
     };
     let is_modern = modern::is_modern(&parts, &received.message);
     let seen = Seen::of(&received.message, if is_modern { "modern" } else { "legacy" });
@@ -240,10 +261,10 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
     {
         going(Some(request.id.clone()))
     } else if is_modern {
-        modern::post(app, parts, received, bytes, share).await
+        modern::post(&app, parts, received, bytes, share).await
     } else {
         drop(bytes);
-        legacy::post(app, &parts, received.whole(), share).await
+        legacy::post(&app, &parts, received.whole(), share).await
     };
     let said = response.extensions_mut().remove::<Seen>().unwrap_or_default();
     let (session, is_error) = (said.session, said.is_error || seen.is_error);

@@ -3,37 +3,99 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
 
 use crate::transport::line::Line;
+
+/// A client reads its answer to the end, or takes so many bytes: 16 KiB a second. Counted over a
+/// minute, because the system takes bytes from us in steps of up to a megabyte.
+const LEAST: usize = 960 << 10;
+/// So long the socket may take nothing, all waits together, until so many bytes were taken.
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A line as the library reads and writes it.
 #[derive(Debug)]
 pub(crate) struct Io {
     line: Arc<Line>,
+    /// Nothing while the client reads fast enough.
+    wait: Option<Box<Wait>>,
+}
+
+/// A client that takes its answer slowly.
+#[derive(Debug)]
+struct Wait {
+    /// The number of the request that is answered.
+    request: usize,
+    /// Bytes that it took since this began, and how long the socket took nothing.
+    taken: usize,
+    waited: Duration,
+    /// Since when the socket has taken nothing.
+    since: Option<Instant>,
+    timer: Pin<Box<Sleep>>,
 }
 
 impl Io {
     pub(crate) fn new(line: Arc<Line>) -> Self {
-        Self { line }
+        Self { line, wait: None }
     }
 
     /// Tries until it is known that the socket can or cannot.
     fn poll_try(
-        &self,
+        &mut self,
         context: &mut Context<'_>,
         mut attempt: impl FnMut(&TcpStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         let socket = &self.line.socket;
         loop {
-            std::task::ready!(socket.poll_write_ready(context))?;
+            if socket.poll_write_ready(context)?.is_pending() {
+                return self.poll_patience(context).map(Err);
+            }
             match attempt(socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return Poll::Ready(done),
+                done => {
+                    self.took(done.as_ref().copied().unwrap_or(0));
+                    return Poll::Ready(done);
+                }
             }
+        }
+    }
+
+    /// The socket takes nothing at present. Whoever reads an answer too slowly is given up: the
+    /// answer takes memory. A listener may read as slowly as it likes, as nothing piles up for it.
+    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        if self.line.lock().feed.is_some() {
+            self.wait = None;
+            return Poll::Pending;
+        }
+        let request = self.line.requests.load(Ordering::Relaxed);
+        if self.wait.as_ref().is_some_and(|wait| wait.request != request) {
+            self.wait = None;
+        }
+        let wait = self.wait.get_or_insert_with(|| {
+            let (waited, timer) = (Duration::ZERO, Box::pin(tokio::time::sleep(PATIENCE)));
+            Box::new(Wait { request, taken: 0, waited, since: None, timer })
+        });
+        if wait.since.is_none() {
+            let now = Instant::now();
+            wait.since = Some(now);
+            wait.timer.as_mut().reset(now + PATIENCE.saturating_sub(wait.waited));
+        }
+        wait.timer.as_mut().poll(context).map(|()| io::ErrorKind::TimedOut.into())
+    }
+
+    /// The socket took so many bytes.
+    fn took(&mut self, bytes: usize) {
+        let Some(wait) = &mut self.wait else { return };
+        wait.taken += bytes;
+        wait.waited += wait.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+        if wait.taken >= LEAST {
+            self.wait = None;
         }
     }
 }
@@ -56,7 +118,7 @@ impl AsyncRead for Io {
 
 impl AsyncWrite for Io {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
@@ -64,7 +126,7 @@ impl AsyncWrite for Io {
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {

@@ -16,21 +16,27 @@ mod tests;
 use std::io;
 use std::net::IpAddr;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use futures_util::FutureExt as _;
 use http::{Extensions, Version};
+use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use crate::context::Address;
 use crate::outbox::{Next, Outbox};
 use crate::transport::chunk::Chunks;
 use crate::transport::writer::Writer;
 
 pub(crate) use below::Io;
+
+/// How often it is looked whether a client that waits for an answer is still there.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// One connection's socket and whose turn it is to write.
 #[derive(Debug)]
@@ -39,6 +45,8 @@ pub(crate) struct Line {
     /// Where the other end is, as it was accepted: a socket that was reset has no other end.
     peer: IpAddr,
     writer: Arc<Writer>,
+    /// How many requests came on it.
+    requests: AtomicUsize,
     /// Whether the line stands in its writer's list, where it stands at most once.
     queued: AtomicBool,
     state: Mutex<State>,
@@ -89,6 +97,7 @@ impl Line {
             socket,
             peer,
             writer,
+            requests: AtomicUsize::new(0),
             queued: AtomicBool::new(false),
             state: Mutex::new(State::new()),
         })
@@ -103,7 +112,9 @@ impl Line {
     /// Notes the line in a request that comes on it. Whoever keeps the request does not keep the
     /// connection open.
     pub(crate) fn note(self: &Arc<Self>, extensions: &mut Extensions) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
         extensions.insert(Arc::downgrade(self));
+        extensions.insert(Address(self.peer));
     }
 
     /// Where a request came from, if it came over a connection of ours that is still open.
@@ -115,6 +126,18 @@ impl Line {
     /// came over a connection of ours, and the answer will have chunks.
     pub(crate) fn of(extensions: &Extensions, version: Version) -> Option<Arc<Self>> {
         extensions.get::<Weak<Self>>().filter(|_| version == Version::HTTP_11)?.upgrade()
+    }
+
+    /// Waits until the client has hung up. The library finds that out by itself, but not if the
+    /// client sent anything after its request.
+    pub(crate) async fn hung_up(&self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let ready = self.socket.ready(Interest::READABLE).now_or_never();
+            if ready.is_some_and(|ready| ready.is_ok_and(Ready::is_read_closed)) {
+                break;
+            }
+        }
     }
 
     /// A stream begins; the library has yet to write its head.

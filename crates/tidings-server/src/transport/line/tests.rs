@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::about::About;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::outbox::{Look, Pulse};
@@ -42,7 +43,7 @@ async fn bench() -> Bench {
     let (socket, _) = listener.accept().await.unwrap();
     socket.writable().await.unwrap();
     let wire = Wire::Legacy { titled: false, numbered: false };
-    let outbox = Outbox::new(1, wire, PATIENCE, Arc::new(Metrics::new()));
+    let outbox = Outbox::new(1, wire, About::nobody(), PATIENCE, Arc::new(Metrics::new()));
     let (uri, pulse) = (ResourceUri::parse("p://a").unwrap(), Pulse::default());
     outbox.follow(&uri, &pulse);
     let line = Line::new(socket, [127, 0, 0, 1].into(), Arc::default());
@@ -184,4 +185,43 @@ async fn a_client_that_is_gone_is_an_error_of_the_body() {
     }
     let waker = Waker::from(bench.task.clone());
     bench.line.poll(&mut Context::from_waker(&waker)).unwrap_err();
+}
+
+/// Writes an answer of eight megabytes through the library's side, to a client that reads so many
+/// bytes every 50 seconds.
+async fn answered(reads: usize, is_listener: bool) -> io::Result<()> {
+    let mut bench = bench().await;
+    if !is_listener {
+        bench.line.note(&mut Extensions::new());
+        bench.line.state.lock().unwrap().feed = None;
+    }
+    let (mut client, mut part) = (bench.client, vec![0; reads]);
+    let reading = async move {
+        loop {
+            tokio::time::sleep(Duration::from_secs(50)).await;
+            if !part.is_empty() && client.read_exact(&mut part).await.is_err() {
+                break;
+            }
+        }
+    };
+    let answer = vec![b'x'; 8 << 20];
+    tokio::select! {
+        written = bench.io.write_all(&answer) => written,
+        () = reading => unreachable!("the line outlives its reader"),
+        () = tokio::time::sleep(Duration::from_hours(1)) => Err(io::ErrorKind::Other.into()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_read_too_slowly_is_given_up() {
+    let result = async |reads| answered(reads, false).await.map_err(|error| error.kind());
+    assert_eq!(result(0).await, Err(io::ErrorKind::TimedOut));
+    assert_eq!(result(100 << 10).await, Err(io::ErrorKind::TimedOut));
+    assert_eq!(result(2 << 20).await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_may_read_as_slowly_as_it_likes() {
+    let error = answered(0, true).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::Other, "it is still waited for after an hour");
 }

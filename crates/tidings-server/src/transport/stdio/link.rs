@@ -5,7 +5,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use rmcp::RoleServer;
@@ -24,6 +23,7 @@ use super::input::{Input, Line};
 use super::output::{UNREAD, Writer};
 use crate::era;
 use crate::handler::Connection;
+use crate::transport::beside;
 use crate::transport::intake::{self, Fault, Received};
 
 /// How long requests may take that are under way when the input ends or the server stops; then they
@@ -84,7 +84,7 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
             Line::Whole(line) if line.trim_ascii().is_empty() => None,
             Line::Whole(line) => {
                 // Most lines are short, and read when this is first polled.
-                let mut parsing: BoxFuture<'static, Parsed> = Box::pin(parse(line.into()));
+                let mut parsing: BoxFuture<'static, Parsed> = Box::pin(parse(line));
                 if let Some(parsed) = (&mut parsing).now_or_never() {
                     return self.take(parsed);
                 }
@@ -236,8 +236,10 @@ async fn next_line<R: AsyncRead + Unpin>(input: &mut Input<R>, writer: &Writer) 
 }
 
 /// Reads a message; a large one beside the runtime.
-async fn parse(line: Bytes) -> Parsed {
-    intake::read(line, None).await.map(|(received, _)| Received::whole(received))
+async fn parse(line: Vec<u8>) -> Parsed {
+    let length = line.len();
+    let reading = async move { intake::read(&line, None).map(Received::whole) };
+    beside::run(length, reading).await
 }
 
 /// The line that is parsed, if there is one.
@@ -262,13 +264,16 @@ async fn begin_listen(
     writer: Writer,
     mut message: ClientJsonRpcMessage,
 ) -> Option<ClientJsonRpcMessage> {
-    if let JsonRpcMessage::Request(request) = &mut message
-        && let ClientRequest::SubscriptionsListenRequest(listen) = &mut request.request
-        && let Err(error) =
-            connection.begin_listen(&request.id, &mut listen.params.notifications).await
-    {
-        writer.refuse(Some(request.id.clone()), error);
-        return None;
+    if let JsonRpcMessage::Request(request) = &mut message {
+        let client = request.request.get_meta().client_info();
+        if let ClientRequest::SubscriptionsListenRequest(listen) = &mut request.request {
+            let filter = &mut listen.params.notifications;
+            let begun = connection.begin_listen(&request.id, filter, client.as_ref()).await;
+            if let Err(error) = begun {
+                writer.refuse(Some(request.id.clone()), error);
+                return None;
+            }
+        }
     }
     // One that was cancelled while it was begun is not asked for any more.
     let wanted = match &message {

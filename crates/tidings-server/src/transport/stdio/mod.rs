@@ -6,10 +6,12 @@ mod output;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server_with_ct};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
@@ -108,6 +110,26 @@ where
         over.cancel();
         result
     };
+    // A task of its own: a notice should not have all that waits for requests looked at again.
+    let mut telling = JoinSet::new();
+    telling.spawn(say(connection.clone(), writer, output, gone.clone(), over.clone()));
+    info!("serving stdio");
+    let result = serving.await;
+    let told = telling.join_next().await;
+    info!("stopped serving stdio");
+    told.transpose().map_err(|error| ServeError::Failed(Box::new(error)))?;
+    result
+}
+
+/// Writes notices, answers and refusals until the connection is over and all of them are written.
+/// Says with `gone` that the output failed.
+async fn say(
+    connection: Arc<Connection>,
+    writer: Writer,
+    output: impl AsyncWrite + Unpin,
+    gone: CancellationToken,
+    over: CancellationToken,
+) {
     let notices = async {
         tell(&connection, &writer, &over).await;
         // Order: the last notices are sent before the last line is.
@@ -124,16 +146,10 @@ where
         over.cancelled().await;
         tokio::time::sleep(FAREWELL).await;
     };
-    let telling = async {
-        tokio::select! {
-            ((), ()) = async { tokio::join!(notices, writing) } => {}
-            () = last_lines => debug!("the client did not read the last lines"),
-        }
-    };
-    info!("serving stdio");
-    let (result, ()) = tokio::join!(serving, telling);
-    info!("stopped serving stdio");
-    result
+    tokio::select! {
+        ((), ()) = async { tokio::join!(notices, writing) } => {}
+        () = last_lines => debug!("the client did not read the last lines"),
+    }
 }
 
 /// Sends the notices of a legacy session, if the client opens one, until its outbox is closed.

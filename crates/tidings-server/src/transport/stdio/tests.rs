@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientJsonRpcMessage, ContentBlock,
-    JsonRpcMessage, RequestId, Resource, ServerJsonRpcMessage, ServerResult, Tool,
+    ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport as _;
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{AnswerError, Config, Contents, EditError, Exchange, ResourceUri, Shelf, Source};
+use crate::Context;
 
 /// Sizes of pipes: one that holds a byte, some that hold part of an answer, one that holds all.
 const PIPES: [usize; 5] = [1, 32, 100, 512, 1 << 16];
@@ -70,7 +69,7 @@ async fn lines_of(hub: &Hub, text: &str, pipe: usize, count: Option<usize>) -> V
 // handshake waited for the output.
 #[tokio::test(start_paused = true)]
 async fn a_refused_line_before_the_handshake_keeps_nobody_waiting() {
-    let hub = Hub::new(Config::new("test", "1"));
+    let hub = Hub::new("test", "1");
     let initialize = json!({ "jsonrpc": "2.0", "id": "init", "method": "initialize" });
     for start in 0..1000 {
         let (refused, code) = REFUSED[start % REFUSED.len()];
@@ -104,7 +103,7 @@ const BARE: &str = r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params
 
 #[tokio::test(start_paused = true)]
 async fn what_is_due_is_sent_after_the_end_of_the_input() {
-    let hub = Hub::new(Config::new("test", "1"));
+    let hub = Hub::new("test", "1");
     let old = BARE.replace("{}", r#"{"protocolVersion":"2025-03-26"}"#);
     for turn in 0..100 {
         let pipe = PIPES[turn % PIPES.len()];
@@ -127,41 +126,45 @@ async fn what_is_due_is_sent_after_the_end_of_the_input() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_but_refused_lines_is_answered_too() {
-    let hub = Hub::new(Config::new("test", "1"));
+    let hub = Hub::new("test", "1");
     for pipe in PIPES {
         assert_eq!(piped(&hub, "", pipe).await, (0, vec![]));
         assert_eq!(piped(&hub, "{\n[]\nx", pipe).await, (0, vec![Value::Null; 3]));
     }
 }
 
-/// A source with two tools: one takes three seconds, one works until it is cancelled.
-#[derive(Default)]
+/// Two tools: one takes three seconds, one works until it is cancelled.
+#[derive(Clone, Default)]
 struct Tools {
     begun: Arc<Notify>,
     cancelled: Arc<Notify>,
 }
 
-impl Source for Tools {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-        shelf.add(Tool::new("slow", "takes three seconds", serde_json::Map::new()))?;
-        shelf.add(Tool::new("endless", "is cancelled", serde_json::Map::new())).map(drop)
-    }
-
-    async fn call(
-        &self,
-        request: CallToolRequestParams,
-        exchange: &Exchange,
-    ) -> Result<CallToolResponse, AnswerError> {
-        self.begun.notify_one();
-        if request.name == "slow" {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            exchange.progress(1.0, None, None).await;
-            tokio::time::sleep(Duration::from_secs(2)).await;
-        } else {
-            exchange.cancelled().await;
-            self.cancelled.notify_one();
-        }
-        Ok(CallToolResult::success(vec![ContentBlock::text("done")]).into())
+impl Tools {
+    fn offer(&self, hub: &Hub) {
+        let shelf = hub.source("tools").unwrap();
+        let tools = self.clone();
+        let slow = move |context: Context| {
+            tools.begun.notify_one();
+            async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                context.progress(1.0, None, None).await;
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                "done"
+            }
+        };
+        shelf.tool("slow", "takes three seconds", slow).unwrap();
+        let tools = self.clone();
+        let endless = move |context: Context| {
+            tools.begun.notify_one();
+            let cancelled = tools.cancelled.clone();
+            async move {
+                context.cancelled().await;
+                cancelled.notify_one();
+                "done"
+            }
+        };
+        shelf.tool("endless", "is cancelled", endless).unwrap();
     }
 }
 
@@ -172,10 +175,10 @@ fn call(id: u32, tool: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_under_way_at_the_end_of_the_input_is_answered_or_cancelled() {
-    let hub = Hub::new(Config::new("test", "1"));
+    let hub = Hub::new("test", "1");
     let tools = Tools::default();
     let cancelled = tools.cancelled.clone();
-    hub.add("tools", tools).await.unwrap();
+    tools.offer(&hub);
     let begun = tokio::time::Instant::now();
     let heard = lines_of(&hub, &format!("{BARE}{}", call(7, "slow")), 64, None).await;
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
@@ -190,10 +193,10 @@ async fn a_call_under_way_at_the_end_of_the_input_is_answered_or_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_reads_no_more_ends_the_server_and_its_calls() {
-    let hub = Hub::new(Config::new("test", "1"));
+    let hub = Hub::new("test", "1");
     let tools = Tools::default();
     let (called, cancelled) = (tools.begun.clone(), tools.cancelled.clone());
-    hub.add("tools", tools).await.unwrap();
+    tools.offer(&hub);
     let (mut input, their_input) = tokio::io::duplex(1 << 16);
     let (their_output, output) = tokio::io::duplex(1 << 16);
     let client = async {
@@ -215,7 +218,7 @@ async fn a_client_that_reads_no_more_ends_the_server_and_its_calls() {
 // A large line is parsed beside the runtime.
 #[tokio::test]
 async fn no_message_overtakes_a_large_one() {
-    let hub = Hub::new(Config::new("test", "1"));
+    let hub = Hub::new("test", "1");
     let ping = |id: u32, padding: usize| {
         let params = json!({ "padding": "x".repeat(padding) });
         json!({ "jsonrpc": "2.0", "id": id, "method": "ping", "params": params }).to_string()
@@ -242,27 +245,21 @@ async fn no_message_overtakes_a_large_one() {
     assert_eq!(codes, [false, false, true, false]);
 }
 
-/// A source whose only resource can be read once that is allowed.
-struct Slow(Arc<Notify>);
-
-impl Source for Slow {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-        shelf.add(Resource::new("slow://one", "one")).map(drop)
-    }
-
-    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
-        self.0.notified().await;
-        Ok(Contents::text(uri, "at last"))
-    }
-}
-
 // The library drops `receive` whenever it has something to send; a listen request that was
 // being prepared then was lost.
 #[tokio::test(start_paused = true)]
 async fn a_listen_request_survives_a_dropped_receive() {
-    let hub = Hub::new(Config::new("test", "1"));
+    let hub = Hub::new("test", "1");
     let allowed = Arc::new(Notify::new());
-    hub.add("slow", Slow(allowed.clone())).await.unwrap();
+    let reading = allowed.clone();
+    let slow = move || {
+        let reading = reading.clone();
+        async move {
+            reading.notified().await;
+            "at last"
+        }
+    };
+    hub.source("slow").unwrap().resource("slow://one", "one", slow).unwrap();
     let listen = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {
         "notifications": { "resourceSubscriptions": ["slow://one"] },
         "_meta": {

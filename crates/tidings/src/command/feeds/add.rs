@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
-use tidings_sources::feeds::{DiscoverError, FeedConfig, Feeds, Obstacle};
+use tidings_feeds::{DiscoverError, FeedConfig, Feeds, Obstacle};
 
 use crate::args::FeedsAdd;
 use crate::feeds::{ALLOW_PRIVATE, Reach, enter, headers, is_web, kept, looks_like_host, whole};
@@ -74,7 +74,13 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
                 }
             })?;
             let page = found.page().map(str::to_owned);
-            (feeds.add_found(found).await?, "added", page)
+            // The page, or an address that moved, may lead to a feed that is there.
+            let state = match feeds.id_at(found.url()) {
+                Some(_) if is_set => "changed",
+                Some(_) => "present",
+                None => "added",
+            };
+            (feeds.add_found(found).await?, state, page)
         }
     };
     let status = feeds.status(&id).context("it was removed at once")?;

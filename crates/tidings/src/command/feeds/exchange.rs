@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use tidings_sources::feeds::{self, opml};
+use tidings_feeds::opml;
 
 use crate::args::{ExportFormat, FeedsExport, FeedsImport};
 use crate::feeds::{Reach, document, enter, is_web, kept, look, named};
@@ -51,11 +51,11 @@ pub(super) async fn export(args: &FeedsExport) -> Result<()> {
     let kept = look(&directory).await?;
     let kept = kept.with_context(|| format!("no feeds are kept in `{}`", directory.display()))?;
     let format = match args.format {
-        ExportFormat::Opml => feeds::ExportFormat::Opml,
-        ExportFormat::Rss => feeds::ExportFormat::Rss,
-        ExportFormat::Atom => feeds::ExportFormat::Atom,
-        ExportFormat::Json => feeds::ExportFormat::Json,
-        ExportFormat::Csv => feeds::ExportFormat::Csv,
+        ExportFormat::Opml => tidings_feeds::ExportFormat::Opml,
+        ExportFormat::Rss => tidings_feeds::ExportFormat::Rss,
+        ExportFormat::Atom => tidings_feeds::ExportFormat::Atom,
+        ExportFormat::Json => tidings_feeds::ExportFormat::Json,
+        ExportFormat::Csv => tidings_feeds::ExportFormat::Csv,
     };
     let ids: Vec<_> =
         named(&kept.statuses(), &args.names)?.into_iter().map(|status| status.id).collect();

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::{Map, json};
-use tidings_sources::feeds::{Holder, Role, Standing, Status};
+use tidings_feeds::{Holder, Role, Standing, Status};
 
 use super::ls::{next, object, reason};
 use crate::args::FeedsHealth;

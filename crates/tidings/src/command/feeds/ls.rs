@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tidings_sources::feeds::date::Moment;
-use tidings_sources::feeds::{Standing, Status};
+use tidings_feeds::{Standing, Status};
+use tidings_store::date::Moment;
 
 use crate::args::FeedsLs;
 use crate::feeds::{all, away, kept, look, now};

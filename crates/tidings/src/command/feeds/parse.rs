@@ -2,9 +2,9 @@
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use tidings_sources::feeds::Fetched;
-use tidings_sources::feeds::date::Moment;
-use tidings_sources::feeds::parse::{Document, Hints, Item, ParseError, Text, parse};
+use tidings_feeds::Fetched;
+use tidings_feeds::parse::{Document, Hints, Item, ParseError, Text, parse};
+use tidings_store::date::Moment;
 
 use crate::args::FeedsParse;
 use crate::feeds::{document, fetch_document, is_web};

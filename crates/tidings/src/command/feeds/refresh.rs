@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
-use tidings_sources::feeds::{News, Refresh, Refreshed, Role};
+use tidings_feeds::{News, Refresh, Refreshed, Role};
 use tokio::sync::mpsc;
 
 use crate::args::FeedsRefresh;

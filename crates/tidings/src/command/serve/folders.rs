@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use tidings_sources::folder::{Config, Folder, Report};
+use tidings_folder::{Config, Folder, Report};
 use tokio::sync::mpsc;
 
 use crate::args::Serve;
@@ -13,16 +13,20 @@ use crate::report::Hint;
 /// Looks at every folder for the first time; each gets the name its source has in the hub.
 pub(super) async fn open(
     args: &Serve,
+    variables: &[String],
     reports: &mpsc::Sender<Report>,
 ) -> Result<Vec<(String, Folder)>> {
     let (mut folders, keeper) = (Vec::new(), keeper());
     for path in &args.folder {
         let options = &args.folders;
         let mut config = Config::new(path.clone());
-        config.environment = Config::environment_from(std::env::vars_os(), &options.pass_env);
+        let named: Vec<_> = variables.iter().chain(&options.env).cloned().collect();
+        config.pass(std::env::vars_os(), &named);
         config.register =
             options.allow_register.then(|| Duration::from_secs_f64(options.register_every));
         config.poll = options.poll.map(Duration::from_secs_f64);
+        config.quiet = Duration::from_millis(args.quiet);
+        config.max_wait = Duration::from_millis(args.max_wait);
         config.providers_every = Duration::from_secs_f64(options.provider_every);
         config.keeper = Some(keeper.clone());
         config.reports = Some(reports.clone());

@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use tidings_feeds::Feeds;
+use tidings_folder::Introduction;
 use tidings_server::http::{self, SharedToken};
 use tidings_server::{Config, Greeting, Hub, Merging, stdio};
-use tidings_sources::feeds::Feeds;
-use tidings_sources::folder::Introduction;
-use tidings_sources::workspace::Workspace;
+use tidings_workspace::Workspace;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,8 @@ use tracing::{error, info};
 use self::printer::Printer;
 use crate::args::{Limits, Serve};
 use crate::demo::Station;
+use crate::feeds::settings::Settings;
+use crate::folder::{existing, server_name};
 use crate::report::{Hint, Usage};
 
 /// How many changes and reports may wait to become lines, which takes no time to speak of.
@@ -34,6 +36,7 @@ const LINES: usize = 256;
 pub(crate) async fn run(args: Serve) -> Result<()> {
     let settings = feeds::settings(&args)?;
     let in_file = settings.as_ref().and_then(|settings| settings.limits.clone());
+    let variables = settings.as_ref().map(Settings::variables).unwrap_or_default();
     let limits = args.limits.clone().or(&in_file.unwrap_or_default());
     let (opened, lists) = feeds::open(&args, settings).await?.unzip();
     let has_others = args.demo || !args.folder.is_empty() || args.workspace.is_some();
@@ -52,7 +55,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     }
     config.greeting = if args.silent { Greeting::Silent } else { Greeting::Announce };
     let (reports, reported) = mpsc::channel(LINES);
-    let folders = folders::open(&args, &reports).await?;
+    let folders = folders::open(&args, &variables, &reports).await?;
     let workspace = workspace::open(&args).await?;
     if args.demo {
         config.title = Some("Tidings: a space station".to_owned());
@@ -62,15 +65,21 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
                 .to_owned(),
         );
     } else if let [(_, folder)] = folders.as_slice() {
+        if let Some(name) = args.folder.first().and_then(|path| existing(path).ok()) {
+            config.name = server_name(&name).unwrap_or(config.name);
+        }
         introduce(&mut config, folder.introduction());
     } else if workspace.is_some() && folders.is_empty() && opened.is_none() {
         workspace::introduce(&mut config, &args);
     }
-    let hub = Hub::new(config);
+    if opened.is_some() {
+        feeds::introduce(&mut config);
+    }
+    let hub = Hub::with_config(config);
     let (story, told) = mpsc::channel(LINES);
     if args.demo {
         let every = Duration::from_secs_f64(args.every);
-        hub.add("station", Station::new(every, story.clone()))
+        hub.add("station", |shelf| Station::new(shelf, every, story.clone()))
             .await
             .context("starting the demo")?;
     }
@@ -78,15 +87,19 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     let feeds_data = lists.as_ref().and_then(|lists| lists.directory.clone());
     let data = feeds_data.into_iter().chain(args.workspace.clone()).collect();
     if let Some(feeds) = opened {
-        hub.add("feeds", feeds).await.context("starting the feeds")?;
+        hub.add("feeds", |shelf| feeds.on(shelf)).await.context("starting the feeds")?;
     }
     for (name, folder) in folders {
-        hub.add(&name, folder).await.with_context(|| format!("starting {name}"))?;
+        hub.add(&name, |shelf| Ok(folder.on(shelf)))
+            .await
+            .with_context(|| format!("starting {name}"))?;
     }
     if let Some(workspace) = &workspace {
-        hub.add("workspace", workspace.clone()).await.context("starting the workspace")?;
+        hub.add("workspace", |shelf| Ok(workspace.clone().on(shelf)))
+            .await
+            .context("starting the workspace")?;
     }
-    let printer = Printer::new(args.json, args.stdio)?;
+    let printer = Printer::new(args.json, args.stdio, args.verbose)?;
     // Order: whoever reads that it listens may end it at once.
     let signals = Signals::new()?;
     let cancel = CancellationToken::new();

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use tidings_server::{Event, http};
-use tidings_sources::folder::{Problem, Report, Severity};
+use tidings_folder::{Problem, Report, Severity};
+use tidings_server::{Event, Outcome, http};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::present::standing::StandingLine;
@@ -43,6 +43,9 @@ struct Look {
     json: bool,
     /// Standard output is the protocol's when it serves stdio.
     to_stderr: bool,
+    /// Whether only problems are printed: what a server that a host starts says on standard error
+    /// ends in the host's log.
+    quiet: bool,
 }
 
 struct Line {
@@ -58,8 +61,8 @@ impl Printer {
     /// # Errors
     ///
     /// The system has no thread left.
-    pub(super) fn new(json: bool, to_stderr: bool) -> Result<Self> {
-        let look = Look { json, to_stderr };
+    pub(super) fn new(json: bool, to_stderr: bool, verbose: bool) -> Result<Self> {
+        let look = Look { json, to_stderr, quiet: to_stderr && !json && !verbose };
         let (lines, waiting) = sync_channel(WAITING);
         let lost = Arc::new(AtomicUsize::new(0));
         let (done, written) = oneshot::channel();
@@ -91,10 +94,14 @@ impl Printer {
     ) {
         loop {
             tokio::select! {
-                Some(change) = told.recv() => self.line("change", &change, None),
+                Some(change) = told.recv() => if !self.look.quiet {
+                    self.line("change", &change, None);
+                },
                 Some(report) = reported.recv() => self.report(&report),
                 event = events.recv() => match event {
-                    Ok(Event::Announced { what, listeners }) => {
+                    Ok(Event::Change { what, outcome: Outcome::Announced(listeners) })
+                        if !self.look.quiet =>
+                    {
                         self.line("notice", &what, Some(listeners));
                     }
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
@@ -138,7 +145,7 @@ impl Printer {
     fn report(&self, report: &Report) {
         let parts =
             [("added", &report.added), ("changed", &report.changed), ("removed", &report.removed)];
-        let parts = parts.iter().filter(|(_, names)| !names.is_empty());
+        let parts = parts.iter().filter(|(_, names)| !names.is_empty() && !self.look.quiet);
         if self.look.json {
             let lists: serde_json::Map<_, _> =
                 parts.map(|(word, names)| ((*word).to_owned(), json!(names))).collect();
@@ -156,7 +163,8 @@ impl Printer {
             }
         }
         for problem in &report.problems {
-            self.problem("problem", problem);
+            let kind = if problem.severity == Severity::Note { "note" } else { "problem" };
+            self.problem(kind, problem);
         }
         for problem in &report.mended {
             self.problem("mended", problem);
@@ -168,6 +176,7 @@ impl Printer {
             let severity = match problem.severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
+                Severity::Note => "note",
             };
             let line = json!({
                 "event": kind,
@@ -305,7 +314,7 @@ mod tests {
 
     #[test]
     fn lines_that_find_no_room_are_counted_where_they_are_missing() {
-        let look = Look { json: true, to_stderr: true };
+        let look = Look { json: true, to_stderr: true, quiet: false };
         let (lines, waiting) = sync_channel(2);
         let lost = Arc::new(AtomicUsize::new(0));
         let printer = Printer { look, lines, lost: lost.clone(), written: oneshot::channel().1 };

@@ -1,7 +1,7 @@
 //! The workspace that is served, as the command line says.
 
 use anyhow::Result;
-use tidings_sources::workspace::{Config, Workspace};
+use tidings_workspace::{Config, Workspace};
 
 use crate::args::Serve;
 use crate::command::workspace::unopened;

@@ -1,11 +1,12 @@
-//! A command run for each change, one at a time.
+//! A command run for each change, one at a time. It ends with us, and with all that it started.
 
 use std::collections::VecDeque;
 use std::process::{ExitStatus, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 
 /// How many changes may wait for the command. A command that takes longer than changes come would
@@ -84,8 +85,10 @@ async fn run(command: &str, change: &Value) -> std::io::Result<ExitStatus> {
     let mut child = Command::new("sh")
         .args(["-c", command])
         .stdin(Stdio::piped())
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
+    let mut group = Group::of(&child);
     let input = child.stdin.take();
     let write = async {
         if let Some(mut input) = input {
@@ -95,9 +98,30 @@ async fn run(command: &str, change: &Value) -> std::io::Result<ExitStatus> {
     };
     // The end of the command counts, also if something it started keeps its input open.
     let mut write = std::pin::pin!(write);
-    tokio::select! {
+    let status = tokio::select! {
         () = &mut write => child.wait().await,
         status = child.wait() => status,
+    };
+    group.0 = None;
+    status
+}
+
+/// The process group of a command that runs. Dropping it kills all of it; once the command has ended,
+/// what it left behind on purpose is left alone.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // It may be gone already.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
     }
 }
 

@@ -1,23 +1,32 @@
 //! `tidings watch`: follows a server, a line for each change, through restarts of the server.
 
 mod exec;
+mod reads;
 
-use std::collections::BTreeSet;
-use std::time::SystemTime;
+use std::collections::{BTreeSet, HashSet};
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::Value;
 use tidings_core::ListKinds;
 use tidings_mirror::events::ConnectionState;
 use tidings_mirror::{Backoff, Event, Events, List, SubscribeError};
-use tokio::time::{Instant, sleep_until};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::args;
 use crate::command::watch::exec::Exec;
+use crate::command::watch::reads::Reads;
 use crate::present::event::{Story, is_change, list_name, milliseconds, object, warning_object};
 use crate::present::text::{count, harmless};
 use crate::report::Hint;
 use crate::session::{self, Interrupted, Session};
+
+/// How long subscribing waits for the first reads, which give something to compare with. What takes
+/// longer is read beside it.
+const HEADWAY: Duration = Duration::from_secs(1);
+/// How many events may wait for each watched resource: its first content, and what follows.
+const EVENTS_EACH: usize = 4;
 
 /// Follows until it is told to end.
 pub(crate) async fn run(args: &args::Watch) -> Result<()> {
@@ -25,6 +34,7 @@ pub(crate) async fn run(args: &args::Watch) -> Result<()> {
     let lists = args.lists || uris.is_empty();
     let mut config = session::config(&args.connection);
     config.reconnect = Some(Backoff::default());
+    config.event_capacity += EVENTS_EACH * uris.len();
     if !lists {
         config.lists.clear();
         config.list_changed = ListKinds::EMPTY;
@@ -74,28 +84,35 @@ impl Watcher<'_> {
 
     async fn follow(&mut self, mut events: Events, uris: &[String]) -> Result<()> {
         self.begin(&mut events).await?;
-        self.subscribe(uris).await?;
+        let mut unread: HashSet<&str> = uris.iter().map(String::as_str).collect();
+        let mut reads = Reads::new(self.session.mirror.clone(), uris);
+        let mut subscribing = self.subscribe(uris, &reads);
         while !self.is_done() {
             tokio::select! {
                 event = events.next() => {
                     let event = event.context("the connection has ended")?;
                     self.hear(&event).await?;
-                    self.read_at_last(&event, uris).await;
+                    // If nobody could read it before: now the next change can be shown.
+                    if let Event::ResourceUpdated { uri, .. } = &event
+                        && self.session.mirror.is_subscribed(uri)
+                    {
+                        reads.add(uri);
+                    }
+                }
+                (uri, read) = reads.next() => {
+                    let is_first = unread.remove(uri.as_str());
+                    if let (Err(error), true) = (read, is_first) {
+                        // It may come later.
+                        self.warn(&format!("`{uri}` could not be read: {error}")).await?;
+                    }
+                }
+                Some(subscribed) = subscribing.join_next() => {
+                    self.subscribed(subscribed.context("subscribing")?, uris).await?;
                 }
                 warning = Exec::ended(&mut self.exec) => self.warn_if(warning).await?,
             }
         }
         Ok(())
-    }
-
-    /// Reads a resource that could not be read before, so that the next change can be shown.
-    async fn read_at_last(&self, event: &Event, uris: &[String]) {
-        if let Event::ResourceUpdated { uri, .. } = event
-            && uris.iter().any(|wanted| **wanted == **uri)
-        {
-            // If it still cannot be read, the next notice is told like this one.
-            drop(self.session.mirror.read_resource(uri).await);
-        }
     }
 
     fn is_done(&self) -> bool {
@@ -141,22 +158,28 @@ impl Watcher<'_> {
         [tools, resources, prompts].contains(&Some(true))
     }
 
-    /// Reads what is to be watched, so that there is something to compare with, and watches it.
-    async fn subscribe(&mut self, uris: &[String]) -> Result<()> {
-        if uris.is_empty() {
-            return Ok(());
+    /// Watches the resources once they are read, so that there is something to compare with.
+    fn subscribe(&self, uris: &[String], reads: &Reads) -> JoinSet<Result<(), SubscribeError>> {
+        let mut subscribing = JoinSet::new();
+        if !uris.is_empty() {
+            let (mirror, read) = (self.session.mirror.clone(), reads.done());
+            let uris = uris.to_vec();
+            subscribing.spawn(async move {
+                // What takes longer than that is read meanwhile.
+                let _ = timeout(HEADWAY, read.notified()).await;
+                mirror.subscribe(uris).await
+            });
         }
-        for uri in uris {
-            if let Err(error) = self.session.mirror.read_resource(uri).await {
-                // It may come later.
-                self.warn(&format!("`{uri}` could not be read: {error}")).await?;
-            }
-        }
-        let wanted: Vec<_> = uris.iter().map(String::as_str).collect();
-        let error = match self.session.mirror.subscribe(&wanted).await {
-            Ok(()) => return Ok(()),
-            Err(error) => error,
-        };
+        subscribing
+    }
+
+    /// Says what is not watched, and fails if nothing is.
+    async fn subscribed(
+        &self,
+        subscribed: Result<(), SubscribeError>,
+        uris: &[String],
+    ) -> Result<()> {
+        let Err(error) = subscribed else { return Ok(()) };
         let some = match &error {
             SubscribeError::Refused { refused } => refused.len() < uris.len(),
             _ => false,

@@ -1,6 +1,6 @@
 //! What an event did, in a few words.
 
-use tidings_sources::workspace::{Change, Connection};
+use tidings_workspace::{Change, Connection};
 
 use crate::present::text::{count, size};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use serde_json::json;
-use tidings_sources::workspace::{Entry, WorkspaceError};
+use tidings_workspace::{Entry, WorkspaceError};
 
 use super::names::Names;
 use super::progress::Progress;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
-use tidings_sources::workspace::{Draft, Place, WorkspaceError};
+use tidings_workspace::{Draft, Place, WorkspaceError};
 
 use super::files::{Files, Found};
 use super::progress::Progress;

@@ -1,7 +1,7 @@
 //! `tidings workspace ls`, and which artifacts a filter leaves.
 
 use anyhow::Result;
-use tidings_sources::workspace::{Entry, List, Search, Workspace, WorkspaceError};
+use tidings_workspace::{Entry, List, Search, Workspace, WorkspaceError};
 
 use super::Desk;
 use crate::args::{Select, WorkspaceList};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use tidings_sources::workspace::{Event, Refusal, WorkspaceError};
+use tidings_workspace::{Event, Refusal, WorkspaceError};
 
 use super::{Desk, change};
 use crate::args::WorkspaceLog;

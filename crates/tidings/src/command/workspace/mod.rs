@@ -15,7 +15,7 @@ mod upkeep;
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use tidings_sources::workspace::{Config, Refusal, Workspace, WorkspaceError};
+use tidings_workspace::{Config, Refusal, Workspace, WorkspaceError};
 
 use crate::args::{Workspace as Args, WorkspaceCommand as Command, quoted};
 use crate::present::Output;

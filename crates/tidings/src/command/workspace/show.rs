@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read as _};
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use tidings_sources::workspace::{Artifact, Lineage, Refusal, WorkspaceError};
+use tidings_workspace::{Artifact, Lineage, Refusal, WorkspaceError};
 
 use super::Desk;
 use crate::args::WorkspaceShow;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use serde_json::json;
-use tidings_sources::workspace::{Carried, Config, Problem, Workspace};
+use tidings_workspace::{Carried, Config, Problem, Workspace};
 
 use super::progress::Progress;
 use super::{Desk, change, explained};

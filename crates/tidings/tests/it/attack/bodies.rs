@@ -1,5 +1,7 @@
 //! Bodies that cost more than they weigh, that never end, and answers that nobody reads.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
@@ -9,16 +11,29 @@ use crate::support::demo::{Demo, within};
 /// Seven bytes that become more than six hundred.
 const BOMB: &str = r#"{"":0},"#;
 
-/// What the process has had at most, in bytes.
+/// The most memory that the process had, in bytes.
 fn peak(demo: &Demo) -> usize {
+    memory(demo, "VmHWM:")
+}
+
+fn memory(demo: &Demo, figure: &str) -> usize {
     let status = format!("/proc/{}/status", demo.child.id().unwrap());
     let status = std::fs::read_to_string(status).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(figure)).unwrap();
     line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() << 10
 }
 
 fn bomb(length: usize) -> String {
     format!("[{}0]", BOMB.repeat(length / BOMB.len()))
+}
+
+/// A call of 4 MB that is only just accepted.
+fn heaviest() -> String {
+    let row = format!(r#"{{"id":1,"text":"{}"}},"#, "a row of some length ".repeat(6));
+    let rows = format!("[{}0]", row.repeat(4_000_000 / row.len()));
+    format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","arguments":{{"a":{rows}}}}}}}"#
+    )
 }
 
 async fn ask(demo: &Demo, body: String, headers: &[(&str, &str)]) -> u16 {
@@ -54,7 +69,7 @@ async fn a_body_bomb_takes_ten_times_its_length_at_most() {
     ] {
         let before = peak(&demo);
         let status = ask(&demo, body, headers).await;
-        let grown = peak(&demo) - before;
+        let grown = peak(&demo).saturating_sub(before);
         assert_eq!(status, 413);
         assert!(grown <= 10 * length, "{grown} bytes for {length}");
     }
@@ -65,16 +80,31 @@ async fn a_body_bomb_takes_ten_times_its_length_at_most() {
 #[tokio::test]
 async fn the_heaviest_call_that_is_accepted_takes_64_mib_at_most() {
     let demo = Demo::start("--every 3600").await;
-    let row = format!(r#"{{"id":1,"text":"{}"}},"#, "a row of some length ".repeat(6));
-    let rows = format!("[{}0]", row.repeat(4_000_000 / row.len()));
-    let body = format!(
-        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","arguments":{{"a":{rows}}}}}}}"#
-    );
     let before = peak(&demo);
-    let status = ask(&demo, body, &[]).await;
-    let grown = peak(&demo) - before;
+    let status = ask(&demo, heaviest(), &[]).await;
+    let grown = peak(&demo).saturating_sub(before);
     assert_eq!(status, 400, "it is read, and has no session");
     assert!(grown <= 64 << 20, "{grown} bytes");
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[tokio::test]
+async fn memory_is_given_back_after_heavy_requests() {
+    let demo = Demo::start("--every 3600").await;
+    assert_eq!(ask(&demo, request("ping", json!({})).to_string(), &[]).await, 200);
+    let before = memory(&demo, "VmRSS:");
+    let body = heaviest();
+    for _ in 0..5 {
+        let asked = (0..4).map(|_| ask(&demo, body.clone(), &[]));
+        assert_eq!(futures_util::future::join_all(asked).await, [400; 4]);
+    }
+    let mut look = tokio::time::interval(Duration::from_millis(100));
+    let returned = async {
+        while memory(&demo, "VmRSS:") > before + (16 << 20) {
+            look.tick().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(50), returned).await.expect("memory is kept");
 }
 
 #[tokio::test]
@@ -163,5 +193,45 @@ async fn answers_that_nobody_reads_count_in_the_budget() {
     assert_eq!((status, &body["result"]["contents"][0]["text"]), (200, &json!("x")));
     drop(hoard);
     site.settles("tidings_in_flight_bytes", 0).await;
+    site.ended().await;
+}
+
+#[tokio::test]
+async fn answers_kept_for_clients_that_left_go_before_others_are_refused() {
+    let site = site(|config| config.budget = 2 * LARGE).await;
+    let session = site.session().await;
+    let later = request("tools/call", json!({ "name": "later" }));
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        let answer = within(site.post(Some(&session), later.to_string()).send()).await.unwrap();
+        let events = within(answer.text()).await.unwrap();
+        let event = events.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+        kept.push(event.to_owned());
+        let before = site.figure("tidings_in_flight_bytes");
+        site.laboratory.released.add_permits(1);
+        // There is room for one of these answers only, so the second takes the place of the first.
+        let done = async {
+            while site.figure("tidings_in_flight_bytes") < before.max(LARGE.try_into().unwrap()) {
+                tokio::task::yield_now().await;
+            }
+        };
+        within(done).await;
+    }
+    // Whoever asks now is served.
+    let read = request("resources/read", json!({ "uri": "lab://large" }));
+    let (status, body) = site.ask(Some(&session), &read).await;
+    assert_eq!((status, &body["error"]), (200, &Value::Null));
+    assert_eq!(site.figure("tidings_budget_refusals_total"), 0);
+    // The client that comes back for what was dropped learns that there is nothing.
+    for event in kept {
+        let stream = site
+            .client
+            .get(format!("http://{}/mcp", site.address))
+            .header("accept", "text/event-stream")
+            .header("mcp-session-id", &session)
+            .header("last-event-id", event);
+        let answer = within(stream.send()).await.unwrap();
+        assert_eq!(within(answer.text()).await.unwrap(), "");
+    }
     site.ended().await;
 }

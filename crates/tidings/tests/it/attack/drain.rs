@@ -1,7 +1,13 @@
 //! A server that stops while requests are under way.
 
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
+use axum::routing::get;
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
@@ -42,6 +48,38 @@ async fn requests_under_way_end_and_no_new_work_is_taken() {
         let (status, body) = super::answer(answer.unwrap()).await;
         assert_eq!((status, &body["result"]["content"][0]["text"]), (200, &json!("done")));
     }
+    site.ended().await;
+}
+
+#[tokio::test]
+async fn a_download_under_way_is_sent_to_its_end() {
+    let (parts, rest) = tokio::sync::mpsc::channel::<&'static str>(1);
+    let rest = Arc::new(Mutex::new(Some(rest)));
+    let download = move || {
+        let mut rest = rest.lock().unwrap().take().unwrap();
+        let parts = futures_util::stream::poll_fn(move |context| rest.poll_recv(context));
+        async { Body::from_stream(parts.map(Ok::<_, Infallible>)) }
+    };
+    let site =
+        site(|config| config.beside = Some(Router::new().route("/file", get(download)))).await;
+    let asked = site.client.get(format!("http://{}/file", site.address)).send();
+    let answer = within(asked).await.unwrap();
+    parts.send("a part, ").await.unwrap();
+    site.cancel.cancel();
+    let readiness = async {
+        while site.page("/readyz").await.0 == 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(readiness).await;
+    // The server waits for the download, and answers whoever asks how it is meanwhile.
+    for _ in 0..20 {
+        let fresh = crate::support::demo::http().get(format!("http://{}/livez", site.address));
+        assert_eq!(within(fresh.send()).await.unwrap().status(), 200);
+    }
+    parts.send("and the rest").await.unwrap();
+    drop(parts);
+    assert_eq!(within(answer.text()).await.unwrap(), "a part, and the rest");
     site.ended().await;
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tidings_server::Hub;
 use tidings_server::http::{self, HttpConfig};
-use tidings_server::{Config, Hub};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tower::ServiceExt as _;
 
 use super::{initialize, request, site};
@@ -93,9 +93,37 @@ async fn a_call_whose_client_is_gone_is_dropped() {
     site.ended().await;
 }
 
+#[tokio::test]
+async fn a_client_that_leaves_after_a_byte_too_many_is_gone_too() {
+    let site = site(|_| {}).await;
+    let session = site.session().await;
+    let call = request("tools/call", json!({ "name": "wait" })).to_string();
+    let head = super::head(call.len())
+        .replace("\r\n\r\n", &format!("\r\nmcp-session-id: {session}\r\n\r\n"));
+    for more in ["P", &"POST ".repeat(6_000)] {
+        let mut socket = site.connect(format!("{head}{call}").as_bytes()).await;
+        within(site.laboratory.begun.acquire()).await.unwrap().forget();
+        within(socket.write_all(more.as_bytes())).await.unwrap();
+        drop(socket);
+        within(site.laboratory.dropped.acquire()).await.unwrap().forget();
+    }
+    // One that only sends ahead of the answer is served.
+    let mut socket = site.connect(format!("{head}{call}{head}{call}").as_bytes()).await;
+    within(site.laboratory.begun.acquire()).await.unwrap().forget();
+    site.laboratory.released.add_permits(2);
+    let mut answers = String::new();
+    while answers.matches("done").count() < 2 {
+        let mut part = [0; 4096];
+        let length = within(socket.read(&mut part)).await.unwrap();
+        assert_ne!(length, 0, "{answers}");
+        answers.push_str(&String::from_utf8_lossy(&part[..length]));
+    }
+    site.ended().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_session_that_never_did_anything_ends_after_a_minute() {
-    let hub = Hub::new(Config::new("laboratory", "1"));
+    let hub = Hub::new("laboratory", "1");
     let router = http::router(&hub, HttpConfig::default());
     let mut sessions = Vec::new();
     for _ in 0..2 {

@@ -3,7 +3,9 @@
 
 mod bodies;
 mod drain;
+mod exposed;
 mod hoards;
+mod pace;
 mod storm;
 
 use std::net::SocketAddr;
@@ -15,9 +17,7 @@ use tidings_server::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, Resource,
     Tool,
 };
-use tidings_server::{
-    AnswerError, Config, Contents, EditError, Exchange, Hub, ResourceUri, Shelf, Source,
-};
+use tidings_server::{AnswerError, Contents, Context, EditError, Hub, ResourceUri, Shelf, Source};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -29,29 +29,32 @@ use crate::support::demo::within;
 /// The answer of the resource that is large.
 const LARGE: usize = 4 << 20;
 
-/// A source with a tool that waits, one that counts values, and a resource that is large.
+/// A source with a tool that waits, one that counts values, one that lets its client go and has a
+/// large answer, and a resource that is large.
 #[derive(Clone)]
 struct Laboratory {
-    /// How many calls of `wait` may end.
+    /// How many calls of `wait` and `later` may end.
     released: Arc<Semaphore>,
-    /// How many calls of `wait` have begun, as permits.
+    /// How many of them have begun, as permits.
     begun: Arc<Semaphore>,
-    /// How many calls of `wait` were dropped or cancelled before they ended.
+    /// How many of them were dropped or cancelled before they ended.
     dropped: Arc<Semaphore>,
 }
 
-impl Source for Laboratory {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
-        for name in ["wait", "count"] {
+impl Laboratory {
+    fn on(self, shelf: &Shelf) -> Result<Self, EditError> {
+        for name in ["wait", "count", "later"] {
             shelf.add(Tool::new(name, "", JsonObject::new()))?;
         }
         for uri in ["lab://large", "lab://small"] {
             shelf.add(Resource::new(uri, uri))?;
         }
-        Ok(())
+        Ok(self)
     }
+}
 
-    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+impl Source for Laboratory {
+    async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
         let length = if uri.as_str() == "lab://large" { LARGE } else { 1 };
         Ok(Contents::text(uri, "x".repeat(length)))
     }
@@ -59,19 +62,22 @@ impl Source for Laboratory {
     async fn call(
         &self,
         request: CallToolRequestParams,
-        _: &Exchange,
+        context: &Context,
     ) -> Result<CallToolResponse, AnswerError> {
         let text = if request.name == "count" {
             let values = request.arguments.unwrap_or_default();
             values.get("rows").and_then(Value::as_array).map_or(0, Vec::len).to_string()
         } else {
             let gone = Gone(Some(self.dropped.clone()));
+            if request.name == "later" {
+                context.release_stream();
+            }
             self.begun.add_permits(1);
             let permit =
                 self.released.acquire().await.map_err(|_| AnswerError::Failed(String::new()))?;
             permit.forget();
             gone.forget();
-            "done".to_owned()
+            if request.name == "later" { "x".repeat(LARGE) } else { "done".to_owned() }
         };
         Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
     }
@@ -105,10 +111,10 @@ struct Site {
 }
 
 async fn site(change: impl FnOnce(&mut HttpConfig)) -> Site {
-    let hub = Hub::new(Config::new("laboratory", "1"));
+    let hub = Hub::new("laboratory", "1");
     let none = || Arc::new(Semaphore::new(0));
     let laboratory = Laboratory { released: none(), begun: none(), dropped: none() };
-    hub.add("laboratory", laboratory.clone()).await.unwrap();
+    hub.add("laboratory", |shelf| laboratory.clone().on(&shelf)).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (mut config, cancel) = (HttpConfig::default(), CancellationToken::new());

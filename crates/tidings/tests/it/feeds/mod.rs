@@ -1,5 +1,7 @@
 //! `tidings feeds parse` and `tidings serve --feed`: the real binary on documents of every kind.
 
+#[cfg(target_os = "linux")]
+mod descriptors;
 mod many;
 mod press;
 mod rounds;

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidings_feeds::{Config, Data, FeedConfig, Feeds};
 use tidings_server::http::{self, HttpConfig};
 use tidings_server::{Config as HubConfig, Greeting, Hub};
-use tidings_sources::feeds::{Config, Data, FeedConfig, Feeds};
 
 use super::news;
 use super::press::{Press, document};
@@ -59,12 +59,12 @@ async fn a_feed_is_asked_by_itself_and_clients_of_both_eras_hear_of_news_only() 
     config.allow_private = true;
     config.feeds = vec![feed];
     let feeds = Feeds::open(config).await.unwrap();
-    let outlines = tidings_sources::feeds::opml::read(feeds.export().as_bytes()).unwrap();
+    let outlines = tidings_feeds::opml::read(feeds.export().as_bytes()).unwrap();
     assert_eq!(outlines.len(), 1);
     let mut config = HubConfig::new("test", "1");
     config.greeting = Greeting::Silent;
-    let hub = Hub::new(config);
-    hub.add("feeds", feeds).await.unwrap();
+    let hub = Hub::with_config(config);
+    hub.add("feeds", |shelf| feeds.on(shelf)).await.unwrap();
     // The id of a feed is a hash of its address, which has another port each time.
     let uri = only_items(&hub).await;
     let mut clients = [

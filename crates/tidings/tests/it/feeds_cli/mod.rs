@@ -1,6 +1,7 @@
 //! `tidings feeds` and `tidings.toml`: the real binary, a publisher on this machine, and a server
 //! that runs meanwhile.
 
+mod ordinary;
 mod refusals;
 
 use std::collections::HashMap;

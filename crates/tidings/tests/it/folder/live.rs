@@ -141,7 +141,10 @@ async fn a_registration_is_told_and_a_broken_one_is_not() {
     };
     assert_eq!(report.problems.len(), 1, "{report:?}");
     let problem = report.problems[0].to_string();
-    assert!(problem.starts_with("server.d/register.json:3: expected value"), "{problem}");
+    assert!(
+        problem.starts_with("server.d/register.json:3: this is not a value of JSON"),
+        "{problem}"
+    );
     yard.fence(&mut listeners).await;
     listeners.told(&[]).await;
     let answer = listeners.0[0].ask("tools/list", json!({})).await;
@@ -392,7 +395,7 @@ async fn what_is_wrong_is_told_while_something_else_never_rests() {
 async fn a_name_that_another_source_has_is_taken_over_when_it_is_free() {
     let mut config = tidings_server::Config::new("two", "1");
     config.greeting = tidings_server::Greeting::Silent;
-    let hub = tidings_server::Hub::new(config);
+    let hub = tidings_server::Hub::with_config(config);
     let folders: Vec<_> = ["one", "two"]
         .map(|name| {
             let directory = tempfile::tempdir().unwrap();
@@ -403,8 +406,9 @@ async fn a_name_that_another_source_has_is_taken_over_when_it_is_free() {
         })
         .into();
     for (directory, _, name) in &folders {
-        let config = tidings_sources::folder::Config::new(directory.path().to_owned());
-        hub.add(name, tidings_sources::folder::Folder::open(config).await.unwrap()).await.unwrap();
+        let config = tidings_folder::Config::new(directory.path().to_owned());
+        let folder = tidings_folder::Folder::open(config).await.unwrap();
+        hub.add(name, |shelf| Ok(folder.on(shelf))).await.unwrap();
     }
     let router = tidings_server::http::router(&hub, tidings_server::http::HttpConfig::default());
     let mut listener = super::listener(crate::support::client::Way::Stdio, &hub, &router).await;

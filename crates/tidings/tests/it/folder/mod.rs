@@ -1,8 +1,11 @@
 //! A folder that is served while people work in it: real files, over stdio and HTTP at once.
 
 mod bad;
+mod examples;
 mod killed;
 mod live;
+mod motion;
+mod talk;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,9 +14,9 @@ use std::time::Duration;
 
 use axum::Router;
 use serde_json::{Value, json};
+use tidings_folder::{Config, Folder, Report};
 use tidings_server::http::{self, HttpConfig};
 use tidings_server::{Config as HubConfig, Greeting, Hub, Merging};
-use tidings_sources::folder::{Config, Folder, Report};
 use tokio::sync::mpsc;
 
 use crate::support::client::{Client, Way};
@@ -53,15 +56,15 @@ impl Yard {
         prepare(&plot);
         let (sender, reports) = mpsc::channel(64);
         let mut config = Config::new(directory.path().to_owned());
-        config.environment = Config::environment_from(std::env::vars_os(), &[]);
+        config.pass(std::env::vars_os(), &[]);
         config.reports = Some(sender);
         change(&mut config);
         let folder = Folder::open(config).await.unwrap();
         let mut config = HubConfig::new("yard", "1");
         config.greeting = Greeting::Silent;
         config.merging = merging;
-        let hub = Hub::new(config);
-        hub.add("folder", folder).await.unwrap();
+        let hub = Hub::with_config(config);
+        hub.add("folder", |shelf| Ok(folder.on(shelf))).await.unwrap();
         let router = http::router(&hub, HttpConfig::default());
         Self { directory, hub, router, reports, fences: 0 }
     }

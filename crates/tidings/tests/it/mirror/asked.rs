@@ -11,9 +11,7 @@ use tidings_mirror::model::{
     ElicitResult, ElicitationAction, InputRequest, InputRequiredResult, Root, Tool,
 };
 use tidings_mirror::{Event, Handlers, Mirror, Protocol, StreamsTarget, Target};
-use tidings_server::{
-    AnswerError, Config as HubConfig, EditError, Exchange, Hub, Shelf, Source, stdio,
-};
+use tidings_server::{AnswerError, Context, EditError, Hub, Shelf, Source, stdio};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -38,29 +36,31 @@ fn said(value: &Value) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(value.to_string())]).into()
 }
 
-impl Source for Curious {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+impl Curious {
+    fn new(shelf: &Shelf) -> Result<Self, EditError> {
         shelf.add(Tool::new("ask", "asks three things", Map::new()))?;
         shelf.add(Tool::new("slow", "says how far it is", Map::new()))?;
-        Ok(())
+        Ok(Self)
     }
+}
 
+impl Source for Curious {
     async fn call(
         &self,
         request: CallToolRequestParams,
-        exchange: &Exchange,
+        context: &Context,
     ) -> Result<CallToolResponse, AnswerError> {
         if request.name == "slow" {
             for step in 1..=3 {
-                exchange.progress(f64::from(step), Some(3.0), Some("working")).await;
+                context.progress(f64::from(step), Some(3.0), Some("working")).await;
             }
             return Ok(said(&json!("done")));
         }
         let params = |key: &str| questions()[key]["params"].clone();
-        if !exchange.asks_by_answer() {
-            let who = exchange.elicit(serde_json::from_value(params("who")).unwrap()).await;
-            let what = exchange.sample(serde_json::from_value(params("what")).unwrap()).await;
-            let place = exchange.roots().await;
+        if !context.asks_by_answer() {
+            let who = context.elicit(serde_json::from_value(params("who")).unwrap()).await;
+            let what = context.sample(serde_json::from_value(params("what")).unwrap()).await;
+            let place = context.roots().await;
             return Ok(said(&json!({
                 "who": who.ok(), "what": what.ok(), "where": place.ok(),
             })));
@@ -79,8 +79,8 @@ impl Source for Curious {
 
 /// A mirror of a hub in this process, over a pipe.
 async fn mirror(protocol: Protocol, handlers: Handlers) -> (Mirror, JoinSet<()>) {
-    let hub = Hub::new(HubConfig::new("curious", "1"));
-    hub.add("curious", Curious).await.unwrap();
+    let hub = Hub::new("curious", "1");
+    hub.add("curious", |shelf| Curious::new(&shelf)).await.unwrap();
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(theirs);
     let mut tasks = JoinSet::new();
@@ -91,7 +91,7 @@ async fn mirror(protocol: Protocol, handlers: Handlers) -> (Mirror, JoinSet<()>)
     config.handlers = handlers;
     let (input, output) = tokio::io::split(ours);
     let target = Target::Streams(StreamsTarget::new(input, output));
-    (within(Mirror::connect(target, config)).await.unwrap(), tasks)
+    (within(Mirror::connect_with(target, config)).await.unwrap(), tasks)
 }
 
 fn all() -> Handlers {

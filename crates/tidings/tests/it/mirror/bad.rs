@@ -29,7 +29,7 @@ fn legacy() -> Config {
 
 async fn refused(url: &str, config: Config) -> ConnectError {
     let target = Target::Http(HttpTarget::new(url));
-    match within(Mirror::connect(target, config)).await {
+    match within(Mirror::connect_with(target, config)).await {
         Ok(_) => panic!("it connected"),
         Err(error) => error,
     }
@@ -107,7 +107,7 @@ async fn a_token_that_expired_is_asked_for_again() {
     }));
     let mut config = legacy();
     config.history = 100;
-    let mirror = within(Mirror::connect(Target::Http(target), config)).await.unwrap();
+    let mirror = within(Mirror::connect_with(Target::Http(target), config)).await.unwrap();
     assert_eq!(asked.load(Ordering::SeqCst), 2, "once at first, once for the 401");
     let log = format!("{:?}", mirror.history());
     assert!(!log.contains("Bearer") && !log.contains("new\""), "no secret in {log}");
@@ -120,11 +120,15 @@ async fn an_answer_over_the_limit_is_refused_without_being_taken_whole() {
             if call.method != "tools/call" {
                 return call.decent(&tools_only());
             }
-            // A hundred megabytes, and no more than the limit of it is ever held.
+            // Many megabytes, and no more than the limit of it is ever held.
+            let head = if kind == "application/json" { "" } else { "data: " };
+            let head = Bytes::from(format!("{head}{{\"jsonrpc\":\"2.0\",\"result\":\""));
             let piece = Bytes::from(vec![b'x'; 1 << 20]);
-            let pieces =
-                stream::iter((0..100).map(move |_| Ok::<_, std::io::Error>(piece.clone())));
-            answer(StatusCode::OK, kind, Body::from_stream(pieces))
+            let tail = Bytes::from(format!("\",\"id\":{}}}\n\n", call.message["id"]));
+            let pieces = std::iter::repeat_n(piece, 20);
+            let all = std::iter::once(head).chain(pieces).chain(std::iter::once(tail));
+            let body = stream::iter(all.map(Ok::<_, std::io::Error>));
+            answer(StatusCode::OK, kind, Body::from_stream(body))
         })
         .await;
         let mut config = legacy();
@@ -133,7 +137,7 @@ async fn an_answer_over_the_limit_is_refused_without_being_taken_whole() {
         let (mirror, _) = connect(&rogue.url, config).await;
         let error =
             within(mirror.call_tool("large", serde_json::Map::default())).await.unwrap_err();
-        assert!(!matches!(error, RequestError::Timeout(_)), "{kind}: {error}");
+        assert!(matches!(error, RequestError::TooLarge(_)), "{kind}: {error}");
         assert!(mirror.refresh(&[List::Tools]).await.is_ok(), "{kind}: it still works");
     }
 }
@@ -200,37 +204,53 @@ async fn an_answer_to_another_question_is_an_error_at_once() {
     }
 }
 
-#[tokio::test]
-async fn a_list_without_an_end_is_given_up() {
-    let rogue = Rogue::start(|call| {
-        if call.method == "tools/list" {
-            return call.result(&json!({ "tools": [tool("one")], "nextCursor": "again" }));
+/// A rogue whose `page`th page of tools has so many new ones, and this cursor.
+async fn paging(cursor: impl Fn(usize) -> String + Clone + Send + Sync + 'static) -> Rogue {
+    let pages = Arc::new(AtomicUsize::new(0));
+    Rogue::start(move |call| {
+        if call.method != "tools/list" {
+            return call.decent(&tools_only());
         }
-        call.decent(&tools_only())
+        let page = pages.fetch_add(1, Ordering::SeqCst);
+        let tools: Vec<_> = (0..100).map(|index| tool(&format!("t{page}-{index}"))).collect();
+        call.result(&json!({ "tools": tools, "nextCursor": cursor(page) }))
     })
-    .await;
-    let (mirror, _) = connect(&rogue.url, legacy()).await;
-    let error = mirror.list_error(List::Tools).unwrap().to_string();
-    assert!(error.contains("same cursor"), "{error}");
-    assert_eq!(rogue.asked("tools/list"), 2);
+    .await
 }
 
 #[tokio::test]
-async fn a_list_that_grows_for_ever_is_given_up() {
-    let page = Arc::new(AtomicUsize::new(0));
-    let rogue = Rogue::start(move |call| {
-        if call.method == "tools/list" {
-            let page = page.fetch_add(1, Ordering::SeqCst);
-            let tools: Vec<_> = (0..100).map(|index| tool(&format!("t{page}-{index}"))).collect();
-            return call.result(&json!({ "tools": tools, "nextCursor": page.to_string() }));
-        }
-        call.decent(&tools_only())
-    })
-    .await;
-    let mut config = legacy();
-    config.max_items = 1000;
-    let (mirror, _) = connect(&rogue.url, config).await;
-    assert!(mirror.list_error(List::Tools).unwrap().to_string().contains("more than 1000"));
+async fn a_list_without_an_end_is_kept_as_far_as_it_was_read() {
+    let cursors: [fn(usize) -> String; 4] = [
+        |_| String::new(),
+        |_| "again".to_owned(),
+        |page| page.to_string(),
+        |page| page.to_string(),
+    ];
+    let limits = [(10_000, 100), (10_000, 100), (10_000, 3), (250, 100)];
+    let expected = [
+        (100, 1, "cursor of its next page is empty"),
+        (200, 2, "the same cursor twice"),
+        (300, 3, "more than 3 pages"),
+        (250, 3, "more than 250 items"),
+    ];
+    for ((cursor, limits), (items, pages, reason)) in cursors.into_iter().zip(limits).zip(expected)
+    {
+        let rogue = paging(cursor).await;
+        let mut config = legacy();
+        (config.max_items, config.max_pages) = limits;
+        let (mirror, mut events) = connect(&rogue.url, config).await;
+        assert_eq!((mirror.tools().len(), rogue.asked("tools/list")), (items, pages), "{reason}");
+        let told = next(&mut events, |event| match event {
+            Event::Warning(Warning::ListCut { list: List::Tools, reason }) => Some(reason),
+            _ => None,
+        });
+        let told = told.await;
+        assert!(told.contains(reason), "{told}");
+        assert_eq!(
+            (mirror.incomplete(List::Tools), mirror.list_error(List::Tools).is_none()),
+            (Some(told), true)
+        );
+    }
 }
 
 #[tokio::test]
@@ -349,7 +369,7 @@ async fn a_notice_for_what_nobody_watches_is_a_warning() {
         _ => None,
     };
     let first = next(&mut events, warning).await;
-    assert_eq!(first, Warning::NotSubscribed { uri: "r://stranger".into() });
+    assert_eq!(first, Warning::NotSubscribed { uri: "r://stranger".into(), count: 1 });
     assert_eq!(rogue.asked("resources/read"), 0);
 }
 

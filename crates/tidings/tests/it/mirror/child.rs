@@ -22,7 +22,7 @@ fn demo() -> Target {
 }
 
 async fn refused(target: Target, config: Config) -> ConnectError {
-    match within(Mirror::connect(target, config)).await {
+    match within(Mirror::connect_with(target, config)).await {
         Ok(_) => panic!("it connected"),
         Err(error) => error,
     }
@@ -197,4 +197,30 @@ async fn a_server_that_dies_before_its_lists_are_loaded_is_not_connected_to() {
     let error = refused(shell(&script), config).await;
     let ConnectError::Died { stderr, .. } = &error else { panic!("{error:?}") };
     assert!(stderr.iter().any(|line| &**line == "no disk"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_dies_of_the_question_is_started_again_and_not_asked_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (starts, file) = (folder.path().join("starts"), folder.path().join("pid"));
+    let script = format!(
+        "echo . >> {}; echo $$ > {}; read -r line; \
+         case \"$line\" in *server/discover*) echo 'what?' >&2; exit 1;; esac; \
+         {{ printf '%s\\n' \"$line\"; cat; }} | {PROGRAM} serve --demo --every 3000 --stdio",
+        starts.display(),
+        file.display(),
+    );
+    let mut config = config(Protocol::Auto);
+    config.reconnect = Some(Backoff { first: Duration::from_millis(10), ..Backoff::default() });
+    let (mirror, mut events) = open(shell(&script), config).await;
+    assert_eq!(mirror.server().unwrap().era, tidings_mirror::Era::Legacy);
+    let count = || std::fs::read_to_string(&starts).unwrap().lines().count();
+    assert_eq!(count(), 2);
+    let group = format!("-{}", pid_in(&file).await.trim());
+    let killed = std::process::Command::new("kill").args(["-9", "--", &group]).status().unwrap();
+    assert!(killed.success());
+    state(&mut events, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    state(&mut events, |state| *state == ConnectionState::Ready).await;
+    assert_eq!(count(), 3, "what it is was remembered");
+    mirror.close().await;
 }

@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 use tidings_mirror::events::{Cause, ConnectionState};
-use tidings_mirror::{Backoff, Era, Event, List, Mirror, Protocol, Reference, SubscribeError};
+use tidings_mirror::{
+    Backoff, Era, Event, List, Mirror, NO_ARGUMENTS, Protocol, Reference, SubscribeError,
+};
+use tidings_server::Hub;
 use tidings_server::http::{self, HttpConfig};
-use tidings_server::{Config as HubConfig, Hub};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -16,25 +18,25 @@ use super::{config, connect, content_changed, next, state, text, tools_changed, 
 use crate::support::garden::Garden;
 
 /// A hub on a real port, which can end and begin again.
-struct Plot {
+pub(super) struct Plot {
     hub: Hub,
-    garden: Garden,
-    url: String,
+    pub(super) garden: Garden,
+    pub(super) url: String,
     address: SocketAddr,
     cancel: CancellationToken,
     tasks: JoinSet<()>,
 }
 
 impl Plot {
-    async fn open() -> Self {
+    pub(super) async fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::on(listener, Garden::default()).await
     }
 
     async fn on(listener: TcpListener, garden: Garden) -> Self {
         let address = listener.local_addr().unwrap();
-        let hub = Hub::new(HubConfig::new("garden", "1"));
-        hub.add("garden", garden.clone()).await.unwrap();
+        let hub = Hub::new("garden", "1");
+        hub.add("garden", |shelf| garden.clone().on(&shelf)).await.unwrap();
         let cancel = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let (serving, stop) = (hub.clone(), cancel.clone());
@@ -53,12 +55,12 @@ impl Plot {
     }
 
     /// Is cut off, as by a power failure.
-    async fn crash(mut self) -> SocketAddr {
+    pub(super) async fn crash(mut self) -> SocketAddr {
         self.tasks.shutdown().await;
         self.address
     }
 
-    async fn again(address: SocketAddr, garden: Garden) -> Self {
+    pub(super) async fn again(address: SocketAddr, garden: Garden) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_reuseaddr(true).unwrap();
         socket.bind(address).unwrap();
@@ -66,11 +68,11 @@ impl Plot {
     }
 }
 
-const ERAS: [Protocol; 2] = [Protocol::Legacy, Protocol::Modern];
-const BED: &str = "garden://bed/rose";
+pub(super) const ERAS: [Protocol; 2] = [Protocol::Legacy, Protocol::Modern];
+pub(super) const BED: &str = "garden://bed/rose";
 
 /// What a bed says that was watered so often.
-fn watered(times: impl std::fmt::Display) -> String {
+pub(super) fn watered(times: impl std::fmt::Display) -> String {
     format!("{{\"water\":{times}}}")
 }
 
@@ -105,7 +107,7 @@ async fn everything_a_hub_offers_is_mirrored() {
         within(mirror.get_prompt(&prompt, values(&[("bed", "rose")]))).await.unwrap();
         assert!(mirror.cache().prompt(&prompt).is_some());
         let reference = Reference::Template(template.to_owned());
-        within(mirror.complete(reference, "name", "r", BTreeMap::new())).await.unwrap();
+        within(mirror.complete(reference, "name", "r", NO_ARGUMENTS)).await.unwrap();
 
         let arguments = json!({ "words": "add 1" }).as_object().unwrap().clone();
         let outcome = within(mirror.call_tool("act", arguments)).await.unwrap();
@@ -355,4 +357,28 @@ async fn a_mirror_that_wants_no_changes_opens_no_stream() {
         mirror.close().await;
         plot.end().await;
     }
+}
+
+#[tokio::test]
+async fn more_can_be_watched_than_one_listen_request_may_ask_for() {
+    let plot = Plot::open().await;
+    let (mirror, mut events) = connect(&plot.url, config(Protocol::Modern)).await;
+    let bed = |number: usize| format!("garden://bed/{number}");
+    within(mirror.subscribe((0..2_500).map(bed))).await.unwrap();
+    assert_eq!(mirror.subscriptions().len(), 2_500);
+    let told = |event| match event {
+        Event::ResourceUpdated { uri, .. } => Some(uri),
+        _ => None,
+    };
+    for uri in mirror.subscriptions().iter().step_by(1_000) {
+        plot.garden.act(&["water", uri]).await;
+        assert_eq!(next(&mut events, told).await, *uri);
+    }
+    within(mirror.unsubscribe((0..2_000).map(bed))).await.unwrap();
+    assert_eq!(mirror.subscriptions().len(), 500);
+    let last = bed(2_499);
+    plot.garden.act(&["water", &last]).await;
+    assert_eq!(&*next(&mut events, told).await, last);
+    plot.garden.act(&["add"]).await;
+    tools_changed(&mut events).await;
 }

@@ -3,7 +3,12 @@
 mod asked;
 mod bad;
 mod child;
+mod imperfect;
 mod live;
+mod sent;
+mod streams;
+mod supervised;
+mod watched;
 
 use std::time::Duration;
 
@@ -21,6 +26,7 @@ async fn within<F: Future>(future: F) -> F::Output {
 fn config(protocol: Protocol) -> Config {
     let mut config = Config::new("test", "1");
     config.protocol = protocol;
+    config.reconnect = None;
     config
 }
 

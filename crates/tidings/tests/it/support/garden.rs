@@ -13,7 +13,8 @@ use tidings_server::model::{
     ResourceTemplate, Role, Tool,
 };
 use tidings_server::{
-    AnswerError, Completion, Contents, EditError, Exchange, Handle, ResourceUri, Shelf, Source,
+    AnswerError, Change, Completion, Completions, Contents, Context, EditError, Handle,
+    ResourceUri, Shelf, Source,
 };
 
 /// Beds by their URI, and the tools that were added.
@@ -81,19 +82,22 @@ impl Garden {
             ["water", uri, ..] => {
                 for _ in 0..number(2, 1) {
                     *self.lock().beds.entry((*uri).to_owned()).or_default() += 1;
-                    self.shelf().notify_updated(uri);
+                    self.shelf().changed(*uri).unwrap();
                     pause(number(3, 0)).await;
                 }
             }
             ["set", uri, value] => {
                 self.lock().beds.insert((*uri).to_owned(), value.parse().unwrap());
-                self.shelf().notify_updated(uri);
+                self.shelf().changed(*uri).unwrap();
             }
-            ["touch", uri] => self.shelf().notify_updated(uri),
-            ["touch-all", pattern] => self.shelf().notify_matching(pattern),
+            ["touch", uri] => self.shelf().changed(*uri).unwrap(),
+            ["touch-all", pattern] => {
+                let prefix = pattern.strip_suffix('*').unwrap();
+                self.shelf().changed(Change::below(prefix)).unwrap();
+            }
             ["clear", uri] => {
                 self.lock().beds.remove(*uri);
-                self.shelf().notify_updated(uri);
+                self.shelf().changed(*uri).unwrap();
             }
             ["expand", names @ ..] => {
                 let listed = names
@@ -114,8 +118,9 @@ impl Garden {
     }
 }
 
-impl Source for Garden {
-    async fn start(&self, shelf: &Shelf) -> Result<(), EditError> {
+impl Garden {
+    /// Puts the garden on its shelf.
+    pub(crate) fn on(self, shelf: &Shelf) -> Result<Self, EditError> {
         let template = shelf.add(ResourceTemplate::new("garden://bed/{name}", "bed"))?;
         shelf.add(Resource::new("garden://gate", "gate").with_title("The gate"))?;
         shelf.add(Prompt::new(
@@ -131,20 +136,23 @@ impl Source for Garden {
         for bed in ["garden://gate", "garden://bed/a", "garden://bed/b"] {
             state.beds.insert(bed.to_owned(), 0);
         }
-        Ok(())
+        drop(state);
+        Ok(self)
     }
+}
 
+impl Source for Garden {
     async fn prompt(
         &self,
         request: GetPromptRequestParams,
-        _exchange: &Exchange,
+        _: &Context,
     ) -> Result<GetPromptResponse, AnswerError> {
         let bed = request.arguments.unwrap_or_default()["bed"].to_string();
         let message = PromptMessage::new_text(Role::User, format!("Plan the bed {bed}"));
         Ok(GetPromptResult::new(vec![message]).into())
     }
 
-    async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
+    async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
         let water = self.lock().beds.get(uri.as_ref()).copied();
         let water = water.ok_or_else(|| AnswerError::not_found(uri.as_ref()))?;
         Ok(Contents::json(uri, &json!({ "water": water })))
@@ -153,21 +161,21 @@ impl Source for Garden {
     async fn call(
         &self,
         request: CallToolRequestParams,
-        exchange: &Exchange,
+        context: &Context,
     ) -> Result<CallToolResponse, AnswerError> {
         assert_ne!(request.name, "panic", "a tool that panics");
         let arguments = request.arguments.unwrap_or_default();
         let words = arguments.get("words").and_then(Value::as_str).unwrap_or_default();
         match words.split_whitespace().collect::<Vec<_>>()[..] {
-            ["slowly"] => exchange.cancelled().await,
+            ["slowly"] => context.cancelled().await,
             ["progress", count] => {
                 let count: u32 = count.parse().unwrap();
                 for done in 1..=count {
-                    exchange.progress(f64::from(done), Some(f64::from(count)), None).await;
+                    context.progress(f64::from(done), Some(f64::from(count)), None).await;
                 }
             }
             ["roots"] => {
-                let roots = exchange.roots().await;
+                let roots = context.roots().await;
                 let roots = roots.map_err(|error| AnswerError::Failed(error.to_string()))?;
                 let names = roots.roots.iter().map(|root| root.uri.clone()).collect::<Vec<_>>();
                 return Ok(
@@ -179,9 +187,14 @@ impl Source for Garden {
         Ok(CallToolResult::success(vec![ContentBlock::text("done")]).into())
     }
 
-    async fn complete(&self, completion: Completion) -> Result<Vec<String>, AnswerError> {
+    async fn complete(
+        &self,
+        completion: Completion,
+        _: &Context,
+    ) -> Result<Completions, AnswerError> {
         let count = if completion.value == "many" { 250 } else { 3 };
-        Ok((0..count).map(|index| format!("{}{index}", completion.value)).collect())
+        let values = (0..count).map(|index| format!("{}{index}", completion.value));
+        Ok(values.collect::<Vec<_>>().into())
     }
 }
 

@@ -3,11 +3,12 @@
 pub(crate) mod client;
 pub(crate) mod demo;
 pub(crate) mod garden;
+pub(crate) mod lines;
 pub(crate) mod piped;
 pub(crate) mod rogue;
 
 /// A workspace beside whoever else has it open.
-pub(crate) fn workspace(directory: &std::path::Path) -> tidings_sources::workspace::Workspace {
-    use tidings_sources::workspace::{Config, Workspace};
+pub(crate) fn workspace(directory: &std::path::Path) -> tidings_workspace::Workspace {
+    use tidings_workspace::{Config, Workspace};
     Workspace::open(Config::beside(directory)).unwrap()
 }

@@ -1,7 +1,7 @@
 //! The commands about a workspace, as a person runs them.
 
 use serde_json::{Value, json};
-use tidings_sources::workspace::{Bind, List};
+use tidings_workspace::{Bind, List};
 
 use super::Place;
 use crate::support::workspace;

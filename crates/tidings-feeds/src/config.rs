@@ -1,0 +1,147 @@
+//! What an operator can set of the feeds, with the defaults and their reasons.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::fetch::web_address;
+use crate::opml::Outline;
+use crate::store::{Registration, Retention, Settings};
+
+/// Which feeds, and how they are kept.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Config {
+    /// Where they are kept.
+    pub data: Data,
+    /// The feeds of the configuration. Those that were added while it ran are there besides.
+    pub feeds: Vec<FeedConfig>,
+    /// Serve what is kept in a directory, and write and fetch nothing. Another process may write
+    /// there; its news are told as if they were ours.
+    pub read_only: bool,
+    /// Be a guest in a directory that another process may serve: the feeds of the configuration
+    /// there stay as they are, and nothing is fetched unless it is asked for.
+    pub guest: bool,
+    /// Serve what another process keeps in a directory, as long as it does; when that one is gone,
+    /// fetch in its place. The feeds are those that are there.
+    pub follow: bool,
+    /// What becomes of feeds of an earlier configuration that this one does not name.
+    pub earlier: Earlier,
+    /// Fetch nothing, but let feeds be added and removed.
+    pub offline: bool,
+    /// How much is kept of each feed.
+    pub retention: Retention,
+    /// Whether feeds may be on private addresses; no, since whoever can add a feed could look
+    /// around in the network of this machine otherwise.
+    pub allow_private: bool,
+    /// Which tools clients get; all of them.
+    pub tools: Tools,
+}
+
+impl Config {
+    /// The defaults, kept there.
+    #[must_use]
+    pub fn new(data: Data) -> Self {
+        Self {
+            data,
+            feeds: Vec::new(),
+            read_only: false,
+            guest: false,
+            follow: false,
+            earlier: Earlier::default(),
+            offline: false,
+            retention: Retention::default(),
+            allow_private: false,
+            tools: Tools::default(),
+        }
+    }
+
+    /// Whether the directory is, or may be, somebody else's.
+    pub(crate) fn is_second(&self) -> bool {
+        self.read_only || self.guest || self.follow
+    }
+}
+
+/// What becomes of feeds of an earlier configuration that is no longer the one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Earlier {
+    /// They are not served. What is known of them stays, for when they come back.
+    #[default]
+    Dropped,
+    /// They are served on.
+    Served,
+}
+
+/// Where feeds are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// In memory; every item is new after a restart.
+    Memory,
+    /// In this directory, which is made if it is not there.
+    Directory(PathBuf),
+}
+
+/// Which tools clients get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tools {
+    /// All that can do their work here.
+    #[default]
+    All,
+    /// Those that change nothing that is kept: no feed, no mark and no agent's inbox.
+    Reading,
+    /// None. Resources and prompts are there still.
+    None,
+}
+
+/// One feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FeedConfig {
+    /// Where it is.
+    pub url: String,
+    /// A title to be used in place of its own.
+    pub title: Option<String>,
+    /// The folder it is in, when feeds are exported.
+    pub category: Option<String>,
+    /// How often it is fetched. By default that depends on how often it changes.
+    pub interval: Option<Duration>,
+    /// Sent with each request, as for a feed that wants a token. They are kept with the feed.
+    pub headers: Vec<(String, String)>,
+    /// What is shown in place of the URL, if that has something secret in it.
+    pub shown_url: Option<String>,
+}
+
+impl FeedConfig {
+    /// The feed at this URL.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        let (title, category, interval, headers) = (None, None, None, Vec::new());
+        let url = web_address(&url.into());
+        Self { url, title, category, interval, headers, shown_url: None }
+    }
+
+    pub(crate) fn registration(&self) -> Registration {
+        let filled = |text: &Option<String>| {
+            text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Registration {
+            url: self.url.trim().to_owned(),
+            title: filled(&self.title),
+            category: filled(&self.category),
+            settings: Settings {
+                interval: self.interval.map(|interval| interval.as_secs()),
+                headers: self.headers.clone(),
+                shown_url: self.shown_url.clone(),
+            },
+        }
+    }
+}
+
+impl From<Outline> for FeedConfig {
+    /// A feed of a list, under the title it has there.
+    fn from(outline: Outline) -> Self {
+        let Outline { url, title, category, .. } = outline;
+        Self { title, category, ..Self::new(url) }
+    }
+}

@@ -1,0 +1,84 @@
+//! A document that was fetched, and how it is kept: what it says, and when to ask again.
+
+use std::time::Duration;
+
+use crate::clock::moment;
+use crate::fetch::{self, End, Validators, local_path};
+use crate::parse::Document;
+use crate::rounds::random;
+use crate::schedule::{Bounds, FeedHints, Outcome, Plan, Skip, Time};
+use crate::store::{Changes, FeedRow, Store, StoreError};
+
+/// A document and what came with it.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) document: Document,
+    pub(crate) validators: Validators,
+    pub(crate) hints: fetch::Hints,
+    /// Where it is for good, if the server said so.
+    pub(crate) moved: Option<String>,
+    /// How its document ended.
+    pub(crate) end: End,
+}
+
+impl Delivery {
+    /// Keeps what the document says, and gives what was news in it and the next plan. Waits for
+    /// the disk.
+    pub(crate) fn keep(
+        self,
+        store: &Store,
+        row: &FeedRow,
+        plan: &Plan,
+        bounds: &Bounds,
+        now: Time,
+    ) -> Result<(Changes, Plan), StoreError> {
+        let Self { document, validators, hints, moved, end } = self;
+        // A document that was cut off is asked for again, whole; a file changes when it is.
+        // One that is too long is so the next time, too.
+        let is_web = local_path(&row.asked_url).is_none();
+        let cut = document.truncated && is_web && end != End::Long;
+        let validators = if cut { Validators::default() } else { validators };
+        let validators = serde_json::to_string(&validators).unwrap_or_default();
+        // Order: the validators after the document, or a program that is killed in between would
+        // never ask for it again.
+        let changes = store.apply(&row.id, &document, moment(now))?;
+        store.keep_validators(&row.id, &validators)?;
+        let (hints, moved) = (feed_hints(Some(&document), &hints), moved.as_deref());
+        let posted = posted(&document);
+        let outcome = if changes.has_items() {
+            Outcome::Changed { posted: &posted, hints, moved }
+        } else {
+            Outcome::Unchanged { hints, moved }
+        };
+        let plan = plan.after(&outcome, bounds, now, random());
+        let plan = if end == End::Broken { plan.again_soon(now, random()) } else { plan };
+        Ok((changes, plan))
+    }
+}
+
+/// When the items of a document were posted.
+fn posted(document: &Document) -> Vec<Time> {
+    let dates = document.items.iter().filter_map(|item| item.published.or(item.updated));
+    let seconds = dates.filter_map(|posted| u64::try_from(posted.unix()).ok());
+    seconds.map(|seconds| Time(seconds.saturating_mul(1000))).collect()
+}
+
+/// What the headers and the document say about the next time.
+pub(crate) fn feed_hints(document: Option<&Document>, hints: &fetch::Hints) -> FeedHints {
+    let mut found = FeedHints {
+        max_age: hints.max_age,
+        expires: hints.expires,
+        retry_after: hints.retry_after,
+        ..FeedHints::default()
+    };
+    if let Some(Document { feed, .. }) = document {
+        found.ttl = feed.ttl.map(|minutes| Duration::from_secs(u64::from(minutes) * 60));
+        found.update = feed
+            .update_period
+            .as_deref()
+            .and_then(|period| FeedHints::update_every(period, feed.update_frequency.unwrap_or(1)));
+        let days = feed.skip_days.iter().map(String::as_str);
+        found.skip = Skip::new(feed.skip_hours.iter().copied(), days);
+    }
+    found
+}

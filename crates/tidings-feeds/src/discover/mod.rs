@@ -1,0 +1,370 @@
+//! Which feed is at an address: the one it is itself, or the main one of the page there.
+
+mod candidates;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
+
+use crate::ask::{LOCAL_LIMIT, causes};
+use crate::delivery::Delivery;
+use crate::fetch::{
+    End, FetchError, Fetched, Fetcher, Hints, Request, Validators, host_of, local_path,
+    local_stamp, read_beginning, same_origin,
+};
+use crate::parse::{self, Document, Found, ParseError};
+use crate::schedule::{Failure, Plan};
+use crate::store::{Changes, FeedRow};
+use crate::{FeedConfig, Feeds, FeedsError, Inner, check_web, moment};
+
+/// How long a server is left alone that wants to be and does not say for how long.
+const UNSAID: Duration = Duration::from_mins(1);
+
+/// A feed that was found and fetched, and is not kept yet.
+#[derive(Debug)]
+pub struct Discovery {
+    feed: FeedConfig,
+    page: Option<String>,
+    delivery: Delivery,
+}
+
+/// Why there is no feed at an address that could be added.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiscoverError {
+    /// Something that is not on the web.
+    #[error("`{0}` is not the URL of a feed; it begins with `https://` or `http://`")]
+    Url(String),
+    /// Nothing is fetched.
+    #[error("nothing is fetched here")]
+    Offline,
+    /// It could not be fetched; why.
+    #[error("`{url}` could not be fetched: {reason}")]
+    Fetch {
+        /// What was asked for.
+        url: String,
+        /// What went wrong.
+        reason: String,
+        /// What stood in the way.
+        obstacle: Obstacle,
+    },
+    /// It is a file that could not be read; why.
+    #[error("`{path}` could not be read: {reason}")]
+    Read {
+        /// What was asked for.
+        path: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// A page that names more than one feed.
+    #[error("`{url}` is a web page that names {} feeds; choose one: {}", .feeds.len(), list(.feeds))]
+    Several {
+        /// The page.
+        url: String,
+        /// The feeds it names.
+        feeds: Vec<Found>,
+    },
+    /// Neither a feed nor a page that names one.
+    #[error("there is no feed at `{url}`: {reason}")]
+    None {
+        /// What was asked for.
+        url: String,
+        /// What is there instead.
+        reason: String,
+    },
+}
+
+/// What stood in the way of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// It would be on a private address, or on a port that is not of the web.
+    Private,
+    /// It may well work later.
+    Passing,
+    /// It will not work unless something else changes.
+    Lasting,
+}
+
+impl Obstacle {
+    fn of(error: &FetchError) -> Self {
+        if error.is_private() {
+            Self::Private
+        } else if error.is_transient() {
+            Self::Passing
+        } else {
+            Self::Lasting
+        }
+    }
+}
+
+impl Discovery {
+    /// Where the feed is.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.feed.url
+    }
+
+    /// The page that named it, if it was found on one.
+    #[must_use]
+    pub fn page(&self) -> Option<&str> {
+        self.page.as_deref()
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn document(&self) -> &Document {
+        &self.delivery.document
+    }
+}
+
+impl Feeds {
+    /// Looks for a feed at an address on the web: fetches what is there and, if that is a page, the
+    /// main feed that it names, or the one at an address that is usual. Every request is guarded as all are; nothing is kept.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or more than one and none of them is the main one.
+    pub async fn discover(&self, feed: FeedConfig) -> Result<Discovery, DiscoverError> {
+        check_web(&feed).map_err(|_| DiscoverError::Url(feed.url.clone()))?;
+        let fetcher = self.0.fetcher.as_ref().ok_or(DiscoverError::Offline)?;
+        let feed = FeedConfig { url: feed.url.trim().to_owned(), ..feed };
+        let (feeds, linked) = match self.delivered(fetcher, &feed).await? {
+            (Ok(delivery), _) => return Ok(self.at_home(feed, None, delivery)),
+            (Err(ParseError::Page { feeds }), linked) => (feeds, linked),
+            (Err(error), _) => return Err(none(&feed.url, error.to_string())),
+        };
+        let feeds = candidates::of_page(feeds, linked.as_deref(), &feed.url);
+        let page = feed.url.clone();
+        if feeds.is_empty() {
+            return self.at_usual_places(fetcher, feed).await;
+        }
+        let Some(found) = candidates::main(&feeds) else {
+            return Err(DiscoverError::Several { url: page, feeds });
+        };
+        let mut feed = FeedConfig { url: found.url.clone(), ..feed };
+        check_web(&feed).map_err(|_| DiscoverError::Url(found.url.clone()))?;
+        // Headers are for whom they were given for.
+        if !same_origin(&feed.url, &page) {
+            feed.headers.clear();
+        }
+        match self.delivered(fetcher, &feed).await? {
+            (Ok(delivery), _) => Ok(self.at_home(feed, Some(page), delivery)),
+            (Err(error), _) => Err(none(&feed.url, error.to_string())),
+        }
+    }
+
+    /// Looks for a feed where most sites have theirs, for a page that names none.
+    async fn at_usual_places(
+        &self,
+        fetcher: &Fetcher,
+        feed: FeedConfig,
+    ) -> Result<Discovery, DiscoverError> {
+        let page = feed.url.clone();
+        for url in candidates::usual(&page) {
+            let tried = FeedConfig { url, ..feed.clone() };
+            if let Ok((Ok(delivery), _)) = self.delivered(fetcher, &tried).await {
+                return Ok(self.at_home(tried, Some(page), delivery));
+            }
+        }
+        let reason =
+            "it is a web page that names no feed, and there is none at the usual addresses";
+        Err(none(&page, reason.to_owned()))
+    }
+
+    /// What was found, as the feed that is there already if it moved to where that one is.
+    fn at_home(&self, feed: FeedConfig, page: Option<String>, delivery: Delivery) -> Discovery {
+        let moved = delivery.moved.as_ref().filter(|_| feed.headers.is_empty());
+        let known = moved.and_then(|moved| self.0.feed_at(moved));
+        let feed = match known {
+            Some(row) => FeedConfig { url: row.asked_url.clone(), ..feed },
+            None => feed,
+        };
+        Discovery { feed, page, delivery }
+    }
+
+    /// Reads the feed in a file, which only the operator may name; nothing is kept.
+    ///
+    /// # Errors
+    ///
+    /// There is no such file, or no feed in it.
+    pub async fn discover_file(&self, feed: FeedConfig) -> Result<Discovery, DiscoverError> {
+        let feed = FeedConfig { url: feed.url.trim().to_owned(), ..feed };
+        let path = local_path(&feed.url).ok_or_else(|| DiscoverError::Url(feed.url.clone()))?;
+        let failed = |reason: String| DiscoverError::Read { path: feed.url.clone(), reason };
+        // Taken before the content: what changes in between is read again the next time.
+        let stamp = local_stamp(&path).await;
+        let bytes =
+            read_beginning(&path, LOCAL_LIMIT).await.map_err(|error| failed(causes(&error)))?;
+        let parsed =
+            tokio::task::spawn_blocking(move || parse::parse(&bytes, &parse::Hints::default()));
+        let parsed = parsed.await.map_err(|error| failed(error.to_string()))?;
+        let document = parsed.map_err(|error| none(&feed.url, error.to_string()))?;
+        let validators = Validators { etag: stamp, last_modified: None };
+        let (hints, moved, end) = (Hints::default(), None, End::Whole);
+        let delivery = Delivery { document, validators, hints, moved, end };
+        Ok(Discovery { feed, page: None, delivery })
+    }
+
+    /// The id of the feed that was asked for by this URL, or is there now.
+    #[must_use]
+    pub fn id_at(&self, url: &str) -> Option<String> {
+        self.0.feed_at(url).map(|row| row.id.clone())
+    }
+
+    /// Adds a feed that was found, with what it says; gives its id. It can be read at once, and
+    /// it stays after a restart. For one that was there already, what is not said now stays set.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be kept.
+    pub async fn add_found(&self, found: Discovery) -> Result<String, FeedsError> {
+        let Discovery { feed, delivery, .. } = found;
+        self.change(move |inner| {
+            let now = inner.clock.time();
+            let was_there = inner.feed_at(&feed.url).is_some();
+            let row = inner.store.add(&feed.registration(), moment(now))?;
+            let known = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
+            let plan = known.unwrap_or_else(|| Plan::new(now));
+            let bounds = inner.bounds(&row);
+            let kept = delivery.keep(&inner.store, &row, &plan, &bounds, now);
+            let (changes, mut plan) = match kept {
+                Ok(kept) => kept,
+                // What is said to have failed must not be there after the next start.
+                Err(error) if !was_there && inner.store.remove(&row.id).is_ok() => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    warn!(
+                        feed = row.id,
+                        error = causes(&error),
+                        "a feed is there without its items"
+                    );
+                    inner.note_trouble(Some(error.outside()));
+                    inner.publish(&row.id, &Changes { metadata: true, ..Changes::default() })?;
+                    inner.touched.add(&row.id);
+                    return Ok(row.id);
+                }
+            };
+            if let Some(address) = plan.take_address() {
+                inner.store.moved(&row.id, &address, moment(now))?;
+            }
+            inner.store.keep_plan(&row.id, plan)?;
+            inner.publish(&row.id, &Changes { metadata: true, ..changes })?;
+            inner.touched.add(&row.id);
+            Ok(row.id)
+        })
+        .await
+    }
+
+    /// What is at an address: a feed, or why there is none in what came; and what the server links
+    /// it to.
+    async fn delivered(
+        &self,
+        fetcher: &Fetcher,
+        feed: &FeedConfig,
+    ) -> Result<(Result<Delivery, ParseError>, Option<String>), DiscoverError> {
+        let failed = |reason: String| {
+            let obstacle = Obstacle::Lasting;
+            DiscoverError::Fetch { url: feed.url.clone(), reason, obstacle }
+        };
+        // A feed that is there is asked as it always is.
+        let known = self.0.feed_at(&feed.url).filter(|row| same_origin(&row.asked_url, &feed.url));
+        let headers = match known {
+            Some(row) if feed.headers.is_empty() => row.settings.headers.clone(),
+            _ => feed.headers.clone(),
+        };
+        let request = Request { url: feed.url.clone(), headers, ..Request::default() };
+        let fetched = match fetcher.fetch(request).await {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                self.remember(&feed.url, &error).await;
+                let (reason, obstacle) = (causes(&error), Obstacle::of(&error));
+                return Err(DiscoverError::Fetch { url: feed.url.clone(), reason, obstacle });
+            }
+        };
+        let Fetched::Document { bytes, content_type, validators, url, moved, hints, link, end } =
+            fetched
+        else {
+            return Err(failed("the server says that nothing changed".to_owned()));
+        };
+        let known = parse::Hints { content_type, base: Some(url) };
+        let parsed = tokio::task::spawn_blocking(move || parse::parse(&bytes, &known)).await;
+        let parsed = parsed.map_err(|error| failed(error.to_string()))?;
+        Ok((parsed.map(|document| Delivery { document, validators, hints, moved, end }), link))
+    }
+
+    /// Keeps in mind that a server wants to be left alone, also for whoever asks it after this.
+    async fn remember(&self, url: &str, error: &FetchError) {
+        let (Failure::Refused { retry_after }, Some(host)) = (error.kind(), host_of(url)) else {
+            return;
+        };
+        let length = retry_after.unwrap_or(UNSAID);
+        let kept =
+            self.change(move |inner| inner.store.keep_pause(&host, length, inner.clock.time()));
+        if let Err(error) = kept.await {
+            warn!(%error, "that a server wants to be left alone could not be kept");
+        }
+    }
+}
+
+impl Inner {
+    /// The feed that was asked for by this URL, or is there now.
+    pub(crate) fn feed_at(&self, url: &str) -> Option<Arc<FeedRow>> {
+        let board = self.board();
+        let asked = board.rows().find(|row| row.asked_url == url);
+        asked.or_else(|| board.rows().find(|row| row.url == url)).cloned()
+    }
+}
+
+fn none(url: &str, reason: String) -> DiscoverError {
+    DiscoverError::None { url: url.to_owned(), reason }
+}
+
+fn list(feeds: &[Found]) -> String {
+    let named = |feed: &Found| match &feed.title {
+        Some(title) => format!("`{}` ({title})", feed.url),
+        None => format!("`{}`", feed.url),
+    };
+    let names: Vec<_> = feeds.iter().map(named).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Data};
+
+    /// It once was there after the next start, though the answer said that it was not added.
+    #[tokio::test]
+    async fn a_feed_for_which_there_is_no_room_is_not_added() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("feed.xml");
+        let item = format!(
+            "<item><title>a</title><description>{}</description></item>",
+            "x ".repeat(50_000)
+        );
+        std::fs::write(&path, format!("<rss><channel><title>t</title>{item}</channel></rss>"))
+            .unwrap();
+        let mut config = Config::new(Data::Memory);
+        config.offline = true;
+        let feeds = Feeds::open(config).await.unwrap();
+        let feed = FeedConfig::new(path.to_str().unwrap());
+        let found = feeds.discover_file(feed.clone()).await.unwrap();
+        feeds.0.store.fill_up();
+        let error = feeds.add_found(found).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the disk is full; nothing can be stored until there is room on it"
+        );
+        assert!(feeds.0.store.feeds().unwrap().is_empty());
+        assert_eq!(feeds.0.trouble(), None);
+        // One that is there stays there, and what could not be stored is said.
+        let id = feeds.0.store.add(&feed.registration(), moment(feeds.0.clock.time())).unwrap().id;
+        feeds.0.publish(&id, &Changes::default()).unwrap();
+        let found = feeds.discover_file(feed).await.unwrap();
+        assert_eq!(feeds.add_found(found).await.unwrap(), id);
+        assert!(feeds.0.trouble().unwrap().contains("the disk is full"));
+    }
+}

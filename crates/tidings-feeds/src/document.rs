@@ -1,0 +1,74 @@
+//! One document fetched for somebody who asks for it by its URL, as carefully as any feed.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use crate::fetch::{self, Accept, Fetcher, Request};
+
+/// A document from the web.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fetched {
+    /// Its content, unpacked.
+    pub bytes: Vec<u8>,
+    /// What the server says it is.
+    pub content_type: Option<String>,
+    /// Where it was in the end.
+    pub url: String,
+}
+
+/// Why a document could not be fetched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchDocumentError {
+    /// Nothing can be fetched on this machine.
+    #[error("no document can be fetched")]
+    Client(#[source] Box<dyn Error + Send + Sync>),
+    /// The server has it not, or it may not be asked.
+    #[error(transparent)]
+    Fetch(Box<dyn Error + Send + Sync>),
+}
+
+impl FetchDocumentError {
+    /// Whether it was not asked for because it is on a private address, or on a port that is not
+    /// of the web.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        let Self::Fetch(error) = self else { return false };
+        error.downcast_ref::<fetch::FetchError>().is_some_and(fetch::FetchError::is_private)
+    }
+}
+
+/// The file that a text names in place of a URL: by a path, or by a `file:` URL.
+#[must_use]
+pub fn file_path(text: &str) -> Option<PathBuf> {
+    fetch::local_path(text)
+}
+
+/// An address of a feed as it is on the web: `feed://` and `feed:https://` are understood.
+#[must_use]
+pub fn web_url(text: &str) -> String {
+    fetch::web_address(text)
+}
+
+/// Fetches one document with the limits that all have: in size, time, redirects and addresses.
+///
+/// # Errors
+///
+/// It is not there, may not be fetched, or is too much.
+pub async fn fetch_document(url: &str, allow_private: bool) -> Result<Fetched, FetchDocumentError> {
+    let config = fetch::Config { allow_private, ..fetch::Config::default() };
+    let fetcher =
+        Fetcher::new(config).map_err(|error| FetchDocumentError::Client(Box::new(error)))?;
+    let request = Request { url: url.to_owned(), accept: Accept::Feed, ..Request::default() };
+    match fetcher.fetch(request).await {
+        Ok(fetch::Fetched::Document { bytes, content_type, url, .. }) => {
+            Ok(Fetched { bytes, content_type, url })
+        }
+        // Nobody asked whether it changed.
+        Ok(fetch::Fetched::NotModified { .. }) => {
+            Err(FetchDocumentError::Fetch("the server says that nothing changed".into()))
+        }
+        Err(error) => Err(FetchDocumentError::Fetch(Box::new(error))),
+    }
+}

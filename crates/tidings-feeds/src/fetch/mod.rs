@@ -1,0 +1,353 @@
+//! One guarded client for feeds, pages, pictures and lists of feeds: it asks politely, unpacks with
+//! a limit, and cannot be led into private networks.
+
+mod address;
+mod client;
+mod failure;
+mod hints;
+mod local;
+mod queue;
+mod reach;
+mod request;
+mod resolve;
+mod target;
+#[cfg(test)]
+pub(crate) mod tests;
+mod unpack;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use reqwest::StatusCode;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LINK, LOCATION};
+use tokio::time::Instant;
+
+pub(crate) use client::ClientError;
+pub(crate) use failure::FetchError;
+use failure::NO_NETWORK;
+pub(crate) use hints::Hints;
+pub(crate) use local::{local_path, local_stamp, read_beginning};
+#[cfg(test)]
+pub(crate) use queue::{Moment, Order, Rules, Standing, Ticket};
+pub(crate) use request::{Accept, Request, Validators};
+pub(crate) use resolve::Directory;
+#[cfg(test)]
+pub(crate) use resolve::Found;
+pub(crate) use target::{host_of, is_web, same_origin, web_address};
+
+use super::agenda::is_near;
+use super::parse;
+use queue::{Place, Queue};
+use reach::Reach;
+use target::Target;
+
+/// How documents are fetched.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// How we introduce ourselves; default the name and version of this program, and where to
+    /// complain.
+    pub(crate) user_agent: String,
+    /// Whether private addresses and any port may be asked; default no.
+    pub(crate) allow_private: bool,
+    /// The largest document, unpacked; default 16 MiB.
+    pub(crate) body_limit: u64,
+    /// How many redirects are followed for one document; default 5.
+    pub(crate) redirects: usize,
+    /// How long a connection may take to be made; default 10 s.
+    pub(crate) connect_timeout: Duration,
+    /// How long one document may take over all its redirects, without the time it waits in the
+    /// queue; default 30 s.
+    pub(crate) timeout: Duration,
+    /// Requests at once, altogether; default 16.
+    pub(crate) at_once: usize,
+    /// Requests at once to one host; default 1.
+    pub(crate) host_at_once: usize,
+    /// The least time between two requests to one host; default 1 s.
+    pub(crate) apart: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let version = env!("CARGO_PKG_VERSION");
+        Self {
+            user_agent: format!("Tidings/{version} (+https://github.com/tidings-mcp/tidings)"),
+            allow_private: false,
+            body_limit: 16 * 1024 * 1024,
+            redirects: 5,
+            connect_timeout: Duration::from_secs(10),
+            timeout: Duration::from_secs(30),
+            at_once: 16,
+            host_at_once: 1,
+            apart: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fetched {
+    /// The version that is already here is the newest.
+    NotModified {
+        /// As in a document.
+        moved: Option<String>,
+        /// When to ask again.
+        hints: Hints,
+    },
+    /// A document.
+    Document {
+        /// Its content, unpacked.
+        bytes: Vec<u8>,
+        /// What the server says it is, verbatim.
+        content_type: Option<String>,
+        /// To ask with the next time.
+        validators: Validators,
+        /// Where it was in the end.
+        url: String,
+        /// The same, if every redirect on the way there was for good (301, 308).
+        moved: Option<String>,
+        /// When to ask again.
+        hints: Hints,
+        /// What the server links it to, verbatim: the header `Link`.
+        link: Option<String>,
+        /// How it ended.
+        end: End,
+    },
+}
+
+/// How a document ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum End {
+    #[default]
+    Whole,
+    /// Its transfer broke off: the next one may be whole.
+    Broken,
+    /// It is longer than what is read: the next one will be too.
+    Long,
+}
+
+/// Fetches documents. Cheap to clone; all clones share their queue.
+///
+/// Dropping a fetch ends its request and frees its place.
+#[derive(Clone)]
+pub(crate) struct Fetcher {
+    config: Arc<Config>,
+    client: reqwest::Client,
+    queue: Queue,
+    reach: Arc<Reach>,
+}
+
+impl Fetcher {
+    /// A fetcher that asks the operating system for names and for whom to trust.
+    pub(crate) fn new(config: Config) -> Result<Self, ClientError> {
+        Self::with_directory(config, Directory::System)
+    }
+
+    /// A fetcher that asks this directory for names.
+    pub(crate) fn with_directory(
+        config: Config,
+        directory: Directory,
+    ) -> Result<Self, ClientError> {
+        let client = client::build(&config, directory)?;
+        let queue = Queue::new(queue::Rules {
+            // None at all would wait for ever.
+            at_once: config.at_once.max(1),
+            host_at_once: config.host_at_once.max(1),
+            apart: config.apart,
+        });
+        Ok(Self { config: Arc::new(config), client, queue, reach: Arc::default() })
+    }
+
+    /// Leaves a host alone for this long.
+    pub(crate) fn leave_alone(&self, host: &str, length: Duration) {
+        self.queue.pause(host, length);
+    }
+
+    /// Fetches one document, after waiting for its turn.
+    ///
+    /// Redirects are followed here and not by the client: each hop is checked, queues at its own
+    /// host, and gets the request's own headers only while the origin is still the first one.
+    pub(crate) async fn fetch(&self, request: Request) -> Result<Fetched, FetchError> {
+        let common = request.headers_for_all();
+        let mut headers = common.clone();
+        headers.extend(request.headers_for_origin()?);
+        let mut target = Target::parse(&request.url, self.config.allow_private)?;
+        let mut budget = self.config.timeout;
+        let mut is_permanent = true;
+        for hop in 0..=self.config.redirects {
+            let place = self.queue.turn(target.host()).await?;
+            let began = Instant::now();
+            let exchange = self.exchange(&target, headers.clone(), &request, &place);
+            let answer = tokio::time::timeout(budget, exchange)
+                .await
+                .map_err(|_| FetchError::Timeout(self.config.timeout))?
+                .map_err(|error| match error {
+                    // Gone is for the address itself to say, or for one that it left its place to.
+                    FetchError::Gone if !is_permanent => FetchError::Missing,
+                    FetchError::Unresolved(host) => self.reach.unresolved(host),
+                    FetchError::Here(NO_NETWORK) => self.reach.unreachable(target.host()),
+                    error => error,
+                })?;
+            // Order: the place is free before the next is waited for, or two fetches that
+            // redirect to each other's hosts would wait for ever.
+            drop(place);
+            budget = budget.saturating_sub(began.elapsed());
+            let moved = || (hop > 0 && is_permanent).then(|| target.url().to_string());
+            match answer {
+                Answer::NotModified { hints } => {
+                    return Ok(Fetched::NotModified { moved: moved(), hints });
+                }
+                Answer::Document { bytes, content_type, validators, hints, link, end } => {
+                    let (url, moved) = (target.url().to_string(), moved());
+                    return Ok(Fetched::Document {
+                        bytes,
+                        content_type,
+                        validators,
+                        url,
+                        moved,
+                        hints,
+                        link,
+                        end,
+                    });
+                }
+                Answer::Redirect { location, for_good } => {
+                    is_permanent &= for_good;
+                    let next = target.follow(&location, self.config.allow_private)?;
+                    if !next.has_same_origin(&target) {
+                        headers.clone_from(&common);
+                    }
+                    target = next;
+                }
+            }
+        }
+        Err(FetchError::Redirects(self.config.redirects))
+    }
+
+    /// One request and its answer.
+    async fn exchange(
+        &self,
+        target: &Target,
+        headers: HeaderMap,
+        asked: &Request,
+        place: &Place,
+    ) -> Result<Answer, FetchError> {
+        let request = self.client.get(target.url().clone()).headers(headers);
+        let patience = self.config.connect_timeout;
+        let response =
+            request.send().await.map_err(|error| FetchError::of_request(&error, patience))?;
+        if !is_near(target.host()) {
+            self.reach.answered();
+        }
+        let status = response.status();
+        let hints = Hints::read(response.headers(), SystemTime::now());
+        match status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                place.pause(hints.retry_after);
+            }
+            _ => place.welcome(),
+        }
+        match status {
+            StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION => {
+                self.document(response, hints, asked.accept).await
+            }
+            StatusCode::NOT_MODIFIED if !asked.validators.is_empty() => {
+                Ok(Answer::NotModified { hints })
+            }
+            StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT => {
+                let location = response.headers().get(LOCATION).ok_or(FetchError::Location)?;
+                // Not all servers escape what they should.
+                let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
+                Ok(Answer::Redirect { location, for_good: matches!(status.as_u16(), 301 | 308) })
+            }
+            StatusCode::GONE => Err(FetchError::Gone),
+            StatusCode::NOT_FOUND => Err(FetchError::Missing),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                let retry_after = hints.retry_after;
+                Err(FetchError::Refused { status: status.as_u16(), retry_after })
+            }
+            other => Err(FetchError::Status(other.as_u16())),
+        }
+    }
+
+    async fn document(
+        &self,
+        response: reqwest::Response,
+        hints: Hints,
+        accept: Accept,
+    ) -> Result<Answer, FetchError> {
+        let mut validators = Validators::read(response.headers());
+        let content_type = response.headers().get(CONTENT_TYPE);
+        let content_type =
+            content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let link = response.headers().get_all(LINK).iter();
+        let link: Vec<_> = link.filter_map(|value| value.to_str().ok()).collect();
+        let link = Some(link.join(", ")).filter(|link| !link.is_empty());
+        let mut end = End::Whole;
+        let unpack::Body { mut bytes, broken } =
+            unpack::collect(response, self.config.body_limit).await?;
+        if let Some(error) = broken {
+            let is_long = matches!(error, FetchError::TooLarge(_));
+            let known = parse::Hints { content_type: content_type.clone(), base: None };
+            let is_cut;
+            (bytes, is_cut) = if accept == Accept::Feed {
+                worth(bytes, known, error).await?
+            } else {
+                return Err(error);
+            };
+            if is_long {
+                end = End::Long;
+            } else if is_cut {
+                // The next time all of it is wanted.
+                validators = Validators::default();
+                end = End::Broken;
+            }
+        }
+        Ok(Answer::Document { bytes, content_type, validators, hints, link, end })
+    }
+}
+
+/// What came of a feed before its transfer broke off, if there are items in it, and whether its end
+/// is missing: they are as good as those of a document that ends in the middle.
+async fn worth(
+    bytes: Vec<u8>,
+    known: parse::Hints,
+    error: FetchError,
+) -> Result<(Vec<u8>, bool), FetchError> {
+    let parsed = tokio::task::spawn_blocking(move || {
+        let document = parse::parse(&bytes, &known).ok().filter(|it| !it.items.is_empty());
+        document.map(|document| (bytes, document.truncated))
+    });
+    match parsed.await {
+        // Where something else went wrong than that the end is missing, only all of it will do.
+        Ok(Some((bytes, is_cut))) if error.is_cut() || !is_cut => Ok((bytes, is_cut)),
+        _ => Err(error),
+    }
+}
+
+/// What one server on the way says.
+enum Answer {
+    NotModified {
+        hints: Hints,
+    },
+    Document {
+        bytes: Vec<u8>,
+        content_type: Option<String>,
+        validators: Validators,
+        hints: Hints,
+        link: Option<String>,
+        end: End,
+    },
+    Redirect {
+        location: String,
+        for_good: bool,
+    },
+}
+
+/// Good enough to keep requests from coming at one moment; nobody must be unable to guess it.
+fn random() -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    RandomState::new().hash_one(0u8)
+}

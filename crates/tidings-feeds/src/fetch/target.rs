@@ -1,0 +1,208 @@
+//! Where a request may go: what of a URL can be judged before anybody is asked.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+
+use super::address;
+use super::failure::FetchError;
+
+/// Ports from 1024 on where something other than HTTP listens, as browsers refuse them.
+const OTHER_SERVICES: [u16; 24] = [
+    1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6379, 6566, 6665, 6666, 6667, 6668,
+    6669, 6679, 6697, 9100, 10080, 11211, 25565, 27017,
+];
+
+/// A URL that was checked, without its fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    url: Url,
+}
+
+impl Target {
+    /// Checks a URL as it was given to us.
+    pub(super) fn parse(text: &str, allow_private: bool) -> Result<Self, FetchError> {
+        let url = Url::parse(text.trim()).map_err(|_| FetchError::Url)?;
+        Self::checked(url, allow_private)
+    }
+
+    /// Where a redirect leads. An address that was asked for with TLS is not exchanged for one
+    /// without: whoever wrote `https` would not notice that anybody on the way can rewrite the
+    /// feed. Who wants that address can give it directly.
+    pub(super) fn follow(&self, location: &str, allow_private: bool) -> Result<Self, FetchError> {
+        let url = self.url.join(location.trim()).map_err(|_| FetchError::Url)?;
+        let target = Self::checked(url, allow_private)?;
+        if self.url.scheme() == "https" && target.url.scheme() == "http" {
+            return Err(FetchError::Downgrade(target.url.into()));
+        }
+        Ok(target)
+    }
+
+    fn checked(mut url: Url, allow_private: bool) -> Result<Self, FetchError> {
+        url.set_fragment(None);
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(FetchError::Scheme(url.scheme().to_owned()));
+        }
+        // A name and password in a URL end up in logs, lists and redirects.
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(FetchError::Credentials);
+        }
+        let host = url.host_str().ok_or(FetchError::Url)?;
+        if allow_private {
+            return Ok(Self { url });
+        }
+        let port = url.port_or_known_default().ok_or(FetchError::Url)?;
+        if !is_allowed(port) {
+            return Err(FetchError::Port(port));
+        }
+        // The client asks nobody about an address that is written out, so the resolver never
+        // sees it.
+        let written = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        if let Ok(address) = written
+            && !address::is_public(address)
+        {
+            return Err(FetchError::Private { host: host.to_owned(), address });
+        }
+        Ok(Self { url })
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Whom requests are counted by. Ports and schemes of one host are one host.
+    pub(super) fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default().trim_end_matches('.')
+    }
+
+    pub(super) fn has_same_origin(&self, other: &Self) -> bool {
+        self.url.origin() == other.url.origin()
+    }
+}
+
+/// The ports of the web, and those that any user of a machine may open.
+fn is_allowed(port: u16) -> bool {
+    matches!(port, 80 | 443) || (port >= 1024 && !OTHER_SERVICES.contains(&port))
+}
+
+/// Whom a request to this address is counted by.
+pub(crate) fn host_of(url: &str) -> Option<String> {
+    let url = Url::parse(url.trim()).ok()?;
+    url.host_str().map(|host| host.trim_end_matches('.').to_owned())
+}
+
+/// Whether this is an address on the web.
+pub(crate) fn is_web(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https")) && Url::parse(url).is_ok()
+}
+
+/// An address as it is on the web: `feed://a.org/x` is what old browsers called `http://a.org/x`, and
+/// `feed:https://a.org/x` what they called that address.
+pub(crate) fn web_address(text: &str) -> String {
+    let text = text.trim();
+    let is_feed = text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("feed:"));
+    match text.get(5..).filter(|_| is_feed) {
+        Some(rest) if rest.starts_with("//") => format!("http:{rest}"),
+        Some(rest) if is_web(rest) => rest.to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+/// Whether two addresses are of one server.
+pub(crate) fn same_origin(one: &str, other: &str) -> bool {
+    match (Url::parse(one), Url::parse(other)) {
+        (Ok(one), Ok(other)) => one.origin() == other.origin(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str) -> String {
+        Target::parse(url, false).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_scheme_of_feeds_is_understood() {
+        assert_eq!(web_address(" feed://a.org/x"), "http://a.org/x");
+        assert_eq!(web_address("feed:https://a.org/x"), "https://a.org/x");
+        assert_eq!(web_address("feed.xml"), "feed.xml");
+        assert_eq!(web_address("https://a.org/"), "https://a.org/");
+    }
+
+    #[test]
+    fn only_the_web_is_asked() {
+        for url in ["file:///etc/passwd", "ftp://example.com/", "data:,x", "gopher://example.com"] {
+            assert!(matches!(Target::parse(url, true), Err(FetchError::Scheme(_))), "{url}");
+        }
+        assert!(matches!(Target::parse("feed.xml", true), Err(FetchError::Url)));
+        assert!(matches!(Target::parse("http://", true), Err(FetchError::Url)));
+    }
+
+    #[test]
+    fn what_cannot_be_an_address_is_none() {
+        for url in ["https://a.org", "HTTP://a.org/x?y#z", "http://[::1]:80/"] {
+            assert!(is_web(url), "{url}");
+        }
+        for url in ["http://a b/../x", "http://", "https://[::1/", "http:a.org", "ftp://a.org/"] {
+            assert!(!is_web(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_recognised_however_they_are_written() {
+        for host in ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::1]"] {
+            let error = Target::parse(&format!("http://{host}/"), false).unwrap_err();
+            assert!(matches!(error, FetchError::Private { .. }), "{host}: {error}");
+        }
+        for host in ["[::ffff:127.0.0.1]", "[64:ff9b::a00:1]", "169.254.169.254", "127.0.0.1."] {
+            let error = Target::parse(&format!("http://{host}/"), false).unwrap_err();
+            assert!(matches!(error, FetchError::Private { .. }), "{host}: {error}");
+            assert!(Target::parse(&format!("http://{host}/"), true).is_ok(), "{host}");
+        }
+        assert!(Target::parse("http://1.1.1.1/", false).is_ok());
+    }
+
+    #[test]
+    fn ports_of_other_services_are_refused() {
+        for port in [1, 22, 25, 81, 993, 6000, 6379, 11211] {
+            let error = Target::parse(&format!("http://example.com:{port}/"), false).unwrap_err();
+            assert!(matches!(error, FetchError::Port(refused) if refused == port));
+        }
+        for port in [80, 443, 1024, 3000, 8080, 8443, 65535] {
+            assert!(Target::parse(&format!("http://example.com:{port}/"), false).is_ok());
+        }
+        assert!(Target::parse("http://intranet:81/", true).is_ok());
+    }
+
+    #[test]
+    fn names_and_passwords_are_refused_and_not_repeated() {
+        let message = refused("https://reader:secret@example.com/feed");
+        assert!(!message.contains("secret"), "{message}");
+        let target = Target::parse("https://example.com/feed", false).unwrap();
+        let next = target.follow("//reader:secret@example.com/other", false);
+        assert!(matches!(next, Err(FetchError::Credentials)));
+    }
+
+    #[test]
+    fn a_redirect_is_resolved_and_checked_like_any_address() {
+        let target = Target::parse("https://example.com/a/feed?x=1#top", false).unwrap();
+        let next = |location| target.follow(location, false);
+        assert_eq!(next("../b#end").unwrap().url().as_str(), "https://example.com/b");
+        assert!(matches!(next("http://example.com/"), Err(FetchError::Downgrade(_))));
+        assert!(matches!(next("https://10.0.0.1/"), Err(FetchError::Private { .. })));
+        assert!(matches!(next("file:///etc/passwd"), Err(FetchError::Scheme(_))));
+        assert!(matches!(next("https://example.com:22/"), Err(FetchError::Port(22))));
+    }
+
+    #[test]
+    fn one_host_is_one_host_on_every_port() {
+        let one = Target::parse("http://Example.com./", false).unwrap();
+        let other = Target::parse("https://example.com:8443/", false).unwrap();
+        assert_eq!(one.host(), other.host());
+        assert!(!one.has_same_origin(&other));
+    }
+}

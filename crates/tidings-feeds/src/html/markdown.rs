@@ -1,0 +1,149 @@
+//! HTML as Markdown, in which no markup of HTML is left.
+
+use htmd::HtmlToMarkdown;
+use htmd::options::Options;
+
+use super::begins_tag;
+
+/// HTML that is safe, as Markdown that is.
+///
+/// Whoever converts writes what texts and attributes say without references, and a reader of
+/// Markdown takes tags for tags. So whatever could become one keeps its reference.
+pub(crate) fn markdown_of(safe: &str, options: Options) -> String {
+    let quoted = quoted(safe);
+    let converter = HtmlToMarkdown::builder().options(options).build();
+    // Nothing is read or written that could fail; then it is shown with all its references.
+    converter.convert(&quoted).unwrap_or(quoted)
+}
+
+/// The same HTML, where each angle that is no markup is a reference that survives reading it once,
+/// except where it is code, and but for those that can begin no tag wherever they stand.
+fn quoted(safe: &str) -> String {
+    let mut out = String::with_capacity(safe.len());
+    let mut rest = safe;
+    let mut code = Code::default();
+    while let Some(at) = rest.find(['<', '&']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if begins_tag(rest) {
+            let end = tag_end(rest);
+            code.pass(&rest[..end], &rest[end..]);
+            attributes(&rest[..end], &mut out);
+            rest = &rest[end..];
+        } else if let Some(after) = rest.strip_prefix("&lt;").or_else(|| rest.strip_prefix('<')) {
+            let is_bare = code.is_shown
+                || after.starts_with([' ', '\n', '=', '-'])
+                || after.starts_with(|next: char| next.is_ascii_digit());
+            out.push_str(if is_bare { "&lt;" } else { "&amp;lt;" });
+            rest = after;
+        } else {
+            out.push('&');
+            rest = &rest[1..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Where a tag ends.
+fn tag_end(tag: &str) -> usize {
+    let mut is_quoted = false;
+    let end = tag.bytes().position(|byte| {
+        is_quoted ^= byte == b'"';
+        byte == b'>' && !is_quoted
+    });
+    end.map_or(tag.len(), |end| end + 1)
+}
+
+/// A tag whose attributes begin no tag.
+fn attributes(tag: &str, out: &mut String) {
+    let Some(inner) = tag.strip_prefix('<') else { return };
+    out.push('<');
+    out.push_str(&inner.replace("&lt;", "&amp;lt;").replace('<', "&amp;lt;"));
+}
+
+/// Whether what comes is code that is shown between marks, where references are no references.
+#[derive(Default)]
+struct Code {
+    is_fenced: bool,
+    depth: usize,
+    is_shown: bool,
+}
+
+impl Code {
+    fn pass(&mut self, tag: &str, after: &str) {
+        if tag.starts_with("<pre") || tag == "</pre>" {
+            self.is_fenced = tag.starts_with("<pre");
+        } else if tag == "</code>" {
+            self.depth = self.depth.saturating_sub(1);
+            self.is_shown &= self.depth > 0;
+        } else if tag.starts_with("<code") && !tag[5..].starts_with(|it: char| it.is_alphanumeric())
+        {
+            self.depth += 1;
+            // Marks inside could end it, and so could a line without words.
+            let end = after.find("</code>").unwrap_or(after.len());
+            let code = &after[..end];
+            self.is_shown = self.depth == 1
+                && !code.contains(['`', '~', '<'])
+                && (self.is_fenced || !code.contains('\n'));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::html::{Format, shown};
+
+    fn markdown(html: &str) -> String {
+        shown(html, Some("https://a.org/"), Format::Markdown, 10_000).text
+    }
+
+    #[track_caller]
+    fn check(html: &str, expected: &str) {
+        assert_eq!(markdown(html), expected);
+    }
+
+    /// Each of these once was a tag for whoever read the Markdown.
+    #[test]
+    fn what_only_looks_like_a_tag_stays_words() {
+        check("&lt;<b></b>img src=x onerror=y()&gt;", "&lt;img src=x onerror=y()>");
+        check("<p>&lt;<span>img src=x&gt;</span></p>", "&lt;img src=x>");
+        check("<pre>&lt;script&gt;x()&lt;/script&gt;</pre>", "&lt;script>x()&lt;/script>");
+        let link = "<a href='https://a.org/&quot;&gt;&lt;img src=x&gt;'>x</a>";
+        assert!(!markdown(link).contains("<img"), "{}", markdown(link));
+        assert!(!markdown("<img alt='&lt;b&gt;' src=i>").contains("<b"));
+        check("<p>1 &lt; 2, &lt;3</p>", "1 < 2, <3");
+    }
+
+    #[test]
+    fn code_is_shown_as_it_is() {
+        check("<p>a <code>Vec&lt;T&gt;</code></p>", "a `Vec<T>`");
+        check("<pre><code>a &lt; b\n\n&lt;T&gt;</code></pre>", "```\na < b\n\n<T>\n```");
+        let cut = shown("<code>Vec&lt;T&gt; and more</code>", None, Format::Markdown, 8);
+        assert_eq!((cut.text.as_str(), cut.is_cut), ("`Vec…", true));
+        // Unless it could end before it ends.
+        check("<code>a` &lt;b&gt;</code>", "``a` &lt;b>``");
+    }
+
+    fn is_tag(text: &str) -> bool {
+        // An address may stand between angles.
+        let is_address = |at: usize| text[..at].ends_with("](");
+        text.match_indices('<').any(|(at, _)| super::begins_tag(&text[at..]) && !is_address(at))
+    }
+
+    proptest! {
+        #[test]
+        fn no_markup_is_left(parts in prop::collection::vec(prop::sample::select(vec![
+            "&lt;", "<", "&amp;lt;", "img src=x", "script", "/b", "!--", "&gt;", ">", " ", "\n\n", "a", "`", "\\",
+            "<b>", "</b>", "<i></i>", "<span>", "</span>", "<p>", "</p>", "<pre>", "</pre>",
+            "<a href='/&lt;b&gt;'>", "</a>", "<img alt='&lt;b' src=x>", "<a href='x' title='&lt;c&gt;'>",
+            "<ul><li>", "</ul>", "<table><tr><td>", "</table>", "<h2>", "</h2>", "<br>", "<blockquote>",
+        ]), 0..12)) {
+            let html = parts.concat();
+            let markdown = markdown(&html);
+            prop_assert!(!is_tag(&markdown), "{html}\n{markdown}");
+        }
+    }
+}

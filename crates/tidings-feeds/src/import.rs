@@ -1,0 +1,115 @@
+//! Lists of feeds taken in: what is good in them is added, and the rest is told by its line.
+
+use crate::ask::causes;
+use crate::config::{Earlier, FeedConfig};
+use crate::fetch::{Accept, Fetched, Request};
+use crate::opml::{self, OutlineList, ReadOpmlError};
+use crate::store::Changes;
+use crate::{Feeds, FeedsError, check, moment};
+
+/// What came of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Imported {
+    /// The ids of the feeds that were not there before.
+    pub added: Vec<String>,
+    /// The ids of those that were.
+    pub known: Vec<String>,
+    /// What could not be taken.
+    pub problems: Vec<opml::Problem>,
+}
+
+/// Why a list was not taken in.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// It is none.
+    #[error(transparent)]
+    Opml(#[from] ReadOpmlError),
+    /// It could not be fetched; why.
+    #[error("the list `{url}` could not be fetched: {reason}")]
+    Fetch {
+        /// What was asked for.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Its feeds cannot be kept.
+    #[error(transparent)]
+    Feeds(#[from] FeedsError),
+}
+
+impl Feeds {
+    /// Adds the feeds of a list in OPML, with folders as categories. They stay after a restart;
+    /// what is set for those that were there stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// It is no list, or its feeds cannot be kept.
+    pub async fn import(&self, bytes: &[u8]) -> Result<Imported, ImportError> {
+        self.import_list(opml::read_list(bytes)?).await
+    }
+
+    /// The same for a file that the operator named, which may name files by their whole paths.
+    ///
+    /// # Errors
+    ///
+    /// It is no list, or its feeds cannot be kept.
+    pub async fn import_own(&self, bytes: &[u8]) -> Result<Imported, ImportError> {
+        self.import_list(opml::read_own_list(bytes)?).await
+    }
+
+    async fn import_list(&self, list: OutlineList) -> Result<Imported, ImportError> {
+        let feeds: Vec<_> = list.outlines.into_iter().map(FeedConfig::from).collect();
+        let registrations: Vec<_> = feeds.iter().map(FeedConfig::registration).collect();
+        let work = move |inner: &crate::Inner| {
+            let ids = inner.store.add_all(&registrations, moment(inner.clock.time()))?;
+            for (id, _) in &ids {
+                inner.publish(id, &Changes { metadata: true, ..Changes::default() })?;
+                inner.touched.add(id);
+            }
+            Ok(ids)
+        };
+        let ids = self.change(work).await?;
+        let (added, known): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, is_new)| *is_new);
+        let names = |ids: Vec<(String, bool)>| ids.into_iter().map(|(id, _)| id).collect();
+        Ok(Imported { added: names(added), known: names(known), problems: list.problems })
+    }
+
+    /// From now on the feeds of the configuration are these.
+    ///
+    /// # Errors
+    ///
+    /// One of them is no feed, or they cannot be kept.
+    pub async fn configure(
+        &self,
+        feeds: Vec<FeedConfig>,
+        earlier: Earlier,
+    ) -> Result<(), FeedsError> {
+        feeds.iter().try_for_each(check)?;
+        self.change(move |inner| {
+            let registrations: Vec<_> = feeds.iter().map(FeedConfig::registration).collect();
+            inner.store.configure(&registrations, earlier, moment(inner.clock.time()))?;
+            inner.catch_up()
+        })
+        .await
+    }
+
+    /// The bytes of a list on the web, fetched as everything is: guarded and within limits.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be fetched.
+    pub async fn fetch_list(&self, url: &str) -> Result<Vec<u8>, ImportError> {
+        let fetcher = self.0.fetcher.as_ref().ok_or(FeedsError::Offline)?;
+        let request = Request { url: url.to_owned(), accept: Accept::Opml, ..Request::default() };
+        let failed = |reason| ImportError::Fetch { url: url.to_owned(), reason };
+        match fetcher.fetch(request).await {
+            Ok(Fetched::Document { bytes, .. }) => Ok(bytes),
+            Ok(Fetched::NotModified { .. }) => {
+                Err(failed("the server says that nothing changed".to_owned()))
+            }
+            Err(error) => Err(failed(causes(&error))),
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! RSS, Atom and JSON feeds as a live source: read when they are due, kept, and told of.
+//!
+//! The way of a document: `fetch` (bytes) → [`parse`] (what they say) → `store` (what of it is
+//! news?) → `board` (what can be read at once) → the hub. `view` says what a URI asks for.
+
+mod agenda;
+mod ask;
+mod board;
+mod clock;
+mod config;
+mod delivery;
+mod discover;
+mod document;
+mod fetch;
+mod folder;
+mod gate;
+mod html;
+mod id;
+mod import;
+#[cfg(test)]
+mod live;
+mod offer;
+pub mod opml;
+mod others;
+mod page;
+pub mod parse;
+mod progress;
+mod prompts;
+mod publish;
+mod refresh;
+mod rounds;
+mod schedule;
+mod source;
+mod status;
+mod store;
+mod tools;
+mod touched;
+mod view;
+mod visit;
+mod watch;
+mod words;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, RwLock};
+
+use tokio::sync::{Semaphore, mpsc};
+
+use self::board::Board;
+use self::clock::{Clock, moment};
+pub use self::config::{Config, Data, Earlier, FeedConfig, Tools};
+pub use self::discover::{DiscoverError, Discovery, Obstacle};
+pub use self::document::{FetchDocumentError, Fetched, fetch_document, file_path, web_url};
+use self::fetch::Fetcher;
+pub use self::import::{ImportError, Imported};
+use self::offer::Offer;
+pub use self::page::{FetchPageError, Form, Page};
+pub use self::progress::Progress;
+use self::progress::Tally;
+pub use self::refresh::{Headline, News, Refresh, Refreshed};
+use self::rounds::Wanted;
+use self::schedule::{Plan, Time};
+pub use self::status::{Standing, Status};
+use self::store::{Changes, FeedRow, Hold, Store};
+pub use self::store::{Holder, Retention, Role, StoreError};
+pub use self::tools::ExportFormat;
+use self::touched::Touched;
+
+/// How many resources are read at once.
+const READS: usize = 4;
+/// How many documents are taken in at once: one is read while another is stored.
+const DOCUMENTS: usize = 2;
+
+/// Why feeds cannot be served or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FeedsError {
+    /// What is kept cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Something that is no address of a feed.
+    #[error("`{0}` is not the URL of a feed; it begins with `https://` or `http://`")]
+    Url(String),
+    /// Nothing can be fetched on this machine.
+    #[error("no feed can be fetched")]
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Only what is in a directory can be served without being fetched.
+    #[error("feeds that are kept in memory cannot be read only")]
+    NothingToRead,
+    /// Nothing is fetched.
+    #[error("nothing is fetched here")]
+    Offline,
+    /// The feeds are served as they are.
+    #[error("the feeds are read only")]
+    ReadOnly,
+    /// The work was given up.
+    #[error("the work on the feeds was given up")]
+    Interrupted,
+}
+
+/// Feeds that are served.
+///
+/// Cloning is cheap and every clone is the same feeds, so that they can be changed while a hub
+/// serves them. Reads are answered from what is kept and never wait for a feed.
+#[derive(Clone)]
+pub struct Feeds(Arc<Inner>);
+
+pub(crate) struct Inner {
+    store: Store,
+    config: Config,
+    /// Nothing is fetched without one.
+    fetcher: Option<Fetcher>,
+    clock: Clock,
+    board: RwLock<Board>,
+    /// What is on the shelf, once there is one. Held while the shelf is brought up to date, so
+    /// that two that publish do so in turns.
+    offer: Mutex<Option<Offer>>,
+    /// The feeds that came, went, or are to be planned in another way.
+    touched: Touched,
+    /// The line of those who want a feed to be asked, while the rounds run.
+    line: Mutex<Option<mpsc::Sender<Wanted>>>,
+    /// Whether there is a file that the system does not tell of.
+    unwatched: AtomicBool,
+    /// Why what a feed said last could not be stored, if it could not.
+    trouble: Mutex<Option<String>>,
+    /// How far the first fetches are.
+    progress: Tally,
+    /// One for each read of a resource and each write that may be under way at once: the hub
+    /// compares many at once, and many feeds answer at once, but there is one disk.
+    reading: Semaphore,
+    writing: Semaphore,
+    /// One for each document that may be read and stored at once. The others wait as they came: a
+    /// thread for each would hold memory for long after.
+    taking: Arc<Semaphore>,
+    /// Whoever fetches for a directory has it; who follows another gets it when that one is gone.
+    hold: Mutex<Option<Hold>>,
+}
+
+impl Feeds {
+    /// Whether feeds are stored in this directory.
+    #[must_use]
+    pub fn are_in(directory: &Path) -> bool {
+        directory.join(store::FILE).exists()
+    }
+
+    /// Opens what is kept and makes it the feeds of the configuration. Nothing is fetched before a
+    /// hub runs the source.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be used, or the configuration names what is no feed.
+    pub async fn open(config: Config) -> Result<Self, FeedsError> {
+        let allow_private = config.allow_private;
+        Self::open_with(config, fetch::Config { allow_private, ..fetch::Config::default() }).await
+    }
+
+    /// The same with a client of these settings.
+    async fn open_with(config: Config, fetching: fetch::Config) -> Result<Self, FeedsError> {
+        config.feeds.iter().try_for_each(check)?;
+        let clock = Clock::new();
+        let hold = match &config.data {
+            Data::Directory(path) if !config.is_second() => {
+                let role = if config.offline { Role::Offline } else { Role::Serves };
+                Some(visit::hold(path, clock, role, visit::FOR_A_VISIT).await?)
+            }
+            _ => None,
+        };
+        let open = move || Inner::open(config, fetching, clock, hold);
+        let opened = tokio::task::spawn_blocking(open).await;
+        Ok(Self(Arc::new(opened.map_err(|_| FeedsError::Interrupted)??)))
+    }
+
+    /// Adds a feed, or changes what is said here of one that is there; gives its id. It stays after
+    /// a restart.
+    ///
+    /// # Errors
+    ///
+    /// It is no feed, or cannot be kept.
+    pub async fn add(&self, feed: FeedConfig) -> Result<String, FeedsError> {
+        check_web(&feed)?;
+        self.change(move |inner| {
+            let row = inner.store.add(&feed.registration(), moment(inner.clock.time()))?;
+            let id = row.id.clone();
+            inner.publish(&id, &Changes { metadata: true, ..Changes::default() })?;
+            inner.touched.add(&id);
+            Ok(id)
+        })
+        .await
+    }
+
+    /// Removes a feed and all that is kept of it; says whether it was there. One that is in the
+    /// configuration is there again after a restart.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be removed.
+    pub async fn remove(&self, id: &str) -> Result<bool, FeedsError> {
+        let id = id.to_owned();
+        self.change(move |inner| {
+            let was_there = inner.store.remove(&id)?;
+            inner.publish(&id, &Changes { metadata: true, ..Changes::default() })?;
+            inner.touched.add(&id);
+            Ok(was_there)
+        })
+        .await
+    }
+
+    /// Leaves a feed alone until it is resumed, also after a restart. What is kept of it is served
+    /// on. Says whether it was asked before.
+    ///
+    /// # Errors
+    ///
+    /// There is no such feed, or it cannot be kept.
+    pub async fn pause(&self, id: &str) -> Result<bool, FeedsError> {
+        self.set_paused(id, true).await
+    }
+
+    /// Asks a feed again that was paused, soon. Says whether it was paused.
+    ///
+    /// # Errors
+    ///
+    /// There is no such feed, or it cannot be kept.
+    pub async fn resume(&self, id: &str) -> Result<bool, FeedsError> {
+        self.set_paused(id, false).await
+    }
+
+    async fn set_paused(&self, id: &str, pause: bool) -> Result<bool, FeedsError> {
+        let id = id.to_owned();
+        self.change(move |inner| {
+            let has_moved = inner.store.pause(&id, pause, inner.clock.time())?;
+            inner.publish(&id, &Changes::default())?;
+            inner.touched.add(&id);
+            Ok(has_moved)
+        })
+        .await
+    }
+
+    /// The feeds as a list for other programs, with their categories as folders.
+    #[must_use]
+    pub fn export(&self) -> String {
+        let board = self.0.board();
+        let outlines: Vec<_> = board.rows().map(|row| row.outline()).collect();
+        opml::write(&outlines)
+    }
+
+    async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, FeedsError> {
+        if self.0.config.read_only {
+            return Err(FeedsError::ReadOnly);
+        }
+        let inner = self.0.clone();
+        let done = tokio::task::spawn_blocking(move || work(&inner)).await;
+        Ok(done.map_err(|_| FeedsError::Interrupted)??)
+    }
+}
+
+impl std::fmt::Debug for Feeds {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Feeds").field("data", &self.0.config.data).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn open(
+        config: Config,
+        fetching: fetch::Config,
+        clock: Clock,
+        hold: Option<Hold>,
+    ) -> Result<Self, FeedsError> {
+        let retention = config.retention;
+        let mut store = match (&config.data, config.read_only) {
+            (Data::Memory, true) => return Err(FeedsError::NothingToRead),
+            (Data::Memory, false) => Store::in_memory(retention)?,
+            (Data::Directory(path), true) => Store::read_only(path)?,
+            (Data::Directory(path), false) => {
+                let store = Store::in_directory(path, retention);
+                // Where nothing can be written, one can still follow.
+                let reads = |error| Store::read_only(path).map_err(|_| error);
+                if config.follow { store.or_else(reads)? } else { store? }
+            }
+        };
+        if !config.is_second() {
+            let feeds: Vec<_> = config.feeds.iter().map(FeedConfig::registration).collect();
+            store.configure(&feeds, config.earlier, moment(clock.time()))?;
+            store.tell_retention()?;
+        } else if config.guest {
+            // How much is kept is for the host to say.
+            store.follow_retention()?;
+        }
+        let fetcher = if config.read_only || config.offline {
+            None
+        } else {
+            Some(Fetcher::new(fetching).map_err(|error| FeedsError::Client(Box::new(error)))?)
+        };
+        let rows = store.feeds()?;
+        if let Some(fetcher) = &fetcher {
+            let now = clock.time();
+            leave_alone(fetcher, &rows, now);
+            respect_pauses(fetcher, &store, now)?;
+        }
+        let progress = Tally::new(&rows);
+        let board = RwLock::new(Board::new(rows));
+        Ok(Self {
+            store,
+            config,
+            fetcher,
+            clock,
+            board,
+            offer: Mutex::default(),
+            touched: Touched::default(),
+            line: Mutex::default(),
+            unwatched: AtomicBool::new(false),
+            trouble: Mutex::default(),
+            progress,
+            reading: Semaphore::new(READS),
+            writing: Semaphore::new(1),
+            taking: Arc::new(Semaphore::new(DOCUMENTS)),
+            hold: Mutex::new(hold),
+        })
+    }
+}
+
+/// Leaves alone the hosts that asked for it before the restart, or another process.
+fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Time) {
+    for row in rows {
+        let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str::<Plan>(plan).ok());
+        // What was planned by a clock that has since been set back says nothing.
+        let plan = plan.filter(|plan| plan.last.is_some_and(|last| last <= now));
+        let until = plan.and_then(|plan| plan.left_alone_until(now));
+        if let Some((until, host)) = until.zip(fetch::host_of(&row.url)) {
+            fetcher.leave_alone(&host, until.since(now));
+        }
+    }
+}
+
+/// Leaves alone the hosts that asked for it while no feed of them was kept, whomever they asked.
+fn respect_pauses(fetcher: &Fetcher, store: &Store, now: Time) -> Result<(), StoreError> {
+    for (host, length) in store.pauses(now)? {
+        fetcher.leave_alone(&host, length);
+    }
+    Ok(())
+}
+
+/// Checks the address of a feed that the operator named: on the web, or a file.
+fn check(feed: &FeedConfig) -> Result<(), FeedsError> {
+    let is_file = !feed.url.trim().is_empty() && fetch::local_path(feed.url.trim()).is_some();
+    if is_file { Ok(()) } else { check_web(feed) }
+}
+
+/// Checks the address of a feed that anybody may have named.
+fn check_web(feed: &FeedConfig) -> Result<(), FeedsError> {
+    let url = feed.url.trim();
+    if fetch::is_web(url) { Ok(()) } else { Err(FeedsError::Url(url.to_owned())) }
+}

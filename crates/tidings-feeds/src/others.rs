@@ -1,0 +1,204 @@
+//! What other processes do to the feeds of a directory while they are served here: it is seen
+//! within a second, told like our own, and what they wish for is done.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::clock::moment;
+use crate::store::{FeedRow, Hold, Holder, Role, StoreError, Wish};
+use crate::{Data, Feeds, Inner, respect_pauses, view};
+
+/// How often it is looked whether somebody else wrote: a number is read, and nothing is written.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long nobody must have fetched before who follows does: a server that is started again finds
+/// its place free.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Sees what other processes write.
+pub(crate) struct Others {
+    inner: Arc<Inner>,
+    /// What the store said when we last looked.
+    seen: Option<i64>,
+    /// The wishes that are being fulfilled.
+    under_way: HashSet<i64>,
+    tasks: JoinSet<i64>,
+}
+
+impl Others {
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, seen: None, under_way: HashSet::new(), tasks: JoinSet::new() }
+    }
+
+    /// Until the token is cancelled. What is in memory nobody else can see: then it ends at once.
+    pub(crate) async fn run(mut self, cancel: CancellationToken) {
+        if self.inner.config.data == Data::Memory {
+            return;
+        }
+        let mut ticks = interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => break,
+                _ = ticks.tick() => self.look().await,
+                Some(done) = self.tasks.join_next() => {
+                    if let Ok(key) = done {
+                        self.under_way.remove(&key);
+                    }
+                }
+            }
+        }
+        // A wish that was not fulfilled stays for whoever comes next.
+        self.tasks.shutdown().await;
+    }
+
+    async fn look(&mut self) {
+        let (inner, seen) = (self.inner.clone(), self.seen);
+        let look = move || -> Result<_, StoreError> {
+            // Order: what is written from here on moves the number again.
+            let now = inner.store.written_by_others()?;
+            if now == seen {
+                return Ok((now, Vec::new()));
+            }
+            inner.catch_up()?;
+            if let Some(fetcher) = &inner.fetcher {
+                respect_pauses(fetcher, &inner.store, inner.clock.time())?;
+            }
+            let is_asked = inner.fetcher.is_some() && !inner.is_following();
+            Ok((now, if is_asked { inner.store.wishes()? } else { Vec::new() }))
+        };
+        match tokio::task::spawn_blocking(look).await {
+            Ok(Ok((now, wishes))) => {
+                self.seen = now;
+                for wish in wishes {
+                    self.begin(wish);
+                }
+            }
+            Ok(Err(error)) => warn!(%error, "what others did to the feeds cannot be seen"),
+            Err(error) => warn!(%error, "looking for what others did failed"),
+        }
+    }
+
+    fn begin(&mut self, wish: Wish) {
+        if self.under_way.insert(wish.key) {
+            let inner = self.inner.clone();
+            self.tasks.spawn(async move {
+                let key = wish.key;
+                fulfil(&inner, wish).await;
+                key
+            });
+        }
+    }
+}
+
+async fn fulfil(inner: &Arc<Inner>, wish: Wish) {
+    let Wish { key, feed } = wish;
+    let feeds = Feeds(inner.clone());
+    if let Err(error) = feeds.refresh(&feed).await {
+        debug!(feed, %error, "a feed that is wanted cannot be asked");
+    }
+    let granted = feeds.change(move |inner| inner.store.granted(&[key])).await;
+    if let Err(error) = granted {
+        warn!(%error, "a wish could not be taken away");
+    }
+}
+
+impl Inner {
+    /// Whether another process fetches what is served here, or nobody does yet.
+    pub(crate) fn is_following(&self) -> bool {
+        self.config.follow && self.hold().is_none()
+    }
+
+    /// Waits until this process may fetch: at once, unless it follows another. Says whether it may.
+    pub(crate) async fn turn(&self, cancel: &CancellationToken) -> bool {
+        let Data::Directory(path) = &self.config.data else { return true };
+        let mut ticks = interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut alone_since = None;
+        let mut is_told = false;
+        while self.is_following() {
+            tokio::select! {
+                () = cancel.cancelled() => return false,
+                _ = ticks.tick() => {}
+            }
+            if let Ok(Some(Holder { role: Role::Serves | Role::Offline, .. })) = Holder::of(path) {
+                alone_since = None;
+                continue;
+            }
+            if alone_since.get_or_insert_with(Instant::now).elapsed() < GRACE {
+                continue;
+            }
+            match Hold::take(path, moment(self.clock.time()), Role::Serves) {
+                Ok(hold) => {
+                    warn!("whoever fetched the feeds is gone; they are fetched here from now on");
+                    *self.hold() = Some(hold);
+                }
+                Err(StoreError::Held { .. }) => {}
+                Err(error) if !is_told => {
+                    is_told = true;
+                    warn!(%error, "whoever fetched the feeds is gone, and nobody fetches them");
+                }
+                Err(_) => {}
+            }
+        }
+        true
+    }
+
+    fn hold(&self) -> MutexGuard<'_, Option<Hold>> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes readable what others wrote, and tells of what moved. Waits for the disk.
+    pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
+        // Order: one at a time, as in `publish`.
+        let mut offer = self.offer();
+        let rows = self.store.feeds()?;
+        let mut gone: BTreeMap<_, _> =
+            self.board().rows().map(|row| (row.id.clone(), row.clone())).collect();
+        let mut differing = Vec::new();
+        for row in rows {
+            let before = gone.remove(&row.id);
+            if before.as_deref() != Some(&row) {
+                differing.push((row.id.clone(), before, Some(row)));
+            }
+        }
+        differing.extend(gone.into_iter().map(|(id, before)| (id, Some(before), None)));
+        if differing.is_empty() {
+            return Ok(());
+        }
+        let mut has_all_moved = false;
+        let mut moved = Vec::new();
+        {
+            let mut board = self.board.write().unwrap_or_else(PoisonError::into_inner);
+            for (id, before, now) in differing {
+                self.progress.step(before.as_deref(), now.as_ref());
+                // By its key too: one that was removed and added again may have the same revisions.
+                let named = |row: Option<&FeedRow>| row.map(|row| (row.key, row.revisions));
+                let has_moved = named(before.as_deref()) != named(now.as_ref());
+                has_all_moved |= board.put(&id, now);
+                self.touched.add(&id);
+                if has_moved {
+                    moved.push(id);
+                }
+            }
+        }
+        let Some(offer) = &mut *offer else { return Ok(()) };
+        if !moved.is_empty()
+            && let Err(error) = offer.refresh(&self.board())
+        {
+            warn!(%error, "the feeds are not offered as they should be");
+        }
+        if has_all_moved {
+            offer.changed(view::ALL);
+        }
+        for id in moved {
+            offer.feed_changed(&id);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! Links, files and categories.
+
+use super::{Builder, Place};
+use crate::parse::attributes::Attributes;
+use crate::parse::element::Element;
+use crate::parse::model::{Category, Enclosure, Link};
+
+/// What relations are called in full.
+const RELATIONS: &str = "http://www.iana.org/assignments/relation/";
+
+impl Builder {
+    pub(super) fn start_link(
+        &mut self,
+        attributes: &Attributes<'_>,
+        place: Place,
+        base: Option<&str>,
+    ) {
+        let rel = attributes.text("rel").unwrap_or_else(|| "alternate".to_owned());
+        let mut link = Link {
+            href: String::new(),
+            rel: rel.strip_prefix(RELATIONS).unwrap_or(&rel).to_ascii_lowercase(),
+            media_type: attributes.text("type"),
+            title: attributes.text("title"),
+            language: attributes.text("hreflang"),
+        };
+        // An empty reference is one too: to where the document itself is.
+        if let Some(href) = attributes.get("href") {
+            link.href = self.resolve(base, href);
+            self.link = None;
+            let length = attributes.number("length");
+            self.add_link(link, length, place);
+            return;
+        }
+        // What else may hold an address counts where the element has no text.
+        if let Some(href) = attributes.any(&["url", "uri", "resource"]) {
+            link.href = self.resolve(base, href);
+        }
+        self.link = Some(link);
+    }
+
+    pub(super) fn end_link(&mut self, text: &str, place: Place, base: Option<&str>) {
+        let Some(mut link) = self.link.take() else { return };
+        if !text.is_empty() {
+            link.href = self.resolve(base, &text.replace("&amp;", "&"));
+        }
+        if !link.href.is_empty() {
+            self.add_link(link, None, place);
+        }
+    }
+
+    fn add_link(&mut self, link: Link, length: Option<u64>, place: Place) {
+        let is_page = link.rel == "alternate" && link.media_type.as_deref().is_none_or(is_html);
+        let href = || Some(link.href.clone()).filter(|href| !href.is_empty());
+        match place {
+            Place::Feed => {
+                match link.rel.as_str() {
+                    "self" => self.feed.self_link = href(),
+                    "hub" => self.feed.hubs.push(link.href.clone()),
+                    "icon" | "shortcut icon" => self.feed.icon = href(),
+                    _ => {}
+                }
+                if is_page {
+                    self.feed.link = href();
+                }
+                self.feed.links.push(link);
+            }
+            Place::Item => {
+                match link.rel.as_str() {
+                    "enclosure" => self.item.enclosures.push(Enclosure {
+                        url: link.href.clone(),
+                        media_type: link.media_type.clone(),
+                        length,
+                    }),
+                    "replies" => match link.media_type.as_deref() {
+                        Some(kind) if is_html(kind) => self.item.comments = href(),
+                        _ => self.item.comments_feed = href(),
+                    },
+                    _ => {}
+                }
+                if is_page {
+                    self.item.link = href();
+                }
+                self.item.links.push(link);
+            }
+            Place::Source if is_page || self.origin.link.is_none() => self.origin.link = href(),
+            _ => {}
+        }
+    }
+
+    pub(super) fn enclosure(&mut self, attributes: &Attributes<'_>, base: Option<&str>) {
+        if let Some(url) = attributes.any(&["url", "href", "uri", "resource"]) {
+            self.item.enclosures.push(Enclosure {
+                url: self.resolve(base, url),
+                media_type: attributes.text("type"),
+                length: attributes.number("length"),
+            });
+        }
+    }
+
+    fn categories(&mut self, place: Place) -> Option<&mut Vec<Category>> {
+        match place {
+            Place::Feed => Some(&mut self.feed.categories),
+            Place::Item | Place::Media | Place::MediaGroup => Some(&mut self.item.categories),
+            _ => None,
+        }
+    }
+
+    pub(super) fn start_category(
+        &mut self,
+        element: Element,
+        attributes: &Attributes<'_>,
+        place: Place,
+    ) {
+        let word = if element == Element::PodcastCategory { "text" } else { "term" };
+        let term = attributes.text(word).unwrap_or_default();
+        let category = Category {
+            scheme: attributes.text("scheme").or_else(|| attributes.text("domain")),
+            label: attributes.text("label"),
+            term,
+        };
+        self.has_term = !category.term.is_empty();
+        if let Some(categories) = self.categories(place) {
+            // The text may follow; without one, what says nothing is taken out again.
+            categories.push(category);
+        }
+    }
+
+    pub(super) fn end_category(&mut self, element: Element, text: &str, place: Place) {
+        let has_term = std::mem::take(&mut self.has_term);
+        let Some(categories) = self.categories(place) else { return };
+        if element == Element::Keywords {
+            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+            categories.extend(
+                words.map(|word| Category { term: word.to_owned(), ..Category::default() }),
+            );
+            return;
+        }
+        if has_term {
+            return;
+        }
+        if let Some(last) = categories.last_mut().filter(|last| last.term.is_empty()) {
+            if !text.is_empty() {
+                text.clone_into(&mut last.term);
+            } else if let Some(label) = &last.label {
+                last.term.clone_from(label);
+            } else {
+                categories.pop();
+            }
+        }
+    }
+}
+
+fn is_html(media_type: &str) -> bool {
+    let media_type = media_type.split(';').next().unwrap_or_default().trim();
+    ["text/html", "application/xhtml+xml", "html", "xhtml"]
+        .iter()
+        .any(|known| media_type.eq_ignore_ascii_case(known))
+}

@@ -1,0 +1,348 @@
+//! Elements to one model: what each says, and of what.
+
+mod feed;
+mod item;
+mod link;
+mod media;
+pub(super) mod person;
+
+use tidings_store::date::Moment;
+
+use super::attributes::Attributes;
+use super::element::Element;
+use super::model::{Document, Feed, Format, Item, Link, Media, Origin, Person, Text};
+use super::problem::Problems;
+use super::{Problem, address};
+
+/// How many items of one document are read.
+const ITEMS: usize = 20_000;
+/// How much of a date that is none is told.
+const SHOWN: usize = 60;
+
+/// Of what an element says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Outside,
+    Feed,
+    Item,
+    FeedImage,
+    ItemImage,
+    TextInput,
+    Source,
+    Person,
+    Media,
+    MediaGroup,
+}
+
+/// How deep what was said of something stands: what stands less deep is meant rather. A depth of
+/// zero is nothing yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Depths {
+    title: usize,
+    summary: usize,
+    id: usize,
+    published: usize,
+    updated: usize,
+}
+
+/// Whether a new value at this depth replaces the old one; of two at one depth it is the last.
+fn wins(known: &mut usize, depth: usize) -> bool {
+    let is_better = *known == 0 || depth <= *known;
+    if is_better {
+        *known = depth;
+    }
+    is_better
+}
+
+/// The document as far as it was read.
+#[derive(Debug)]
+pub(super) struct Builder {
+    format: Option<Format>,
+    is_netscape: bool,
+    /// Where the document came from.
+    base: Option<String>,
+    feed: Feed,
+    feed_depths: Depths,
+    items: Vec<Item>,
+    has_too_many: bool,
+    /// The item that is open.
+    item: Item,
+    depths: Depths,
+    /// Texts of other vocabularies, for where the usual one is missing.
+    minor_title: Option<Text>,
+    minor_summary: Option<Text>,
+    latitude: Option<f64>,
+    /// The person that is open.
+    person: Person,
+    /// The feed that an item comes from, while it is open.
+    origin: Origin,
+    /// What holds for all media of a group.
+    group: Media,
+    group_start: usize,
+    /// A link whose address is its text.
+    link: Option<Link>,
+    /// The category that is open has been noted already.
+    has_term: bool,
+}
+
+impl Builder {
+    pub(super) fn new(doctype: &str, base: Option<&str>) -> Self {
+        Self {
+            format: None,
+            is_netscape: doctype.contains("netscape"),
+            base: base.map(str::to_owned),
+            feed: Feed::default(),
+            feed_depths: Depths::default(),
+            items: Vec::new(),
+            has_too_many: false,
+            item: Item::default(),
+            depths: Depths::default(),
+            minor_title: None,
+            minor_summary: None,
+            latitude: None,
+            person: Person::default(),
+            origin: Origin::default(),
+            group: Media::default(),
+            group_start: 0,
+            link: None,
+            has_term: false,
+        }
+    }
+
+    /// Whether anything of a feed was seen.
+    pub(super) fn is_feed(&self) -> bool {
+        self.format.is_some()
+    }
+
+    pub(super) fn format(&self) -> Option<Format> {
+        self.format
+    }
+
+    /// What addresses are relative to where the document does not say it.
+    pub(super) fn base(&self) -> Option<&str> {
+        let link = || self.feed.link.as_deref().filter(|link| address::is_absolute(link));
+        self.base.as_deref().or_else(link)
+    }
+
+    fn resolve(&self, base: Option<&str>, reference: &str) -> String {
+        address::join(base.or_else(|| self.base()), reference)
+    }
+
+    /// An element begins; says where its children are.
+    pub(super) fn start(
+        &mut self,
+        element: Element,
+        attributes: &Attributes<'_>,
+        place: Place,
+        base: Option<&str>,
+        depth: usize,
+    ) -> Place {
+        match element {
+            Element::Rss | Element::Rdf | Element::Feed | Element::Channel
+                if matches!(place, Place::Outside | Place::Feed) =>
+            {
+                self.start_container(element, attributes, base);
+                Place::Feed
+            }
+            Element::Item => {
+                self.start_item(attributes, base);
+                Place::Item
+            }
+            Element::Image if place == Place::Item => Place::ItemImage,
+            Element::Image => Place::FeedImage,
+            Element::TextInput => Place::TextInput,
+            Element::Source => {
+                let link = attributes.text("url").map(|url| self.resolve(base, &url));
+                self.origin = Origin { link, ..Origin::default() };
+                Place::Source
+            }
+            Element::Author | Element::Contributor | Element::Publisher => {
+                self.person = Person::default();
+                Place::Person
+            }
+            Element::MediaContent | Element::MediaGroup | Element::MediaThumbnail => {
+                self.start_media(element, attributes, place, base)
+            }
+            _ => {
+                self.start_value(element, attributes, place, base, depth);
+                place
+            }
+        }
+    }
+
+    /// An element that says something with its attributes.
+    fn start_value(
+        &mut self,
+        element: Element,
+        attributes: &Attributes<'_>,
+        place: Place,
+        base: Option<&str>,
+        depth: usize,
+    ) {
+        match element {
+            Element::Link => self.start_link(attributes, place, base),
+            Element::Id if place == Place::Item => {
+                let said = attributes.get("ispermalink").map(|said| said.trim() != "false");
+                if self.depths.id == 0 || depth <= self.depths.id {
+                    self.item.id_is_link = said;
+                }
+            }
+            Element::Enclosure if place == Place::Item => self.enclosure(attributes, base),
+            Element::Category | Element::PodcastCategory => {
+                self.start_category(element, attributes, place);
+            }
+            Element::PodcastImage => {
+                if let Some(url) = attributes.any(&["href", "url"]) {
+                    self.set_image(place, base, url);
+                }
+            }
+            Element::InReplyTo if place == Place::Item => self.reply(attributes, base),
+            Element::Transcript | Element::Chapters if place == Place::Item => {
+                let url = attributes.text("url").map(|url| self.resolve(base, &url));
+                let episode = &mut self.item.episode;
+                let slot = if element == Element::Chapters {
+                    &mut episode.chapters
+                } else {
+                    &mut episode.transcript
+                };
+                *slot = url.or(slot.take());
+            }
+            _ => {}
+        }
+    }
+
+    /// An element ends that has markup in its text.
+    pub(super) fn end_rich(
+        &mut self,
+        element: Element,
+        text: Text,
+        place: Place,
+        base: Option<&str>,
+        depth: usize,
+    ) {
+        if text.value.is_empty() {
+            return;
+        }
+        match place {
+            Place::Feed => self.end_feed_text(element, text, depth),
+            Place::Item => {
+                self.note_base(element, base);
+                self.end_item_text(element, text, depth);
+            }
+            Place::Source if element == Element::Title => self.origin.title = Some(text.value),
+            Place::Media | Place::MediaGroup => self.end_media_text(element, place, text),
+            _ => {}
+        }
+    }
+
+    /// An element ends.
+    pub(super) fn end(
+        &mut self,
+        element: Element,
+        text: &str,
+        place: Place,
+        base: Option<&str>,
+        depth: usize,
+        problems: &mut Problems,
+    ) {
+        match element {
+            Element::Item => self.end_item(),
+            Element::Source => self.end_source(text, place),
+            Element::Link => self.end_link(text, place, base),
+            Element::Name | Element::Email | Element::Uri | Element::Url
+                if place == Place::Person =>
+            {
+                self.end_person_part(element, text, base);
+            }
+            Element::Author
+            | Element::Creator
+            | Element::Contributor
+            | Element::Helper
+            | Element::Publisher => self.end_person(element, text, place),
+            Element::Category | Element::PodcastCategory | Element::Keywords => {
+                self.end_category(element, text, place);
+            }
+            Element::Published | Element::Updated | Element::Created if !text.is_empty() => {
+                let Some(moment) = Moment::parse(text) else {
+                    problems.add(Problem::Date(text.chars().take(SHOWN).collect()));
+                    return;
+                };
+                self.date(element, moment, place, depth);
+            }
+            Element::MediaGroup => self.end_group(),
+            Element::Image | Element::Url | Element::PodcastImage if !text.is_empty() => {
+                let place = match (element, place) {
+                    (Element::Image, Place::Item) => Place::ItemImage,
+                    (Element::Image, _) => Place::FeedImage,
+                    _ => place,
+                };
+                if !text.contains(char::is_whitespace) {
+                    self.set_image(place, base, text);
+                }
+            }
+            _ if text.is_empty() => {}
+            _ => match place {
+                Place::Feed => self.end_feed_value(element, text, base),
+                Place::Item => self.end_item_value(element, text, base, depth),
+                Place::Source if element == Element::Id => self.origin.id = Some(text.to_owned()),
+                _ => {}
+            },
+        }
+    }
+
+    fn date(&mut self, element: Element, moment: Moment, place: Place, depth: usize) {
+        let (depths, published, updated) = match place {
+            Place::Feed => {
+                (&mut self.feed_depths, &mut self.feed.published, &mut self.feed.updated)
+            }
+            Place::Item => (&mut self.depths, &mut self.item.published, &mut self.item.updated),
+            Place::Source if element == Element::Updated => {
+                self.origin.updated = Some(moment);
+                return;
+            }
+            _ => return,
+        };
+        match element {
+            Element::Published if wins(&mut depths.published, depth) => *published = Some(moment),
+            Element::Updated if wins(&mut depths.updated, depth) => *updated = Some(moment),
+            Element::Created if place == Place::Item => self.item.created = Some(moment),
+            _ => {}
+        }
+    }
+
+    fn set_image(&mut self, place: Place, base: Option<&str>, url: &str) {
+        let url = Some(self.resolve(base, url));
+        match place {
+            Place::Feed | Place::FeedImage => self.feed.image = url,
+            Place::Item | Place::ItemImage => self.item.image = url,
+            _ => {}
+        }
+    }
+
+    /// The whole document.
+    pub(super) fn finish(mut self, truncated: bool, mut problems: Problems) -> Document {
+        if truncated {
+            problems.add(Problem::Truncated);
+        }
+        if self.has_too_many {
+            problems.add(Problem::TooManyItems(ITEMS));
+        }
+        self.finish_feed();
+        let base = self.base().and_then(address::base_of_texts);
+        let is_without =
+            |it: &&mut Item| it.base.is_none() && (it.summary.is_some() || it.content.is_some());
+        for item in self.items.iter_mut().filter(is_without) {
+            item.base.clone_from(&base);
+        }
+        if matches!(self.format, Some(Format::Atom03 | Format::Atom10)) {
+            person::inherit(&mut self.items, &self.feed.authors);
+        }
+        Document {
+            format: self.format.unwrap_or_default(),
+            feed: self.feed,
+            items: self.items,
+            problems: problems.into_vec(),
+            truncated,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Bytes to a feed: RSS, Atom, JSON Feed and CDF, as they should be and as they are.
+//!
+//! Bytes become text (`decode`), text becomes something that is nearly XML (`clean`), and that is
+//! read as events (`reader`) into one model, the [`Document`], whatever the format. Nothing is built
+//! that the model does not hold, and every step takes time in proportion to the document. A fault
+//! costs what it spoils and no more; what is worth telling is a [`Problem`].
+
+mod address;
+mod attributes;
+mod build;
+mod clean;
+mod decode;
+mod element;
+mod entity;
+mod json;
+mod model;
+mod page;
+mod pages;
+mod problem;
+mod reader;
+mod rich;
+mod space;
+mod stack;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::model::{
+    Category, Document, Enclosure, Episode, Feed, Format, Item, Link, Media, Origin, Person, Place,
+    Reply, Text, TextKind,
+};
+pub use self::problem::Problem;
+
+/// What is known of a document beside its bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Hints {
+    /// The header `Content-Type` it came with; its charset is believed before the document's own.
+    pub content_type: Option<String>,
+    /// The URL it came from, which relative links in it are resolved against.
+    pub base: Option<String>,
+}
+
+/// Why there is no feed in a document.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseError {
+    /// No bytes, or only spaces.
+    #[error("the document is empty")]
+    Empty,
+    /// A page for people, and the feeds it names.
+    #[error("the document is a web page, not a feed{}", names(feeds))]
+    Page {
+        /// The feeds it names.
+        feeds: Vec<Found>,
+    },
+    /// Something else.
+    #[error("the document is not a feed: {reason}")]
+    NotAFeed {
+        /// What it is instead, or what it lacks.
+        reason: String,
+    },
+}
+
+impl ParseError {
+    fn list() -> Self {
+        let reason = "it is a list of feeds in OPML; add those with `tidings feeds import`, or serve \
+            them with `--opml`";
+        Self::NotAFeed { reason: reason.to_owned() }
+    }
+
+    fn without_feed(first: Option<&str>) -> Self {
+        let reason = match first {
+            Some(name) => {
+                let name: String = name.chars().take(60).collect();
+                format!("it begins with the element `{name}`, as no feed does")
+            }
+            None => "it has no elements and is no JSON".to_owned(),
+        };
+        Self::NotAFeed { reason }
+    }
+}
+
+/// A feed that a page names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where it is.
+    pub url: String,
+    /// Its name.
+    pub title: Option<String>,
+    /// Its media type.
+    pub kind: String,
+}
+
+fn names(feeds: &[Found]) -> String {
+    let urls: Vec<&str> = feeds.iter().take(5).map(|feed| feed.url.as_str()).collect();
+    match (urls.is_empty(), feeds.len() > urls.len()) {
+        (true, _) => ", and it names none".to_owned(),
+        (false, false) => format!("; it names {}", urls.join(", ")),
+        (false, true) => format!("; it names {} and others", urls.join(", ")),
+    }
+}
+
+/// The text of a document of any kind, in whatever encoding it is.
+pub(crate) fn text(bytes: &[u8], content_type: Option<&str>) -> String {
+    let text = decode::decode(bytes, content_type, &mut problem::Problems::default());
+    text.trim_start_matches('\u{feff}').to_owned()
+}
+
+/// A text with the references of HTML resolved.
+pub(crate) fn unescaped(text: &str) -> std::borrow::Cow<'_, str> {
+    entity::Entities::of_html().unescape(text)
+}
+
+/// Whether an address is relative to another.
+pub(crate) fn is_relative(address: &str) -> bool {
+    !address::is_absolute(address)
+}
+
+/// An address seen from another.
+pub(crate) fn joined(base: &str, address: &str) -> String {
+    address::join(Some(base), address)
+}
+
+/// Reads a feed.
+///
+/// ```
+/// use tidings_feeds::parse::{Hints, parse};
+///
+/// let bytes = b"<rss version=2.0><channel><title>R&D<item><title>caf&eacute;</title>";
+/// let document = parse(bytes, &Hints::default())?;
+/// assert_eq!(document.format.to_string(), "rss 2.0");
+/// assert_eq!(document.feed.title.expect("a title").value, "R&D");
+/// // The item had not ended when the document did.
+/// assert!(document.truncated && document.items.is_empty());
+/// # Ok::<(), tidings_feeds::parse::ParseError>(())
+/// ```
+///
+/// # Errors
+///
+/// If there is no feed in the bytes. What is wrong with a feed is in [`Document::problems`].
+pub fn parse(bytes: &[u8], hints: &Hints) -> Result<Document, ParseError> {
+    let mut problems = problem::Problems::default();
+    let text = decode::decode(bytes, hints.content_type.as_deref(), &mut problems);
+    let text = text.trim_start_matches(['\u{feff}', '\0']).trim();
+    if text.is_empty() {
+        return Err(ParseError::Empty);
+    }
+    if text.starts_with('{') {
+        return json::read(text, hints, problems);
+    }
+    let cleaned = clean::clean(text, &mut problems);
+    reader::read(cleaned, hints, problems)
+}

@@ -1,0 +1,112 @@
+//! What was written becomes readable, and who listens is told; one feed at a time.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError, RwLockReadGuard};
+
+use tokio::sync::mpsc;
+
+use crate::board::Board;
+use crate::offer::Offer;
+use crate::rounds::Wanted;
+use crate::store::{Changes, FeedRow, Store, StoreError};
+use crate::{FeedsError, Inner, view};
+
+impl Inner {
+    pub(crate) fn board(&self) -> RwLockReadGuard<'_, Board> {
+        self.board.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn offer(&self) -> MutexGuard<'_, Option<Offer>> {
+        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where to say which feeds are wanted, while the rounds run.
+    pub(crate) fn line(&self) -> MutexGuard<'_, Option<mpsc::Sender<Wanted>>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn are_files_watched(&self) -> bool {
+        !self.unwatched.load(Ordering::Relaxed)
+    }
+
+    /// There is a file that the system does not tell of.
+    pub(crate) fn note_unwatched(&self) {
+        self.unwatched.store(true, Ordering::Relaxed);
+    }
+
+    /// Why nothing can be stored, if that is so.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Something could not be stored, for this reason; or it could.
+    pub(crate) fn note_trouble(&self, reason: Option<String>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+
+    /// Writes something about a feed, makes it readable and tells of it.
+    pub(crate) async fn record(
+        self: &Arc<Self>,
+        id: &str,
+        work: impl FnOnce(&Store, &str) -> Result<Changes, StoreError> + Send + 'static,
+    ) -> Result<Changes, FeedsError> {
+        let work = move |store: &Store, id: &str| {
+            let changes = work(store, id)?;
+            Ok((changes.clone(), changes))
+        };
+        self.record_with(id, work).await
+    }
+
+    /// The same for work that gives something else besides.
+    pub(crate) async fn record_with<T: Send + 'static>(
+        self: &Arc<Self>,
+        id: &str,
+        work: impl FnOnce(&Store, &str) -> Result<(Changes, T), StoreError> + Send + 'static,
+    ) -> Result<T, FeedsError> {
+        let (inner, id) = (self.clone(), id.to_owned());
+        let record = move || {
+            let (changes, more) = work(&inner.store, &id)?;
+            inner.publish(&id, &changes)?;
+            Ok(more)
+        };
+        let _turn = self.writing.acquire().await;
+        tokio::task::spawn_blocking(record).await.map_err(|_| FeedsError::Interrupted)?
+    }
+
+    /// Makes what was written readable at once, and tells of it. Waits for the disk.
+    pub(crate) fn publish(&self, id: &str, changes: &Changes) -> Result<(), StoreError> {
+        // Order: one at a time from here on, or the row of an older change could be the last one
+        // that is put.
+        let mut offer = self.offer();
+        let row = self.store.feed(id)?;
+        let (before, now, has_moved) = {
+            let mut board = self.board.write().unwrap_or_else(PoisonError::into_inner);
+            let before = board.get(id).cloned();
+            let has_moved = board.put(id, row);
+            (before, board.get(id).cloned(), has_moved)
+        };
+        self.progress.step(before.as_deref(), now.as_deref());
+        let Some(offer) = &mut *offer else { return Ok(()) };
+        let revisions = |row: &Option<Arc<FeedRow>>| row.as_ref().map(|row| row.revisions);
+        if changes.is_empty() && !has_moved && revisions(&before) == revisions(&now) {
+            return Ok(());
+        }
+        let edited = match &now {
+            Some(row) => offer.put(row, &self.board()),
+            None => offer.remove(id, &self.board()),
+        };
+        if let Err(error) = edited {
+            // Another source has one of these addresses.
+            tracing::warn!(feed = id, %error, "a feed is not offered as it should be");
+        }
+        if has_moved {
+            offer.changed(view::ALL);
+        }
+        offer.feed_changed(id);
+        let folder = |row: &Option<Arc<FeedRow>>| row.as_ref().and_then(|row| row.category.clone());
+        if folder(&before).is_some() || folder(&now).is_some() {
+            offer.changed_below(view::FOLDERS);
+        }
+        Ok(())
+    }
+}

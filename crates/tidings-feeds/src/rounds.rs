@@ -1,0 +1,451 @@
+//! The one task of the feeds: asks each when it is due or wanted, keeps what it says, and plans the
+//! next time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, warn};
+
+use crate::Inner;
+use crate::agenda::{Agenda, Lane};
+use crate::ask::{Asked, Outcome, ask};
+use crate::clock::Clock;
+use crate::fetch::{self, Fetcher, local_path};
+use crate::gate::Gate;
+use crate::schedule::{Bounds, Health, Plan};
+use crate::store::{FeedRow, Settings};
+use crate::watch::Watch;
+
+/// The clock is looked at this often: a machine that slept wakes up at another time than the one
+/// it was waiting for.
+const LOOK: Duration = Duration::from_mins(1);
+/// How many may be in line to have a feed asked; who comes later waits to get in line.
+const WANTED: usize = 64;
+
+/// Somebody wants a feed to be asked now.
+pub(crate) struct Wanted {
+    pub(crate) id: String,
+    pub(crate) reply: oneshot::Sender<Outcome>,
+}
+
+/// Which feeds are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Those that are due and those that are wanted.
+    All,
+    /// Those that are wanted and no others.
+    Wanted,
+}
+
+/// The rounds of all feeds.
+pub(crate) struct Rounds {
+    inner: Arc<Inner>,
+    fetcher: Fetcher,
+    clock: Clock,
+    mode: Mode,
+    /// The plans of the feeds that are not being asked.
+    agenda: Agenda,
+    asking: JoinSet<Asked>,
+    /// The feeds that are being asked.
+    asked: HashMap<String, Asking>,
+    names: HashMap<Id, String>,
+    /// What was set for each feed when it was planned.
+    planned: HashMap<String, Settings>,
+    /// Who waits for feeds that are not being asked yet.
+    waiting: HashMap<String, Vec<oneshot::Sender<Outcome>>>,
+    wanted: mpsc::Receiver<Wanted>,
+    watch: Watch,
+    gate: Gate,
+}
+
+/// A feed that is being asked.
+struct Asking {
+    lane: Lane,
+    /// Who waits for what comes of it.
+    waiting: Vec<oneshot::Sender<Outcome>>,
+    /// Its file was changed meanwhile.
+    again: bool,
+}
+
+impl Rounds {
+    /// Rounds, and the line for those who want a feed to be asked.
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        fetcher: Fetcher,
+        mode: Mode,
+    ) -> (Self, mpsc::Sender<Wanted>) {
+        let (line, wanted) = mpsc::channel(WANTED);
+        let rounds = Self {
+            clock: inner.clock,
+            inner,
+            fetcher,
+            mode,
+            agenda: Agenda::default(),
+            asking: JoinSet::new(),
+            asked: HashMap::new(),
+            names: HashMap::new(),
+            planned: HashMap::new(),
+            waiting: HashMap::new(),
+            wanted,
+            watch: Watch::new(),
+            gate: Gate::default(),
+        };
+        (rounds, line)
+    }
+
+    /// Until the token is cancelled.
+    pub(crate) async fn run(mut self, cancel: CancellationToken) {
+        let inner = self.inner.clone();
+        let ids: Vec<_> = inner.board().rows().map(|row| row.id.clone()).collect();
+        for id in ids {
+            self.take_up(&id);
+        }
+        loop {
+            self.begin();
+            let next = self.next_time();
+            tokio::select! {
+                () = cancel.cancelled() => break,
+                ids = inner.touched.taken() => ids.iter().for_each(|id| self.take_up(id)),
+                Some(wanted) = self.wanted.recv() => self.want(wanted),
+                Some(done) = self.asking.join_next_with_id() => self.finish(done),
+                ids = self.watch.heard() => ids.iter().for_each(|id| self.look(id)),
+                () = sleep_until(next) => {}
+            }
+        }
+        // What was fetched and is not kept is fetched again after a restart.
+        self.asking.shutdown().await;
+    }
+
+    /// Plans a feed as it is now, or forgets it if it is gone.
+    fn take_up(&mut self, id: &str) {
+        let now = self.clock.time();
+        let Some(row) = self.inner.board().get(id).cloned() else {
+            self.agenda.remove(id);
+            self.planned.remove(id);
+            self.watch.forget(id);
+            self.tell(id, &Outcome::Removed);
+            return;
+        };
+        if self.mode == Mode::All
+            && let Some(path) = local_path(&row.asked_url)
+            && !self.watch.follows(id)
+            && !self.watch.follow(id, &path)
+        {
+            self.inner.note_unwatched();
+        }
+        if self.asked.contains_key(id) {
+            return;
+        }
+        let before = self.planned.insert(id.to_owned(), row.settings.clone());
+        let is_paused = |plan: &Plan| plan.health == Health::Paused;
+        if let Some(plan) = self.agenda.get(id)
+            && is_paused(plan) == row.paused
+        {
+            if let Some(before) = before.filter(|before| *before != row.settings)
+                && !row.paused
+            {
+                let plan = self.set_anew(plan, &row, &before);
+                self.agenda.put(id, lane(&row), plan);
+                if self.waiting.contains_key(id) {
+                    self.agenda.hurry(id);
+                }
+            }
+            return;
+        }
+        // A plan of another release may have another shape: then there is none.
+        let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
+        let plan = plan.map_or_else(
+            || Plan::new(now),
+            // A clock may have been set back since, and who is gone is asked once at a start.
+            |plan: Plan| match plan.health {
+                Health::Gone => plan.resumed(now),
+                // The headers may be what it failed for the want of.
+                Health::Failing | Health::Open if !row.settings.headers.is_empty() => {
+                    plan.resumed(now)
+                }
+                Health::Fine if row.settings.interval.is_some() => {
+                    let bounds = self.inner.bounds(&row);
+                    plan.hastened(&bounds, now, random()).caught_up(now, random())
+                }
+                _ => plan.caught_up(now, random()),
+            },
+        );
+        if is_paused(&plan) {
+            self.tell(id, &Outcome::Paused);
+        }
+        self.agenda.put(id, lane(&row), plan);
+    }
+
+    /// The plan of a feed for which something else is set than before.
+    fn set_anew(&self, plan: &Plan, row: &FeedRow, before: &Settings) -> Plan {
+        let now = self.clock.time();
+        if before.headers != row.settings.headers {
+            return plan.resumed(now);
+        }
+        plan.hastened(&self.inner.bounds(row), now, random())
+    }
+
+    /// Asks a feed as soon as that can be, for somebody who waits for it.
+    fn want(&mut self, wanted: Wanted) {
+        let Wanted { id, reply } = wanted;
+        let now = self.clock.time();
+        // It may have come or been resumed a moment ago.
+        self.take_up(&id);
+        if let Some(asking) = self.asked.get_mut(&id) {
+            asking.waiting.push(reply);
+            return;
+        }
+        let refused = match self.agenda.get(&id) {
+            None => Some(Outcome::Removed),
+            Some(plan) if plan.health == Health::Paused => Some(Outcome::Paused),
+            Some(plan) => plan.left_alone_until(now).map(Outcome::Postponed),
+        };
+        if let Some(outcome) = refused {
+            // Who gave up waiting hears nothing.
+            let _ = reply.send(outcome);
+            return;
+        }
+        self.agenda.hurry(&id);
+        // Somebody waits for it: it is tried, whatever came of the last one.
+        self.gate.knock(now);
+        self.waiting.entry(id).or_default().push(reply);
+    }
+
+    /// The file of a feed was changed, or a directory on the way to it.
+    fn look(&mut self, id: &str) {
+        let path = self.inner.board().get(id).and_then(|row| local_path(&row.asked_url));
+        let Some(path) = path else { return };
+        self.watch.follow(id, &path);
+        if let Some(asking) = self.asked.get_mut(id) {
+            asking.again = true;
+        } else if self.agenda.get(id).is_some_and(|plan| plan.due().is_some()) {
+            self.agenda.hurry(id);
+        }
+    }
+
+    /// Begins to ask the feeds that are due.
+    fn begin(&mut self) {
+        let now = self.clock.time();
+        if self.mode == Mode::All {
+            self.agenda.wake(now, |_, plan| plan.caught_up(now, random()));
+        }
+        while let Some((id, lane, plan)) = self.agenda.begin(self.gate.reach(now)) {
+            if !lane.is_near() {
+                self.gate.asked(now);
+            }
+            let Some(row) = self.inner.board().get(&id).cloned() else {
+                self.agenda.done(&lane);
+                self.tell(&id, &Outcome::Removed);
+                continue;
+            };
+            let task = self.asking.spawn(ask(self.inner.clone(), self.fetcher.clone(), row, plan));
+            self.names.insert(task.id(), id.clone());
+            let waiting = self.waiting.remove(&id).unwrap_or_default();
+            self.asked.insert(id, Asking { lane, waiting, again: false });
+        }
+    }
+
+    fn finish(&mut self, done: Result<(Id, Asked), JoinError>) {
+        let (task, asked) = match done {
+            Ok((task, asked)) => (task, asked),
+            Err(failed) => {
+                error!(error = %failed, "asking a feed failed");
+                // After a fault of ours nothing is known; asking at once would repeat it for ever.
+                let plan = Plan::new(self.clock.time().after(Duration::from_hours(1)));
+                let outcome = Outcome::Failed("asking it failed; the log says more".to_owned());
+                (failed.id(), Asked { plan, outcome })
+            }
+        };
+        let Some(id) = self.names.remove(&task) else { return };
+        let Some(Asking { lane: place, waiting, again }) = self.asked.remove(&id) else { return };
+        self.agenda.done(&place);
+        for reply in waiting {
+            let _ = reply.send(asked.outcome.clone());
+        }
+        match &asked.outcome {
+            // What is near says nothing of the web.
+            _ if place.is_near() => {}
+            Outcome::Unable(reason) => self.close(reason),
+            Outcome::Answered(_) | Outcome::Failed(_) => self.gate.open(),
+            _ => {}
+        }
+        let row = self.inner.board().get(&id).cloned();
+        let Some(row) = row else {
+            debug!(feed = id, "a feed is gone");
+            return;
+        };
+        self.agenda.put(&id, lane(&row), asked.plan);
+        // It may have been paused or resumed meanwhile.
+        self.take_up(&id);
+        if again {
+            self.look(&id);
+        }
+    }
+
+    /// Nothing of the web can be asked for now: whoever waits is told so.
+    fn close(&mut self, reason: &str) {
+        if self.gate.close(self.clock.time()) {
+            warn!(reason, "feeds cannot be fetched, will retry");
+        }
+        let ids: Vec<_> = self.waiting.keys().cloned().collect();
+        let ids = ids.into_iter().filter(|id| !self.agenda.is_near(id)).collect::<Vec<_>>();
+        for id in ids {
+            self.tell(&id, &Outcome::Unable(reason.to_owned()));
+        }
+    }
+
+    fn tell(&mut self, id: &str, outcome: &Outcome) {
+        for reply in self.waiting.remove(id).unwrap_or_default() {
+            let _ = reply.send(outcome.clone());
+        }
+    }
+
+    fn next_time(&self) -> Instant {
+        let look = Instant::now() + LOOK;
+        let next = self.agenda.next_time().filter(|_| self.mode == Mode::All);
+        let opens = self.gate.opens_at().filter(|at| *at > self.clock.time());
+        let next = next.into_iter().chain(opens).min();
+        next.map_or(look, |next| self.clock.instant(next).min(look))
+    }
+}
+
+/// Where a feed queues.
+fn lane(row: &FeedRow) -> Lane {
+    match local_path(&row.asked_url) {
+        Some(_) => Lane::Files,
+        None => Lane::Host(fetch::host_of(&row.url).unwrap_or_default()),
+    }
+}
+
+/// How often a feed that is a file is looked at besides, unless the operator says otherwise: the
+/// system may not tell of what another machine writes.
+const LOCAL_EVERY: Duration = Duration::from_mins(1);
+
+/// How often where the system tells of nothing.
+const LOCAL_UNWATCHED: Duration = Duration::from_secs(2);
+
+/// How long one that is missing is waited for at most.
+const LOCAL_AT_MOST: Duration = Duration::from_mins(1);
+
+impl Inner {
+    /// Between which limits a feed is asked.
+    pub(crate) fn bounds(&self, row: &FeedRow) -> Bounds {
+        let fixed = row.settings.interval.map(Duration::from_secs);
+        if local_path(&row.asked_url).is_some() {
+            // A file costs nobody anything to look at.
+            let every = if self.are_files_watched() { LOCAL_EVERY } else { LOCAL_UNWATCHED };
+            let fixed = fixed.or(Some(every));
+            return Bounds { fixed, ceiling: LOCAL_AT_MOST, ..Bounds::default() };
+        }
+        Bounds { fixed, ..Bounds::default() }
+    }
+}
+
+/// Good enough to keep requests from coming at one moment; nobody must be unable to guess it.
+pub(crate) fn random() -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    RandomState::new().hash_one(0_u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{Failure, Outcome};
+    use crate::{Config, Data, FeedConfig, Feeds};
+
+    const URL: &str = "https://example.com/feed.xml";
+
+    /// In how many minutes a feed is asked that was refused just now, was to be asked in a day, and
+    /// gets these settings.
+    async fn minutes(set: impl Fn(&mut FeedConfig)) -> u64 {
+        let mut config = Config::new(Data::Memory);
+        config.offline = true;
+        let feeds = Feeds::open(config).await.unwrap();
+        let mut feed = FeedConfig::new(URL);
+        feed.interval = Some(Duration::from_hours(24));
+        let id = feeds.add(feed.clone()).await.unwrap();
+        let fetcher = Fetcher::new(fetch::Config::default()).unwrap();
+        let (mut rounds, _line) = Rounds::new(feeds.0.clone(), fetcher, Mode::All);
+        rounds.take_up(&id);
+        let row = feeds.0.board().get(&id).unwrap().clone();
+        let now = feeds.0.clock.time();
+        let refused = Outcome::Failed(Failure::Rejected);
+        let plan = Plan::new(now).after(&refused, &feeds.0.bounds(&row), now, 0);
+        rounds.agenda.put(&id, lane(&row), plan);
+        set(&mut feed);
+        feeds.add(feed).await.unwrap();
+        rounds.take_up(&id);
+        rounds.agenda.next_time().unwrap().since(now).as_secs() / 60
+    }
+
+    /// It once waited for up to 15 minutes, longer than many sessions last.
+    #[tokio::test(start_paused = true)]
+    async fn a_feed_that_is_overdue_at_a_start_is_asked_at_once() {
+        let mut config = Config::new(Data::Memory);
+        config.offline = true;
+        config.feeds = vec![FeedConfig::new(URL)];
+        let feeds = Feeds::open(config).await.unwrap();
+        let id = feeds.statuses()[0].id.clone();
+        let now = feeds.0.clock.time();
+        let day = 86_400_000;
+        let yesterday = crate::schedule::Time(now.0 - day);
+        let mut plan = Plan::new(yesterday);
+        plan.last = Some(yesterday);
+        let plan = feeds.0.store.keep_plan(&id, plan).unwrap();
+        feeds.0.publish(&id, &crate::Changes::default()).unwrap();
+        assert!(plan.next < now);
+        let fetcher = Fetcher::new(fetch::Config::default()).unwrap();
+        let (mut rounds, _line) = Rounds::new(feeds.0.clone(), fetcher, Mode::All);
+        rounds.take_up(&id);
+        rounds.begin();
+        assert!(rounds.asked.contains_key(&id));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shorter_interval_counts_at_once() {
+        assert_eq!(minutes(|_| {}).await, 24 * 60);
+        let half_an_hour = minutes(|feed| feed.interval = Some(Duration::from_mins(30))).await;
+        assert!((30..=33).contains(&half_an_hour), "{half_an_hour}");
+        assert_eq!(minutes(|feed| feed.interval = Some(Duration::from_hours(48))).await, 24 * 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_network_feeds_do_not_fail_one_by_one() {
+        let mut config = Config::new(Data::Memory);
+        config.offline = true;
+        let url = |number: u32| format!("https://{number}.example/feed");
+        config.feeds = (0..40).map(|number| FeedConfig::new(url(number))).collect();
+        let feeds = Feeds::open(config).await.unwrap();
+        let silent = fetch::Directory::Silent;
+        let fetcher = Fetcher::with_directory(fetch::Config::default(), silent).unwrap();
+        let (rounds, line) = Rounds::new(feeds.0.clone(), fetcher, Mode::All);
+        let ids: Vec<_> = feeds.0.board().rows().map(|row| row.id.clone()).collect();
+        let cancel = CancellationToken::new();
+        let ask = async {
+            let mut outcomes = Vec::new();
+            for id in ids {
+                let (reply, outcome) = oneshot::channel();
+                assert!(line.send(Wanted { id, reply }).await.is_ok());
+                outcomes.push(outcome.await.unwrap());
+            }
+            cancel.cancel();
+            outcomes
+        };
+        let (outcomes, ()) = tokio::join!(ask, rounds.run(cancel.clone()));
+        let failing = feeds.statuses().into_iter().filter(|it| it.failures > 0).count();
+        assert!(failing <= 2, "{failing} feeds back off");
+        let none = super::Outcome::Unable("this machine has no network".to_owned());
+        assert_eq!(outcomes.last(), Some(&none));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_feed_that_gets_other_headers_is_asked_now() {
+        let header = ("Authorization".to_owned(), "Bearer token".to_owned());
+        assert_eq!(minutes(|feed| feed.headers = vec![header.clone()]).await, 0);
+    }
+}

@@ -1,0 +1,163 @@
+//! How each feed does, in words for people.
+
+use tidings_store::date::Moment;
+
+use crate::schedule::{Health, Plan, Time};
+use crate::store::{FeedRow, State, Store};
+use crate::{Feeds, FeedsError};
+
+/// How a feed does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Standing {
+    /// It was fetched the last time.
+    Good,
+    /// It was never asked.
+    New,
+    /// It could not be fetched; it is tried again, less and less often.
+    Failing,
+    /// It failed so often that it is tried once a day.
+    Resting,
+    /// Somebody does not want it to be asked.
+    Paused,
+    /// Its server says that it will not come back.
+    Gone,
+    /// It is of an earlier configuration. What is kept of it stays, for when it comes back.
+    Unserved,
+}
+
+impl Standing {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 7] = [
+        Self::Good,
+        Self::New,
+        Self::Failing,
+        Self::Resting,
+        Self::Paused,
+        Self::Gone,
+        Self::Unserved,
+    ];
+
+    /// The one word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::New => "new",
+            Self::Failing => "failing",
+            Self::Resting => "resting",
+            Self::Paused => "paused",
+            Self::Gone => "gone",
+            Self::Unserved => "unserved",
+        }
+    }
+}
+
+/// What a person wants to know of a feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// What names it here.
+    pub id: String,
+    /// Where it was when it was added, without a name and a password.
+    pub asked_url: String,
+    /// Where it is fetched from, without a name and a password.
+    pub url: String,
+    /// The title under which it is listed.
+    pub title: String,
+    /// The folder it is in.
+    pub category: Option<String>,
+    /// How it does.
+    pub standing: Standing,
+    /// How many of its items are kept.
+    pub items: u64,
+    /// Why it could not be fetched the last time.
+    pub last_error: Option<String>,
+    /// When it was last asked.
+    pub last_fetch: Option<Moment>,
+    /// When it could last be fetched.
+    pub last_success: Option<Moment>,
+    /// When it will be asked, if ever.
+    pub next_fetch: Option<Moment>,
+    /// How often it failed in a row.
+    pub failures: u32,
+    /// Whether its document was cut off the last time; its complete items are kept.
+    pub truncated: bool,
+    /// Since when it is here.
+    pub added: Moment,
+}
+
+impl Feeds {
+    /// How each feed does, by id.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<Status> {
+        self.0.board().rows().map(|row| status(row)).collect()
+    }
+
+    /// The feeds of an earlier configuration, by id: they are kept and not served.
+    ///
+    /// # Errors
+    ///
+    /// What is kept cannot be read.
+    pub async fn unserved(&self) -> Result<Vec<Status>, FeedsError> {
+        let rows = self.look(Store::unserved).await?;
+        let unserved = |row: &FeedRow| Status {
+            standing: Standing::Unserved,
+            next_fetch: None,
+            ..status(row)
+        };
+        Ok(rows.iter().map(unserved).collect())
+    }
+
+    /// How one feed does.
+    #[must_use]
+    pub fn status(&self, id: &str) -> Option<Status> {
+        self.0.board().get(id).map(|row| status(row))
+    }
+}
+
+fn status(row: &FeedRow) -> Status {
+    let plan: Option<Plan> = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
+    let standing = match (plan.as_ref().map(|plan| plan.health), row.state) {
+        (Some(Health::Paused), _) => Standing::Paused,
+        (Some(Health::Gone), _) => Standing::Gone,
+        (Some(Health::Open), _) => Standing::Resting,
+        (_, State::New) => Standing::New,
+        (_, State::Good) => Standing::Good,
+        (_, State::Failing) => Standing::Failing,
+    };
+    let due = match &plan {
+        // It is asked as soon as somebody looks.
+        None => Some(row.added),
+        Some(plan) => plan
+            .due()
+            .and_then(|Time(due)| Moment::from_unix(i64::try_from(due / 1000).unwrap_or(i64::MAX))),
+    };
+    Status {
+        id: row.id.clone(),
+        asked_url: match &row.settings.shown_url {
+            Some(shown) => shown.clone(),
+            None => public(&row.asked_url),
+        },
+        url: row.public_url(),
+        title: row.shown_title().to_owned(),
+        category: row.category.clone(),
+        standing,
+        items: row.item_count,
+        last_error: row.last_error.clone(),
+        last_fetch: row.last_fetch,
+        last_success: row.last_success,
+        next_fetch: due,
+        failures: plan.map_or(0, |plan| plan.failures),
+        truncated: row.metadata.truncated,
+        added: row.added,
+    }
+}
+
+/// A URL without a name and a password.
+fn public(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let host = rest[..end].rsplit_once('@').map_or(&rest[..end], |(_, host)| host);
+    format!("{scheme}://{host}{}", &rest[end..])
+}

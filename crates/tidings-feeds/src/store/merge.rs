@@ -1,0 +1,223 @@
+//! What is set for a feed that several speak of: the configuration, lists, and who adds it while it
+//! runs.
+
+use std::collections::HashMap;
+
+use rusqlite::Transaction;
+
+use crate::fetch;
+use crate::store::StoreError;
+use crate::store::register::{Origin, Registration, json};
+use crate::store::row::Settings;
+
+/// What becomes of what is set for a feed that is there.
+#[derive(Clone, Copy)]
+pub(super) enum Merge {
+    /// It is what is said now.
+    Replace,
+    /// What is said now goes before it.
+    Amend,
+    /// It goes before what is said now.
+    Complete,
+    /// It stays.
+    Keep,
+}
+
+impl Merge {
+    /// What is set for a feed from now on.
+    pub(super) fn of(self, set: Registration, said: &Registration) -> Registration {
+        match self {
+            Self::Replace => said.clone(),
+            Self::Amend => first_of(said, &set),
+            Self::Complete => first_of(&set, said),
+            Self::Keep => set,
+        }
+    }
+}
+
+/// What the first says, and what the second says besides.
+fn first_of(one: &Registration, other: &Registration) -> Registration {
+    let (first, second) = (&one.settings, &other.settings);
+    let headers = if first.headers.is_empty() { &second.headers } else { &first.headers };
+    Registration {
+        url: one.url.clone(),
+        title: one.title.clone().or_else(|| other.title.clone()),
+        category: one.category.clone().or_else(|| other.category.clone()),
+        settings: Settings {
+            interval: first.interval.or(second.interval),
+            headers: headers.clone(),
+            shown_url: first.shown_url.clone().or_else(|| second.shown_url.clone()),
+        },
+    }
+}
+
+/// A feed that is there, served or not.
+pub(super) struct Stored {
+    pub(super) id: String,
+    /// Somebody added it while it ran, whether it is in the configuration or not.
+    pub(super) was_added: bool,
+    pub(super) active: bool,
+    /// What is set for it, with the URL that was asked for.
+    pub(super) set: Registration,
+}
+
+/// Where the feeds are that moved, each with the URL that was asked for. Read once for many: there
+/// is no index for it, and few move.
+pub(super) struct Addresses(HashMap<String, String>);
+
+impl Addresses {
+    pub(super) fn read(transaction: &Transaction<'_>) -> Result<Self, StoreError> {
+        // Of several the last stays: one that is served, and the eldest of those.
+        let query = "SELECT url, asked_url FROM feeds WHERE url <> asked_url
+            ORDER BY active, key DESC";
+        let mut statement = transaction.prepare_cached(query)?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(Self(rows.collect::<Result<_, _>>()?))
+    }
+
+    /// The feed that was asked for by this URL, or is there now.
+    pub(super) fn find(
+        &self,
+        transaction: &Transaction<'_>,
+        registration: &Registration,
+    ) -> Result<Option<Stored>, StoreError> {
+        let Registration { url, settings, .. } = registration;
+        if let Some(stored) = stored(transaction, url)? {
+            return Ok(Some(stored));
+        }
+        // Headers are for whom they were given for: a feed that came from elsewhere is another.
+        let is_same =
+            |asked: &&String| settings.headers.is_empty() || fetch::same_origin(asked, url);
+        match self.0.get(url).filter(is_same) {
+            Some(asked) => stored(transaction, asked),
+            None => Ok(None),
+        }
+    }
+}
+
+fn stored(transaction: &Transaction<'_>, asked_url: &str) -> Result<Option<Stored>, StoreError> {
+    let query = "SELECT id, origin, active, title, category, settings FROM feeds
+        WHERE asked_url = ?";
+    let mut statement = transaction.prepare_cached(query)?;
+    let mut rows = statement.query([asked_url])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let set = Registration {
+        url: asked_url.to_owned(),
+        title: row.get(3)?,
+        category: row.get(4)?,
+        settings: json(&row.get::<_, String>(5)?)?,
+    };
+    let was_added = row.get::<_, i64>(1)? == Origin::Added as i64;
+    Ok(Some(Stored { id: row.get(0)?, was_added, active: row.get(2)?, set }))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Earlier;
+    use crate::store::row::{FeedRow, Settings};
+    use crate::store::tests::{day, registration};
+    use crate::store::{Registration, Retention, Store};
+
+    const URL: &str = "https://a.org/feed";
+
+    fn store() -> Store {
+        Store::in_memory(Retention::default()).unwrap()
+    }
+
+    /// A feed of which everything is set.
+    fn full(url: &str) -> Registration {
+        let headers = vec![("Authorization".to_owned(), "Bearer x".to_owned())];
+        Registration {
+            url: url.to_owned(),
+            title: Some("Mine".to_owned()),
+            category: Some("A/B".to_owned()),
+            settings: Settings { interval: Some(1800), headers, ..Settings::default() },
+        }
+    }
+
+    fn titled(url: &str, title: &str) -> Registration {
+        Registration { title: Some(title.to_owned()), ..registration(url) }
+    }
+
+    fn every(url: &str, interval: u64) -> Registration {
+        let settings = Settings { interval: Some(interval), ..Settings::default() };
+        Registration { settings, ..registration(url) }
+    }
+
+    /// The only feed there is, which is that one.
+    #[track_caller]
+    fn check(store: &Store, expected: &Registration) {
+        let feeds = store.feeds().unwrap();
+        let [FeedRow { asked_url, title, category, settings, .. }] = feeds.as_slice() else {
+            panic!("{feeds:?}")
+        };
+        let found = Registration {
+            url: asked_url.clone(),
+            title: title.clone(),
+            category: category.clone(),
+            settings: settings.clone(),
+        };
+        assert_eq!(&found, expected);
+    }
+
+    #[test]
+    fn what_is_not_said_when_a_feed_is_added_again_stays_set() {
+        let store = store();
+        store.add(&full(URL), day(0)).unwrap();
+        store.add(&registration(URL), day(1)).unwrap();
+        check(&store, &full(URL));
+        store.add(&every(URL, 60), day(1)).unwrap();
+        let mut expected = full(URL);
+        expected.settings.interval = Some(60);
+        check(&store, &expected);
+    }
+
+    #[test]
+    fn a_list_changes_nothing_that_is_set_for_a_feed_that_is_there() {
+        let store = store();
+        store.add(&full(URL), day(0)).unwrap();
+        let listed = Registration { category: Some("C".to_owned()), ..titled(URL, "Theirs") };
+        let ids = store.add_all(&[listed, titled("https://b.org/", "B")], day(1)).unwrap();
+        assert_eq!(ids.iter().map(|(_, is_new)| *is_new).collect::<Vec<_>>(), [false, true]);
+        assert!(store.remove(&ids[1].0).unwrap());
+        check(&store, &full(URL));
+    }
+
+    #[test]
+    fn a_feed_that_moved_is_found_where_it_is() {
+        let store = store();
+        let id = store.add(&full(URL), day(0)).unwrap().id;
+        let there = "https://b.org/new";
+        store.moved(&id, there, day(1)).unwrap();
+        assert_eq!(store.add_all(&[titled(there, "B")], day(1)).unwrap(), [(id.clone(), false)]);
+        assert_eq!(store.add(&registration(there), day(1)).unwrap().id, id);
+        check(&store, &full(URL));
+        // A header for the new place is not for the old one.
+        assert_ne!(store.add(&full(there), day(1)).unwrap().id, id);
+    }
+
+    #[test]
+    fn the_configuration_sets_what_it_says_and_clears_what_it_set_alone() {
+        let store = store();
+        store.configure(&[full(URL)], Earlier::Dropped, day(0)).unwrap();
+        store.configure(&[titled(URL, "Other")], Earlier::Dropped, day(1)).unwrap();
+        check(&store, &titled(URL, "Other"));
+        store.add(&full(URL), day(2)).unwrap();
+        store.configure(&[titled(URL, "Third")], Earlier::Dropped, day(3)).unwrap();
+        check(&store, &Registration { title: Some("Third".to_owned()), ..full(URL) });
+    }
+
+    #[test]
+    fn of_a_feed_that_is_configured_twice_the_first_word_counts() {
+        let store = store();
+        let bare = registration(URL);
+        let listed = Registration { category: Some("C".to_owned()), ..titled(URL, "Theirs") };
+        for _ in 0..2 {
+            let said = [bare.clone(), every(URL, 60), titled(URL, "Mine"), listed.clone()];
+            store.configure(&said, Earlier::Dropped, day(0)).unwrap();
+            let settings = every(URL, 60).settings;
+            let category = Some("C".to_owned());
+            check(&store, &Registration { category, settings, ..titled(URL, "Mine") });
+        }
+    }
+}

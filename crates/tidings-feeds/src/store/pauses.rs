@@ -1,0 +1,68 @@
+//! Hosts that asked to be left alone, whether a feed of them is kept or not.
+
+use std::time::Duration;
+
+use rusqlite::params;
+
+use crate::schedule::Time;
+use crate::store::{Store, StoreError};
+
+/// Nobody is left alone for longer; what is later was written by a clock that was wrong.
+const LONGEST: Duration = Duration::from_hours(24);
+
+impl Store {
+    /// Remembers that a host wants to be left alone for so long. Pauses that are over are forgotten.
+    pub(crate) fn keep_pause(
+        &self,
+        host: &str,
+        length: Duration,
+        now: Time,
+    ) -> Result<(), StoreError> {
+        let until = now.after(length.min(LONGEST));
+        self.write(|transaction| {
+            transaction.execute("DELETE FROM pauses WHERE until <= ?1", [number(now)])?;
+            let query = "INSERT INTO pauses (host, until) VALUES (?1, ?2)
+                ON CONFLICT (host) DO UPDATE SET until = max(until, excluded.until)";
+            transaction.execute(query, params![host, number(until)])?;
+            Ok(())
+        })
+    }
+
+    /// The hosts that want to be left alone, and for how much longer.
+    pub(crate) fn pauses(&self, now: Time) -> Result<Vec<(String, Duration)>, StoreError> {
+        self.read(|connection| {
+            let query = "SELECT host, until FROM pauses WHERE until > ?1 AND until <= ?2";
+            let mut statement = connection.prepare_cached(query)?;
+            let bounds = params![number(now), number(now.after(LONGEST))];
+            let rows = statement.query_map(bounds, |row| {
+                let until = Time(u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default());
+                Ok((row.get(0)?, until.since(now)))
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+}
+
+fn number(time: Time) -> i64 {
+    i64::try_from(time.0).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Retention;
+
+    #[test]
+    fn a_pause_is_kept_until_it_is_over_and_never_shortened() {
+        let store = Store::in_memory(Retention::default()).unwrap();
+        let seconds = |seconds: u64| Duration::from_secs(seconds);
+        let at = |seconds: u64| Time(1_790_000_000_000 + seconds * 1000);
+        store.keep_pause("a", seconds(100), at(0)).unwrap();
+        store.keep_pause("a", seconds(10), at(0)).unwrap();
+        assert_eq!(store.pauses(at(40)).unwrap(), [("a".to_owned(), seconds(60))]);
+        assert!(store.pauses(at(100)).unwrap().is_empty());
+        // What a clock that is set back makes far away says nothing.
+        store.keep_pause("b", seconds(u64::MAX / 2), at(200_000)).unwrap();
+        assert!(store.pauses(at(0)).unwrap().is_empty());
+    }
+}

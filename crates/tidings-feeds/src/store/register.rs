@@ -1,0 +1,299 @@
+//! Which feeds there are, and how each is doing.
+
+use std::collections::HashSet;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+use serde::de::DeserializeOwned;
+use tidings_store::date::Moment;
+
+use crate::clock::moment;
+use crate::config::Earlier;
+use crate::id;
+use crate::schedule::{Health, Plan, Time};
+use crate::store::merge::{Addresses, Merge, Stored};
+use crate::store::row::{FeedRow, Metadata, Revisions, Settings, State};
+use crate::store::{Store, StoreError};
+
+/// A feed that is to be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Registration {
+    pub(crate) url: String,
+    pub(crate) title: Option<String>,
+    pub(crate) category: Option<String>,
+    pub(crate) settings: Settings,
+}
+
+/// Who wants a feed; see the table.
+#[derive(Clone, Copy)]
+pub(super) enum Origin {
+    Configured = 0,
+    Added = 1,
+}
+
+const COLUMNS: &str = "key, id, asked_url, url, title, category, added, settings, plan, \
+    validators, state, last_error, last_fetch, last_success, next_fetch, metadata, \
+    metadata_revision, items_revision, status_revision, \
+    (SELECT count(*) FROM items WHERE feed = feeds.key), \
+    (SELECT max(moment) FROM items WHERE feed = feeds.key), items_size,
+    modified";
+
+impl Store {
+    /// The feeds of the configuration are those. What is known of one that is not there any more
+    /// stays, for when it comes back. Of one that is named more than once the first word counts,
+    /// and what was set while it ran stays unless the configuration says something else.
+    pub(crate) fn configure(
+        &self,
+        registrations: &[Registration],
+        earlier: Earlier,
+        now: Moment,
+    ) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            if earlier == Earlier::Dropped {
+                transaction.execute("UPDATE feeds SET active = 0 WHERE origin = 0", [])?;
+            }
+            let addresses = Addresses::read(transaction)?;
+            let mut named = HashSet::new();
+            for registration in registrations {
+                let stored = addresses.find(transaction, registration)?;
+                let merge = match &stored {
+                    Some(stored) if named.contains(&stored.id) => Merge::Complete,
+                    Some(stored) if stored.was_added => Merge::Amend,
+                    _ => Merge::Replace,
+                };
+                let origin = Origin::Configured;
+                named.insert(put(transaction, stored, registration, merge, origin, now)?);
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds a feed while it runs; it stays after a restart. Of one that is there already only what
+    /// is said now is set anew.
+    pub(crate) fn add(
+        &self,
+        registration: &Registration,
+        now: Moment,
+    ) -> Result<FeedRow, StoreError> {
+        self.write(|transaction| {
+            let stored = Addresses::read(transaction)?.find(transaction, registration)?;
+            let is_served = stored.as_ref().is_some_and(|stored| stored.active);
+            let merge = if is_served { Merge::Amend } else { Merge::Replace };
+            let id = put(transaction, stored, registration, merge, Origin::Added, now)?;
+            feed_of(transaction, &id)?.ok_or(StoreError::NoFeed(id))
+        })
+    }
+
+    /// Adds those of many that are not there, in one step, and leaves the others as they are;
+    /// gives the ids of all and whether each is new.
+    pub(crate) fn add_all(
+        &self,
+        registrations: &[Registration],
+        now: Moment,
+    ) -> Result<Vec<(String, bool)>, StoreError> {
+        self.write(|transaction| {
+            let addresses = Addresses::read(transaction)?;
+            let mut ids = Vec::new();
+            for registration in registrations {
+                let stored = addresses.find(transaction, registration)?;
+                let is_served = stored.as_ref().is_some_and(|stored| stored.active);
+                let merge = if is_served { Merge::Keep } else { Merge::Replace };
+                let id = put(transaction, stored, registration, merge, Origin::Added, now)?;
+                ids.push((id, !is_served));
+            }
+            Ok(ids)
+        })
+    }
+
+    /// Removes a feed and all that is known of it; says whether it was there.
+    pub(crate) fn remove(&self, id: &str) -> Result<bool, StoreError> {
+        self.write(|transaction| {
+            Ok(transaction.execute("DELETE FROM feeds WHERE id = ?", [id])? > 0)
+        })
+    }
+
+    /// The feeds that are served, by id.
+    pub(crate) fn feeds(&self) -> Result<Vec<FeedRow>, StoreError> {
+        self.read(|connection| listed(connection, 1))
+    }
+
+    /// The feeds of an earlier configuration, which are not served, by id.
+    pub(crate) fn unserved(&self) -> Result<Vec<FeedRow>, StoreError> {
+        self.read(|connection| listed(connection, 0))
+    }
+
+    /// One feed that is served.
+    pub(crate) fn feed(&self, id: &str) -> Result<Option<FeedRow>, StoreError> {
+        self.read(|connection| feed_of(connection, id))
+    }
+
+    /// Keeps when a feed is fetched next, and what the schedule knows; gives what is kept. A feed
+    /// that was paused meanwhile stays so.
+    pub(crate) fn keep_plan(&self, id: &str, plan: Plan) -> Result<Plan, StoreError> {
+        self.write(|transaction| {
+            let is_paused = stored_plan(transaction, id)?.is_some_and(|plan| is_paused(&plan));
+            let plan = if is_paused { plan.paused() } else { plan };
+            write_plan(transaction, id, &plan, None)?;
+            Ok(plan)
+        })
+    }
+
+    /// Leaves a feed alone, or no longer; says whether that is news.
+    pub(crate) fn pause(&self, id: &str, pause: bool, now: Time) -> Result<bool, StoreError> {
+        self.write(|transaction| {
+            let no_feed = || StoreError::NoFeed(id.to_owned());
+            let feed = feed_of(transaction, id)?.ok_or_else(no_feed)?;
+            if feed.paused == pause {
+                return Ok(false);
+            }
+            let plan = feed.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
+            let plan: Plan = plan.unwrap_or_else(|| Plan::new(now));
+            let plan = if pause { plan.paused() } else { plan.resumed(now) };
+            write_plan(transaction, id, &plan, Some(now))?;
+            Ok(true)
+        })
+    }
+
+    /// Keeps what the server compares to see that nothing changed.
+    pub(crate) fn keep_validators(&self, id: &str, validators: &str) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            // While it is open whether dates were corrected or items taken back, the document must
+            // come once more.
+            let query = "UPDATE feeds
+                SET validators = iif(redated IS NULL AND shrunk IS NULL, ?1, NULL) WHERE id = ?2";
+            transaction.execute(query, [validators, id])?;
+            Ok(())
+        })
+    }
+
+    /// The feed is somewhere else for good; it stays the same feed. Says whether that is news.
+    pub(crate) fn moved(&self, id: &str, url: &str, now: Moment) -> Result<bool, StoreError> {
+        self.write(|transaction| {
+            let query = "UPDATE feeds SET url = ?1, metadata_revision = metadata_revision + 1,
+                modified = ?3 WHERE id = ?2 AND url <> ?1";
+            Ok(transaction.execute(query, params![url, id, now.unix()])? > 0)
+        })
+    }
+}
+
+fn stored_plan(transaction: &Transaction<'_>, id: &str) -> Result<Option<String>, StoreError> {
+    let query = "SELECT plan FROM feeds WHERE id = ?";
+    let plan = transaction.prepare_cached(query)?.query_row([id], |row| row.get(0)).optional()?;
+    Ok(plan.flatten())
+}
+
+/// Writes a plan, and when it became one that is shown.
+fn write_plan(
+    transaction: &Transaction<'_>,
+    id: &str,
+    plan: &Plan,
+    news: Option<Time>,
+) -> Result<(), StoreError> {
+    let written = serde_json::to_string(plan).expect("a plan is plain JSON");
+    let next = plan.due().map(|next| moment(next).unix());
+    let query = "UPDATE feeds SET plan = ?1, next_fetch = ?2,
+        status_revision = status_revision + (?3 IS NOT NULL), modified = ifnull(?3, modified)
+        WHERE id = ?4";
+    let news = news.map(|now| moment(now).unix());
+    transaction.prepare_cached(query)?.execute(params![written, next, news, id])?;
+    Ok(())
+}
+
+/// Makes a feed be there and gives its id.
+fn put(
+    transaction: &Transaction<'_>,
+    stored: Option<Stored>,
+    registration: &Registration,
+    merge: Merge,
+    origin: Origin,
+    now: Moment,
+) -> Result<String, StoreError> {
+    let written =
+        |settings: &Settings| serde_json::to_string(settings).expect("settings are plain JSON");
+    if let Some(Stored { id, set, .. }) = stored {
+        let Registration { title, category, settings, .. } = merge.of(set, registration);
+        let settings = written(&settings);
+        // Who added it wants it, whatever becomes of the configuration.
+        let query = "UPDATE feeds SET title = ?1, category = ?2, settings = ?3, active = 1,
+            origin = max(origin, ?5), metadata_revision = metadata_revision + (title IS NOT ?1)
+            WHERE id = ?4";
+        transaction.execute(query, params![title, category, settings, id, origin as i64])?;
+        return Ok(id);
+    }
+    let Registration { url, title, category, settings } = registration;
+    let settings = written(settings);
+    let query = "SELECT count(*) FROM feeds WHERE id = ?";
+    let short = id::short(url);
+    let taken: i64 = transaction.query_row(query, [&short], |row| row.get(0))?;
+    let id = if taken == 0 { short } else { id::long(url) };
+    let query = "INSERT INTO feeds (id, asked_url, url, title, category, origin, added, settings)
+        VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let origin = origin as i64;
+    transaction.execute(query, params![id, url, title, category, origin, now.unix(), settings])?;
+    Ok(id)
+}
+
+fn listed(connection: &Connection, active: i64) -> Result<Vec<FeedRow>, StoreError> {
+    let query = format!("SELECT {COLUMNS} FROM feeds WHERE active = ? ORDER BY id");
+    let mut statement = connection.prepare_cached(&query)?;
+    let mut rows = statement.query([active])?;
+    let mut feeds = Vec::new();
+    while let Some(row) = rows.next()? {
+        feeds.push(feed(row)?);
+    }
+    Ok(feeds)
+}
+
+/// One feed that is served, as a connection sees it.
+pub(super) fn feed_of(connection: &Connection, id: &str) -> Result<Option<FeedRow>, StoreError> {
+    let query = format!("SELECT {COLUMNS} FROM feeds WHERE id = ? AND active = 1");
+    let mut statement = connection.prepare_cached(&query)?;
+    let mut rows = statement.query([id])?;
+    rows.next()?.map(feed).transpose()
+}
+
+fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
+    let moment = |index: usize| -> Result<Option<Moment>, StoreError> {
+        Ok(row.get::<_, Option<i64>>(index)?.and_then(Moment::from_unix))
+    };
+    let state = match row.get(10)? {
+        0 => State::New,
+        1 => State::Good,
+        2 => State::Failing,
+        other => return Err(StoreError::Damaged(format!("the state {other}"))),
+    };
+    let (url, plan): (String, Option<String>) = (row.get(3)?, row.get(8)?);
+    Ok(FeedRow {
+        paused: plan.as_deref().is_some_and(is_paused),
+        key: row.get(0)?,
+        id: row.get(1)?,
+        asked_url: row.get(2)?,
+        metadata: json::<Metadata>(&row.get::<_, String>(15)?)?.shown(&url),
+        url,
+        title: row.get(4)?,
+        category: row.get(5)?,
+        added: moment(6)?.ok_or_else(|| StoreError::Damaged("the time it was added".into()))?,
+        settings: json(&row.get::<_, String>(7)?)?,
+        plan,
+        validators: row.get(9)?,
+        state,
+        last_error: row.get(11)?,
+        last_fetch: moment(12)?,
+        last_success: moment(13)?,
+        next_fetch: moment(14)?,
+        revisions: Revisions { metadata: row.get(16)?, items: row.get(17)?, status: row.get(18)? },
+        item_count: u64::try_from(row.get::<_, i64>(19)?).unwrap_or_default(),
+        newest: moment(20)?,
+        items_size: row.get::<_, Option<i64>>(21)?.and_then(|size| u64::try_from(size).ok()),
+        modified: moment(22)?,
+    })
+}
+
+/// Whether a plan is to leave its feed alone. One of another release may have another shape.
+fn is_paused(plan: &str) -> bool {
+    serde_json::from_str(plan).is_ok_and(|plan: Plan| plan.health == Health::Paused)
+}
+
+/// Reads JSON that this store wrote.
+pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::Damaged(error.to_string()))
+}

@@ -1,0 +1,178 @@
+//! Arguments that several tools share: which feeds, and which items of them.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::Inner;
+use crate::store::{Listing, Marked};
+use crate::tools::answer::{Answer, Refusal};
+use crate::view::Filter;
+
+/// How many items are shown if nothing else is asked for.
+pub(crate) const USUAL: u32 = 20;
+/// The highest number that every program reads as it is written.
+pub(crate) const HIGHEST: u64 = (1 << 53) - 1;
+/// How many feeds may be named.
+const FEEDS: usize = 100;
+
+/// Which items are asked for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Choice {
+    #[serde(default)]
+    pub(crate) feeds: Vec<String>,
+    pub(crate) folder: Option<String>,
+    pub(crate) since: Option<String>,
+    pub(crate) until: Option<String>,
+    pub(crate) category: Option<String>,
+    pub(crate) author: Option<String>,
+    pub(crate) search: Option<String>,
+    #[serde(default)]
+    pub(crate) only: Only,
+    pub(crate) limit: Option<u32>,
+    #[serde(default)]
+    pub(crate) offset: u64,
+}
+
+/// Which of them by their marks.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Only {
+    #[default]
+    All,
+    Unread,
+    Starred,
+}
+
+impl Choice {
+    /// Refuses what chooses items, for an answer that has none.
+    pub(crate) fn refuse_for_feeds(&self) -> Result<(), Refusal> {
+        let only = match self.only {
+            Only::All => None,
+            Only::Unread => Some("unread"),
+            Only::Starred => Some("starred"),
+        };
+        let given = [
+            ("since", self.since.as_deref()),
+            ("until", self.until.as_deref()),
+            ("category", self.category.as_deref()),
+            ("author", self.author.as_deref()),
+            ("search", self.search.as_deref()),
+            ("only", only),
+        ];
+        let first = given.into_iter().find_map(|(name, value)| Some((name, value?)));
+        let details = "a list of feeds has no items to choose; leave it out, or choose another \
+            `format`";
+        first.map_or(Ok(()), |(name, value)| Err(Refusal::argument(name, value, details)))
+    }
+
+    /// What to do if nothing has the category that was asked for, and it is the name of a folder.
+    pub(crate) fn tell_folder(&self, inner: &Inner, total: u64, answer: &mut Answer) {
+        let category = self.category.as_deref().filter(|_| total == 0 && self.folder.is_none());
+        if let Some(category) = category.filter(|category| inner.keys_in(category).is_ok()) {
+            answer.say(&format!(
+                "No item has the category `{category}`, which is a folder of feeds: ask with \
+                 `folder` for what is in it\n"
+            ));
+        }
+    }
+
+    /// The same as the store is asked.
+    pub(crate) fn listing(&self, inner: &Inner) -> Result<Listing, Refusal> {
+        let named = [
+            ("since", &self.since),
+            ("until", &self.until),
+            ("category", &self.category),
+            ("author", &self.author),
+            ("search", &self.search),
+        ];
+        let pairs = named.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+        let mut filter = Filter::of(pairs)?;
+        filter.limit = Some(self.limit.unwrap_or(USUAL));
+        filter.offset = self.offset;
+        let marked = match self.only {
+            Only::All => Marked::Any,
+            Only::Unread => Marked::Unread,
+            Only::Starred => Marked::Starred,
+        };
+        let feeds = keys_of(inner, &self.feeds, self.folder.as_deref())?;
+        Ok(Listing { feeds, filter, marked, ..Listing::default() })
+    }
+}
+
+/// The keys of feeds by their ids.
+pub(crate) fn keys(inner: &Inner, argument: &str, ids: &[String]) -> Result<Vec<i64>, Refusal> {
+    let board = inner.board();
+    let key = |id: &String| {
+        board.get(id).map(|row| row.key).ok_or_else(|| Refusal::no_feed(argument, id))
+    };
+    ids.iter().map(key).collect()
+}
+
+/// The keys of feeds by their ids, and of those in a folder; of feeds that are named, those in it.
+pub(crate) fn keys_of(
+    inner: &Inner,
+    ids: &[String],
+    folder: Option<&str>,
+) -> Result<Vec<i64>, Refusal> {
+    let named = keys(inner, "feeds", ids)?;
+    let Some(folder) = folder else { return Ok(named) };
+    let mut inside =
+        inner.keys_in(folder).map_err(|why| Refusal::argument("folder", folder, &why))?;
+    if !named.is_empty() {
+        inside.retain(|key| named.contains(key));
+    }
+    if inside.is_empty() {
+        return Err(Refusal::argument("folder", folder, "none of `feeds` is in it"));
+    }
+    Ok(inside)
+}
+
+/// The properties of a choice.
+pub(crate) fn properties() -> Value {
+    json!({
+        "feeds": {
+            "type": "array", "items": { "type": "string" }, "maxItems": FEEDS,
+            "description": "Ids of feeds; all feeds if there is none",
+        },
+        "folder": folder(),
+        "since": date("From this day or moment on, as 2026-01-31 or 2026-01-31T09:30:00Z"),
+        "until": date("Up to and including this day or moment"),
+        "category": word("Only items with this category; case and spaces do not matter"),
+        "author": word("Only items by somebody of this name or mail address"),
+        "only": {
+            "enum": ["all", "unread", "starred"], "default": "all",
+            "description": "Only items that are not marked as read, or that are starred",
+        },
+        "limit": limit(USUAL),
+        "offset": offset(),
+    })
+}
+
+/// Which folder.
+pub(crate) fn folder() -> Value {
+    word("Only feeds in this folder, or in one inside it, as `all_syndication_feeds` says")
+}
+
+pub(crate) fn limit(usual: u32) -> Value {
+    json!({
+        "type": "integer", "minimum": 0, "maximum": 1000, "default": usual,
+        "description": "So many items at most; 0 is as many as usual",
+    })
+}
+
+pub(crate) fn offset() -> Value {
+    json!({
+        "type": "integer", "minimum": 0, "maximum": HIGHEST, "default": 0,
+        "description": "Without so many of the first",
+    })
+}
+
+/// A text that is not empty.
+pub(crate) fn word(description: &str) -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": description })
+}
+
+fn date(description: &str) -> Value {
+    word(description)
+}

@@ -1,0 +1,253 @@
+//! `feed_health`: how each feed does, why, and when it is asked next.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tidings_server::model::Tool;
+
+use crate::schedule::{Health, Plan, Time};
+use crate::store::{FeedRow, State};
+use crate::tools::answer::{Answer, Refusal, of_others, shortened};
+use crate::tools::budget::LeftOut;
+use crate::tools::choice::{keys, offset};
+use crate::tools::describe::{Effect, Words, left_out, shape, tool as describe};
+use crate::tools::{Call, Need};
+
+pub(super) const NAME: &str = "feed_health";
+pub(super) const NEEDS: &[Need] = &[];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Arguments {
+    #[serde(default)]
+    feeds: Vec<String>,
+    #[serde(default)]
+    only: Only,
+    #[serde(default)]
+    offset: usize,
+}
+
+/// Which feeds are told of.
+#[derive(Clone, Copy, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Only {
+    #[default]
+    All,
+    /// Those that are not as they should be.
+    Troubled,
+}
+
+pub(super) fn tool() -> Tool {
+    let words = Words {
+        name: NAME,
+        title: "Health of feeds",
+        description: "Says how each feed does: `new` (not fetched yet), `good`, `failing` (tried \
+            again, less and less often), `resting` (failed so often that it is tried once a day), \
+            `paused` or `gone` (the server says for good); with the last error and when it is \
+            asked next. Those in trouble come first",
+    };
+    let properties = json!({
+        "feeds": {
+            "type": "array", "items": { "type": "string" }, "maxItems": 100,
+            "description": "Ids of feeds; all feeds if there is none",
+        },
+        "only": {
+            "enum": ["all", "troubled"], "default": "all",
+            "description": "Only feeds that are not as they should be",
+        },
+        "offset": offset(),
+    });
+    let text = json!({ "type": "string" });
+    let moment = json!({ "type": "string", "format": "date-time" });
+    let count = json!({ "type": "integer", "minimum": 0 });
+    let states = ["new", "good", "failing", "resting", "paused", "gone"];
+    let feed = shape(
+        &json!({
+            "id": text, "title": text, "publicUrl": text, "state": { "enum": states },
+            "explanation": text, "lastError": text, "lastFetch": moment, "lastSuccess": moment,
+            "nextFetch": moment, "failures": count, "itemCount": count,
+            "truncated": { "type": "boolean" },
+        }),
+        &["id", "title", "publicUrl", "state", "explanation", "failures", "itemCount"],
+    );
+    let counts: serde_json::Map<_, _> =
+        states.iter().map(|state| ((*state).to_owned(), count.clone())).collect();
+    let output = shape(
+        &json!({
+            "feeds": { "type": "array", "items": feed },
+            "counts": { "type": "object", "properties": counts, "additionalProperties": false },
+            "problem": {
+                "type": "string",
+                "description": "Why what feeds say cannot be stored; missing if it can",
+            },
+            "leftOut": left_out(),
+        }),
+        &["feeds", "counts"],
+    );
+    describe(&words, Effect::Looks, &properties, &[], output)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    feeds: Vec<Feed>,
+    counts: std::collections::BTreeMap<&'static str, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<LeftOut>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Feed {
+    id: String,
+    title: String,
+    public_url: String,
+    state: &'static str,
+    explanation: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_fetch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_success: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_fetch: Option<String>,
+    failures: u32,
+    item_count: u64,
+    /// Whether its document was cut off the last time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+impl Feed {
+    fn of(row: &FeedRow, now: Time, is_asked: bool) -> Self {
+        // A plan of another release may have another shape: then there is none.
+        let plan: Option<Plan> = row.plan.as_deref().and_then(|it| serde_json::from_str(it).ok());
+        let state = match (plan.as_ref().map(|plan| plan.health), row.state) {
+            (Some(Health::Paused), _) => "paused",
+            (Some(Health::Gone), _) => "gone",
+            (Some(Health::Open), _) => "resting",
+            (_, State::New) => "new",
+            (_, State::Good) => "good",
+            (_, State::Failing) => "failing",
+        };
+        let explanation = match &plan {
+            _ if !is_asked => "nothing is fetched here".to_owned(),
+            Some(plan) => plan.explain(now),
+            None => "not asked yet".to_owned(),
+        };
+        let explanation = if row.metadata.truncated {
+            format!("{explanation}; its document was cut off, the complete items are kept")
+        } else {
+            explanation
+        };
+        let moment = |moment: Option<tidings_store::date::Moment>| moment.map(|it| it.to_string());
+        let is_waiting = is_asked && !matches!(state, "paused" | "gone");
+        Self {
+            id: row.id.clone(),
+            title: shortened(row.shown_title(), 200).into_owned(),
+            public_url: shortened(&row.public_url(), 500).into_owned(),
+            state,
+            explanation,
+            last_error: row.last_error.as_deref().map(|it| shortened(it, 500).into_owned()),
+            last_fetch: moment(row.last_fetch),
+            last_success: moment(row.last_success),
+            next_fetch: moment(row.next_fetch.filter(|_| is_waiting)),
+            failures: plan.map_or(0, |plan| plan.failures),
+            item_count: row.item_count,
+            truncated: row.metadata.truncated,
+        }
+    }
+
+    fn is_troubled(&self) -> bool {
+        self.truncated || matches!(self.state, "failing" | "resting" | "gone")
+    }
+}
+
+#[expect(clippy::unused_async, reason = "the shape of every tool")]
+pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Refusal> {
+    let wanted = keys(&call.inner, "feeds", &arguments.feeds)?;
+    let now = call.inner.clock.time();
+    let is_asked = call.inner.fetcher.is_some();
+    let rows: Vec<_> = call.inner.board().rows().cloned().collect();
+    let rows = rows.iter().filter(|row| wanted.is_empty() || wanted.contains(&row.key));
+    let mut feeds: Vec<_> = rows.map(|row| Feed::of(row, now, is_asked)).collect();
+    let mut counts = std::collections::BTreeMap::new();
+    for feed in &feeds {
+        *counts.entry(feed.state).or_default() += 1;
+    }
+    feeds.retain(|feed| arguments.only == Only::All || feed.is_troubled());
+    feeds.sort_by_key(|feed| !feed.is_troubled());
+    let total = feeds.len();
+    let mut room = call.budget.room();
+    let feeds: Vec<_> =
+        feeds.into_iter().skip(arguments.offset).take_while(|feed| room.take(feed)).collect();
+    let next = arguments.offset.saturating_add(feeds.len());
+    let left_out = LeftOut::new(total.saturating_sub(next) as u64, || {
+        format!("ask again with `offset` {next}, or with more `maxTokens`")
+    });
+    let mut text = String::new();
+    let problem = call.inner.trouble();
+    if let Some(problem) = &problem {
+        let _ = writeln!(text, "What feeds say cannot be stored: {problem}");
+    }
+    let counted: Vec<_> = counts.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let _ = writeln!(text, "Feeds: {}", counted.join(", "));
+    let mut list = String::new();
+    for feed in &feeds {
+        let _ =
+            writeln!(list, "- {} · {} · {}: {}", feed.id, feed.title, feed.state, feed.explanation);
+        if let Some(error) = feed.last_error.as_ref().filter(|_| feed.is_troubled()) {
+            let _ = writeln!(list, "  {error}");
+        }
+    }
+    text.push_str(&of_others(&list));
+    text.push_str(&LeftOut::line(left_out.as_ref()));
+    Ok(Answer::new(&Told { feeds, counts, problem, left_out }, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::moment;
+    use crate::schedule::{Bounds, Failure, Outcome};
+    use crate::store::{Registration, Retention, Store};
+
+    /// A feed that failed so many times, the last time in a certain way.
+    fn feed(failures: u32, last: &Failure, is_asked: bool) -> Feed {
+        let store = Store::in_memory(Retention::default()).unwrap();
+        let now = Time(1_790_000_000_000);
+        let url = "https://example.com/feed.xml".to_owned();
+        let registration = Registration { url, ..Registration::default() };
+        let id = store.add(&registration, moment(now)).unwrap().id;
+        let mut plan = Plan::new(now);
+        for number in 1..=failures {
+            let failure = if number == failures { last.clone() } else { Failure::Transient };
+            plan.next = now;
+            plan = plan.after(&Outcome::Failed(failure), &Bounds::default(), now, 0);
+            store.failed(&id, "no answer", moment(now)).unwrap();
+        }
+        store.keep_plan(&id, plan).unwrap();
+        Feed::of(&store.feed(&id).unwrap().unwrap(), now, is_asked)
+    }
+
+    #[test]
+    fn a_feed_says_how_it_does_and_why() {
+        let told = |feed: Feed| (feed.state, feed.explanation, feed.next_fetch.is_some());
+        let check = |feed: Feed, state, explanation: &str, is_asked_again| {
+            assert_eq!(told(feed), (state, explanation.to_owned(), is_asked_again));
+        };
+        check(feed(0, &Failure::Gone, true), "new", "next now", true);
+        let once = "the last attempt failed; next try in 15 min";
+        check(feed(1, &Failure::Transient, true), "failing", once, true);
+        let often = "the last 8 attempts failed; tried once a day, next in 24 h";
+        check(feed(8, &Failure::Transient, true), "resting", often, true);
+        let gone = "gone for good, says the server; not asked again";
+        check(feed(1, &Failure::Gone, true), "gone", gone, false);
+        check(feed(8, &Failure::Transient, false), "resting", "nothing is fetched here", false);
+        assert_eq!(feed(8, &Failure::Transient, true).failures, 8);
+    }
+}

@@ -1,0 +1,213 @@
+//! What clients can have done with the feeds: one file for each tool, and one line in the table.
+//!
+//! A file has `NAME`, `NEEDS`, `tool()`, its `Arguments` and `call()`. Arguments are checked against
+//! the tool's own schema before they come there. What cannot be done is a result that says why, so
+//! that a model can read it and do better.
+
+mod add_feed;
+mod all_feeds;
+mod answer;
+mod arguments;
+mod budget;
+mod choice;
+mod describe;
+mod export;
+mod feed_items;
+mod fetch_link;
+mod health;
+mod item;
+mod mark_items;
+mod merge;
+mod new_since;
+mod pause_feed;
+mod refresh_feed;
+mod remove_feed;
+mod search;
+mod unavailable;
+
+use std::sync::{Arc, LazyLock};
+
+use futures_util::future::BoxFuture;
+use jsonschema::Validator;
+use serde_json::Value;
+use tidings_server::model::{CallToolResult, JsonObject, Tool};
+use tidings_server::{AnswerError, Context, Offer};
+
+pub(crate) use self::answer::shortened;
+use self::answer::{Answer, Refusal};
+pub(crate) use self::budget::Budget;
+pub use self::export::Format as ExportFormat;
+pub(crate) use self::export::whole as exported;
+pub(crate) use self::item::{Item, Texts, fitting};
+pub(crate) use self::unavailable::{Unavailable, part};
+use crate::Inner;
+use crate::config::{Config, Tools};
+
+/// What a tool cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// It changes something that is kept.
+    Change,
+    /// It asks something of the web.
+    Fetch,
+}
+
+/// One call while it is answered.
+struct Call {
+    inner: Arc<Inner>,
+    /// How long the structure of the answer may be.
+    budget: Budget,
+}
+
+type Answering = BoxFuture<'static, Result<Answer, Refusal>>;
+
+/// A tool as it is known here.
+struct Known {
+    tool: Tool,
+    needs: &'static [Need],
+    input: Validator,
+    run: fn(Call, JsonObject) -> Answering,
+}
+
+/// Makes the table of the tools in these files.
+macro_rules! table {
+    ($($file:ident),* $(,)?) => {
+        static TABLE: LazyLock<Vec<Known>> = LazyLock::new(|| vec![$(
+            Known::new($file::tool(), $file::NEEDS, |call, arguments| Box::pin(async move {
+                $file::call(&call, arguments::read(arguments)?).await
+            })),
+        )*]);
+    };
+}
+
+table! {
+    add_feed,
+    all_feeds,
+    export,
+    feed_items,
+    fetch_link,
+    health,
+    mark_items,
+    merge,
+    new_since,
+    pause_feed,
+    refresh_feed,
+    remove_feed,
+    search,
+}
+
+/// The tools that a server of this configuration has.
+pub(crate) fn offered(inner: &Arc<Inner>) -> impl Iterator<Item = Offer<Tool>> {
+    let known = TABLE.iter().filter(|known| is_offered(known.needs, &inner.config));
+    known.map(|known| {
+        let inner = inner.clone();
+        Offer::described(known.tool.clone(), move |arguments: JsonObject, context: Context| {
+            call(inner.clone(), known, arguments, context)
+        })
+    })
+}
+
+/// Calls a tool. What cannot be done is a result that says why.
+async fn call(
+    inner: Arc<Inner>,
+    known: &'static Known,
+    mut arguments: JsonObject,
+    context: Context,
+) -> Result<CallToolResult, AnswerError> {
+    let name = &known.tool.name;
+    arguments::of_old(name, &mut arguments);
+    let (budget, arguments) = match arguments::checked(&known.input, arguments) {
+        Ok(checked) => checked,
+        Err(refusal) => return Ok(refusal.result(name)),
+    };
+    // The other half is for the same as text.
+    let call = Call { inner, budget: budget.shared(2) };
+    let answer = tokio::select! {
+        biased;
+        () = context.cancelled() => return Err(AnswerError::Failed("cancelled".to_owned())),
+        answer = (known.run)(call, arguments) => answer,
+    };
+    Ok(answer.map_or_else(|refusal| refusal.result(name), Answer::result))
+}
+
+fn is_offered(needs: &[Need], config: &Config) -> bool {
+    let may_change = config.tools == Tools::All && !config.read_only;
+    let may_fetch = !config.read_only && !config.offline;
+    config.tools != Tools::None
+        && needs.iter().all(|need| match need {
+            Need::Change => may_change,
+            Need::Fetch => may_fetch,
+        })
+}
+
+impl Known {
+    fn new(tool: Tool, needs: &'static [Need], run: fn(Call, JsonObject) -> Answering) -> Self {
+        let tool = describe::finished(tool, needs);
+        let schema = Value::Object((*tool.input_schema).clone());
+        let input = jsonschema::validator_for(&schema).expect("schemas of our own are right");
+        Self { tool, needs, input, run }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::Data;
+
+    fn check(change: impl FnOnce(&mut Config), expected: [bool; 4]) {
+        let mut config = Config::new(Data::Memory);
+        change(&mut config);
+        let needs: [&[Need]; 4] =
+            [&[], &[Need::Fetch], &[Need::Change], &[Need::Change, Need::Fetch]];
+        assert_eq!(needs.map(|needs| is_offered(needs, &config)), expected, "{config:?}");
+    }
+
+    #[test]
+    fn tools_are_offered_where_they_can_do_their_work() {
+        check(|_| {}, [true, true, true, true]);
+        check(|config| config.tools = Tools::Reading, [true, true, false, false]);
+        check(|config| config.tools = Tools::None, [false; 4]);
+        check(|config| config.read_only = true, [true, false, false, false]);
+        check(|config| config.offline = true, [true, false, true, false]);
+    }
+
+    #[test]
+    fn every_tool_has_both_schemas_and_says_what_it_does() {
+        for known in TABLE.iter() {
+            let tool = &known.tool;
+            let name = &tool.name;
+            assert!(tool.title.is_some() && tool.description.is_some(), "{name}");
+            let output = Value::Object((**tool.output_schema.as_ref().unwrap()).clone());
+            jsonschema::meta::validate(&output).unwrap();
+            assert_eq!(output["type"], "object", "{name}");
+            let input = Value::Object((*tool.input_schema).clone());
+            jsonschema::meta::validate(&input).unwrap();
+            assert_eq!(input["additionalProperties"], false, "{name}");
+            assert!(input["properties"]["maxTokens"].is_object(), "{name}");
+            for (argument, schema) in input["properties"].as_object().unwrap() {
+                assert!(schema["description"].is_string(), "{name}: {argument}");
+            }
+            let arguments = input["properties"].as_object().unwrap().iter();
+            for (argument, schema) in arguments.filter(|(_, schema)| schema["type"] == "integer") {
+                let has_both = schema["minimum"].is_u64() && schema["maximum"].is_u64();
+                assert!(has_both, "{name}: {argument}");
+                let Value::Object(arguments) = json!({ argument: 1e30 }) else { panic!() };
+                let refusal = arguments::checked(&known.input, arguments).unwrap_err().to_string();
+                let expected = format!("`{argument}`: 1e+30 is greater than the maximum of ");
+                assert!(refusal.contains(&expected), "{refusal}");
+            }
+            let annotations = tool.annotations.as_ref().unwrap();
+            let changes = known.needs.contains(&Need::Change);
+            assert_eq!(annotations.read_only_hint, Some(!changes), "{name}");
+            for hint in [
+                annotations.destructive_hint,
+                annotations.idempotent_hint,
+                annotations.open_world_hint,
+            ] {
+                assert!(hint.is_some(), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `pause_feed`: a feed is left alone until it is resumed.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tidings_server::model::Tool;
+
+use crate::schedule::Plan;
+use crate::tools::answer::{Answer, Refusal, of_others, shortened};
+use crate::tools::describe::{Effect, Words, shape, tool as describe};
+use crate::tools::{Call, Need};
+use crate::{Feeds, FeedsError, StoreError};
+
+pub(super) const NAME: &str = "pause_feed";
+pub(super) const NEEDS: &[Need] = &[Need::Change];
+const TITLE: usize = 200;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    #[serde(rename = "ID")]
+    id: String,
+    #[serde(default)]
+    resume: bool,
+}
+
+pub(super) fn tool() -> Tool {
+    let words = Words {
+        name: NAME,
+        title: "Pause or resume a feed",
+        description: "Stops a feed from being asked, also after a restart; what is kept of it can \
+            still be read. With `resume` it is asked again, soon",
+    };
+    let text = json!({ "type": "string" });
+    let output = shape(
+        &json!({
+            "id": text, "title": text,
+            "paused": { "type": "boolean", "description": "Whether it is paused now" },
+            "changed": { "type": "boolean", "description": "Whether that is new" },
+            "state": { "type": "string", "description": "How it does and when it is asked next" },
+        }),
+        &["id", "title", "paused", "changed", "state"],
+    );
+    let properties = json!({
+        "ID": { "type": "string", "minLength": 1, "description": "The feed's id" },
+        "resume": {
+            "type": "boolean", "default": false, "description": "Ask it again instead",
+        },
+    });
+    describe(&words, Effect::Repeatable, &properties, &["ID"], output)
+}
+
+#[derive(Serialize)]
+struct Answered {
+    id: String,
+    title: String,
+    paused: bool,
+    changed: bool,
+    state: String,
+}
+
+pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Refusal> {
+    let Arguments { id, resume } = arguments;
+    let feeds = Feeds(call.inner.clone());
+    let changed = if resume { feeds.resume(&id).await } else { feeds.pause(&id).await };
+    let changed = changed.map_err(|error| match error {
+        FeedsError::Store(StoreError::NoFeed(id)) => Refusal::no_feed("ID", &id),
+        error => error.into(),
+    })?;
+    let row = call.inner.board().get(&id).cloned();
+    let row = row.ok_or_else(|| Refusal::no_feed("ID", &id))?;
+    let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str::<Plan>(plan).ok());
+    let now = call.inner.clock.time();
+    let state = plan.map_or_else(|| "next now".to_owned(), |plan| plan.explain(now));
+    let title = shortened(row.shown_title(), TITLE).into_owned();
+    let text = format!("{id}: {state}\n{}", of_others(&title));
+    Ok(Answer::new(&Answered { id, title, paused: row.paused, changed, state }, text))
+}

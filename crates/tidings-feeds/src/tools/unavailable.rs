@@ -1,0 +1,183 @@
+//! Feeds that never could be fetched. That they have no items is not for want of news, and whoever
+//! asked for them is told so.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::Inner;
+use crate::tools::Call;
+use crate::tools::answer::{Answer, Refusal, shortened};
+use crate::tools::budget::{Budget, Room};
+use crate::tools::describe::shape;
+
+/// The field of an answer that has them.
+pub(super) const FIELD: &str = "unavailable";
+/// The longest title and error that are told, in bytes.
+const TITLE: usize = 100;
+const ERROR: usize = 250;
+
+/// Feeds of which there is nothing yet.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Unavailable {
+    count: usize,
+    /// As many of them as there was room for.
+    feeds: Vec<Feed>,
+    /// Whether there is something of at least one other.
+    #[serde(skip)]
+    has_others: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Feed {
+    id: String,
+    title: String,
+    reason: String,
+}
+
+impl Unavailable {
+    /// Those among the feeds with these keys, or among all if there is no key.
+    pub(crate) fn among(inner: &Inner, keys: &[i64], room: &mut Room) -> Self {
+        let rows: Vec<_> = inner.board().rows().cloned().collect();
+        let mut unavailable = Self::default();
+        let mut has_room = true;
+        for row in rows.iter().filter(|row| keys.is_empty() || keys.contains(&row.key)) {
+            let Err(error) = inner.known(&row.id) else {
+                unavailable.has_others = true;
+                continue;
+            };
+            unavailable.count += 1;
+            if has_room {
+                let title = shortened(row.shown_title(), TITLE).into_owned();
+                let feed = Feed { id: row.id.clone(), title, reason: brief(&error.to_string()) };
+                has_room = room.take(&feed);
+                unavailable.feeds.extend(has_room.then_some(feed));
+            }
+        }
+        unavailable
+    }
+
+    /// Whether there is nothing of any feed that was looked at.
+    pub(crate) fn is_all(&self) -> bool {
+        self.count > 0 && !self.has_others
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// What is left of a budget when they are told.
+    pub(crate) fn rest_of(&self, budget: Budget) -> Budget {
+        let length = serde_json::to_string(&self.feeds).map_or(0, |text| text.len());
+        budget.without(length)
+    }
+
+    /// A line for each.
+    pub(crate) fn lines(&self) -> String {
+        let line = |feed: &Feed| format!("- {} · {}: {}\n", feed.title, feed.id, feed.reason);
+        let lines: String = self.feeds.iter().map(line).collect();
+        match self.count - self.feeds.len() {
+            0 => lines,
+            more => format!("{lines}and {more} more; `feed_health` tells of each\n"),
+        }
+    }
+}
+
+/// What the feeds that a call names have to say for themselves.
+pub(super) struct Named {
+    is_any: bool,
+    unavailable: Unavailable,
+}
+
+impl Named {
+    /// Looks at the feeds with these keys; none means that none was named.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing of any of them.
+    pub(super) fn look(call: &Call, keys: &[i64]) -> Result<Self, Refusal> {
+        if keys.is_empty() {
+            return Ok(Self { is_any: false, unavailable: Unavailable::default() });
+        }
+        let unavailable = Unavailable::among(&call.inner, keys, &mut part(call.budget));
+        if unavailable.is_all() {
+            // There is nothing else to be said.
+            let all = Unavailable::among(&call.inner, keys, &mut call.budget.room());
+            let lines = all.lines();
+            let details =
+                format!("no feed that was asked for could be fetched yet\n{}", lines.trim_end());
+            return Err(Refusal::new(details));
+        }
+        Ok(Self { is_any: true, unavailable })
+    }
+
+    /// What is left for the items.
+    pub(super) fn rest_of(&self, budget: Budget) -> Budget {
+        self.unavailable.rest_of(budget)
+    }
+
+    /// Adds to an answer of so many items which feeds are not in it. If none was named, that is told
+    /// where there is nothing else.
+    pub(super) fn tell(self, call: &Call, total: u64, answer: &mut Answer) {
+        let unavailable = if self.is_any || total > 0 {
+            self.unavailable
+        } else {
+            Unavailable::among(&call.inner, &[], &mut part(call.budget))
+        };
+        if !unavailable.is_empty() {
+            let count = unavailable.count;
+            let lines = unavailable.lines();
+            answer.say(&format!("\nCould not be fetched yet, feeds: {count}\n{lines}"));
+            answer.add(FIELD, unavailable);
+        }
+    }
+}
+
+/// The room that feeds without items may take from an answer.
+pub(crate) fn part(budget: Budget) -> Room {
+    budget.shared(4).room()
+}
+
+/// A reason, with an error that is not too long; when it is tried again is always there.
+fn brief(reason: &str) -> String {
+    let end = reason.rfind("; it is ").unwrap_or(reason.len());
+    let (error, next) = reason.split_at(end);
+    format!("{}{next}", shortened(error, ERROR))
+}
+
+/// The shape of the field.
+pub(super) fn unavailable() -> Value {
+    let text = json!({ "type": "string" });
+    let reason = json!({
+        "type": "string", "description": "What went wrong, and when it is tried again",
+    });
+    let feed =
+        shape(&json!({ "id": text, "title": text, "reason": reason }), &["id", "title", "reason"]);
+    let mut shape = shape(
+        &json!({
+            "count": { "type": "integer", "minimum": 1, "description": "How many they are" },
+            "feeds": {
+                "type": "array", "items": feed, "description": "Those for which there was room",
+            },
+        }),
+        &["count", "feeds"],
+    );
+    shape["description"] = json!(
+        "Feeds that never could be fetched, so that none of their items can be here; missing if \
+         there are none. Without named feeds it is there only if no item is"
+    );
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_error_is_cut_and_the_next_try_is_not() {
+        let next = "; it is tried again at 2026-01-31T00:00:00Z";
+        assert_eq!(brief(&format!("no answer{next}")), format!("no answer{next}"));
+        let long = brief(&format!("{}{next}", "x".repeat(1000)));
+        assert!(long.len() == ERROR + next.len() && long.ends_with(next), "{long}");
+        assert_eq!(brief("Feed has not been fetched yet"), "Feed has not been fetched yet");
+    }
+}

@@ -1,0 +1,297 @@
+//! Feeds of a directory changed from outside, as by a person at a shell: directly if nobody serves
+//! it, and through whoever does.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, moment};
+use crate::fetch::local_path;
+use crate::refresh::{News, Refresh, Refreshed};
+use crate::rounds::{Mode, Rounds};
+use crate::schedule::Plan;
+use crate::store::{Changes, FeedRow, Hold, Holder, Listing, Role, Seen, State, Store, StoreError};
+use crate::view::Filter;
+use crate::{Data, ExportFormat, FeedConfig, Feeds, FeedsError, Inner, check, opml, tools};
+
+/// How long a directory is tried that another process holds: who only looks lets go at once.
+const FOR_A_LOOK: Duration = Duration::from_millis(500);
+/// How long a server waits for somebody who fetches once: as long as many slow feeds may take.
+pub(super) const FOR_A_VISIT: Duration = Duration::from_mins(10);
+/// The time between two tries.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+/// How many feeds are asked at once, those that wait for their host included.
+const AT_ONCE: usize = 64;
+/// How often it is looked whether a wish was fulfilled.
+const LOOK: Duration = Duration::from_millis(100);
+/// How many new and changed items are named; all are counted.
+const NAMED: usize = 100;
+
+impl Feeds {
+    /// Adds a feed in the name of the operator, who may name a file too, without looking what is
+    /// there; gives its id. It stays after a restart.
+    ///
+    /// # Errors
+    ///
+    /// It is no feed, or cannot be kept.
+    pub async fn add_unseen(&self, feed: FeedConfig) -> Result<String, FeedsError> {
+        check(&feed)?;
+        self.change(move |inner| {
+            let row = inner.store.add(&feed.registration(), moment(inner.clock.time()))?;
+            inner.publish(&row.id, &Changes { metadata: true, ..Changes::default() })?;
+            inner.touched.add(&row.id);
+            Ok(row.id)
+        })
+        .await
+    }
+
+    /// The list of feeds, or their newest items as one document: of these feeds, or of all if none
+    /// is named.
+    ///
+    /// # Errors
+    ///
+    /// What is kept cannot be read.
+    pub async fn export_as(
+        &self,
+        format: ExportFormat,
+        ids: &[String],
+        limit: u32,
+    ) -> Result<String, FeedsError> {
+        if format == ExportFormat::Opml && ids.is_empty() {
+            return Ok(self.export());
+        }
+        let is_chosen = |row: &&Arc<FeedRow>| ids.is_empty() || ids.contains(&row.id);
+        let rows: Vec<_> = self.0.board().rows().filter(is_chosen).cloned().collect();
+        if format == ExportFormat::Opml {
+            let outlines: Vec<_> = rows.iter().map(|row| row.outline()).collect();
+            return Ok(opml::write(&outlines));
+        }
+        let feeds = rows.iter().map(|row| row.key).collect();
+        let filter = Filter { limit: Some(limit), ..Filter::default() };
+        let listing = Listing { feeds, filter, ..Listing::default() };
+        let items = self.look(move |store| Ok(store.list(&listing)?.items)).await?;
+        Ok(tools::exported(format, &rows, &items))
+    }
+
+    /// Who serves the directory, if anybody does.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be looked at.
+    pub fn holder(&self) -> Result<Option<Holder>, StoreError> {
+        match &self.0.config.data {
+            Data::Memory => Ok(None),
+            Data::Directory(path) => Holder::of(path),
+        }
+    }
+
+    /// Has feeds asked now, and tells of each when it was: here if nobody serves the directory,
+    /// else by whoever does, who is given so much time. Another visitor is waited for as long.
+    /// Those that are not told of when this returns were removed, or not asked in time.
+    ///
+    /// # Errors
+    ///
+    /// What is kept cannot be used, or nothing can be fetched.
+    pub async fn refresh_each(
+        &self,
+        ids: &[String],
+        patience: Duration,
+        told: mpsc::Sender<Refreshed>,
+    ) -> Result<(), FeedsError> {
+        let hold = match &self.0.config.data {
+            Data::Memory => None,
+            Data::Directory(path) => match self.holder()? {
+                Some(Holder { role: Role::Offline, .. }) => return Err(FeedsError::Offline),
+                Some(Holder { role: Role::Serves, .. }) => {
+                    return self.wish_to_refresh(ids, patience, told).await;
+                }
+                None | Some(Holder { role: Role::Visits, .. }) => {
+                    match hold(path, self.0.clock, Role::Visits, patience).await {
+                        // A server was faster.
+                        Err(StoreError::Held { holder, .. }) if holder.role == Role::Serves => {
+                            return self.wish_to_refresh(ids, patience, told).await;
+                        }
+                        taken => Some(taken?),
+                    }
+                }
+            },
+        };
+        let fetcher = self.0.fetcher.clone().ok_or(FeedsError::Offline)?;
+        // Who was waited for may have asked the same feeds.
+        self.change(Inner::catch_up).await?;
+        let (rounds, line) = Rounds::new(self.0.clone(), fetcher, Mode::Wanted);
+        *self.0.line() = Some(line);
+        let result = tokio::select! {
+            () = rounds.run(CancellationToken::new()) => Err(FeedsError::Interrupted),
+            result = self.refresh_here(ids, told) => result,
+        };
+        drop(hold);
+        result
+    }
+
+    async fn refresh_here(
+        &self,
+        ids: &[String],
+        told: mpsc::Sender<Refreshed>,
+    ) -> Result<(), FeedsError> {
+        let mut waiting = ids.iter().cloned();
+        let mut asking = JoinSet::new();
+        loop {
+            while asking.len() < AT_ONCE
+                && let Some(id) = waiting.next()
+            {
+                let feeds = self.clone();
+                asking.spawn(async move { feeds.refresh(&id).await });
+            }
+            let Some(done) = asking.join_next().await else { return Ok(()) };
+            match done.map_err(|_| FeedsError::Interrupted)? {
+                Ok(refreshed) => {
+                    if told.send(refreshed).await.is_err() {
+                        return Ok(());
+                    }
+                }
+                // One that is gone has nothing to tell.
+                Err(FeedsError::Store(StoreError::NoFeed(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn wish_to_refresh(
+        &self,
+        ids: &[String],
+        patience: Duration,
+        told: mpsc::Sender<Refreshed>,
+    ) -> Result<(), FeedsError> {
+        let mut before = HashMap::new();
+        for id in ids {
+            before.insert(id.clone(), self.sight(id).await?);
+        }
+        let (wanted, now) = (ids.to_vec(), moment(self.0.clock.time()));
+        let keys = self.change(move |inner| inner.store.wish(&wanted, now)).await?;
+        let mut waiting: Vec<_> = ids.iter().cloned().zip(keys).collect();
+        let deadline = Instant::now() + patience;
+        while !waiting.is_empty() && Instant::now() < deadline {
+            sleep_until(deadline.min(Instant::now() + LOOK)).await;
+            let left = self.look(Store::wishes).await?;
+            let is_left = |(_, key): &(String, i64)| left.iter().any(|wish| wish.key == *key);
+            let (still, done): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_left);
+            waiting = still;
+            for (id, _) in done {
+                let Some(refreshed) = self.difference(&id, &before[&id]).await? else { continue };
+                if told.send(refreshed).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        // Nobody waits for the rest any more.
+        let keys: Vec<_> = waiting.into_iter().map(|(_, key)| key).collect();
+        self.change(move |inner| inner.store.granted(&keys)).await
+    }
+
+    async fn sight(&self, id: &str) -> Result<Sight, FeedsError> {
+        let id = id.to_owned();
+        self.look(move |store| Ok(Sight { row: store.feed(&id)?, items: store.seen(&id)? })).await
+    }
+
+    /// What came of asking a feed, seen from outside; nothing if it is gone.
+    async fn difference(&self, id: &str, before: &Sight) -> Result<Option<Refreshed>, FeedsError> {
+        let now = self.sight(id).await?;
+        let Some(row) = &now.row else { return Ok(None) };
+        let outcome = match outcome(before.row.as_ref(), row) {
+            Some(outcome) => outcome,
+            None => Refresh::Answered(self.news(id, before, &now).await?),
+        };
+        let title = row.shown_title().to_owned();
+        Ok(Some(Refreshed { id: id.to_owned(), title, outcome, next: row.next_fetch }))
+    }
+
+    async fn news(&self, id: &str, before: &Sight, now: &Sight) -> Result<News, FeedsError> {
+        let mut keys = Vec::new();
+        let mut news = News::default();
+        for (key, (hash, _)) in &now.items {
+            match before.items.get(key).map(|(hash, _)| hash) {
+                None => {
+                    news.new += 1;
+                    keys.push((*key, true));
+                }
+                Some(before) if before != hash => {
+                    news.changed += 1;
+                    keys.push((*key, false));
+                }
+                Some(_) => news.unchanged += 1,
+            }
+        }
+        let gone = before.items.iter().filter(|(key, _)| !now.items.contains_key(key));
+        let gone: Vec<_> = gone.map(|(_, (_, identity))| identity.clone()).collect();
+        let id = id.to_owned();
+        news.withdrawn = self.look(move |store| store.taken_back(&id, &gone)).await?;
+        let metadata = |sight: &Sight| sight.row.as_ref().map(|row| row.revisions.metadata);
+        news.metadata = metadata(before) != metadata(now);
+        keys.sort_by_key(|(_, is_new)| !is_new);
+        keys.truncate(NAMED);
+        news.headlines = self.look(move |store| store.headlines(&keys)).await?;
+        Ok(news)
+    }
+
+    /// Looks into the store on a thread that may wait.
+    pub(super) async fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, FeedsError> {
+        let inner = self.0.clone();
+        let done = tokio::task::spawn_blocking(move || work(&inner.store)).await;
+        Ok(done.map_err(|_| FeedsError::Interrupted)??)
+    }
+}
+
+/// A feed and its items at one moment.
+struct Sight {
+    row: Option<FeedRow>,
+    items: Seen,
+}
+
+/// Why a feed that was wanted did not answer; nothing if it did.
+fn outcome(before: Option<&FeedRow>, now: &FeedRow) -> Option<Refresh> {
+    let plan = |row: &FeedRow| -> Option<Plan> { serde_json::from_str(row.plan.as_deref()?).ok() };
+    let last = |row: &FeedRow| plan(row).and_then(|plan| plan.last);
+    if before.and_then(last) == last(now) {
+        // A file that is as it was leaves no trace.
+        let is_file = local_path(&now.asked_url).is_some();
+        return match now.next_fetch {
+            _ if now.paused => Some(Refresh::Paused),
+            Some(until) if !is_file => Some(Refresh::Postponed(until)),
+            _ => None,
+        };
+    }
+    match &now.last_error {
+        Some(error) if now.state == State::Failing => Some(Refresh::Failed(error.clone())),
+        _ => None,
+    }
+}
+
+/// Takes the right to fetch for a directory. Who has it for a moment only is waited for, and who
+/// fetches once for so long.
+pub(super) async fn hold(
+    directory: &Path,
+    clock: Clock,
+    role: Role,
+    patience: Duration,
+) -> Result<Hold, StoreError> {
+    let began = Instant::now();
+    loop {
+        let taken = Hold::take(directory, moment(clock.time()), role);
+        let Err(StoreError::Held { holder, .. }) = &taken else { return taken };
+        let patience = if holder.role == Role::Visits { patience } else { FOR_A_LOOK };
+        if began.elapsed() >= patience {
+            return taken;
+        }
+        sleep(BETWEEN_TRIES).await;
+    }
+}

@@ -1,0 +1,217 @@
+//! What counts as the same text when people look for it: words without case and accents.
+
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
+use crate::html::begins_tag;
+use crate::parse::unescaped;
+
+/// The words of a text, in order, without case and accents.
+///
+/// Scripts that put no spaces between words have one word for each character, so that a part of a
+/// sentence is found as a phrase.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    if text.is_ascii() {
+        let words = text.split(|character: char| !character.is_ascii_alphanumeric());
+        return words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
+    }
+    spelled(text)
+}
+
+/// The same of a text of any characters.
+fn spelled(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    for character in folded(text) {
+        if is_combining_mark(character) && !word.is_empty() {
+            word.push(character);
+        } else if is_a_word(character) {
+            finish(&mut words, &mut word);
+            word.push(character);
+        } else if character.is_alphanumeric() {
+            if word.starts_with(is_a_word) {
+                finish(&mut words, &mut word);
+            }
+            word.push(character);
+        } else {
+            finish(&mut words, &mut word);
+        }
+    }
+    finish(&mut words, &mut word);
+    words
+}
+
+/// The words of a text that may be HTML: what stands in tags is none of them.
+pub(crate) fn words_of_markup(text: &str) -> Vec<String> {
+    words(&plain(text))
+}
+
+/// A name as it is compared: without case, and with one space where it has any.
+pub(crate) fn name(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ").to_lowercase()
+}
+
+/// A category or a person as they are looked for: without case and spaces.
+pub(crate) fn label(text: &str) -> String {
+    let mut label = name(text);
+    label.retain(|character| character != ' ');
+    label
+}
+
+/// Stands where there is no letter: where a word may be broken, which is nothing to be found.
+const NOTHING: char = '\u{ad}';
+
+fn finish(words: &mut Vec<String>, word: &mut String) {
+    if !word.is_empty() {
+        words.push(std::mem::take(word));
+    }
+}
+
+fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
+    // Lower case may bring an accent of its own, as for the dotted İ, so accents go last.
+    // Letters that are no letter with an accent, as people write them who do not have them.
+    let letters = text.nfkd().flat_map(char::to_lowercase).nfkd().filter(|it| !is_accent(*it));
+    letters.flat_map(|letter| {
+        let spelled = match letter {
+            'ß' => ['s', 's'],
+            'æ' => ['a', 'e'],
+            'œ' => ['o', 'e'],
+            'ø' => ['o', NOTHING],
+            'ł' => ['l', NOTHING],
+            'đ' => ['d', NOTHING],
+            'ħ' => ['h', NOTHING],
+            'ı' => ['i', NOTHING],
+            'ς' => ['σ', NOTHING],
+            // These say where a line cannot be broken.
+            '\u{2060}' | '\u{feff}' => [NOTHING, NOTHING],
+            other => [other, NOTHING],
+        };
+        spelled.into_iter().filter(|letter| *letter != NOTHING)
+    })
+}
+
+/// The accents of Latin, Greek and Cyrillic; marks of other scripts change the word.
+fn is_accent(character: char) -> bool {
+    matches!(character, '\u{300}'..='\u{36f}')
+}
+
+/// Characters of scripts without spaces: Thai to Khmer, kana, Han.
+fn is_a_word(character: char) -> bool {
+    let in_script = matches!(
+        character,
+        '\u{e00}'..='\u{eff}'
+            | '\u{1000}'..='\u{109f}'
+            | '\u{1780}'..='\u{17ff}'
+            | '\u{3040}'..='\u{30ff}'
+            | '\u{3400}'..='\u{9fff}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{3ffff}'
+    );
+    in_script && character.is_alphanumeric()
+}
+
+/// The text between the tags. A `<` that begins no tag stays.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    // Once there is no end of a tag any more, none is looked for: else a text of beginnings alone
+    // would be read as often as it has them.
+    let (mut tags, mut comments) = (true, true);
+    while let Some(at) = rest.find('<') {
+        plain.push_str(&unescaped(&rest[..at]));
+        let here = &rest[at..];
+        let is_comment = here.starts_with("<!--");
+        let sought = if is_comment { &mut comments } else { &mut tags };
+        let begins = *sought && begins_tag(here);
+        let length = if begins { tag_length(here) } else { None };
+        *sought &= !begins || length.is_some();
+        if let Some(length) = length {
+            if !is_inline(&here[..length]) {
+                plain.push(' ');
+            }
+            rest = &here[length..];
+        } else {
+            plain.push_str(&here[..1]);
+            rest = &here[1..];
+        }
+    }
+    plain.push_str(&unescaped(rest));
+    plain
+}
+
+fn tag_length(text: &str) -> Option<usize> {
+    let end = if text.starts_with("<!--") { "-->" } else { ">" };
+    text.find(end).map(|at| at + end.len())
+}
+
+/// Whether a tag can stand in the middle of a word.
+fn is_inline(tag: &str) -> bool {
+    let name = tag.trim_start_matches(['<', '/']);
+    let end = name.find(|character: char| !character.is_ascii_alphanumeric());
+    let name = name[..end.unwrap_or(name.len())].to_ascii_lowercase();
+    let inline = [
+        "a", "abbr", "b", "cite", "code", "em", "font", "i", "mark", "q", "small", "span",
+        "strong", "sub", "sup", "u", "wbr",
+    ];
+    inline.contains(&name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(words(text).join(" "), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn plain_letters_have_a_short_way_that_leads_to_the_same(text in "[\\x00-\\x7f]{0,30}") {
+            prop_assert_eq!(words(&text), spelled(&text));
+        }
+    }
+
+    #[test]
+    fn a_text_of_beginnings_alone_is_read_once() {
+        for begins in ["<a", "<!--", "<", "&"] {
+            let text = begins.repeat(500_000 / begins.len());
+            assert_eq!(plain(&text), text);
+        }
+    }
+
+    #[test]
+    fn words_have_no_case_and_no_accents() {
+        check("Crème BRÛLÉE, 2 €", "creme brulee 2");
+        check("İstanbul Ångström ﬁn", "istanbul angstrom fin");
+        check("Ελλάδα Ёлка", "ελλαδα елка");
+        check("STRASSE Straße Æther Œuvre Øl ŁÓDŹ", "strasse strasse aether oeuvre ol lodz");
+        check("ΛΌΓΟΣ λόγος co\u{ad}operate", "λογοσ λογοσ cooperate");
+        check("state-of-the-art C++", "state of the art c");
+        check("  ", "");
+    }
+
+    #[test]
+    fn scripts_without_spaces_have_a_word_for_each_character() {
+        check("東京 tower東", "東 京 tower 東");
+        assert_eq!(words("ガ"), words("カ\u{3099}"));
+    }
+
+    #[test]
+    fn tags_are_not_looked_into() {
+        let markup = "<p class=\"lead\"><B>O</B>ne<br/>two &#228;nd &amp; 3 < 4</p><!-- no -->";
+        assert_eq!(words_of_markup(markup).join(" "), "one two and 3 4");
+        assert_eq!(words_of_markup("a <b").join(" "), "a b");
+        assert_eq!(words_of_markup("caf&eacute;&nbsp;&hellip;&#8217;x").join(" "), "cafe x");
+        assert_eq!(plain("caf&eacute; R&D &lt;b&gt; &unknown;"), "café R&D <b> &unknown;");
+    }
+
+    #[test]
+    fn names_differ_in_more_than_case_and_spaces() {
+        assert_eq!(name(" Jane\u{a0} SMITH "), "jane smith");
+        assert_ne!(name("Jane"), name("Jané"));
+    }
+}

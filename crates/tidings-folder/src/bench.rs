@@ -1,0 +1,268 @@
+//! What is on the shelf, and how it gets there: the difference between the stock and the shelf.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tidings_core::ResourceUri;
+use tidings_server::model::{Prompt, Resource, ResourceTemplate, Tool};
+use tidings_server::{Change, EditError, Pace, Shelf, Transaction};
+
+use crate::describe::{Policy, encoded};
+use crate::hidden::Hidden;
+use crate::offer::{Key, Kind, Offered, Origin, TemplateOrigin};
+use crate::stock::{Stock, Touched};
+use crate::{Problem, Report};
+
+/// What reads and calls see. It is written before the shelf where something comes, and after it
+/// where something goes: what is listed can be used.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    pub(crate) offered: BTreeMap<Key, Arc<Offered>>,
+    pub(crate) policy: Policy,
+    pub(crate) hidden: Hidden,
+}
+
+/// The stock and what of it is on the shelf. One task works at it.
+pub(crate) struct Bench {
+    pub(crate) stock: Stock,
+    shown: BTreeMap<Key, Arc<Offered>>,
+    /// The addresses under which a file is read.
+    addresses: BTreeMap<PathBuf, Vec<Arc<str>>>,
+    /// Names that another source has.
+    refused: BTreeMap<Key, String>,
+    view: Arc<RwLock<View>>,
+}
+
+impl Bench {
+    pub(crate) fn new(stock: Stock, view: Arc<RwLock<View>>) -> Self {
+        Self {
+            stock,
+            shown: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            view,
+        }
+    }
+
+    /// Brings the shelf up to what was touched, as one edit, and says which contents may have
+    /// moved.
+    pub(crate) fn apply(&mut self, shelf: &Shelf, touched: &Touched, report: &mut Report) {
+        let retried: Vec<_> = std::mem::take(&mut self.refused).into_keys().collect();
+        let keys: BTreeSet<_> = touched.keys.iter().chain(&retried).cloned().collect();
+        let wanted: Vec<_> = keys
+            .into_iter()
+            .map(|key| {
+                let offered = self.stock.selected(&key);
+                (key, offered)
+            })
+            .filter(|(key, offered)| self.differs(key, offered.as_ref()))
+            .collect();
+        self.show(&wanted);
+        if !wanted.is_empty() {
+            self.commit(shelf, &wanted);
+            for (key, offered) in wanted {
+                self.note(&key, offered, report);
+            }
+            self.hide();
+        }
+        for file in &touched.files {
+            self.announce(shelf, file, touched.complete.contains(file));
+        }
+        self.complain();
+    }
+
+    /// Takes from what is touched the names whose lists would change: they can wait for others.
+    pub(crate) fn take_moved(&self, touched: &mut Touched) -> BTreeSet<Key> {
+        let moved = |key: &Key| {
+            let listed = !matches!(key.0, Kind::Provider | Kind::Completion);
+            listed
+                && match (self.shown.get(key), self.stock.selected(key)) {
+                    (None, None) => false,
+                    (Some(shown), Some(offered)) => !is_alike(shown, &offered),
+                    _ => true,
+                }
+        };
+        touched.keys.extract_if(.., moved).collect()
+    }
+
+    /// The files that are touched and have no address yet.
+    pub(crate) fn unaddressed(&self, touched: &Touched) -> BTreeSet<PathBuf> {
+        let new = touched.files.iter().filter(|file| !self.addresses.contains_key(*file));
+        new.cloned().collect()
+    }
+
+    fn differs(&self, key: &Key, offered: Option<&Arc<Offered>>) -> bool {
+        match (self.shown.get(key), offered) {
+            (None, None) => false,
+            (Some(shown), Some(offered)) => !Arc::ptr_eq(shown, offered),
+            _ => true,
+        }
+    }
+
+    /// Lets what comes or changes be used, before it is listed.
+    fn show(&self, wanted: &[(Key, Option<Arc<Offered>>)]) {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        view.policy = self.stock.policy().clone();
+        view.hidden = self.stock.hidden().clone();
+        for (key, offered) in wanted {
+            if let Some(offered) = offered {
+                view.offered.insert(key.clone(), offered.clone());
+            }
+        }
+    }
+
+    /// Lets what is listed no more be used no more.
+    fn hide(&self) {
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        view.offered.retain(|key, _| self.shown.contains_key(key));
+    }
+
+    /// Edits the shelf in one step; names that others have are left out.
+    fn commit(&mut self, shelf: &Shelf, wanted: &[(Key, Option<Arc<Offered>>)]) {
+        let mut transaction = shelf.transaction();
+        for (key, offered) in wanted {
+            if let Err(error) = edit(&mut transaction, key, offered.as_deref()) {
+                self.refused.insert(key.clone(), error.to_string());
+            }
+        }
+        // Without a hub nothing is offered, and nothing refused.
+        for error in transaction.commit_possible().unwrap_or_default() {
+            let EditError::Claimed { kind, key, .. } = &error else { continue };
+            let named = |(it, name): &&Key| it.catalog_word() == *kind && **name == **key;
+            if let Some(key) = wanted.iter().map(|(wanted, _)| wanted).find(named) {
+                self.refused.insert(key.clone(), error.to_string());
+            }
+        }
+    }
+
+    /// Remembers what is on the shelf now.
+    fn note(&mut self, key: &Key, offered: Option<Arc<Offered>>, report: &mut Report) {
+        if self.refused.contains_key(key) {
+            return;
+        }
+        let before = self.shown.remove(key);
+        if let Some(before) = &before {
+            self.address(before, |addresses| addresses.retain(|it| *it != key.1));
+        }
+        let listed = !matches!(key.0, Kind::Provider | Kind::Completion);
+        match (&before, &offered) {
+            (None, Some(offered)) if listed => report.added.push(offered.label()),
+            (Some(before), None) if listed => report.removed.push(before.label()),
+            (Some(before), Some(offered)) if listed && !is_alike(before, offered) => {
+                report.changed.push(offered.label());
+            }
+            _ => {}
+        }
+        if let Some(offered) = offered {
+            self.address(&offered, |addresses| addresses.push(key.1.clone()));
+            self.shown.insert(key.clone(), offered);
+        }
+    }
+
+    fn address(&mut self, offered: &Offered, edit: impl FnOnce(&mut Vec<Arc<str>>)) {
+        let Offered::Resource(offer) = offered else { return };
+        let Origin::File(file) = &offer.origin else { return };
+        let addresses = self.addresses.entry(file.clone()).or_insert_with(|| Vec::with_capacity(1));
+        edit(addresses);
+        if addresses.is_empty() {
+            self.addresses.remove(file);
+        }
+    }
+
+    /// Says that the content of a file may have moved, under every address it is read at. What was
+    /// closed after writing need not be waited for.
+    fn announce(&self, shelf: &Shelf, file: &Path, complete: bool) {
+        let pace = if complete { Pace::Settled } else { Pace::Unsettled };
+        let tell = |uri: &str| match Change::try_from(uri) {
+            Ok(change) => {
+                let Ok(()) = shelf.changed(change.at(pace));
+            }
+            Err(error) => tracing::error!(uri, %error, "a change cannot be announced"),
+        };
+        for (_, shown) in self.shown.range((Kind::Template, "".into())..) {
+            let Offered::Template(offer) = &**shown else { continue };
+            match &offer.origin {
+                TemplateOrigin::Paths { directory, path } => {
+                    let below = file.strip_prefix(directory).ok().map(encoded);
+                    if let Some(variables) = below.and_then(|below| path.matches(&below))
+                        && let Ok(uri) = ResourceUri::parse(&offer.parsed.expand(&variables))
+                    {
+                        tell(uri.as_ref());
+                    }
+                }
+                // One file has several addresses: with and without its slashes encoded.
+                TemplateOrigin::Files if file.starts_with("resources") => {
+                    let Ok(()) = shelf.changed(Change::below("file:"));
+                }
+                TemplateOrigin::Files | TemplateOrigin::Provider { .. } => {}
+            }
+        }
+        for uri in self.addresses.get(file).into_iter().flatten() {
+            tell(uri);
+        }
+    }
+
+    /// Whether another source has names that are wanted here.
+    pub(crate) fn is_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// The schemes whose contents nobody tells of.
+    pub(crate) fn schemes(&self) -> Vec<String> {
+        let providers = self.shown.range((Kind::Provider, "".into())..);
+        let providers = providers.take_while(|((kind, _), _)| *kind == Kind::Provider);
+        providers.map(|((_, scheme), _)| scheme.to_string()).collect()
+    }
+
+    fn complain(&mut self) {
+        let about = Path::new("");
+        let problem = self.refused.iter().next().map(|((kind, name), reason)| {
+            let reason = format!("the {} `{name}` is not served: {reason}", kind.word());
+            Problem::error(about, reason, "give it another name")
+        });
+        self.stock.complain(about, problem);
+    }
+}
+
+/// One edit: puts what is offered on the shelf, or takes the item of that name off it. Providers and
+/// completions are not listed.
+fn edit(
+    transaction: &mut Transaction,
+    (kind, name): &Key,
+    offered: Option<&Offered>,
+) -> Result<(), EditError> {
+    match (offered, kind) {
+        (Some(Offered::Tool(offer)), _) => return transaction.put(offer.script.tool.clone()),
+        (Some(Offered::Prompt(text)), _) => return transaction.put(text.prompt.clone()),
+        (Some(Offered::Resource(offer)), _) => return transaction.put(offer.resource.clone()),
+        (Some(Offered::Template(offer)), _) => return transaction.put(offer.template.clone()),
+        (None, Kind::Tool) => transaction.take::<Tool>(name),
+        (None, Kind::Prompt) => transaction.take::<Prompt>(name),
+        (None, Kind::Resource) => transaction.take::<Resource>(name),
+        (None, Kind::Template) => transaction.take::<ResourceTemplate>(name),
+        (Some(_), _) | (None, Kind::Provider | Kind::Completion) => {}
+    }
+    Ok(())
+}
+
+/// Whether a list would show two the same way, but for what moves with every save.
+fn is_alike(one: &Offered, other: &Offered) -> bool {
+    let timeless = |resource: &Resource| {
+        let mut resource = resource.clone();
+        resource.size = None;
+        if let Some(annotations) = &mut resource.annotations {
+            annotations.last_modified = None;
+        }
+        resource
+    };
+    match (one, other) {
+        (Offered::Tool(one), Offered::Tool(other)) => one.script.tool == other.script.tool,
+        (Offered::Prompt(one), Offered::Prompt(other)) => one.prompt == other.prompt,
+        (Offered::Resource(one), Offered::Resource(other)) => {
+            timeless(&one.resource) == timeless(&other.resource)
+        }
+        (Offered::Template(one), Offered::Template(other)) => one.template == other.template,
+        _ => false,
+    }
+}

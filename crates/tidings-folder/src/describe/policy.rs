@@ -1,0 +1,151 @@
+//! What a folder may offer: `server.d/policy.toml`.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use serde::Deserialize;
+
+use super::{Desk, Surroundings};
+use crate::Problem;
+use crate::tree::Place;
+
+pub(crate) const POLICY: &str = "server.d/policy.toml";
+
+/// What may be offered. What is denied is not listed, and cannot be used.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Policy {
+    /// As it is written, to see whether it moved.
+    text: String,
+    tools: Rules,
+    hosts: Rules,
+    paths: Rules,
+    /// The patterns of hosts as they are written, for programs that fetch.
+    pub(crate) written_hosts: (Vec<String>, Vec<String>),
+    /// Nothing is allowed: the policy was never understood.
+    closed: bool,
+}
+
+/// Allowed is what a pattern allows, or everything where there is none, less what is denied.
+#[derive(Clone, Debug, Default)]
+struct Rules {
+    allow: Option<GlobSet>,
+    deny: GlobSet,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default)]
+    tools: Lists,
+    #[serde(default)]
+    hosts: Lists,
+    #[serde(default)]
+    paths: Lists,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lists {
+    allow: Option<Vec<String>>,
+    #[serde(default)]
+    deny: Vec<String>,
+}
+
+impl Policy {
+    /// The policy of a folder whose policy cannot be understood: better nothing than too much.
+    pub(crate) fn closed() -> Self {
+        Self { closed: true, ..Self::default() }
+    }
+
+    pub(crate) fn allows_tool(&self, name: &str) -> bool {
+        !self.closed && self.tools.allows(name)
+    }
+
+    fn allows_host(&self, host: &str) -> bool {
+        !self.closed && self.hosts.allows(host)
+    }
+
+    /// Whether it lets the host of an address be asked, if it names one.
+    pub(crate) fn allows_uri(&self, uri: &str) -> bool {
+        let Some((_, rest)) = uri.split_once("://") else { return self.allows_no_host() };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let host = match host.strip_prefix('[') {
+            Some(literal) => literal.split(']').next().unwrap_or_default(),
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        if host.is_empty() {
+            return self.allows_no_host();
+        }
+        self.allows_host(&host.to_ascii_lowercase())
+    }
+
+    /// Where only some hosts are allowed, an address must say which it means.
+    fn allows_no_host(&self) -> bool {
+        !self.closed && self.hosts.allow.is_none()
+    }
+
+    /// Whether another says the same.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        self.closed == other.closed && self.text == other.text
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(crate) fn allows_path(&self, path: &Path) -> bool {
+        !self.closed && self.paths.allows(path)
+    }
+}
+
+impl Rules {
+    fn new(lists: &Lists) -> Result<Self, globset::Error> {
+        let allow = lists.allow.as_deref().map(globs).transpose()?;
+        Ok(Self { allow, deny: globs(&lists.deny)? })
+    }
+
+    fn allows(&self, name: impl AsRef<Path>) -> bool {
+        let name = name.as_ref();
+        self.allow.as_ref().is_none_or(|allow| allow.is_match(name)) && !self.deny.is_match(name)
+    }
+}
+
+fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(GlobBuilder::new(pattern).literal_separator(true).build()?);
+    }
+    set.build()
+}
+
+/// Reads the policy; nothing if it cannot be understood.
+pub(crate) fn policy(surroundings: Surroundings<'_>) -> (Option<Policy>, Vec<Problem>) {
+    let path = Path::new(POLICY);
+    // Whatever stands there is meant as one; only nothing is none.
+    if matches!(surroundings.root.look(path), Place::Nothing) {
+        return (Some(Policy::default()), Vec::new());
+    }
+    let mut desk = Desk::new(surroundings);
+    let advice = "correct it; until then the last valid policy holds, or nothing is offered";
+    let Some((document, text)) = desk.document::<Document>(path) else {
+        let problems = desk.result.problems.into_iter();
+        let problems = problems.map(|it| Problem { advice: advice.to_owned(), ..it }).collect();
+        return (None, problems);
+    };
+    let rules = |lists: &Lists| Rules::new(lists);
+    let all = (rules(&document.tools), rules(&document.hosts), rules(&document.paths));
+    match all {
+        (Ok(tools), Ok(hosts), Ok(paths)) => {
+            let written = (document.hosts.allow.unwrap_or_default(), document.hosts.deny);
+            let policy =
+                Policy { text, tools, hosts, paths, written_hosts: written, closed: false };
+            (Some(policy), desk.result.problems)
+        }
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
+            let reason = format!("a pattern is wrong: {error}");
+            desk.complain(Problem::error(path, reason, "write patterns as `name-*` or `a/**`"));
+            (None, desk.result.problems)
+        }
+    }
+}

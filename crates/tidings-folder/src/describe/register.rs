@@ -1,0 +1,182 @@
+//! Registrations: what a folder offers, said in one document instead of being found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::document::{in_words, line_of, without_place};
+use super::prompt::PromptMeta;
+use super::resource::ResourceMeta;
+use super::tool::{ToolMeta, Written, registered_path};
+use super::{Desk, Surroundings, Yield};
+use crate::Problem;
+use crate::offer::{CompletionOffer, Kind, Offered};
+
+const KNOWN: &str = "version, tools, resources, resourceTemplates, prompts, completions, _meta";
+
+/// What a registration says.
+#[derive(Debug, Default)]
+pub(crate) struct Registration {
+    pub(crate) says: Yield,
+    /// The kinds it speaks of: those are not looked for.
+    pub(crate) kinds: BTreeSet<Kind>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    version: Option<u64>,
+    tools: Option<Vec<ToolMeta>>,
+    resources: Option<Vec<ResourceMeta>>,
+    resource_templates: Option<Vec<ResourceMeta>>,
+    prompts: Option<Vec<PromptMeta>>,
+    completions: Option<Vec<CompletionMeta>>,
+    #[serde(rename = "_meta")]
+    _meta: Option<Value>,
+    #[serde(flatten)]
+    unknown: BTreeMap<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CompletionMeta {
+    name: String,
+    argument: Option<String>,
+    path: String,
+}
+
+/// Reads a registration: the text of a file, or what a program printed.
+pub(crate) fn registration(
+    surroundings: Surroundings<'_>,
+    file: &Path,
+    text: &str,
+) -> Registration {
+    let mut desk = Desk::new(surroundings);
+    desk.result.reads.insert(file.to_owned());
+    let mut kinds = BTreeSet::new();
+    match serde_json::from_str::<Document>(text) {
+        Ok(document) => desk.registered(document, file, text, &mut kinds),
+        Err(error) => {
+            let reason = in_words(&without_place(&error.to_string()));
+            let problem = Problem::error(file, reason, "correct it; what it said before holds");
+            desk.reject(problem.at(error.line()));
+            // Nobody knows of which kinds it speaks.
+            kinds.extend([
+                Kind::Tool,
+                Kind::Prompt,
+                Kind::Resource,
+                Kind::Template,
+                Kind::Completion,
+            ]);
+        }
+    }
+    Registration { says: desk.result, kinds }
+}
+
+impl Desk<'_> {
+    fn registered(
+        &mut self,
+        document: Document,
+        file: &Path,
+        text: &str,
+        kinds: &mut BTreeSet<Kind>,
+    ) {
+        if let Some(key) = document.unknown.keys().next() {
+            let reason = format!("`{key}` means nothing here");
+            let problem = Problem::error(file, reason, format!("known are {KNOWN}"));
+            self.reject(Problem { line: line_of(text, key), ..problem });
+            return;
+        }
+        if document.version.is_some_and(|version| version != 1) {
+            let problem = Problem::error(file, "only version 1 is known", "write `\"version\": 1`");
+            self.reject(Problem { line: line_of(text, "version"), ..problem });
+            return;
+        }
+        let lines = lines_of_texts(text);
+        let written = |name: Option<&String>| {
+            let line = name.and_then(|name| lines.get(name.as_str()).copied());
+            Written { file, text, line: line.or(Some(1)) }
+        };
+        if let Some(tools) = document.tools {
+            kinds.insert(Kind::Tool);
+            for tool in tools {
+                let written = written(tool.name.as_ref());
+                let Some(path) = self.entry_path("tools", tool.path.as_deref(), &written) else {
+                    continue;
+                };
+                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                self.tool(tool, &written, &name, &path);
+            }
+        }
+        let resources = document.resources.map(|list| (Kind::Resource, list));
+        let templates = document.resource_templates.map(|list| (Kind::Template, list));
+        for (kind, list) in resources.into_iter().chain(templates) {
+            // Templates that are registered are added to those that are found.
+            if kind == Kind::Resource || list.is_empty() {
+                kinds.insert(kind);
+            }
+            for resource in list {
+                let written = written(resource.name.as_ref());
+                self.resource(resource, &written, None);
+            }
+        }
+        if let Some(prompts) = document.prompts {
+            kinds.insert(Kind::Prompt);
+            for prompt in prompts {
+                let written = written(prompt.name.as_ref());
+                let Some(path) = self.entry_path("prompts", prompt.path.as_deref(), &written)
+                else {
+                    continue;
+                };
+                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                self.prompt_with_text(prompt, &written, &name, &path);
+            }
+        }
+        if let Some(completions) = document.completions {
+            kinds.insert(Kind::Completion);
+            for completion in completions {
+                let written = written(Some(&completion.name));
+                let path = self.entry_path("completions", Some(&completion.path), &written);
+                let Some(program) = path.and_then(|path| self.program(&path)) else { continue };
+                let CompletionMeta { name, argument, .. } = completion;
+                let offer = CompletionOffer { name, argument, program };
+                self.result.items.push(Offered::Completion(offer));
+            }
+        }
+    }
+
+    /// The file that an entry names.
+    fn entry_path(
+        &mut self,
+        part: &str,
+        path: Option<&str>,
+        written: &Written<'_>,
+    ) -> Option<PathBuf> {
+        let Some(path) = path else {
+            let reason = "the entry has no `path`";
+            let advice = format!("name its file, relative to `{part}/`");
+            let problem = Problem::error(written.file, reason, advice);
+            self.reject(Problem { line: written.line, ..problem });
+            return None;
+        };
+        let found = registered_path(self, part, path);
+        if found.is_none() {
+            let reason = format!("`{path}` leads out of the folder");
+            let problem = Problem::error(written.file, reason, "name a file in the folder");
+            self.reject(Problem { line: written.line, ..problem });
+        }
+        found
+    }
+}
+
+/// The line on which each quoted text is first written.
+fn lines_of_texts(text: &str) -> BTreeMap<&str, usize> {
+    let mut lines = BTreeMap::new();
+    for (index, line) in text.lines().enumerate() {
+        for quoted in line.split('"').skip(1).step_by(2) {
+            lines.entry(quoted).or_insert(index + 1);
+        }
+    }
+    lines
+}

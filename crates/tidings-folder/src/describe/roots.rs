@@ -1,0 +1,85 @@
+//! Where tools may work: `config/roots.json` of an `mcp-bash` project.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::document::line_of;
+use super::{Desk, Surroundings};
+use crate::Problem;
+
+pub(crate) const ROOTS: &str = "config/roots.json";
+
+/// Where the author of a folder lets its tools work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Confines {
+    /// The author says nothing: in the whole folder.
+    #[default]
+    Folder,
+    /// In these directories only.
+    Only(Vec<Confine>),
+    /// The author's words were never understood: nowhere, so that no tool is offered.
+    Nowhere,
+}
+
+/// One directory that tools may work in. It may come and go, so it is looked for at each call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Confine {
+    pub(crate) path: PathBuf,
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    roots: Vec<Entry>,
+    #[serde(flatten)]
+    unknown: BTreeMap<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    path: String,
+    name: Option<String>,
+}
+
+/// Reads where tools may work; nothing if that cannot be understood.
+pub(crate) fn confines(surroundings: Surroundings<'_>) -> (Option<Confines>, Vec<Problem>) {
+    let file = Path::new(ROOTS);
+    let looked = surroundings.root.absolute(file).symlink_metadata();
+    let missing = |error: &std::io::Error| {
+        matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+    };
+    // One that cannot be looked at may well confine the tools.
+    if looked.is_err_and(|error| missing(&error)) {
+        return (Some(Confines::Folder), Vec::new());
+    }
+    let mut desk = Desk::new(surroundings);
+    let Some((document, text)) = desk.document::<Document>(file) else {
+        let problems = desk.result.problems.into_iter();
+        let advice = "correct it; until then the last valid roots hold, or no tool is offered";
+        let problems = problems.map(|it| Problem { advice: advice.to_owned(), ..it }).collect();
+        return (None, problems);
+    };
+    desk.unknown_keys(file, &text, document.unknown.keys(), "roots");
+    let mut confines = Vec::new();
+    for Entry { path, name } in document.roots.into_iter().filter(|it| !it.path.is_empty()) {
+        let absolute = surroundings.root.absolute(Path::new(&path));
+        if !absolute.is_dir() {
+            let reason = format!("there is no directory `{path}`: tools cannot work in it");
+            let problem = Problem::warning(file, reason, "create it, or take it off the list");
+            desk.complain(Problem { line: line_of(&text, "path"), ..problem });
+        }
+        confines.push(Confine { path: absolute, name });
+    }
+    if !confines.is_empty() {
+        let reason = "tools are confined to these directories, unless a client names its own roots";
+        let advice = "the tools themselves must keep to `MCP_ROOTS_PATHS`";
+        desk.complain(Problem::note(file, reason, advice));
+    }
+    let confines = if confines.is_empty() { Confines::Folder } else { Confines::Only(confines) };
+    (Some(confines), desk.result.problems)
+}

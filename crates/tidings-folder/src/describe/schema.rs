@@ -1,0 +1,69 @@
+//! JSON Schemas of tools: usable or not, before anybody calls.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::Desk;
+use super::tool::Written;
+use crate::Problem;
+
+impl Desk<'_> {
+    /// A schema that can judge; `None` after a complaint.
+    pub(super) fn validator(
+        &mut self,
+        written: &Written<'_>,
+        key: &str,
+        schema: &Map<String, Value>,
+    ) -> Option<Arc<jsonschema::Validator>> {
+        if schema.get("type").is_some_and(|kind| kind != "object") {
+            let reason = format!("`{key}` must describe an object");
+            let advice = "give it `\"type\": \"object\"`";
+            self.reject(Problem {
+                line: written.at(key),
+                ..Problem::error(written.file, reason, advice)
+            });
+            return None;
+        }
+        self.judge_required(written, key, schema);
+        // What a schema names by an address would have to be fetched, which is never done.
+        let compiled = jsonschema::options().build(&Value::Object(schema.clone()));
+        match compiled {
+            Ok(validator) => Some(Arc::new(validator)),
+            Err(error) => {
+                let reason = format!("`{key}` is not a JSON Schema: {error}");
+                let problem = Problem::error(written.file, reason, "correct the schema");
+                self.reject(Problem { line: written.at(key), ..problem });
+                None
+            }
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// Complains of names that are required and not described: no caller knows them.
+    pub(super) fn judge_required(
+        &mut self,
+        written: &Written<'_>,
+        key: &str,
+        schema: &Map<String, Value>,
+    ) {
+        let required = schema.get("required").and_then(Value::as_array);
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let (Some(required), Some(properties)) = (required, properties) else { return };
+        for name in required.iter().filter_map(Value::as_str) {
+            if !properties.contains_key(name) {
+                let reason = format!("`{key}` requires `{name}`, which is not in its `properties`");
+                let advice = "describe it there, or take it off `required`";
+                let problem = Problem::warning(written.file, reason, advice);
+                self.complain(Problem { line: written.at("required"), ..problem });
+            }
+        }
+    }
+}
+
+/// The schema of a tool that says nothing of its arguments: an object of anything.
+pub(super) fn anything() -> Map<String, Value> {
+    let Value::Object(schema) = json!({ "type": "object" }) else { return Map::new() };
+    schema
+}

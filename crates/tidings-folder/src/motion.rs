@@ -1,0 +1,159 @@
+//! A tree in motion: decides when changes of what is offered are applied, together; pure.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::offer::Key;
+use crate::stock::Touched;
+
+/// More offers than this change together only when a whole tree moves, as in a checkout.
+const FEW: usize = 12;
+/// A tree has come to rest when nothing moved in it for this long, or for half as long as it was in
+/// motion, if that is longer: what takes long to write it takes long to go on.
+const TREE_QUIET: Duration = Duration::from_millis(200);
+/// A tree that does not come to rest is applied as it is after this long.
+const TREE_AT_MOST: Duration = Duration::from_secs(3);
+/// How often it is asked whether what was heard meanwhile has been looked at.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// What changed and is not applied yet.
+#[derive(Debug)]
+pub(crate) struct Motion {
+    quiet: Duration,
+    max_wait: Duration,
+    waiting: Touched,
+    window: Option<Window>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    first: Instant,
+    due: Instant,
+}
+
+impl Motion {
+    /// A few changes wait until they were quiet for a moment, at most for the longer time.
+    pub(crate) fn new(quiet: Duration, max_wait: Duration) -> Self {
+        Self { quiet, max_wait, waiting: Touched::default(), window: None }
+    }
+
+    /// Takes offers that changed, and files that can be announced only after that is applied.
+    pub(crate) fn note(&mut self, keys: BTreeSet<Key>, files: BTreeSet<PathBuf>, now: Instant) {
+        self.waiting.keys.extend(keys);
+        self.waiting.files.extend(files);
+        self.window.get_or_insert(Window { first: now, due: now });
+        self.moved(now);
+    }
+
+    /// Something moved in the folder: what waits, waits on.
+    pub(crate) fn moved(&mut self, now: Instant) {
+        let (quiet, at_most) = self.times(now);
+        if let Some(window) = &mut self.window {
+            window.due = (now + quiet).min(window.first + at_most);
+        }
+    }
+
+    /// When to ask for what is due, if something waits.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.window.map(|window| window.due)
+    }
+
+    /// What is to be applied now. While something was heard and not looked at, the tree is not at
+    /// rest, however long ago the last look was.
+    pub(crate) fn take(&mut self, now: Instant, is_silent: bool) -> Option<Touched> {
+        let (_, at_most) = self.times(now);
+        let window = self.window.as_mut().filter(|window| window.due <= now)?;
+        if !is_silent && now < window.first + at_most {
+            window.due = (now + AGAIN).min(window.first + at_most);
+            return None;
+        }
+        Some(self.take_all())
+    }
+
+    /// Everything that waits, whether it is due or not.
+    pub(crate) fn take_all(&mut self) -> Touched {
+        self.window = None;
+        std::mem::take(&mut self.waiting)
+    }
+
+    fn times(&self, now: Instant) -> (Duration, Duration) {
+        if self.waiting.keys.len() > FEW {
+            let begun = self.window.map_or(now, |window| window.first);
+            let quiet = TREE_QUIET.max(now.saturating_duration_since(begun) / 2);
+            (quiet.max(self.quiet), TREE_AT_MOST.max(self.max_wait))
+        } else {
+            (self.quiet, self.max_wait)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offer::Kind;
+
+    fn motion() -> (Motion, Instant) {
+        (Motion::new(Duration::from_millis(25), Duration::from_millis(250)), Instant::now())
+    }
+
+    fn keys(count: usize) -> BTreeSet<Key> {
+        (0..count).map(|number| (Kind::Tool, number.to_string().into())).collect()
+    }
+
+    fn at(start: Instant, ms: u64) -> Instant {
+        start + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_single_change_waits_for_a_moment() {
+        let (mut motion, start) = motion();
+        motion.note(keys(1), BTreeSet::new(), start);
+        assert!(motion.take(at(start, 24), true).is_none());
+        assert_eq!(motion.take(at(start, 25), true).unwrap().keys, keys(1));
+        assert_eq!(motion.due(), None);
+    }
+
+    #[test]
+    fn a_tree_in_motion_is_waited_for() {
+        let (mut motion, start) = motion();
+        for step in 0..10 {
+            motion.note(keys(FEW + 1), BTreeSet::new(), at(start, step * 40));
+            assert!(motion.take(at(start, step * 40 + 39), true).is_none());
+        }
+        assert!(motion.take(at(start, 9 * 40 + 200), true).is_some());
+    }
+
+    /// Between `git stash` and `git stash pop` of a large tree a busy machine may take a while.
+    #[test]
+    fn a_tree_that_was_long_in_motion_is_waited_for_longer() {
+        let (mut motion, start) = motion();
+        for step in 0..40 {
+            motion.note(keys(FEW + 1), BTreeSet::new(), at(start, step * 40));
+        }
+        assert!(motion.take(at(start, 39 * 40 + 779), true).is_none());
+        assert!(motion.take(at(start, 39 * 40 + 780), true).is_some());
+    }
+
+    #[test]
+    fn a_tree_that_never_rests_is_applied_all_the_same() {
+        let (mut motion, start) = motion();
+        let mut applied = 0;
+        for ms in (0..12_000).step_by(20) {
+            motion.note(keys(FEW + 1), BTreeSet::new(), at(start, ms));
+            applied += usize::from(motion.take(at(start, ms), false).is_some());
+        }
+        assert_eq!(applied, 3);
+    }
+
+    #[test]
+    fn what_was_heard_and_not_looked_at_is_waited_for() {
+        let (mut motion, start) = motion();
+        motion.note(keys(1), BTreeSet::new(), start);
+        assert!(motion.take(at(start, 30), false).is_none());
+        assert!(motion.due() > Some(at(start, 30)));
+        assert!(motion.take(at(start, 250), false).is_some(), "but not for ever");
+    }
+}

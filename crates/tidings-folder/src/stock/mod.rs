@@ -1,0 +1,397 @@
+//! The folder as it was last seen: files, what they describe, and which of it is offered.
+
+mod select;
+mod sight;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::describe::{
+    Confines, INSTRUCTIONS, Introduction, POLICY, Policy, ROOTS, Registration, SERVER,
+    Surroundings, Yield, confines, describe, introduction, policy, registration, unit_of,
+};
+use crate::guard;
+use crate::hidden::Hidden;
+use crate::offer::{Check, Key, Kind, Offered};
+use crate::tree::{Root, Stat};
+use crate::{Limits, Problem};
+
+/// The registration that is data.
+pub(crate) const REGISTER: &str = "server.d/register.json";
+
+/// Everything known of a folder. One task writes it.
+pub(crate) struct Stock {
+    root: Root,
+    limits: Limits,
+    /// Where programs of the folder look for others.
+    search: Option<OsString>,
+    hidden: Hidden,
+    files: BTreeMap<PathBuf, Stat>,
+    /// Links of the folder, by the file they lead to.
+    links: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    /// Every link that was seen, also those that lead nowhere.
+    link_paths: BTreeSet<PathBuf>,
+    /// Links to directories that are followed, and where they lead.
+    linked: BTreeMap<PathBuf, PathBuf>,
+    /// Files beside the parts that somebody consulted, as they were last seen.
+    consulted: BTreeMap<PathBuf, Stat>,
+    units: BTreeMap<PathBuf, Unit>,
+    /// Which units consulted a file that is not of their own.
+    readers: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    /// Who wants each name, in the order of their paths; hardly ever more than one.
+    claims: BTreeMap<Key, Vec<(PathBuf, Arc<Offered>)>>,
+    /// The kinds that a registration speaks of.
+    registered: BTreeSet<Kind>,
+    /// What a registration that is a program printed last, and its file.
+    printed: Option<(PathBuf, String)>,
+    policy: Policy,
+    /// Where tools may work.
+    confines: Confines,
+    introduction: Introduction,
+    /// What the commands that decide over tools said.
+    verdicts: BTreeMap<String, bool>,
+    /// Whether those commands are asked at all.
+    asks: bool,
+    /// What is wrong with places: links, pipes, directories.
+    places: BTreeMap<PathBuf, Vec<Problem>>,
+    /// What is wrong with the folder's own settings.
+    settings: BTreeMap<PathBuf, Vec<Problem>>,
+}
+
+/// What was described together.
+#[derive(Debug, Default)]
+struct Unit {
+    keys: Vec<Key>,
+    problems: Vec<Problem>,
+    reads: BTreeSet<PathBuf>,
+}
+
+/// What may be otherwise after a look.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    pub(crate) keys: BTreeSet<Key>,
+    /// Files whose content may be another.
+    pub(crate) files: BTreeSet<PathBuf>,
+    /// Those of them that are known to be whole.
+    pub(crate) complete: BTreeSet<PathBuf>,
+}
+
+impl Stock {
+    /// An empty one; [`Stock::rescan`] fills it.
+    pub(crate) fn new(root: Root, limits: Limits, asks: bool) -> Self {
+        Self {
+            root,
+            limits,
+            search: None,
+            hidden: Hidden::default(),
+            files: BTreeMap::new(),
+            links: BTreeMap::new(),
+            link_paths: BTreeSet::new(),
+            linked: BTreeMap::new(),
+            consulted: BTreeMap::new(),
+            units: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            registered: BTreeSet::new(),
+            printed: None,
+            policy: Policy::closed(),
+            confines: Confines::Nowhere,
+            introduction: Introduction::default(),
+            verdicts: BTreeMap::new(),
+            asks,
+            places: BTreeMap::new(),
+            settings: BTreeMap::new(),
+        }
+    }
+
+    /// The same, for programs that look for others in these directories.
+    pub(crate) fn searching(self, search: Option<OsString>) -> Self {
+        Self { search, ..self }
+    }
+
+    pub(crate) fn introduction(&self) -> &Introduction {
+        &self.introduction
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(crate) fn confines(&self) -> &Confines {
+        &self.confines
+    }
+
+    pub(crate) fn hidden(&self) -> &Hidden {
+        &self.hidden
+    }
+
+    pub(crate) fn files(&self) -> &BTreeMap<PathBuf, Stat> {
+        &self.files
+    }
+
+    /// Directories, besides those of the parts, in which files lie that somebody consulted.
+    pub(crate) fn consulted_directories(&self) -> BTreeSet<PathBuf> {
+        let files = self.readers.keys().chain(self.links.keys());
+        let outside = files.map(PathBuf::as_path).filter(|path| unit_of(path).is_none());
+        let outside = outside.chain([Path::new(ROOTS)]);
+        outside.filter_map(|path| path.parent().map(Path::to_owned)).collect()
+    }
+
+    /// The commands that decide over tools, by the tool's name.
+    pub(crate) fn checks(&self) -> BTreeMap<String, Check> {
+        if !self.asks {
+            return BTreeMap::new();
+        }
+        let tools = self.claims.range((Kind::Tool, "".into())..);
+        let tools = tools.take_while(|((kind, _), _)| *kind == Kind::Tool);
+        tools
+            .flat_map(|((_, name), claims)| claims.iter().map(move |(_, offered)| (name, offered)))
+            .filter_map(|(name, offered)| match &**offered {
+                Offered::Tool(offer) => Some((name.to_string(), offer.check.clone()?)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Takes what a command said of a tool.
+    pub(crate) fn judge(&mut self, name: &str, verdict: bool) -> Touched {
+        let before = self.verdicts.insert(name.to_owned(), verdict);
+        let mut touched = Touched::default();
+        if before != Some(verdict) {
+            touched.keys.insert((Kind::Tool, name.into()));
+        }
+        touched
+    }
+
+    /// Forgets what a command said of a tool that is gone.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.verdicts.remove(name);
+    }
+
+    /// Takes what a registration that is a program printed, or that there is none any more.
+    pub(crate) fn print(&mut self, printed: Option<(PathBuf, String)>) -> Touched {
+        let mut touched = Touched::default();
+        if self.printed != printed {
+            self.printed = printed;
+            self.register(&mut touched);
+        }
+        touched
+    }
+
+    /// Takes what is wrong with something that is not a file, or that nothing is.
+    pub(crate) fn complain(&mut self, about: &Path, problem: Option<Problem>) {
+        match problem {
+            Some(problem) => drop(self.settings.insert(about.to_owned(), vec![problem])),
+            None => drop(self.settings.remove(about)),
+        }
+    }
+
+    /// Everything that is wrong, in order.
+    pub(crate) fn problems(&self) -> BTreeSet<Problem> {
+        // What nobody looks for, since it is registered, has no faults.
+        let seen = self.units.iter().filter(|(path, _)| !self.is_masked(path));
+        let units = seen.flat_map(|(_, unit)| &unit.problems);
+        let places = self.places.values().flatten();
+        let settings = self.settings.values().flatten();
+        let mut problems: BTreeSet<_> = units.chain(places).chain(settings).cloned().collect();
+        problems.extend(self.conflicts());
+        problems
+    }
+
+    /// Whether everything a part of the folder describes is registered instead.
+    fn is_masked(&self, unit: &Path) -> bool {
+        let has = |kind| self.registered.contains(&kind);
+        match unit.components().next().and_then(|part| part.as_os_str().to_str()) {
+            Some("tools") => has(Kind::Tool),
+            Some("prompts") => has(Kind::Prompt),
+            Some("completions") => has(Kind::Completion),
+            Some("resources") => has(Kind::Resource) && has(Kind::Template),
+            _ => false,
+        }
+    }
+
+    fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings {
+            root: &self.root,
+            files: &self.files,
+            limits: &self.limits,
+            hidden: &self.hidden,
+            policy: &self.policy,
+            search: self.search.as_deref(),
+        }
+    }
+
+    /// Reads again whatever depends on files that changed.
+    fn reread(&mut self, changed: &BTreeSet<PathBuf>, touched: &mut Touched) {
+        let mut units: BTreeSet<PathBuf> = BTreeSet::new();
+        for path in changed {
+            units.extend(unit_of(path));
+            units.extend(self.readers.get(path).into_iter().flatten().cloned());
+            for link in self.links.get(path).into_iter().flatten() {
+                units.extend(unit_of(link));
+                touched.files.insert(link.clone());
+            }
+        }
+        let has = |name: &str| changed.contains(Path::new(name));
+        if has(POLICY) && self.reload_policy(touched) {
+            // What a description may look at is for the policy to say.
+            units.extend(self.units.keys().cloned());
+        }
+        if has(guard::FILE) {
+            let problem = guard::problem(&self.root);
+            self.settings.insert(guard::FILE.into(), problem.into_iter().collect());
+        }
+        if has(ROOTS) {
+            self.reload_confines(touched);
+        }
+        if has(SERVER) || has(INSTRUCTIONS) || units.contains(Path::new(SERVER)) {
+            self.reload_introduction();
+        }
+        // Not one that is found: it is never looked for like the others.
+        if units.remove(Path::new(REGISTER)) || has(REGISTER) {
+            self.register(touched);
+        }
+        for unit in units {
+            let says = describe(self.surroundings(), &unit);
+            self.take(unit, says, touched);
+        }
+    }
+
+    /// True if it is another.
+    fn reload_policy(&mut self, touched: &mut Touched) -> bool {
+        let (policy, problems) = policy(self.surroundings());
+        self.settings.insert(POLICY.into(), problems);
+        let moved = policy.as_ref().is_some_and(|policy| !policy.is_alike(&self.policy));
+        if let Some(policy) = policy.filter(|_| moved) {
+            self.policy = policy;
+            touched.keys.extend(self.claims.keys().cloned());
+        }
+        moved
+    }
+
+    fn reload_confines(&mut self, touched: &mut Touched) {
+        let (confines, problems) = confines(self.surroundings());
+        self.settings.insert(ROOTS.into(), problems);
+        if let Some(confines) = confines {
+            self.confines = confines;
+        }
+        touched.keys.extend(self.claims.keys().filter(|key| key.0 == Kind::Tool).cloned());
+    }
+
+    fn reload_introduction(&mut self) {
+        let (introduction, problems) = introduction(self.surroundings());
+        if let Some(introduction) = introduction {
+            self.introduction = introduction;
+        }
+        self.settings.insert(SERVER.into(), problems);
+    }
+
+    /// Reads the registration: the file if there is one, what a program printed otherwise.
+    fn register(&mut self, touched: &mut Touched) {
+        let file = Path::new(REGISTER);
+        let said = if self.files.contains_key(file) {
+            match self.root.read(file, self.limits.description) {
+                Ok(bytes) => Some((file.to_owned(), String::from_utf8_lossy(&bytes).into_owned())),
+                Err(error) => {
+                    let advice = "correct it; what it said before holds";
+                    let problem = Problem::error(file, error.to_string(), advice);
+                    self.settings.insert(REGISTER.into(), vec![problem]);
+                    return;
+                }
+            }
+        } else {
+            self.printed.clone()
+        };
+        let Registration { mut says, kinds } = match &said {
+            Some((file, text)) => registration(self.surroundings(), file, text),
+            None => Registration::default(),
+        };
+        self.settings.remove(file);
+        if says.broken && !self.units.contains_key(file) {
+            // There is nothing it said before: what is good of it holds, and nothing is looked for
+            // in its stead.
+            says.broken = false;
+        }
+        if !says.broken && kinds != self.registered {
+            self.registered = kinds;
+            touched.keys.extend(self.claims.keys().cloned());
+        }
+        self.take(REGISTER.into(), says, touched);
+    }
+
+    /// Puts what a unit says now in the place of what it said before.
+    fn take(&mut self, path: PathBuf, says: Yield, touched: &mut Touched) {
+        let mut unit = self.units.remove(&path).unwrap_or_default();
+        let mut names = BTreeSet::new();
+        for read in &unit.reads {
+            if let Some(readers) = self.readers.get_mut(read) {
+                readers.remove(&path);
+                if readers.is_empty() {
+                    self.readers.remove(read);
+                }
+            }
+        }
+        // A provider decides over everything of its scheme, and so does a template.
+        let is_wide = |kind: Kind| matches!(kind, Kind::Provider | Kind::Template);
+        let mut wide = false;
+        let before: Vec<Arc<Offered>> = unit
+            .keys
+            .drain(..)
+            .filter_map(|key| {
+                wide |= is_wide(key.0);
+                let claims = self.claims.get_mut(&key)?;
+                let at = claims.iter().position(|(unit, _)| *unit == path)?;
+                let (_, offered) = claims.remove(at);
+                if claims.is_empty() {
+                    self.claims.remove(&key);
+                }
+                touched.keys.insert(key);
+                Some(offered)
+            })
+            .collect();
+        let items: Vec<Arc<Offered>> = if says.broken {
+            // What it said before holds, but for programs and files that are gone.
+            before.into_iter().filter(|offered| self.is_there(offered)).collect()
+        } else {
+            says.items.into_iter().map(Arc::new).collect()
+        };
+        unit.problems = says.problems;
+        for offered in items {
+            let key = offered.key();
+            if !names.insert(key.clone()) {
+                let file = self.file_of(&offered).unwrap_or_else(|| path.clone());
+                let reason = format!("another {} `{}` is described beside it", key.0.word(), key.1);
+                let problem = Problem::error(file, reason, "give one of them another name");
+                unit.problems.push(problem);
+                continue;
+            }
+            wide |= is_wide(key.0);
+            touched.keys.insert(key.clone());
+            let claims = self.claims.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1));
+            let at = claims.partition_point(|(unit, _)| *unit < path);
+            claims.insert(at, (path.clone(), offered));
+            unit.keys.push(key);
+        }
+        if wide {
+            let wide = |kind: Kind| matches!(kind, Kind::Resource | Kind::Template);
+            let keys = self.claims.keys().filter(|(kind, _)| wide(*kind)).cloned();
+            touched.keys.extend(keys);
+        }
+        let mut reads = says.reads;
+        if says.broken {
+            reads.append(&mut unit.reads);
+        }
+        unit.reads =
+            reads.into_iter().filter(|read| unit_of(read).as_ref() != Some(&path)).collect();
+        for read in &unit.reads {
+            self.readers.entry(read.clone()).or_default().insert(path.clone());
+        }
+        if !unit.keys.is_empty() || !unit.problems.is_empty() || !unit.reads.is_empty() {
+            self.units.insert(path, unit);
+        }
+    }
+}

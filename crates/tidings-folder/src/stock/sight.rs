@@ -1,0 +1,235 @@
+//! Looking at the files of the folder: all of them, or those that are said to have changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::Problem;
+use crate::describe::{INSTRUCTIONS, POLICY, ROOTS, SERVER};
+use crate::guard;
+use crate::hidden::{self, Hidden};
+use crate::stock::{REGISTER, Stock, Touched};
+use crate::tree::{Found, PARTS, Place, ReadError};
+
+/// More links than this are looked at one by one only when they are heard of themselves.
+const LINKS: usize = 1000;
+
+impl Stock {
+    /// Looks at everything. `enter` is called with each directory before it is read.
+    pub(crate) fn rescan(&mut self, enter: &mut dyn FnMut(&Path)) -> Touched {
+        self.read_hidden();
+        self.places.clear();
+        self.link_paths.clear();
+        self.linked.clear();
+        let mut moved = BTreeSet::new();
+        for part in PARTS {
+            self.walk(Path::new(part), enter, &mut moved);
+        }
+        self.look_beside(&mut moved);
+        // What is not a plain file of content is small, and read again: whether a description
+        // moved is for its content to say, not for a clock.
+        let mut stale = moved.clone();
+        let described = self.files.keys().filter(|path| !path.starts_with("resources"));
+        stale.extend(described.cloned());
+        stale.extend(self.readers.keys().cloned());
+        let settings = [POLICY, guard::FILE, ROOTS, SERVER, INSTRUCTIONS, REGISTER];
+        stale.extend(settings.map(PathBuf::from));
+        let mut touched = Touched::default();
+        self.reread(&stale, &mut touched);
+        touched.files.extend(moved);
+        touched
+    }
+
+    /// Looks at paths of which something was heard.
+    pub(crate) fn look(
+        &mut self,
+        paths: &BTreeSet<PathBuf>,
+        enter: &mut dyn FnMut(&Path),
+    ) -> Touched {
+        let mut changed = BTreeSet::new();
+        for path in &self.with_links(paths) {
+            let first = path.components().next().and_then(|it| it.as_os_str().to_str());
+            let walked = first.is_some_and(|first| PARTS.contains(&first));
+            let directory = self.root.absolute(path).is_dir();
+            if walked && !self.hidden.hides_any(path, directory) {
+                // A look at one file costs no walk, whatever it is among.
+                self.walk(path, enter, &mut changed);
+                changed.insert(path.clone());
+            }
+            if Path::new(ROOTS).starts_with(path) {
+                changed.insert(ROOTS.into());
+            }
+            // A directory that comes may bring what somebody consults.
+            let consulted = self.readers.range(path.clone()..).map(|(read, _)| read);
+            changed.extend(consulted.take_while(|read| read.starts_with(path)).cloned());
+        }
+        for name in self.other_names(&changed) {
+            self.walk(&name, enter, &mut changed);
+            changed.insert(name);
+        }
+        let mut touched = Touched::default();
+        self.reread(&changed, &mut touched);
+        touched.files.extend(changed);
+        touched
+    }
+
+    /// What is not served. A list that cannot be read leaves the last one in force.
+    fn read_hidden(&mut self) {
+        let file = Path::new(hidden::FILE);
+        let text = match self.root.read(file, self.limits.description) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(ReadError::Missing) => String::new(),
+            Err(error) => {
+                let advice = "correct it; what it said before holds";
+                let problem = Problem::error(file, error.to_string(), advice);
+                self.settings.insert(file.to_owned(), vec![problem]);
+                return;
+            }
+        };
+        let (hidden, problems) = Hidden::new(&text);
+        self.hidden = hidden;
+        self.settings.insert(file.to_owned(), problems);
+    }
+
+    /// Adds the links that may lead elsewhere, or to something else, when these paths changed.
+    fn with_links(&self, paths: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+        let mut all = paths.clone();
+        for path in paths {
+            all.extend(self.links.get(path).into_iter().flatten().cloned());
+            // The system tells of a directory under one of its names.
+            for (link, real) in &self.linked {
+                all.extend(path.strip_prefix(real).ok().map(|rest| link.join(rest)));
+                all.extend(path.strip_prefix(link).ok().map(|rest| real.join(rest)));
+            }
+        }
+        // What comes may be what a link waits for, and a link what another leads to.
+        let news =
+            |path: &PathBuf| self.link_paths.contains(path) || !self.files.contains_key(path);
+        if self.link_paths.len() <= LINKS && paths.iter().any(news) {
+            // A directory behind a link is walked again only if the link leads elsewhere.
+            let moved = |link: &&PathBuf| {
+                let real = self.linked.get(*link);
+                real.is_none() || self.root.resolve(link).ok().as_ref() != real
+            };
+            all.extend(self.link_paths.iter().filter(moved).cloned());
+        }
+        all
+    }
+
+    /// The other names of files that have several.
+    fn other_names(&self, changed: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+        let shared = changed.iter().filter_map(|path| self.files.get(path));
+        let shared: Vec<_> = shared.filter(|stat| stat.is_same_file(stat)).collect();
+        if shared.is_empty() {
+            return Vec::new();
+        }
+        let others = self.files.iter().filter(|(path, stat)| {
+            !changed.contains(*path) && shared.iter().any(|it| it.is_same_file(stat))
+        });
+        others.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Looks at files beside the parts that somebody consulted.
+    fn look_beside(&mut self, moved: &mut BTreeSet<PathBuf>) {
+        let beside: Vec<_> =
+            self.readers.keys().filter(|path| !self.files.contains_key(*path)).cloned().collect();
+        let mut consulted = BTreeMap::new();
+        for path in beside {
+            if let Place::File(stat) = self.root.look(&path) {
+                consulted.insert(path, stat);
+            }
+        }
+        let before = std::mem::take(&mut self.consulted);
+        let all = before.keys().chain(consulted.keys());
+        moved.extend(all.filter(|path| before.get(*path) != consulted.get(*path)).cloned());
+        self.consulted = consulted;
+    }
+
+    /// Looks at a path and everything below it; what differs is noted.
+    fn walk(&mut self, from: &Path, enter: &mut dyn FnMut(&Path), changed: &mut BTreeSet<PathBuf>) {
+        let limit = self.limits.files.saturating_sub(self.files.len()).max(1);
+        let limit = if self.files.is_empty() {
+            self.limits.files
+        } else {
+            limit.max(self.below(from).count() + 1)
+        };
+        let mut found = match self.root.look(from) {
+            // The usual case, without the walk.
+            Place::File(stat) if stat.target.is_none() => {
+                let mut found = Found::default();
+                found.files.insert(from.to_owned(), stat);
+                found
+            }
+            _ => self.root.walk(from, &self.hidden, limit, enter),
+        };
+        self.linked.retain(|link, _| !link.starts_with(from));
+        self.linked.append(&mut found.linked);
+        let gone: Vec<_> =
+            self.below(from).filter(|path| !found.files.contains_key(*path)).cloned().collect();
+        for path in gone {
+            self.unlink(&path);
+            self.files.remove(&path);
+            changed.insert(path);
+        }
+        let now = SystemTime::now();
+        for (path, mut stat) in found.files {
+            if stat.target.is_none() {
+                stat.target = self.behind_link(&path);
+            }
+            let known = self.files.get(&path);
+            if known == Some(&stat) && !stat.is_fresh(now) {
+                continue;
+            }
+            self.unlink(&path);
+            if let Some(target) = &stat.target {
+                self.links.entry(target.clone()).or_default().insert(path.clone());
+            }
+            self.files.insert(path.clone(), stat);
+            changed.insert(path);
+        }
+        let stale: Vec<_> = self
+            .places
+            .range(from.to_owned()..)
+            .take_while(|(path, _)| path.starts_with(from))
+            .map(|(path, _)| path.clone())
+            .collect();
+        for path in stale {
+            self.places.remove(&path);
+        }
+        self.link_paths.remove(from);
+        self.link_paths.extend(found.links);
+        for problem in found.problems {
+            self.places.entry(problem.file.clone()).or_default().push(problem);
+        }
+    }
+
+    /// Where a file really is that lies below a link to a directory.
+    fn behind_link(&self, path: &Path) -> Option<PathBuf> {
+        if self.linked.is_empty() {
+            return None;
+        }
+        path.ancestors().find_map(|above| {
+            let real = self.linked.get(above)?;
+            Some(real.join(path.strip_prefix(above).ok()?))
+        })
+    }
+
+    /// The known files at and below a path.
+    fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a PathBuf> {
+        self.files
+            .range(path.to_owned()..)
+            .map(|(known, _)| known)
+            .take_while(move |known| known.starts_with(path))
+    }
+
+    fn unlink(&mut self, path: &Path) {
+        let target = self.files.get(path).and_then(|stat| stat.target.clone());
+        let Some(target) = target else { return };
+        if let Some(links) = self.links.get_mut(&target) {
+            links.remove(path);
+            if links.is_empty() {
+                self.links.remove(&target);
+            }
+        }
+    }
+}

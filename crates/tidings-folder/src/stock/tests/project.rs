@@ -1,0 +1,89 @@
+//! What an `mcp-bash` project says of itself.
+
+use super::{Place, SCRIPT};
+use crate::Severity;
+use crate::describe::{Confine, Confines};
+use crate::offer::{Kind, Offered};
+
+#[test]
+fn tools_are_confined_to_the_roots_of_the_project() {
+    let mut place = Place::new(&[("tools/a.sh", SCRIPT)]);
+    assert_eq!(*place.stock.confines(), Confines::Folder);
+    let touched = place.change("config/roots.json", r#"{"roots": [{"path": "./data"}]}"#);
+    assert!(touched.keys.contains(&(Kind::Tool, "a".into())));
+    let path = place.directory.path().canonicalize().unwrap().join("./data");
+    assert_eq!(*place.stock.confines(), Confines::Only(vec![Confine { path, name: None }]));
+    assert_eq!(place.offers(Kind::Tool), ["a"]);
+    assert_eq!(
+        place.problems(),
+        [
+            "config/roots.json: tools are confined to these directories, unless a client names its \
+             own roots; the tools themselves must keep to `MCP_ROOTS_PATHS`",
+            "config/roots.json:1: there is no directory `./data`: tools cannot work in it; create \
+             it, or take it off the list",
+        ]
+    );
+    // A file that breaks keeps its last valid version.
+    let before = place.stock.confines().clone();
+    place.change("config/roots.json", "{");
+    assert_eq!(*place.stock.confines(), before);
+    place.remove("config/roots.json");
+    assert_eq!(*place.stock.confines(), Confines::Folder);
+}
+
+#[test]
+fn no_tool_is_offered_if_the_roots_were_never_understood() {
+    let mut place = Place::new(&[("tools/a.sh", SCRIPT), ("config/roots.json", "./data")]);
+    assert!(place.offers(Kind::Tool).is_empty());
+    assert!(place.problems()[0].contains("no tool is offered"), "{:?}", place.problems());
+    place.change("config/roots.json", r#"{"roots": []}"#);
+    assert_eq!(place.offers(Kind::Tool), ["a"]);
+}
+
+#[test]
+fn a_policy_in_shell_is_reported() {
+    let policy = "mcp_tools_policy_check() { return 1; }";
+    let place = Place::new(&[("server.d/policy.sh", policy)]);
+    let problems: Vec<_> = place.stock.problems().into_iter().collect();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].file, std::path::Path::new("server.d/policy.sh"));
+    assert_eq!(problems[0].severity, Severity::Note);
+}
+
+#[test]
+fn a_policy_in_shell_without_its_function_is_an_error() {
+    let severity = |policy: &str| {
+        let place = Place::new(&[("server.d/policy.sh", policy)]);
+        place.stock.problems().into_iter().next().unwrap().severity
+    };
+    assert_eq!(severity("echo hello"), Severity::Error);
+    assert_eq!(severity("  source ./shared.sh"), Severity::Note);
+}
+
+#[test]
+fn a_tool_of_mcp_bash_runs_in_the_project() {
+    let sourced = "#!/bin/bash\nsource \"${MCP_SDK:?}/tool-sdk.sh\"\n";
+    let mut place =
+        Place::new(&[("tools/ours/tool.sh", SCRIPT), ("tools/theirs/tool.sh", sourced)]);
+    let directory = |place: &Place, name: &str| {
+        let Some(Offered::Tool(offer)) =
+            place.stock.selected(&(Kind::Tool, name.into())).as_deref().cloned()
+        else {
+            panic!("no tool {name}");
+        };
+        let root = place.directory.path().canonicalize().unwrap();
+        offer.script.directory.strip_prefix(root).unwrap().display().to_string()
+    };
+    assert_eq!(directory(&place, "ours"), "tools/ours");
+    assert_eq!(directory(&place, "theirs"), "");
+    place.put("sdk/tool-sdk.sh", "");
+    place.stock.rescan(&mut |_| {});
+    assert_eq!(directory(&place, "ours"), "");
+}
+
+#[test]
+fn names_of_tools_may_have_dots() {
+    let meta = r#"{"name": "weather.today", "description": "d"}"#;
+    let files = [("tools/w/tool.sh", SCRIPT), ("tools/w/tool.meta.json", meta)];
+    assert_eq!(Place::new(&files).offers(Kind::Tool), ["weather.today"]);
+}

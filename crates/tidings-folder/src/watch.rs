@@ -1,0 +1,268 @@
+//! What the system says of changes: paths to look at again, as a set, never as a queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
+use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use tidings_store::settle::settle;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::tree::Root;
+
+/// A save is several steps: what follows each other within this time is looked at once.
+const SETTLE: Duration = Duration::from_millis(4);
+/// What never rests is looked at after this time all the same.
+const SETTLE_AT_MOST: Duration = Duration::from_millis(40);
+/// More paths than this are looked at as the whole folder.
+const PATHS: usize = 4096;
+/// How often the folder is looked at where the system cannot tell, or where the folder is gone.
+pub(crate) const POLL: Duration = Duration::from_secs(2);
+
+/// What was heard since it was last asked.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Relative to the folder.
+    pub(crate) paths: BTreeSet<PathBuf>,
+    /// Those of them that were written and closed, or put into their place whole.
+    pub(crate) complete: BTreeSet<PathBuf>,
+    /// Something was missed, or too much happened.
+    pub(crate) everything: bool,
+}
+
+impl Heard {
+    fn is_empty(&self) -> bool {
+        self.paths.is_empty() && !self.everything
+    }
+
+    fn note(&mut self, path: PathBuf, complete: bool) {
+        if self.paths.len() >= PATHS {
+            self.everything = true;
+            self.paths.clear();
+            self.complete.clear();
+        }
+        if self.everything {
+            return;
+        }
+        if complete {
+            self.complete.insert(path.clone());
+        } else {
+            self.complete.remove(&path);
+        }
+        self.paths.insert(path);
+    }
+}
+
+/// What the system's thread writes and the folder's task takes.
+#[derive(Debug, Default)]
+struct Ear {
+    heard: Mutex<Heard>,
+    some: Notify,
+}
+
+impl Ear {
+    fn with(&self, note: impl FnOnce(&mut Heard)) {
+        note(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner));
+        self.some.notify_one();
+    }
+}
+
+/// Follows the directories of a folder.
+pub(crate) struct Watch {
+    root: Root,
+    ear: Arc<Ear>,
+    watcher: Mutex<State>,
+    poll: Option<Duration>,
+    /// When the folder is looked at next by itself; kept here, for whoever waits may be interrupted.
+    next: Mutex<Option<Instant>>,
+}
+
+struct State {
+    watcher: Option<RecommendedWatcher>,
+    /// Why the system does not tell of everything, by directory; nothing of what it can tell again.
+    failed: BTreeMap<PathBuf, String>,
+}
+
+impl Watch {
+    /// Begins to listen; with `poll` it looks at everything that often instead.
+    pub(crate) fn new(root: &Root, poll: Option<Duration>) -> Self {
+        let ear = Arc::new(Ear::default());
+        let mut state = State { watcher: None, failed: BTreeMap::new() };
+        if poll.is_none() {
+            match watcher(root.clone(), ear.clone()) {
+                Ok(watcher) => state.watcher = Some(watcher),
+                Err(error) => drop(state.failed.insert(PathBuf::new(), error.to_string())),
+            }
+        }
+        Self { root: root.clone(), ear, watcher: Mutex::new(state), poll, next: Mutex::default() }
+    }
+
+    /// Follows the folder itself, which may go and come back: only its parent is told of that.
+    pub(crate) fn enter_root(&self) {
+        if let Some(parent) = self.root.path().parent() {
+            self.add(parent);
+        }
+        self.enter(Path::new(""));
+    }
+
+    /// Follows a directory, before it is read: what changes after that is heard.
+    pub(crate) fn enter(&self, directory: &Path) {
+        self.add(&self.root.absolute(directory));
+    }
+
+    fn add(&self, directory: &Path) {
+        let mut state = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(watcher) = &mut state.watcher else { return };
+        let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive) else {
+            state.failed.remove(directory);
+            return;
+        };
+        // A directory that has gone meanwhile is looked at when that is heard, and one that may not
+        // be read is told of by whoever reads it.
+        let denied = matches!(&error.kind, notify::ErrorKind::Io(error)
+            if error.kind() == std::io::ErrorKind::PermissionDenied);
+        let gone = matches!(error.kind, notify::ErrorKind::PathNotFound);
+        if !denied && !gone && directory.symlink_metadata().is_ok() {
+            state.failed.insert(directory.to_owned(), error.to_string());
+        }
+    }
+
+    /// Why the system does not tell of everything, if so.
+    pub(crate) fn failed(&self) -> Option<String> {
+        let state = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        state.failed.values().next().cloned()
+    }
+
+    /// Waits until something happened and has settled.
+    pub(crate) async fn heard(&self) -> Heard {
+        let poll = match (self.poll, self.failed().is_some() || !self.root.path().exists()) {
+            (Some(poll), _) => Some(poll),
+            (None, true) => Some(POLL),
+            (None, false) => None,
+        };
+        let next = poll.map(|poll| {
+            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            *next.get_or_insert_with(|| Instant::now() + poll)
+        });
+        let first = async {
+            while self.is_silent() {
+                self.ear.some.notified().await;
+            }
+        };
+        match next {
+            Some(next) => tokio::select! {
+                () = first => {}
+                () = sleep_until(next) => {
+                    *self.next.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    self.ear.with(|heard| heard.everything = true);
+                }
+            },
+            None => first.await,
+        }
+        settle(&self.ear.some, SETTLE, SETTLE_AT_MOST).await;
+        std::mem::take(&mut *self.ear.heard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether nothing was heard that was not taken.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.ear.heard.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+fn watcher(root: Root, ear: Arc<Ear>) -> notify::Result<RecommendedWatcher> {
+    notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
+        Ok(event) if event.need_rescan() => ear.with(|heard| heard.everything = true),
+        Ok(event) if is_change(event.kind) => {
+            let relative = event.paths.iter().filter_map(|path| root.relative(path));
+            let paths: Vec<_> = relative.collect();
+            if !paths.is_empty() {
+                let complete = is_complete(event.kind);
+                ear.with(|heard| paths.into_iter().for_each(|path| heard.note(path, complete)));
+            }
+        }
+        Ok(_) => {}
+        // Something was missed.
+        Err(_) => ear.with(|heard| heard.everything = true),
+    })
+}
+
+/// Whether an event can mean that something is otherwise; reading is not.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+        // Each side of a rename is told by itself too.
+        EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => false,
+        _ => true,
+    }
+}
+
+/// Whether an event says that a file is whole: closed after writing, or renamed into its place.
+fn is_complete(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Access(AccessKind::Close(AccessMode::Write))
+            | EventKind::Modify(ModifyKind::Name(RenameMode::To))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_paths_are_the_whole_folder() {
+        let mut heard = Heard::default();
+        for number in 0..=PATHS {
+            heard.note(PathBuf::from(number.to_string()), true);
+        }
+        assert_eq!(heard, Heard { everything: true, ..Heard::default() });
+        heard.note(PathBuf::from("one more"), true);
+        assert!(heard.paths.is_empty() && heard.complete.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_happens_in_a_directory_that_was_entered_is_heard() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::new(directory.path()).unwrap();
+        let watch = Watch::new(&root, None);
+        watch.enter(Path::new(""));
+        std::fs::write(directory.path().join("a"), "x").unwrap();
+        let mut paths = BTreeSet::new();
+        while !paths.contains(Path::new("a")) {
+            paths.extend(watch.heard().await.paths);
+        }
+        std::fs::create_dir(directory.path().join("b")).unwrap();
+        while !paths.contains(Path::new("b")) {
+            paths.extend(watch.heard().await.paths);
+        }
+        assert_eq!(watch.failed(), None);
+    }
+
+    #[tokio::test]
+    async fn reading_is_not_heard() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::new(directory.path()).unwrap();
+        std::fs::write(directory.path().join("read"), "x").unwrap();
+        let watch = Watch::new(&root, None);
+        watch.enter(Path::new(""));
+        std::fs::read(directory.path().join("read")).unwrap();
+        std::fs::write(directory.path().join("written"), "x").unwrap();
+        let heard = watch.heard().await;
+        assert_eq!(heard.paths, [PathBuf::from("written")].into());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn polling_looks_at_everything_every_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::new(directory.path()).unwrap();
+        let watch = Watch::new(&root, Some(Duration::from_mins(1)));
+        for _ in 0..3 {
+            let begun = Instant::now();
+            assert!(watch.heard().await.everything);
+            assert!(begun.elapsed() >= Duration::from_mins(1));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Answers as the server sent them, kept beside what the protocol library makes of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions as _, RequestId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// How many requests on one connection are remembered before those that nobody waits for are
+/// forgotten.
+const MANY: usize = 256;
+
+type Place = Mutex<Option<Arc<str>>>;
+
+/// Where the result of one request is put as it was sent. It travels with the request, and never on
+/// the wire.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Raw(Arc<Place>);
+
+impl Raw {
+    /// Asks for the result as it is sent.
+    pub(super) fn ask(request: &mut ClientRequest) -> Self {
+        let raw = Self::default();
+        request.extensions_mut().insert(raw.clone());
+        raw
+    }
+
+    /// The request, and where its result is put, if anybody wants that.
+    pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<(RequestId, Self)> {
+        let ClientJsonRpcMessage::Request(request) = message else { return None };
+        Some((request.id.clone(), request.request.extensions().get::<Self>()?.clone()))
+    }
+
+    /// Takes the result of this request out of a message, if it is in there.
+    pub(super) fn keep(&self, id: &RequestId, message: &[u8]) {
+        if let Some((_, result)) = answer(message).filter(|(answered, _)| answered == id) {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        }
+    }
+
+    /// The result as it was sent, if that says anything that `typed` does not.
+    pub(super) fn beyond(&self, typed: &impl Serialize) -> Option<Arc<str>> {
+        let sent = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let value: Value = serde_json::from_str(&sent).ok()?;
+        let is_same = serde_json::to_value(typed).is_ok_and(|typed| typed == value);
+        (!is_same).then_some(sent)
+    }
+}
+
+/// Which results are wanted, on a connection where answers come in any order.
+#[derive(Debug, Default)]
+pub(super) struct Wanted(HashMap<RequestId, Weak<Place>>);
+
+impl Wanted {
+    /// A request is sent.
+    pub(super) fn note(&mut self, message: &ClientJsonRpcMessage) {
+        let Some((id, raw)) = Raw::asked(message) else { return };
+        if self.0.len() >= MANY {
+            // Whoever gave up waiting dropped the place.
+            self.0.retain(|_, place| place.strong_count() > 0);
+        }
+        self.0.insert(id, Arc::downgrade(&raw.0));
+    }
+
+    /// A message came.
+    pub(super) fn keep(&mut self, message: &[u8]) {
+        if self.0.is_empty() {
+            return;
+        }
+        let Some((id, result)) = answer(message) else { return };
+        if let Some(place) = self.0.remove(&id).and_then(|place| place.upgrade()) {
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        }
+    }
+}
+
+/// Which request a message answers, and with what.
+fn answer(message: &[u8]) -> Option<(RequestId, Arc<str>)> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        id: RequestId,
+        #[serde(borrow)]
+        result: &'a RawValue,
+    }
+    let Answer { id, result } = serde_json::from_slice(message).ok()?;
+    Some((id, result.get().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_result_is_kept_if_it_says_more_than_was_understood() {
+        let id = RequestId::Number(7);
+        let raw = Raw::default();
+        let sent = br#"{"jsonrpc":"2.0","id":7,"result":{"a":1,"new":2}}"#;
+        raw.keep(&RequestId::Number(8), sent);
+        assert_eq!(raw.beyond(&json!({ "a": 1 })), None, "it answers another request");
+        raw.keep(&id, sent);
+        assert_eq!(raw.beyond(&json!({ "a": 1 })).as_deref(), Some(r#"{"a":1,"new":2}"#));
+        raw.keep(&id, sent);
+        assert_eq!(raw.beyond(&json!({ "new": 2, "a": 1 })), None, "all of it was understood");
+    }
+
+    #[test]
+    fn answers_that_nobody_waits_for_are_forgotten() {
+        let mut wanted = Wanted::default();
+        for id in 0..MANY {
+            let id = RequestId::String(id.to_string().into());
+            wanted.0.insert(id, Weak::new());
+        }
+        let request = json!({
+            "jsonrpc": "2.0", "id": 1000, "method": "tools/call", "params": { "name": "a" },
+        });
+        let mut request: ClientJsonRpcMessage = serde_json::from_value(request).unwrap();
+        let ClientJsonRpcMessage::Request(inner) = &mut request else { panic!("a request") };
+        let raw = Raw::ask(&mut inner.request);
+        wanted.note(&request);
+        assert_eq!(wanted.0.len(), 1);
+        wanted.keep(br#"{"jsonrpc":"2.0","id":1000,"result":{"x":[]}}"#);
+        assert!(wanted.0.is_empty());
+        assert_eq!(raw.beyond(&json!({})).as_deref(), Some(r#"{"x":[]}"#));
+    }
+}

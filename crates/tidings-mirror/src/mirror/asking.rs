@@ -1,0 +1,275 @@
+//! Requests: reads, prompts, calls, completions, and lists loaded again.
+
+// The level of a log message is deprecated and still sent.
+#![expect(deprecated, reason = "servers of every revision are spoken to")]
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use rmcp::model::{ArgumentInfo, LoggingLevel};
+use serde_json::Value;
+use tidings_core::Template;
+use tokio::time::Instant;
+
+use super::Mirror;
+use crate::cache::{self, PromptContent, ResourceContent, TemplateContent, ToolOutcome};
+use crate::connect::Taken;
+use crate::driver;
+use crate::era::Era;
+use crate::events::{RequestTag, Warning};
+use crate::lists::List;
+use crate::machine::Input;
+use crate::request::RequestError;
+use crate::schema;
+
+/// What a completion is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reference {
+    /// An argument of the prompt of this name.
+    Prompt(String),
+    /// A variable of this URI template.
+    Template(String),
+}
+
+/// What may be filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Completion {
+    /// The values, best first.
+    pub values: Vec<String>,
+    /// How many there are in all, if the server tells.
+    pub total: Option<u32>,
+    /// Whether there are more than these.
+    pub has_more: bool,
+}
+
+/// What asks the server. Each of these may be dropped before it is done: the server is told then.
+impl Mirror {
+    /// Loads lists again, and waits for them.
+    ///
+    /// # Errors
+    ///
+    /// The first of them that could not be loaded.
+    pub async fn refresh(&self, lists: &[List]) -> Result<(), RequestError> {
+        let shared = &self.inner.shared;
+        shared.link()?;
+        let mut waited = Vec::new();
+        for &list in lists.iter().filter(|list| shared.machine().offers(**list)) {
+            waited.push((list, shared.machine().next_listing(list)));
+            shared.step(Input::Reload(list));
+        }
+        shared
+            .wait_for(|machine| {
+                waited.iter().all(|(list, number)| {
+                    machine.is_loaded(*list, *number) || !machine.offers(*list)
+                })
+            })
+            .await;
+        shared.link()?;
+        lists.iter().find_map(|list| self.list_error(*list)).map_or(Ok(()), Err)
+    }
+
+    /// Reads a resource; always asks the server.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not give it.
+    pub async fn read_resource(&self, uri: &str) -> Result<Arc<ResourceContent>, RequestError> {
+        let shared = &self.inner.shared;
+        let link = shared.link()?;
+        let ticket = shared.machine().ticket();
+        let key: Arc<str> = uri.into();
+        match link.read(uri, &self.options).await {
+            Ok(result) => {
+                let content = Arc::new(driver::content(result));
+                shared.step(Input::Read { uri: key, ticket, content: content.clone() });
+                Ok(content)
+            }
+            Err(error) => {
+                shared.step(Input::ReadFailed { uri: key });
+                Err(error)
+            }
+        }
+    }
+
+    /// A resource as it was read before, if it is sure to be fresh: it is watched and no notice came,
+    /// or the server said how long it stays fresh. Else it is read.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read_resource`](Self::read_resource).
+    pub async fn cached_or_read(&self, uri: &str) -> Result<Arc<ResourceContent>, RequestError> {
+        let fresh = self.inner.shared.machine().cache().fresh(uri, Instant::now());
+        match fresh {
+            Some(content) => Ok(content),
+            None => self.read_resource(uri).await,
+        }
+    }
+
+    /// Fills in a template and reads what it names; always asks the server.
+    ///
+    /// # Errors
+    ///
+    /// If it is no template, or the server does not give what it names. Also if the server does not
+    /// list it, unless [`unlisted_templates`](crate::RequestOptions::unlisted_templates) allows that
+    /// or this mirror keeps no list of templates.
+    pub async fn read_from_template<K: Into<String>, V: Into<String>>(
+        &self,
+        template: &str,
+        values: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Arc<TemplateContent>, RequestError> {
+        let shared = &self.inner.shared;
+        let values = cache::texts(values);
+        let parsed = Template::parse(template).map_err(|error| {
+            RequestError::Invalid(format!("`{template}` is not a URI template: {error}"))
+        })?;
+        let uri: Arc<str> = parsed.expand(&values).into();
+        let link = shared.link()?;
+        let listed = self.templates().iter().find(|item| item.uri_template == template).cloned();
+        let is_known = shared.machine().offers(List::Templates);
+        if listed.is_none() && is_known && !self.options.unlisted_templates {
+            return Err(RequestError::Unlisted(template.to_owned()));
+        }
+        let ticket = shared.machine().ticket();
+        let content = driver::content(link.read(&uri, &self.options).await?);
+        let name = listed.map(|item| item.name.as_str().into());
+        let content = Arc::new(TemplateContent { name, uri, values, content });
+        let template = template.into();
+        shared.step(Input::TemplateRead { template, ticket, content: content.clone() });
+        Ok(content)
+    }
+
+    /// Fills in a prompt; always asks the server.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not give it.
+    pub async fn get_prompt<K: Into<String>, V: Into<String>>(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Arc<PromptContent>, RequestError> {
+        let shared = &self.inner.shared;
+        let arguments = cache::texts(arguments);
+        let link = shared.link()?;
+        let ticket = shared.machine().ticket();
+        let given = arguments.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+        let Taken { result, odd, raw } = link.prompt(name, given.collect(), &self.options).await?;
+        let content = PromptContent { odd, raw, ..PromptContent::new(arguments, result) };
+        let content = Arc::new(content);
+        shared.step(Input::Prompted { name: name.into(), ticket, content: content.clone() });
+        Ok(content)
+    }
+
+    /// Calls a tool. A tool that failed and says so has a result: see [`ToolOutcome::is_success`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no result at all.
+    pub async fn call_tool<K: Into<String>, V: Into<Value>>(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Arc<ToolOutcome>, RequestError> {
+        self.call_tool_tagged(self.tag(), name, arguments).await
+    }
+
+    /// A tag for a call, by which its progress can be told from that of others.
+    #[must_use]
+    pub fn tag(&self) -> RequestTag {
+        RequestTag(self.inner.tags.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Calls a tool, with a tag that its progress events will carry.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`call_tool`](Self::call_tool).
+    pub async fn call_tool_tagged<K: Into<String>, V: Into<Value>>(
+        &self,
+        tag: RequestTag,
+        name: &str,
+        arguments: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Arc<ToolOutcome>, RequestError> {
+        let shared = &self.inner.shared;
+        let arguments = cache::values(arguments);
+        let link = shared.link()?;
+        let ticket = shared.machine().ticket();
+        let tool = self.tools().iter().find(|tool| tool.name == name).cloned();
+        let key: Arc<str> = name.into();
+        let warn = |problem: Option<String>| {
+            if let Some(problem) = problem {
+                shared.warn(Warning::Schema { tool: key.clone(), problem: problem.into() });
+            }
+        };
+        warn(tool.as_ref().and_then(|tool| schema::arguments(tool, &arguments)));
+        let (called_at, began) = (SystemTime::now(), Instant::now());
+        let answer = link.call(name, arguments.clone(), tag, &self.options).await;
+        if let (Some(tool), Ok(taken)) = (&tool, &answer) {
+            warn(schema::result(tool, &taken.result));
+        }
+        let (result, odd, raw, error) = match answer {
+            Ok(Taken { result, odd, raw }) => (Ok(result), odd, raw, None),
+            Err(error) => (Err(error.to_string().into()), Vec::new(), None, Some(error)),
+        };
+        let took = began.elapsed();
+        let outcome = Arc::new(ToolOutcome { arguments, result, odd, raw, called_at, took });
+        shared.step(Input::Called { name: key, ticket, outcome: outcome.clone() });
+        error.map_or(Ok(outcome), Err)
+    }
+
+    /// What an argument of a prompt or a variable of a template may be. `context` holds what is
+    /// already filled in.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not tell.
+    pub async fn complete<K: Into<String>, V: Into<String>>(
+        &self,
+        reference: Reference,
+        argument: &str,
+        value: &str,
+        context: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Completion, RequestError> {
+        let link = self.inner.shared.link()?;
+        let reference = match reference {
+            Reference::Prompt(name) => rmcp::model::Reference::for_prompt(name),
+            Reference::Template(template) => rmcp::model::Reference::for_resource(template),
+        };
+        let argument = ArgumentInfo::new(argument, value);
+        let context = cache::texts(context);
+        let info = link.complete(reference, argument, context, &self.options).await?;
+        let has_more = info.has_more.unwrap_or(false);
+        Ok(Completion { values: info.values, total: info.total, has_more })
+    }
+
+    /// How long the server takes to answer. The modern era has no ping.
+    ///
+    /// # Errors
+    ///
+    /// If it does not answer, or is a modern one.
+    pub async fn ping(&self) -> Result<Duration, RequestError> {
+        let link = self.inner.shared.link()?;
+        if link.server().era == Era::Modern {
+            return Err(RequestError::NotOffered("pings in this era of the protocol"));
+        }
+        let began = Instant::now();
+        link.ping().await?;
+        Ok(began.elapsed())
+    }
+
+    /// From which level on the server is to log.
+    ///
+    /// # Errors
+    ///
+    /// If it does not offer logging, or refuses.
+    pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), RequestError> {
+        let link = self.inner.shared.link()?;
+        if link.server().capabilities.logging.is_none() {
+            return Err(RequestError::NotOffered("logging"));
+        }
+        link.set_log_level(level).await
+    }
+}

@@ -1,0 +1,180 @@
+//! [`Mirror`]: the cheap-to-clone handle, and what it knows without asking.
+
+mod asking;
+mod opening;
+mod watching;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use rmcp::model::{
+    Implementation, Prompt, ProtocolVersion, Resource, ResourceTemplate, ServerCapabilities, Tool,
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use self::asking::{Completion, Reference};
+pub use self::watching::{SubscribeError, Watch};
+use crate::cache::Reader;
+use crate::era::Era;
+use crate::events::{ConnectionState, Events, Items};
+use crate::history::Message;
+use crate::lists::List;
+use crate::odd::Odd;
+use crate::options::RequestOptions;
+use crate::request::RequestError;
+use crate::shared::Shared;
+
+/// Keeps one server's lists, contents and results current.
+///
+/// Cloning is cheap and every clone is the same mirror; when the last one is dropped the connection
+/// is cut. [`close`](Self::close) ends it politely.
+#[derive(Clone)]
+pub struct Mirror {
+    inner: Arc<Inner>,
+    /// How requests through this handle are made.
+    options: Arc<RequestOptions>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    tags: AtomicU64,
+    cancel: CancellationToken,
+    /// The driver. Dropping it with the last handle cuts the connection.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// Who the server is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Server {
+    /// Its name, title and version, if it tells.
+    pub identity: Option<Implementation>,
+    /// The protocol revision that was agreed on.
+    pub version: ProtocolVersion,
+    /// The era of that revision.
+    pub era: Era,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// How it wants to be used, in its own words.
+    pub instructions: Option<String>,
+}
+/// What is known without asking.
+impl Mirror {
+    /// Who the server is; nobody, while there is no connection.
+    #[must_use]
+    pub fn server(&self) -> Option<Arc<Server>> {
+        self.inner.shared.link().ok().map(|link| link.server().clone())
+    }
+
+    /// Where the connection is.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionState {
+        self.inner.shared.machine().connection().clone()
+    }
+
+    /// The tools, in the order of the server.
+    #[must_use]
+    pub fn tools(&self) -> Items<Tool> {
+        self.inner.shared.machine().lists().tools.items().clone()
+    }
+
+    /// The resources, in the order of the server.
+    #[must_use]
+    pub fn resources(&self) -> Items<Resource> {
+        self.inner.shared.machine().lists().resources.items().clone()
+    }
+
+    /// The resource templates, in the order of the server.
+    #[must_use]
+    pub fn templates(&self) -> Items<ResourceTemplate> {
+        self.inner.shared.machine().lists().templates.items().clone()
+    }
+
+    /// The prompts, in the order of the server.
+    #[must_use]
+    pub fn prompts(&self) -> Items<Prompt> {
+        self.inner.shared.machine().lists().prompts.items().clone()
+    }
+
+    /// Why a list may not be what the server has now: it could not be loaded.
+    #[must_use]
+    pub fn list_error(&self, list: List) -> Option<RequestError> {
+        self.inner.shared.machine().list_error(list)
+    }
+
+    /// Why a list may be incomplete: the server named another page, and that was not asked for.
+    #[must_use]
+    pub fn incomplete(&self, list: List) -> Option<Arc<str>> {
+        self.inner.shared.machine().cut(list)
+    }
+
+    /// The items of a list that are not as the protocol says, in the order of the server. Those that
+    /// can be used are in the list too.
+    #[must_use]
+    pub fn odd(&self, list: List) -> Arc<[Odd]> {
+        self.inner.shared.machine().odd(list)
+    }
+
+    /// What happens from now on.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.inner.shared.events.receiver()
+    }
+
+    /// What was read.
+    #[must_use]
+    pub fn cache(&self) -> &Reader {
+        &self.inner.shared.reader
+    }
+
+    /// The last messages both ways, oldest first; as many as
+    /// [`Config::history`](crate::Config::history) says.
+    #[must_use]
+    pub fn history(&self) -> Vec<Arc<Message>> {
+        self.inner.shared.history.messages()
+    }
+
+    /// The messages after the one with this number; 0 for all that are kept. If the first of them is
+    /// not the next number, those between are not kept any longer.
+    #[must_use]
+    pub fn messages_since(&self, number: u64) -> Vec<Arc<Message>> {
+        self.inner.shared.history.since(number)
+    }
+
+    /// Waits until there is a message after the one with this number, and gives the number of the
+    /// last one. Without [`Config::history`](crate::Config::history) there never is.
+    ///
+    /// Cancel-safe: nothing is taken.
+    pub async fn messages_changed(&self, number: u64) -> u64 {
+        self.inner.shared.history.changed(number).await
+    }
+
+    /// The last lines a server over stdio wrote on its standard error, also while it starts and after
+    /// it ended.
+    #[must_use]
+    pub fn stderr(&self) -> Vec<Arc<str>> {
+        self.inner.shared.memory.stderr()
+    }
+
+    /// Whether the server says that resources can be watched.
+    #[must_use]
+    pub fn supports_subscriptions(&self) -> bool {
+        self.server().is_some_and(|server| {
+            let resources = server.capabilities.resources.as_ref();
+            resources.is_some_and(|resources| resources.subscribe == Some(true))
+        })
+    }
+
+    /// The resources that are watched, in order.
+    #[must_use]
+    pub fn subscriptions(&self) -> Vec<Arc<str>> {
+        self.inner.shared.machine().subscriptions().cloned().collect()
+    }
+
+    /// Whether a resource is watched.
+    #[must_use]
+    pub fn is_subscribed(&self, uri: &str) -> bool {
+        self.inner.shared.machine().is_subscribed(uri)
+    }
+}

@@ -1,0 +1,187 @@
+//! Connecting, and the end of a connection.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{Inner, Mirror};
+use crate::config::Config;
+use crate::connect::ConnectError;
+use crate::driver::Driver;
+use crate::events::{ConnectionState, Events};
+use crate::machine::{Input, Machine};
+use crate::options::RequestOptions;
+use crate::request::RequestError;
+use crate::shared::Shared;
+use crate::target::Target;
+
+/// Connecting.
+impl Mirror {
+    /// Connects with the default configuration, and loads the lists.
+    ///
+    /// The target is a URL, a [`CommandTarget`](crate::CommandTarget), a [`std::process::Command`] or
+    /// the entry of a server in an `mcp.json` as [`serde_json::Value`]. If the connection is lost
+    /// later, the mirror connects again by itself.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), tidings_mirror::ConnectError> {
+    /// let mirror = tidings_mirror::Mirror::connect("http://127.0.0.1:8484/mcp").await?;
+    /// println!("{} tools", mirror.tools().len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`connect_with`](Self::connect_with).
+    pub async fn connect<T>(target: T) -> Result<Self, ConnectError>
+    where
+        T: TryInto<Target>,
+        ConnectError: From<T::Error>,
+    {
+        Self::connect_with(target, Config::default()).await
+    }
+
+    /// Connects, and loads the lists.
+    ///
+    /// A list that cannot be loaded does not fail the connection: see
+    /// [`list_error`](Self::list_error).
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be reached or started, speaks no protocol that we do, or is lost before
+    /// the lists are loaded. The first connection is tried once; [`supervise`](Self::supervise) tries
+    /// again.
+    pub async fn connect_with<T>(target: T, config: Config) -> Result<Self, ConnectError>
+    where
+        T: TryInto<Target>,
+        ConnectError: From<T::Error>,
+    {
+        Self::connect_with_events(target, config).await.map(|(mirror, _)| mirror)
+    }
+
+    /// Connects as [`connect_with`](Self::connect_with) does, and gives the events from the very first
+    /// on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`connect_with`](Self::connect_with).
+    pub async fn connect_with_events<T>(
+        target: T,
+        config: Config,
+    ) -> Result<(Self, Events), ConnectError>
+    where
+        T: TryInto<Target>,
+        ConnectError: From<T::Error>,
+    {
+        Self::open(target.try_into()?, config).await
+    }
+
+    async fn open(target: Target, config: Config) -> Result<(Self, Events), ConnectError> {
+        let (shared, listenings) = Shared::new(target, config);
+        let events = shared.events.receiver();
+        let first = Driver::connect(&shared).await?;
+        let cancel = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Driver::new(shared.clone(), listenings).run(first, cancel.clone()));
+        shared.wait_for(Machine::is_settled).await;
+        if shared.machine().losses() > 0 {
+            // What was lost before it was ever whole is not there to be kept.
+            let stderr = shared.memory.stderr();
+            return Err(match &shared.target {
+                Target::Command(_) => ConnectError::Died { status: None, stderr, garbage: None },
+                _ => ConnectError::Transport(
+                    "the connection ended before the lists were loaded".to_owned(),
+                ),
+            });
+        }
+        Ok((Self::of(shared, cancel, tasks), events))
+    }
+
+    /// A mirror that exists before its server does: the first connection is made in the background,
+    /// and tried again as [`Config::reconnect`] says.
+    ///
+    /// Meanwhile the lists are empty, [`connection`](Self::connection) says what the mirror is doing
+    /// and why the last attempt failed, [`stderr`](Self::stderr) has what a program wrote, and
+    /// requests fail with [`RequestError::NotConnected`]. [`ready`](Self::ready) waits for the lists.
+    ///
+    /// ```no_run
+    /// # use tidings_mirror::{Config, Mirror, RequestError};
+    /// # async fn example() -> Result<(), RequestError> {
+    /// let (mirror, _events) = Mirror::supervise("http://127.0.0.1:8484/mcp", Config::default());
+    /// println!("{}", mirror.connection()); // connecting
+    /// mirror.ready().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime.
+    pub fn supervise(target: impl Into<Target>, config: Config) -> (Self, Events) {
+        let (shared, listenings) = Shared::new(target.into(), config);
+        let events = shared.events.receiver();
+        shared.step(Input::State(ConnectionState::Connecting));
+        let cancel = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Driver::new(shared.clone(), listenings).begin(cancel.clone()));
+        (Self::of(shared, cancel, tasks), events)
+    }
+
+    fn of(shared: Arc<Shared>, cancel: CancellationToken, tasks: JoinSet<()>) -> Self {
+        let inner = Inner { shared, tags: AtomicU64::new(0), cancel, tasks: Mutex::new(tasks) };
+        Self { inner: Arc::new(inner), options: Arc::default() }
+    }
+
+    /// Waits until there is a connection and its lists are loaded, however often that must be tried.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::NotConnected`] if the connection ended for good.
+    pub async fn ready(&self) -> Result<(), RequestError> {
+        let shared = &self.inner.shared;
+        let is_over =
+            |machine: &Machine| matches!(machine.connection(), ConnectionState::Closed { .. });
+        shared.wait_for(|machine| machine.is_loaded_now() || is_over(machine)).await;
+        if is_over(&shared.machine()) { shared.link().map(drop) } else { Ok(()) }
+    }
+
+    /// The same mirror, through which reads, prompts, calls and completions are made like this.
+    ///
+    /// ```no_run
+    /// # use tidings_mirror::{Mirror, RequestError, RequestOptions};
+    /// # async fn example(mirror: Mirror) -> Result<(), RequestError> {
+    /// let traced = mirror.with(RequestOptions::new().meta("example.com/trace", "7f3a"));
+    /// traced.call_tool("add", [("a", 1), ("b", 2)]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with(&self, options: RequestOptions) -> Self {
+        Self { inner: self.inner.clone(), options: Arc::new(options) }
+    }
+
+    /// Ends the connection: the session is deleted, a child process ends with all its children, and
+    /// lists, contents and subscriptions are cleared.
+    pub async fn close(&self) {
+        self.inner.cancel.cancel();
+        let mut tasks = {
+            let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *tasks)
+        };
+        let is_first = !tasks.is_empty();
+        while tasks.join_next().await.is_some() {}
+        let shared = &self.inner.shared;
+        let is_closed =
+            |machine: &mut Machine| matches!(machine.connection(), ConnectionState::Closed { .. });
+        if is_first && !is_closed(&mut shared.machine()) {
+            // The driver failed: what it would have cleared is cleared all the same.
+            shared.step(Input::Gone { keep: false });
+            let reason = "the mirror failed".into();
+            shared.step(Input::State(ConnectionState::Closed { reason }));
+        }
+        shared.wait_for(is_closed).await;
+    }
+}

@@ -1,0 +1,61 @@
+//! How times, differences and outcomes are written as JSON.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rmcp::model::CallToolResult;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
+use tidings_core::Diff;
+
+/// A time, as milliseconds since 1970.
+pub(crate) fn time<S: Serializer>(at: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
+    duration(&at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(), to)
+}
+
+/// A length of time, in milliseconds.
+pub(crate) fn duration<S: Serializer>(length: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(length.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A length of time that need not be there.
+#[expect(clippy::ref_option, reason = "fields are given like this")]
+pub(crate) fn maybe_duration<S: Serializer>(
+    length: &Option<Duration>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match length {
+        Some(length) => duration(length, to),
+        None => to.serialize_none(),
+    }
+}
+
+/// The difference of two lists.
+pub(crate) fn diff<T: Serialize, S: Serializer>(
+    diff: &Diff<Arc<T>>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let mut object = to.serialize_struct("Diff", 4)?;
+    object.serialize_field("added", &diff.added)?;
+    object.serialize_field("removed", &diff.removed)?;
+    object.serialize_field("changed", &diff.changed)?;
+    object.serialize_field("reordered", &diff.reordered)?;
+    object.end()
+}
+
+/// What came of a call: its `result`, or the `error` because of which there is none.
+pub(crate) fn outcome<S: Serializer>(
+    outcome: &Result<CallToolResult, Arc<str>>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Outcome<'a> {
+        Result(&'a CallToolResult),
+        Error(&'a str),
+    }
+    match outcome {
+        Ok(result) => Outcome::Result(result).serialize(to),
+        Err(error) => Outcome::Error(error).serialize(to),
+    }
+}

@@ -1,0 +1,80 @@
+//! Listeners and watched URIs as people who look into the hub see them.
+
+use rmcp::model::Implementation;
+use tidings_core::{ListKind, ListKinds, ResourceUri};
+use tokio::time::Instant;
+
+/// How a client is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Transport {
+    /// A pair of byte streams, usually standard input and output.
+    Stdio,
+    /// Streamable HTTP.
+    Http,
+}
+
+/// Who a listener is.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    /// The client's name and version, if it said them.
+    pub(crate) client: Option<Box<str>>,
+    pub(crate) transport: Transport,
+    /// Lists that clients of its protocol revision are not notified of.
+    pub(crate) withheld: ListKinds,
+}
+
+impl About {
+    pub(crate) fn new(
+        client: Option<&Implementation>,
+        transport: Transport,
+        withheld: ListKinds,
+    ) -> Self {
+        let client = client.map(|client| format!("{} {}", client.name, client.version).into());
+        Self { client, transport, withheld }
+    }
+}
+
+/// One listener: a legacy session, or one modern listen request.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ListenerInfo {
+    /// Its number.
+    pub id: u64,
+    /// The client's name and version, if it said them.
+    pub client: Option<String>,
+    /// Whether it is a modern listen request.
+    pub is_modern: bool,
+    /// How it is connected.
+    pub transport: Transport,
+    /// Since when it listens.
+    pub since: Instant,
+    /// The lists it follows.
+    pub lists: Vec<ListKind>,
+    /// The URIs it watches, in order.
+    pub uris: Vec<ResourceUri>,
+    /// How many notices wait for it.
+    pub waiting: usize,
+    /// How many notices it was sent.
+    pub told: u64,
+}
+
+/// One watched URI.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WatchedInfo {
+    /// The URI.
+    pub uri: ResourceUri,
+    /// How many listeners watch it.
+    pub listeners: usize,
+    /// How many changes of it its source announced.
+    pub changes: u64,
+}
+
+#[cfg(test)]
+impl About {
+    /// Somebody of whom nothing is known.
+    pub(crate) fn nobody() -> Self {
+        Self::new(None, Transport::Stdio, ListKinds::EMPTY)
+    }
+}

@@ -1,0 +1,362 @@
+//! The context of one request: who asks, progress, log messages, cancellation, questions to the
+//! client.
+
+#![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
+
+use std::net::IpAddr;
+use std::sync::{Arc, LazyLock};
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientCapabilities, ClientResult, CreateMessageRequest, CreateMessageRequestParams,
+    CreateMessageResult, ElicitRequest, ElicitRequestParams, ElicitResult, Implementation,
+    ListRootsRequest, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
+    ProgressNotificationParam, ProgressToken, RequestMetaObject, ServerRequest,
+};
+use rmcp::service::RequestContext;
+use tidings_core::Change;
+
+use crate::era;
+
+/// The request that is being answered, and what can be done for its client meanwhile.
+///
+/// Cloning is cheap and every clone is the same request. The hub itself reads resources too, to
+/// compare them: such a read has no client, wants no progress and is never cancelled.
+#[derive(Clone)]
+pub struct Context {
+    announcer: Arc<dyn Announce>,
+    request: Option<Arc<Asked>>,
+}
+
+/// A request of a client.
+struct Asked {
+    request: RequestContext<RoleServer>,
+    /// What the client holds between requests, if it does.
+    client: Option<Arc<dyn Client>>,
+}
+
+/// Where changes are announced: a trait object, for a request knows nothing else of the hub.
+pub(crate) trait Announce: Send + Sync {
+    fn announce(&self, change: Change);
+}
+
+/// What a client holds between requests, as far as a request needs it: a trait object, for a request
+/// knows no connection.
+pub(crate) trait Client: Send + Sync {
+    /// From which level on it wants log messages, if it said so.
+    fn level(&self) -> Option<LoggingLevel>;
+}
+
+/// The address a request came from, as an extension of the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address(pub(crate) IpAddr);
+
+/// Ends the connection on which a client waits for its answer, as an extension of the request; only
+/// where the client can come back.
+#[derive(Clone)]
+pub(crate) struct Release(pub(crate) Arc<dyn Fn() + Send + Sync>);
+
+/// Why the client did not answer a question.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The client refused, is gone, or speaks a revision in which a server does not ask: there the
+    /// answer to the request says what is needed.
+    #[error("the client did not answer")]
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The client answered something else.
+    #[error("the client's answer does not fit the question")]
+    Unfitting,
+}
+
+impl Context {
+    /// A request of a client.
+    pub(crate) fn new(
+        announcer: Arc<dyn Announce>,
+        request: RequestContext<RoleServer>,
+        client: Option<Arc<dyn Client>>,
+    ) -> Self {
+        Self { announcer, request: Some(Arc::new(Asked { request, client })) }
+    }
+
+    /// A read of the hub itself.
+    pub(crate) fn of_hub(announcer: Arc<dyn Announce>) -> Self {
+        Self { announcer, request: None }
+    }
+
+    /// Says that something may have changed: a URI, a [`Change`], a list. Clients are notified if
+    /// what they would read differs.
+    ///
+    /// # Errors
+    ///
+    /// A text that is not a URI.
+    pub fn changed<C: TryInto<Change>>(&self, change: C) -> Result<(), C::Error> {
+        self.announcer.announce(change.try_into()?);
+        Ok(())
+    }
+
+    /// The client's name and version, if it says.
+    #[must_use]
+    pub fn client(&self) -> Option<Implementation> {
+        self.asked()?.request.client_info()
+    }
+
+    /// What the client says it can do.
+    #[must_use]
+    pub fn client_capabilities(&self) -> ClientCapabilities {
+        let said = self.asked().and_then(|asked| asked.request.client_capabilities());
+        said.unwrap_or_default()
+    }
+
+    /// The request's `_meta`, which is not repeated in its parameters. That of a read of the hub is
+    /// empty.
+    #[must_use]
+    pub fn meta(&self) -> &RequestMetaObject {
+        static NONE: LazyLock<RequestMetaObject> = LazyLock::new(RequestMetaObject::default);
+        self.asked().map_or(&NONE, |asked| &asked.request.meta)
+    }
+
+    /// The client's name for the progress of this request, if it wants to be notified of it.
+    #[must_use]
+    pub fn progress_token(&self) -> Option<ProgressToken> {
+        self.meta().get_progress_token()
+    }
+
+    /// A name for the client, to share fairly between clients: the same for all requests of a
+    /// connection over stdio or of a session, and of a client that says its name and has no
+    /// session. It proves nothing: a client can call itself what it likes.
+    #[must_use]
+    pub fn caller(&self) -> String {
+        let Some(asked) = self.asked() else { return "hub".to_owned() };
+        if let Some(client) = &asked.client {
+            return format!("connection {:x}", Arc::as_ptr(client).addr());
+        }
+        let parts = asked.request.extensions.get::<http::request::Parts>();
+        let address = parts.and_then(|parts| parts.extensions.get::<Address>());
+        let client = self.client().map(|client| format!("{} {}", client.name, client.version));
+        match (client, address) {
+            (Some(client), Some(Address(address))) => format!("{client} at {address}"),
+            (Some(client), None) => client,
+            (None, Some(Address(address))) => format!("anonymous at {address}"),
+            (None, None) => "anonymous".to_owned(),
+        }
+    }
+
+    /// Whether the client speaks a revision in which a server does not ask: it answers that input
+    /// is required, and the client asks again with it.
+    #[must_use]
+    pub fn asks_by_answer(&self) -> bool {
+        let version = self.asked().and_then(|asked| asked.request.protocol_version());
+        version.is_some_and(|version| era::is_modern(version.as_str()))
+    }
+
+    /// Waits until the client gives the request up.
+    pub async fn cancelled(&self) {
+        match self.asked() {
+            Some(asked) => asked.request.ct.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends the connection on which the client waits for the answer, where that is a stream it can
+    /// come back to; the work goes on. For work that takes longer than a connection should.
+    pub fn release_stream(&self) {
+        let release = self.asked().and_then(|asked| asked.request.extensions.get::<Release>());
+        if let Some(Release(release)) = release {
+            release();
+        }
+    }
+
+    /// Notifies the client of how far the work is, if it asked for that. The notice is delivered
+    /// before the answer.
+    pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+        let (Some(asked), Some(token)) = (self.asked(), self.progress_token()) else { return };
+        let mut progress = ProgressNotificationParam::new(token, done);
+        progress.total = total;
+        progress.message = message.map(str::to_owned);
+        drop(asked.request.peer.notify_progress(progress).await);
+    }
+
+    /// Sends the client a log message, if it wants messages of this level.
+    pub async fn log(&self, level: LoggingLevel, data: serde_json::Value) {
+        self.log_as(None, level, data).await;
+    }
+
+    /// Sends a log message as [`Self::log`] does, with the name of the part that logs.
+    pub async fn log_as(&self, logger: Option<&str>, level: LoggingLevel, data: serde_json::Value) {
+        let Some(asked) = self.asked() else { return };
+        let wanted = if self.asks_by_answer() {
+            asked.request.meta.log_level()
+        } else {
+            asked.client.as_ref().and_then(|client| client.level())
+        };
+        let silent = match wanted {
+            Some(wanted) => (level as u8) < (wanted as u8),
+            // A legacy client that never set a level gets everything; a modern one that does not
+            // ask gets nothing.
+            None => self.asks_by_answer(),
+        };
+        if !silent {
+            let mut message = LoggingMessageNotificationParam::new(level, data);
+            message.logger = logger.map(str::to_owned);
+            drop(asked.request.peer.notify_logging_message(message).await);
+        }
+    }
+
+    /// Asks the client's model.
+    ///
+    /// # Errors
+    ///
+    /// The client did not answer.
+    pub async fn sample(
+        &self,
+        params: CreateMessageRequestParams,
+    ) -> Result<CreateMessageResult, AskError> {
+        match self
+            .ask(ServerRequest::CreateMessageRequest(CreateMessageRequest::new(params)))
+            .await?
+        {
+            ClientResult::CreateMessageResult(result) => Ok(*result),
+            _ => Err(AskError::Unfitting),
+        }
+    }
+
+    /// Asks the client's user.
+    ///
+    /// # Errors
+    ///
+    /// The client did not answer.
+    pub async fn elicit(&self, params: ElicitRequestParams) -> Result<ElicitResult, AskError> {
+        match self.ask(ServerRequest::ElicitRequest(ElicitRequest::new(params))).await? {
+            ClientResult::ElicitResult(result) => Ok(result),
+            _ => Err(AskError::Unfitting),
+        }
+    }
+
+    /// Asks the client for its roots.
+    ///
+    /// # Errors
+    ///
+    /// The client did not answer.
+    pub async fn roots(&self) -> Result<ListRootsResult, AskError> {
+        match self.ask(ServerRequest::ListRootsRequest(ListRootsRequest::default())).await? {
+            ClientResult::ListRootsResult(result) => Ok(result),
+            _ => Err(AskError::Unfitting),
+        }
+    }
+
+    async fn ask(&self, request: ServerRequest) -> Result<ClientResult, AskError> {
+        let Some(asked) = self.asked() else {
+            return Err(AskError::Client("the hub asked, and no client did".into()));
+        };
+        let answer = asked.request.peer.send_request(request).await;
+        answer.map_err(|error| AskError::Client(Box::new(error)))
+    }
+
+    fn asked(&self) -> Option<&Asked> {
+        self.request.as_deref()
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let id = self.asked().map(|asked| &asked.request.id);
+        formatter.debug_struct("Context").field("id", &id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::task::JoinSet;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::http::{self, HttpConfig};
+    use crate::{Hub, stdio};
+
+    /// A hub with a tool that answers who asked, and what it said of its request.
+    fn hub() -> Hub {
+        let hub = Hub::new("test", "1");
+        let who = |context: Context| {
+            let said = context.meta().get("example.org/x").cloned();
+            let token = context.progress_token().map(|token| token.0.to_string());
+            json!({ "caller": context.caller(), "said": said, "token": token }).to_string()
+        };
+        hub.source("mirror").unwrap().tool("who", "Says who asks", who).unwrap();
+        hub
+    }
+
+    fn call(id: u32) -> Value {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "who",
+            "_meta": {
+                "progressToken": 7,
+                "example.org/x": "y",
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": { "name": "tester", "version": "2" },
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        }})
+    }
+
+    fn text(answer: &Value) -> Value {
+        let text = answer["result"]["content"][0]["text"].as_str();
+        serde_json::from_str(text.unwrap_or_else(|| panic!("{answer}"))).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_caller_is_the_same_for_all_requests_of_a_connection_and_no_other() {
+        let hub = hub();
+        let mut callers = Vec::new();
+        let (mut serving, mut open) = (JoinSet::new(), Vec::new());
+        for _ in 0..2 {
+            let (near, far) = tokio::io::duplex(1 << 16);
+            let (serves, (input, output)) = (hub.clone(), tokio::io::split(far));
+            serving.spawn(async move {
+                stdio::serve(&serves, input, output, CancellationToken::new()).await.unwrap();
+            });
+            let mut stream = BufReader::new(near);
+            for id in [1, 2] {
+                stream.write_all(format!("{}\n", call(id)).as_bytes()).await.unwrap();
+                let mut line = String::new();
+                stream.read_line(&mut line).await.unwrap();
+                let answer = text(&serde_json::from_str(&line).unwrap());
+                assert_eq!((&answer["said"], &answer["token"]), (&json!("y"), &json!("7")));
+                callers.push(answer["caller"].clone());
+            }
+            open.push(stream);
+        }
+        assert_eq!(callers[0], callers[1]);
+        assert_eq!(callers[2], callers[3]);
+        assert_ne!(callers[0], callers[2]);
+    }
+
+    #[tokio::test]
+    async fn a_caller_without_a_session_is_its_name_and_where_it_is() {
+        let hub = hub();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
+            let config = HttpConfig::default();
+            http::serve(&hub, listener, config, CancellationToken::new()).await.unwrap();
+        });
+        let body = call(1).to_string();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+             content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+             mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: who\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (start, end) = (answer.find("{\"").unwrap(), answer.rfind('}').unwrap());
+        let answer = text(&serde_json::from_str(&answer[start..=end]).unwrap());
+        assert_eq!(answer["caller"], "tester 2 at 127.0.0.1");
+    }
+}

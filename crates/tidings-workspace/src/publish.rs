@@ -1,0 +1,182 @@
+//! From the log to the hub: what was written is told, whoever wrote it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidings_server::EditError;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::change::{Change, Event};
+use crate::offer::{Has, Offer};
+use crate::store::List;
+use crate::touched::touched;
+use crate::{Inner, Refusal, WorkspaceError};
+
+/// How many events are told at once.
+const AT_ONCE: usize = 1_000;
+/// How long the list of resources rests after it was brought up to date, however much is written:
+/// less than the hub waits for quiet, so that what is written without end is told of now and then.
+const REST: Duration = Duration::from_millis(10);
+
+impl Inner {
+    pub(super) fn offer(&self) -> MutexGuard<'_, Option<Offer>> {
+        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What there is for tools to work on.
+    pub(super) fn has(&self) -> Result<Has, WorkspaceError> {
+        let summary = self.store.summary()?;
+        let (identities, connections) = self.store.has_graph()?;
+        let artifacts = summary.artifacts + summary.archived > 0;
+        Ok(Has { artifacts, identities, connections })
+    }
+
+    /// Tells of every event that was not told of yet. Whoever comes while another does so waits
+    /// for its turn and finds nothing left to do. May wait for the disk.
+    pub(super) fn publish(&self) -> Result<(), WorkspaceError> {
+        let mut place = self.offer();
+        let Some(offer) = &mut *place else { return Ok(()) };
+        loop {
+            let last = *self.store.follow().borrow();
+            let Some(told) = offer.told else {
+                self.tell_all(offer)?;
+                offer.told = Some(last);
+                continue;
+            };
+            if told >= last {
+                return Ok(());
+            }
+            match self.store.events(told, &[], AT_ONCE) {
+                // More was written than is kept.
+                Err(WorkspaceError::Refused(Refusal::Expired { .. })) => offer.told = None,
+                Ok(news) if news.events.iter().any(|it| is_unknown(&it.change)) => {
+                    offer.told = None;
+                }
+                Ok(news) => {
+                    self.tell(offer, &news.events)?;
+                    offer.told = Some(news.cursor);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Tells that anything may have moved.
+    fn tell_all(&self, offer: &mut Offer) -> Result<(), WorkspaceError> {
+        arm(offer, self.has()?);
+        for scheme in ["artifacts", "cas", "graph", "events"] {
+            offer.changed_below(&format!("{scheme}://"));
+        }
+        Ok(())
+    }
+
+    fn tell(&self, offer: &mut Offer, events: &[Event]) -> Result<(), WorkspaceError> {
+        // Order: what a client may do next can be done before it hears that it can.
+        let mut has = offer.has();
+        for event in events {
+            match &event.change {
+                Change::Created(_) => has.artifacts = true,
+                Change::Bound { .. } => has.identities = true,
+                Change::Connected(_) => has.connections = true,
+                _ => {}
+            }
+        }
+        let takes = |event: &Event| {
+            matches!(event.change, Change::Unbound { .. } | Change::Disconnected(_))
+        };
+        if events.iter().any(takes) {
+            has = self.has()?;
+        }
+        arm(offer, has);
+        let (mut uris, mut patterns) = (BTreeSet::new(), BTreeSet::new());
+        for event in events {
+            let entry = match (&event.change, event.change.artifact()) {
+                (Change::Created(_) | Change::Annotated { .. }, _) | (_, None) => None,
+                (_, Some(id)) => self.store.entry(id)?,
+            };
+            let moved = touched(&event.change, entry.as_ref());
+            uris.extend(moved.uris);
+            patterns.extend(moved.patterns);
+        }
+        for uri in &uris {
+            offer.changed(uri);
+        }
+        for pattern in &patterns {
+            match pattern.strip_suffix('*') {
+                Some(prefix) => offer.changed_below(prefix),
+                None => offer.changed(pattern),
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the list of resources up to date with what was told.
+    pub(super) fn enlist(&self) -> Result<(), WorkspaceError> {
+        let config = self.store.config();
+        let mut place = self.offer();
+        let Some(offer) = &mut *place else { return Ok(()) };
+        if offer.listed.is_some() && offer.listed == offer.told {
+            return Ok(());
+        }
+        let artifacts = self.store.list(&List::Recent, None, config.listed_artifacts)?;
+        let identities = self.store.identities(None, config.listed_identities)?;
+        let listed: Result<(), EditError> = offer.list(&artifacts.items, &identities.items);
+        if let Err(error) = listed {
+            warn!(%error, "artifacts are not listed as they should be");
+        }
+        offer.listed = offer.told;
+        Ok(())
+    }
+
+    /// Follows the log until the token is cancelled: what this process writes as it is written,
+    /// what others write when it is looked for, and then also what could not be told before.
+    pub(super) async fn follow(self: &Arc<Self>, cancel: CancellationToken) {
+        let mut news = self.store.follow();
+        let mut looks = tokio::time::interval(self.store.config().look);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // What happened between the start and now.
+        news.mark_changed();
+        loop {
+            let is_news = tokio::select! {
+                () = cancel.cancelled() => return,
+                Ok(()) = news.changed() => true,
+                _ = looks.tick() => false,
+            };
+            let inner = self.clone();
+            let work = move || {
+                let looked = if is_news { Ok(()) } else { inner.store.look() };
+                looked.and(inner.catch_up())
+            };
+            match tokio::task::spawn_blocking(work).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => warn!(%error, "the log of the workspace cannot be followed"),
+                Err(error) => warn!(%error, "the log of the workspace cannot be followed"),
+            }
+            if is_news {
+                tokio::select! {
+                    () = cancel.cancelled() => return,
+                    () = tokio::time::sleep(REST) => {}
+                }
+            }
+        }
+    }
+
+    fn catch_up(&self) -> Result<(), WorkspaceError> {
+        self.publish()?;
+        self.enlist()
+    }
+}
+
+/// Whether this release cannot tell what was done.
+fn is_unknown(change: &Change) -> bool {
+    matches!(change, Change::Unknown(_))
+}
+
+fn arm(offer: &mut Offer, has: Has) {
+    if let Err(error) = offer.arm(has) {
+        warn!(%error, "a tool is not offered as it should be");
+    }
+}

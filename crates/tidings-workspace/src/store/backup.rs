@@ -1,0 +1,317 @@
+//! A workspace in one file, and back.
+//!
+//! The file is a database: the workspace's own as it was at one moment, with one more table that
+//! has the bytes of every blob that was known then, in parts. A blob that is damaged or gone takes
+//! nothing else with it: the rest is carried, and which are not is said.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, params};
+use tidings_store::database::directory;
+use tidings_store::temporary;
+
+use crate::WorkspaceError;
+use crate::config::Config;
+use crate::store::{
+    Blobs, DATABASE, Lock, Problem, Store, blob, gc, give_to_owner, lock, make_private, schema,
+    sync_directory, verify,
+};
+
+/// The bytes of blobs, in a backup and nowhere else. Every blob has a part, also the empty one.
+const TABLE: &str = "CREATE TABLE backup_parts (
+    hash TEXT NOT NULL,
+    part INTEGER NOT NULL,
+    bytes BLOB NOT NULL,
+    PRIMARY KEY (hash, part)
+)";
+/// How the name of a directory begins in which a database is copied.
+pub(super) const UNFINISHED: &str = ".tidings-copy-";
+/// How long a part is: much less than a database takes as one value, and little to have in memory.
+const PART: u64 = 1 << 20;
+/// What a database has beside it while it is written, or after its writer was killed. Whatever is
+/// there when a restored one is opened would be taken for its own.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// What was carried into a backup or out of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Carried {
+    /// Blobs whose every byte arrived.
+    pub blobs: u64,
+    /// Blobs that did not; nothing, if all is well.
+    pub problems: Vec<Problem>,
+}
+
+impl Carried {
+    fn add(&mut self, hash: String, is_used: bool, arrival: Arrival) {
+        match arrival {
+            Arrival::Whole => self.blobs += 1,
+            Arrival::Changed => self.problems.push(Problem::Changed { hash }),
+            Arrival::Unreadable(details) => {
+                self.problems.push(Problem::Unreadable { hash, details });
+            }
+            Arrival::Lost if is_used => self.problems.push(Problem::Lost { hash }),
+            // One that nobody has may be collected at any time.
+            Arrival::Lost => {}
+        }
+    }
+}
+
+/// How one blob arrived.
+enum Arrival {
+    Whole,
+    Changed,
+    Unreadable(String),
+    Lost,
+}
+
+impl Store {
+    /// Writes everything into a new file, while others read and write. What is written is that of
+    /// one moment. The file is there with all that could be read, or not at all.
+    pub(crate) fn backup(&self, file: &Path) -> Result<Carried, WorkspaceError> {
+        let failed = |error| WorkspaceError::path(file, error);
+        if file.symlink_metadata().is_ok() {
+            return Err(WorkspaceError::Taken(file.to_owned()));
+        }
+        let directory = file.parent().filter(|it| !it.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new("."));
+        // Those of backups that were killed.
+        temporary::sweep(directory, UNFINISHED);
+        let place = temporary::Directory::new(directory, UNFINISHED).map_err(failed)?;
+        let copy = place.path().join("backup");
+        let carried = self.copy(&copy).map_err(|error| schema::damaged(&self.file, error))?;
+        File::open(&copy).and_then(|file| file.sync_all()).map_err(failed)?;
+        match put_in_place(&copy, file) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                return Err(WorkspaceError::Taken(file.to_owned()));
+            }
+            done => done.map_err(failed)?,
+        }
+        sync_directory(directory).map_err(failed)?;
+        Ok(carried)
+    }
+
+    /// The database as it is at one moment, then the blobs it names. Those that artifacts have stay
+    /// what they are; one nobody has may be collected meanwhile, and is not missed.
+    fn copy(&self, copy: &Path) -> Result<Carried, WorkspaceError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let reader = Connection::open_with_flags(&self.file, flags)?;
+        let name = copy
+            .to_str()
+            .ok_or_else(|| WorkspaceError::path(copy, ErrorKind::InvalidFilename.into()))?;
+        make_private(copy).map_err(|error| WorkspaceError::path(copy, error))?;
+        reader.execute("VACUUM INTO ?1", [name])?;
+        let mut target = Connection::open(copy)?;
+        target.execute_batch(TABLE)?;
+        let transaction = target.transaction()?;
+        let mut carried = Carried::default();
+        for known in verify::known(&transaction)? {
+            let arrival = self.pack(&transaction, &known.hash)?;
+            if !matches!(arrival, Arrival::Whole) {
+                let rest = "DELETE FROM backup_parts WHERE hash = ?1";
+                transaction.prepare_cached(rest)?.execute([&known.hash])?;
+            }
+            carried.add(known.hash, known.is_used, arrival);
+        }
+        transaction.commit()?;
+        Ok(carried)
+    }
+
+    /// Writes the parts of one blob. They are of no use unless they are all there.
+    fn pack(&self, target: &Connection, hash: &str) -> Result<Arrival, WorkspaceError> {
+        let mut file = match self.blobs.open_file(hash) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Ok(Arrival::Lost),
+            Err(error) => return Ok(Arrival::Unreadable(verify::details(&error))),
+        };
+        let mut insert = target.prepare_cached("INSERT INTO backup_parts VALUES (?1, ?2, ?3)")?;
+        let (mut hasher, mut bytes) = (blake3::Hasher::new(), Vec::new());
+        for part in 0_i64.. {
+            bytes.clear();
+            if let Err(error) = (&mut file).take(PART).read_to_end(&mut bytes) {
+                return Ok(Arrival::Unreadable(error.to_string()));
+            }
+            hasher.update(&bytes);
+            insert.execute(params![hash, part, bytes])?;
+            if (bytes.len() as u64) < PART {
+                break;
+            }
+        }
+        let is_whole = hasher.finalize().to_hex().as_str() == hash;
+        Ok(if is_whole { Arrival::Whole } else { Arrival::Changed })
+    }
+}
+
+/// Makes a workspace of a backup, in a directory that has none and that nobody serves meanwhile.
+pub(crate) fn restore(config: &Config, file: &Path) -> Result<Carried, WorkspaceError> {
+    let directory = &config.directory;
+    // Before anything is made: of a file that is no backup nothing stays.
+    let backup = open(file).map_err(|error| no_backup(file, error))?;
+    let known = verify::known(&backup).map_err(|error| no_backup(file, error))?;
+    restore_into(directory, file, &backup, known)
+}
+
+/// A backup to be read.
+fn open(file: &Path) -> Result<Connection, WorkspaceError> {
+    let failed = |error| WorkspaceError::path(file, error);
+    if !File::open(file).and_then(|it| it.metadata()).map_err(failed)?.is_file() {
+        let details = "it is no file".to_owned();
+        return Err(WorkspaceError::NoBackup { path: file.to_owned(), details });
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let backup = Connection::open_with_flags(file, flags)?;
+    let is_workspace = schema::kind(&backup, file)? == schema::Kind::Workspace;
+    let parts = "SELECT 1 FROM sqlite_master WHERE name = 'backup_parts'";
+    if is_workspace && backup.prepare(parts)?.exists([])? {
+        return Ok(backup);
+    }
+    let details = if is_workspace {
+        "it is the database of a workspace, without the bytes of its blobs"
+    } else {
+        "it is a database of something else"
+    };
+    Err(WorkspaceError::NoBackup { path: file.to_owned(), details: details.to_owned() })
+}
+
+/// Says that a file is no backup, where an error means that its database is damaged or none.
+fn no_backup(file: &Path, error: WorkspaceError) -> WorkspaceError {
+    match schema::damaged(file, error) {
+        WorkspaceError::Damaged { path, details } => WorkspaceError::NoBackup { path, details },
+        error => error,
+    }
+}
+
+/// What is made where a workspace is restored. Unless it is kept, it is removed again, while the
+/// directory is still ours.
+struct Made {
+    directories: Vec<PathBuf>,
+    /// The directory itself, if that is new too.
+    around: Option<PathBuf>,
+}
+
+impl Made {
+    fn keep(mut self) {
+        self.directories.clear();
+        self.around = None;
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for path in &self.directories {
+            drop(std::fs::remove_dir_all(path));
+        }
+        if let Some(path) = &self.around {
+            drop(std::fs::remove_file(path.join(lock::FILE)));
+            drop(std::fs::remove_dir(path));
+        }
+    }
+}
+
+fn restore_into(
+    directory: &Path,
+    file: &Path,
+    backup: &Connection,
+    known: Vec<verify::Known>,
+) -> Result<Carried, WorkspaceError> {
+    let database = directory.join(DATABASE);
+    let failed = |error| WorkspaceError::path(directory, error);
+    let around = (!directory.exists()).then(|| directory.to_owned());
+    directory::make(directory).map_err(failed)?;
+    let _lock = Lock::take(directory)?;
+    let mut directories = blob::DIRECTORIES.map(|name| directory.join(name)).to_vec();
+    directories.retain(|path| !path.exists());
+    // Order: it is dropped before the lock.
+    let made = Made { directories, around };
+    let taken = BESIDE.iter().map(|ending| beside(&database, ending)).any(|it| it.exists());
+    if taken || database.exists() {
+        return Err(WorkspaceError::Occupied(directory.to_owned()));
+    }
+    let blobs = Blobs::open(directory, u64::MAX)?;
+    gc::sweep(directory, &blobs);
+    let carried = unpack(backup, known, &blobs)?;
+    let place = temporary::Directory::new(directory, UNFINISHED).map_err(failed)?;
+    let copy = place.path().join(DATABASE);
+    make_private(&copy).map_err(failed)?;
+    let mut source = File::open(file).map_err(|error| WorkspaceError::path(file, error))?;
+    let mut target = File::options().write(true).open(&copy).map_err(failed)?;
+    std::io::copy(&mut source, &mut target).map_err(failed)?;
+    drop(target);
+    trim(&copy).map_err(|error| no_backup(file, error))?;
+    give_to_owner(&copy, directory).map_err(failed)?;
+    File::open(&copy).and_then(|file| file.sync_all()).map_err(failed)?;
+    // The database last: before it is there, there is no workspace.
+    match put_in_place(&copy, &database) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Err(WorkspaceError::Occupied(directory.to_owned()));
+        }
+        done => done.map_err(failed)?,
+    }
+    sync_directory(directory).map_err(failed)?;
+    made.keep();
+    Ok(carried)
+}
+
+/// Makes a copy of a backup the database of a workspace.
+fn trim(copy: &Path) -> Result<(), WorkspaceError> {
+    let trimmed = Connection::open(copy)?;
+    trimmed.execute_batch("DROP TABLE backup_parts; VACUUM")?;
+    trimmed.close().map_err(|(_, error)| error)?;
+    Ok(())
+}
+
+fn unpack(
+    backup: &Connection,
+    all: Vec<verify::Known>,
+    blobs: &Blobs,
+) -> Result<Carried, WorkspaceError> {
+    let mut carried = Carried::default();
+    for known in all {
+        // Whatever is wrong from here on is wrong with one blob.
+        let arrival = match unpack_one(backup, blobs, &known.hash) {
+            Err(error @ WorkspaceError::Database(_)) => {
+                Arrival::Unreadable(verify::details(&error))
+            }
+            arrival => arrival?,
+        };
+        carried.add(known.hash, known.is_used, arrival);
+    }
+    Ok(carried)
+}
+
+fn unpack_one(backup: &Connection, blobs: &Blobs, hash: &str) -> Result<Arrival, WorkspaceError> {
+    let mut statement =
+        backup.prepare_cached("SELECT bytes FROM backup_parts WHERE hash = ?1 ORDER BY part")?;
+    let mut rows = statement.query([hash])?;
+    let mut incoming = None;
+    while let Some(row) = rows.next()? {
+        let mut writer = incoming.map_or_else(|| blobs.writer(), Ok)?;
+        writer.write(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)?;
+        incoming = Some(writer);
+    }
+    let Some(incoming) = incoming else { return Ok(Arrival::Lost) };
+    let incoming = incoming.finish()?;
+    if incoming.hash != hash {
+        return Ok(Arrival::Changed);
+    }
+    blobs.keep(&incoming)?;
+    Ok(Arrival::Whole)
+}
+
+/// Gives a file its name, if nothing has it.
+fn put_in_place(file: &Path, name: &Path) -> std::io::Result<()> {
+    // A link replaces nothing, but not every file system has them.
+    match std::fs::hard_link(file, name) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+        Err(_) => std::fs::rename(file, name),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn beside(database: &Path, ending: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}

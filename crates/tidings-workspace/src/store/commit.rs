@@ -1,0 +1,244 @@
+//! Writers that come at once share one transaction, and so one wait for the disk.
+//!
+//! Whoever comes puts its work on the desk. If nobody writes, it takes all that lies there, does
+//! it, and commits once; those that come meanwhile are the next batch. Each work has its own
+//! savepoint: one that is refused takes nothing else with it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::change::{Change, Event};
+use crate::config::Role;
+use crate::stamp::Stamp;
+use crate::store::{Blobs, Store, apply, event, schema};
+use crate::{Limits, WorkspaceError};
+
+/// How many works are done in one transaction: enough to share a sync, few enough that the first
+/// does not wait long for the last.
+const BATCH: usize = 256;
+
+/// Where work waits, and the one connection that writes.
+pub(super) struct Desk {
+    queue: Mutex<Queue>,
+    /// Told when a batch is done.
+    turn: Condvar,
+    writer: Mutex<Connection>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Arc<dyn Work>>,
+    /// Whether somebody does a batch.
+    is_taken: bool,
+}
+
+/// What a piece of work can use while it is done.
+pub(super) struct Ledger<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) blobs: &'a Blobs,
+    pub(super) limits: &'a Limits,
+    now: Stamp,
+    events: Vec<u64>,
+}
+
+impl Ledger<'_> {
+    /// Appends an event to the log and does what it says; gives its number.
+    pub(super) fn record(&mut self, actor: &str, change: Change) -> Result<u64, WorkspaceError> {
+        let number = event::append(self.connection, self.now, actor, &change)?;
+        let event = Event { number, time: self.now, actor: actor.to_owned(), change };
+        apply::apply(self.connection, self.blobs, &event)?;
+        self.events.push(number);
+        Ok(number)
+    }
+}
+
+/// A piece of work, of whatever result.
+trait Work: Send + Sync {
+    /// Does it, or says why not.
+    fn run(&self, ledger: &mut Ledger<'_>) -> Result<(), WorkspaceError>;
+    /// Says that it was not done after all, or never.
+    fn fail(&self, error: WorkspaceError);
+    /// Says that what is known of it is final: it is durable, or it is not there.
+    fn settle(&self);
+}
+
+type Task<T> = Box<dyn FnOnce(&mut Ledger<'_>) -> Result<T, WorkspaceError> + Send>;
+
+struct Slip<T> {
+    task: Mutex<Option<Task<T>>>,
+    result: Mutex<Option<Result<T, WorkspaceError>>>,
+    is_settled: AtomicBool,
+}
+
+impl<T: Send> Work for Slip<T> {
+    fn run(&self, ledger: &mut Ledger<'_>) -> Result<(), WorkspaceError> {
+        let task = lock(&self.task).take().ok_or(WorkspaceError::Interrupted)?;
+        let result = task(ledger);
+        let done = result.as_ref().map(drop).map_err(WorkspaceError::clone);
+        *lock(&self.result) = Some(result);
+        done
+    }
+
+    fn fail(&self, error: WorkspaceError) {
+        let mut result = lock(&self.result);
+        // Why it was refused is better than why nothing of the rest was kept.
+        if !matches!(&*result, Some(Err(_))) {
+            *result = Some(Err(error));
+        }
+    }
+
+    fn settle(&self) {
+        self.is_settled.store(true, Ordering::Release);
+    }
+}
+
+impl Desk {
+    pub(super) fn new(writer: Connection) -> Self {
+        Self { queue: Mutex::default(), turn: Condvar::new(), writer: Mutex::new(writer) }
+    }
+}
+
+impl Store {
+    /// Does a piece of work: all of it, durable when this returns, or nothing.
+    pub(super) fn write<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut Ledger<'_>) -> Result<T, WorkspaceError> + Send + 'static,
+    ) -> Result<T, WorkspaceError> {
+        let task: Task<T> = Box::new(task);
+        let (task, result) = (Mutex::new(Some(task)), Mutex::new(None));
+        let slip = Arc::new(Slip { task, result, is_settled: AtomicBool::new(false) });
+        let mut queue = lock(&self.desk.queue);
+        queue.waiting.push(slip.clone());
+        while !slip.is_settled.load(Ordering::Acquire) {
+            if queue.is_taken {
+                queue = self.desk.turn.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            queue.is_taken = true;
+            let size = queue.waiting.len().min(BATCH);
+            let works = queue.waiting.drain(..size).collect();
+            drop(queue);
+            let batch = Batch { desk: &self.desk, works, is_done: false };
+            self.do_all(&lock(&self.desk.writer), batch);
+            queue = lock(&self.desk.queue);
+        }
+        drop(queue);
+        let result = lock(&slip.result).take();
+        let result = result.unwrap_or(Err(WorkspaceError::Interrupted));
+        result.map_err(|error| schema::damaged(&self.file, error))
+    }
+
+    /// What is not a change of the workspace, with the connection that writes.
+    #[cfg(test)]
+    pub(super) fn exclusively<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
+    ) -> Result<T, WorkspaceError> {
+        work(&lock(&self.desk.writer))
+    }
+
+    fn do_all(&self, writer: &Connection, mut batch: Batch<'_>) {
+        match self.try_all(writer, &batch.works) {
+            Ok(Some(last)) => self.reached(last),
+            Ok(None) => {}
+            Err(error) => {
+                for work in &batch.works {
+                    work.fail(error.clone());
+                }
+            }
+        }
+        batch.is_done = true;
+    }
+
+    /// The number of the last event that was written, if there is one.
+    fn try_all(
+        &self,
+        writer: &Connection,
+        batch: &[Arc<dyn Work>],
+    ) -> Result<Option<u64>, WorkspaceError> {
+        let transaction = Open::begin(writer)?;
+        let mut ledger = Ledger {
+            connection: writer,
+            blobs: &self.blobs,
+            limits: &self.config.limits,
+            now: Stamp::now(),
+            events: Vec::new(),
+        };
+        for work in batch {
+            let before = ledger.events.len();
+            writer.prepare_cached("SAVEPOINT work")?.execute([])?;
+            if let Err(error) = work.run(&mut ledger) {
+                if writer.is_autocommit() {
+                    // The database gave the whole transaction up, as it may when the disk is full.
+                    return Err(error);
+                }
+                writer.prepare_cached("ROLLBACK TO work")?.execute([])?;
+                ledger.events.truncate(before);
+            }
+            writer.prepare_cached("RELEASE work")?.execute([])?;
+        }
+        let last = ledger.events.last().copied();
+        // How many are kept is for the server to say; a command beside it does not know.
+        if let Some(last) = last.filter(|_| self.config.role == Role::Server) {
+            event::drop_old(writer, last, self.config.events_kept, ledger.events.len())?;
+        }
+        transaction.commit()?;
+        Ok(last)
+    }
+}
+
+/// Works that are done together. However that ends, those who wait for them learn of it.
+struct Batch<'a> {
+    desk: &'a Desk,
+    works: Vec<Arc<dyn Work>>,
+    is_done: bool,
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.desk.queue);
+        for work in &self.works {
+            if !self.is_done {
+                // One of them panicked; what it left is rolled back.
+                work.fail(WorkspaceError::Interrupted);
+            }
+            work.settle();
+        }
+        queue.is_taken = false;
+        drop(queue);
+        self.desk.turn.notify_all();
+    }
+}
+
+/// A transaction that is rolled back unless it is committed.
+struct Open<'a>(&'a Connection);
+
+impl<'a> Open<'a> {
+    fn begin(connection: &'a Connection) -> Result<Self, WorkspaceError> {
+        if !connection.is_autocommit() {
+            connection.execute_batch("ROLLBACK")?;
+        }
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        Ok(Self(connection))
+    }
+
+    fn commit(self) -> Result<(), WorkspaceError> {
+        self.0.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            drop(self.0.execute_batch("ROLLBACK"));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What a panic leaves half done is rolled back.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

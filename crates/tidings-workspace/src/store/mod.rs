@@ -1,0 +1,256 @@
+//! A workspace on disk: a database for what is known, files for bytes.
+//!
+//! Every write is an event and its effect in one transaction. Every method may wait for the disk;
+//! call them on threads that may.
+
+mod apply;
+mod artifact;
+mod backup;
+mod bind;
+mod blob;
+mod commit;
+mod event;
+mod gc;
+mod graph;
+mod lock;
+mod look;
+mod reading;
+mod schema;
+mod search;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tidings_store::database::{self, Readers, directory, make_private, migration};
+use tokio::sync::watch;
+
+pub(crate) use self::artifact::Ids;
+pub use self::artifact::List;
+pub use self::backup::Carried;
+pub(crate) use self::backup::restore;
+pub use self::bind::Bind;
+pub(crate) use self::blob::{Blobs, Incoming, Whole, is_hash};
+use self::commit::Desk;
+pub use self::event::Events;
+pub use self::gc::Collected;
+pub use self::graph::Find;
+use self::lock::Lock;
+use self::look::Access;
+pub use self::reading::{BlobFile, BlobReader};
+pub use self::search::Search;
+pub use self::verify::{Problem, Verified};
+pub use self::write::{Draft, Place};
+use crate::config::{Config, Role};
+use crate::record::Blob;
+use crate::{Refusal, WorkspaceError};
+
+/// The database in a workspace's directory.
+pub(crate) const DATABASE: &str = "workspace.sqlite";
+/// How long a connection waits for another process that writes; no transaction takes as long.
+const BUSY: Duration = Duration::from_secs(20);
+/// How many connections that read are kept. There may be more at once; those are closed again.
+const READERS: usize = 8;
+/// How many statements a connection keeps ready: all that there are.
+const STATEMENTS: usize = 128;
+
+/// Where a workspace is kept.
+pub(crate) struct Store {
+    pub(super) file: PathBuf,
+    pub(super) blobs: Blobs,
+    pub(super) config: Config,
+    /// How those that only read open the database.
+    access: Access,
+    // Order: those that only read are closed before the one that writes. The last to be closed
+    // empties the log beside the database, and must be able to.
+    readers: Readers,
+    desk: Desk,
+    /// The number of the last event that is known to be durable.
+    last: watch::Sender<u64>,
+    _lock: Option<Lock>,
+}
+
+impl Store {
+    /// Opens a workspace; a server makes one if there is none.
+    pub(crate) fn open(config: Config) -> Result<Self, WorkspaceError> {
+        if config.role != Role::Looking {
+            return Self::open_to_write(config);
+        }
+        match Self::open_to_write(config.clone()) {
+            Err(error) if look::is_unwritable(&error) => Self::open_to_look(config),
+            opened => opened,
+        }
+    }
+
+    /// Opens a workspace where nothing can be written, nor brought up to date.
+    fn open_to_look(config: Config) -> Result<Self, WorkspaceError> {
+        let file = config.directory.join(DATABASE);
+        let damaged = |error| schema::damaged(&file, error);
+        let access = Access::of(&file);
+        let connection = look::reader(&file, access).map_err(damaged)?;
+        schema::check(&connection, &file, || blob::is_any(&config.directory)).map_err(damaged)?;
+        let last = event::last(&connection).map_err(damaged)?;
+        let blobs = Blobs::at(&config.directory, config.limits.blob);
+        let ((last, _), desk) = (watch::channel(last), Desk::new(connection));
+        let readers = Readers::new(READERS);
+        Ok(Self { file, blobs, config, access, desk, readers, last, _lock: None })
+    }
+
+    fn open_to_write(config: Config) -> Result<Self, WorkspaceError> {
+        let path = config.directory.clone();
+        let file = path.join(DATABASE);
+        let has_blobs = || blob::is_any(&path);
+        let make = || directory::make(&path).map_err(|error| WorkspaceError::path(&path, error));
+        let lock = match config.role {
+            Role::Server => {
+                make()?;
+                let lock = Lock::take(&path)?;
+                directory::warn_if_open(&path);
+                Some(lock)
+            }
+            Role::Making => {
+                make()?;
+                None
+            }
+            Role::Beside | Role::Looking if file.is_file() || has_blobs()? => None,
+            Role::Beside | Role::Looking => return Err(WorkspaceError::Missing(path)),
+        };
+        // Before it is opened: whatever is beside it may be of use to whoever mends it, and is
+        // removed with a database that is empty. Looked at again, as it may have just been made.
+        let is_empty = || std::fs::metadata(&file).map_or(true, |it| it.len() == 0);
+        if is_empty() && has_blobs()? && is_empty() {
+            let details = schema::LOST.to_owned();
+            return Err(WorkspaceError::Damaged { path: file, details });
+        }
+        make_private(&file)
+            .and_then(|()| give_to_owner(&file, &path))
+            .map_err(|error| WorkspaceError::path(&file, error))?;
+        let writer = writer(&file, has_blobs).map_err(|error| schema::damaged(&file, error))?;
+        let blobs = Blobs::open(&path, config.limits.blob)?;
+        if lock.is_some() {
+            gc::sweep(&path, &blobs);
+        }
+        let last = event::last(&writer).map_err(|error| schema::damaged(&file, error))?;
+        let (last, _) = watch::channel(last);
+        let (desk, readers) = (Desk::new(writer), Readers::new(READERS));
+        let access = Access::Shared;
+        Ok(Self { file, blobs, config, access, desk, readers, last, _lock: lock })
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Where new bytes go.
+    pub(crate) fn incoming(&self) -> Result<Incoming, WorkspaceError> {
+        self.blobs.writer()
+    }
+
+    /// The number of the last event, and every one that comes.
+    pub(crate) fn follow(&self) -> watch::Receiver<u64> {
+        self.last.subscribe()
+    }
+
+    /// Looks for events of other processes.
+    pub(crate) fn look(&self) -> Result<(), WorkspaceError> {
+        let last = self.read(event::last)?;
+        self.reached(last);
+        Ok(())
+    }
+
+    fn reached(&self, number: u64) {
+        self.last.send_if_modified(|last| {
+            let is_news = number > *last;
+            *last = number.max(*last);
+            is_news
+        });
+    }
+
+    /// Reads what one transaction left, all of it of one moment.
+    pub(super) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
+    ) -> Result<T, WorkspaceError> {
+        let open = || look::reader(&self.file, self.access);
+        self.readers.read(open, work).map_err(|error| schema::damaged(&self.file, error))
+    }
+
+    /// What is known of a blob.
+    pub(crate) fn blob(&self, hash: &str) -> Result<Option<Blob>, WorkspaceError> {
+        check_hash(hash)?;
+        self.read(|connection| artifact::blob(connection, hash))
+    }
+
+    /// Whether a blob can be read: it is known, and its bytes are there.
+    pub(crate) fn has_blob(&self, hash: &str) -> Result<bool, WorkspaceError> {
+        Ok(self.has_file(hash) && self.blob(hash)?.is_some())
+    }
+
+    /// Whether the bytes of a hash are there.
+    pub(crate) fn has_file(&self, hash: &str) -> bool {
+        self.blobs.path_of(hash).is_file()
+    }
+
+    /// A blob to be read, if it is there.
+    pub(crate) fn open_blob(&self, hash: &str) -> Result<Option<BlobFile>, WorkspaceError> {
+        let Some(blob) = self.blob(hash)? else { return Ok(None) };
+        let file = self.blobs.open_file(hash)?;
+        Ok(file.map(|file| BlobFile::new(blob, file)))
+    }
+}
+
+pub(crate) fn check_hash(hash: &str) -> Result<(), Refusal> {
+    if is_hash(hash) {
+        return Ok(());
+    }
+    let shown: String = hash.chars().filter(|it| !it.is_control()).take(80).collect();
+    Err(Refusal::Hash(shown))
+}
+
+/// Makes names in a directory durable.
+fn sync_directory(directory: &Path) -> std::io::Result<()> {
+    std::fs::File::open(directory)?.sync_all()
+}
+
+/// Gives what root made to whom the directory belongs, who is to use it. Others make what is theirs.
+#[cfg(unix)]
+fn give_to_owner(path: &Path, directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (made, owner) = (std::fs::symlink_metadata(path)?, std::fs::metadata(directory)?);
+    if made.uid() != 0 || owner.uid() == 0 {
+        return Ok(());
+    }
+    match std::os::unix::fs::lchown(path, Some(owner.uid()), Some(owner.gid())) {
+        // It was root's before, and we are not.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(not(unix))]
+fn give_to_owner(_: &Path, _: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+fn writer(
+    file: &Path,
+    has_blobs: impl FnOnce() -> Result<bool, WorkspaceError>,
+) -> Result<Connection, WorkspaceError> {
+    let mut connection = Connection::open(file)?;
+    prepare(&connection)?;
+    schema::check(&connection, file, has_blobs)?;
+    // A log that is written ahead, and synced before a write is acknowledged: readers and the
+    // writer do not wait for each other, and neither a kill nor a power cut takes a write back.
+    migration::write_ahead(&connection, BUSY)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    schema::migrate(&mut connection, file)?;
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> Result<(), WorkspaceError> {
+    Ok(database::prepare(connection, BUSY, STATEMENTS)?)
+}

@@ -1,0 +1,49 @@
+//! `annotate`: remarks something on an artifact.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidings_server::model::Tool;
+
+use crate::Workspace;
+use crate::tools::schema::{Effect, number, object, text, tool as described};
+use crate::tools::{Answer, arguments};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    id: String,
+    message: String,
+    author: Option<String>,
+}
+
+pub(super) fn tool() -> Tool {
+    let input = object(
+        &json!({
+            "id": text("the id of an artifact"),
+            "message": text("what is to be said; it may have several lines"),
+            "author": text("who says it; the name of the client if it is not given"),
+        }),
+        &["id", "message"],
+    );
+    let output = object(
+        &json!({
+            "id": text("the id of the artifact"),
+            "annotations": number(1, u64::MAX >> 11, "how many it has now"),
+        }),
+        &["id", "annotations"],
+    );
+    described(
+        "annotate",
+        "Annotate an artifact",
+        "Remarks something on an artifact. `artifacts://artifact/{id}` has the newest hundred.",
+        Effect::Adds,
+        (input, output),
+    )
+}
+
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+    let Arguments { id, message, author } = arguments(given)?;
+    let author = author.as_deref().unwrap_or(actor);
+    let count = workspace.annotate(&id, &message, author, actor)?;
+    Ok(json!({ "id": id, "annotations": count }))
+}

@@ -1,0 +1,114 @@
+//! `poll_events`: what happened, for clients that cannot hear notices.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidings_server::model::Tool;
+use tokio::time::Instant;
+
+use crate::tools::schema::{Effect, flag, number, object, text, tool as described};
+use crate::tools::{Answer, Failure, arguments};
+use crate::{Change, Workspace, WorkspaceError};
+
+const USUAL: usize = 100;
+const MOST: usize = 1_000;
+/// Longer than this, a client may think that nobody answers.
+const LONGEST: u64 = 60_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    cursor: Option<u64>,
+    #[serde(default)]
+    types: Vec<String>,
+    #[serde(default)]
+    wait_ms: u64,
+    limit: Option<usize>,
+}
+
+pub(super) fn tool() -> Tool {
+    let input = object(
+        &json!({
+            "cursor": number(0, (1 << 53) - 1, "what the last answer called `cursor`; 0 for the \
+                beginning; only what comes from now on if it is not given"),
+            "types": {
+                "type": "array", "items": { "enum": Change::KINDS },
+                "description": "only these kinds of events; all if none is given",
+            },
+            "wait_ms": number(0, LONGEST, "how long to wait for the first event; 0 if not given"),
+            "limit": number(1, 1_000, "how many at most; 100 if not given"),
+        }),
+        &[],
+    );
+    let event = json!({
+        "type": "object",
+        "properties": {
+            "number": { "type": "integer" },
+            "time": text("when, in UTC"),
+            "actor": text("who did it"),
+            "type": text("what was done: one of the `types` that can be asked for, or one of a \
+                later release"),
+        },
+        "required": ["number", "time", "actor", "type"],
+    });
+    let output = object(
+        &json!({
+            "events": { "type": "array", "items": event },
+            "cursor": { "type": "integer", "description": "what to give next" },
+            "has_more": flag("whether there is more now"),
+        }),
+        &["events", "cursor", "has_more"],
+    );
+    described(
+        "poll_events",
+        "Poll events",
+        "Gives the events after a cursor, and waits for the next if there is none. For clients \
+         that hear notices, to watch a resource is better.",
+        Effect::Reads,
+        (input, output),
+    )
+}
+
+pub(super) async fn run(workspace: &Workspace, given: Map<String, Value>) -> Answer {
+    let given: Arguments = arguments(given)?;
+    let limit = given.limit.unwrap_or(USUAL);
+    if !(1..=MOST).contains(&limit) {
+        return Err(Failure("`limit` must be from 1 to 1000".to_owned()));
+    }
+    if given.wait_ms > LONGEST {
+        return Err(Failure(format!("`wait_ms` must be {LONGEST} at most; poll again after it")));
+    }
+    if let Some(unknown) = given.types.iter().find(|kind| !Change::KINDS.contains(&kind.as_str())) {
+        let known = Change::KINDS.join("`, `");
+        return Err(Failure(format!("there is no type `{unknown}`; there are `{known}`")));
+    }
+    let deadline = Instant::now() + Duration::from_millis(given.wait_ms);
+    let mut news = workspace.0.store.follow();
+    let mut cursor = given.cursor.unwrap_or_else(|| *news.borrow());
+    loop {
+        // Order: what is known is marked as seen before it is read, so that nothing falls between.
+        news.mark_unchanged();
+        let kinds = given.types.clone();
+        let inner = workspace.0.clone();
+        let found = inner.blocking(move |inner| inner.store.events(cursor, &kinds, limit)).await?;
+        // A filtered poll moves on past what it was not asked for.
+        cursor = found.cursor;
+        if !found.events.is_empty() || !waits(&mut news, deadline).await? {
+            let events = json!(found.events);
+            return Ok(json!({ "events": events, "cursor": cursor, "has_more": found.has_more }));
+        }
+    }
+}
+
+/// Waits for the next event; false if none came in time.
+async fn waits(
+    news: &mut tokio::sync::watch::Receiver<u64>,
+    deadline: Instant,
+) -> Result<bool, Failure> {
+    match tokio::time::timeout_at(deadline, news.changed()).await {
+        Ok(Ok(())) => Ok(true),
+        Ok(Err(_)) => Err(WorkspaceError::Interrupted.into()),
+        Err(_) => Ok(false),
+    }
+}

@@ -1,0 +1,92 @@
+//! `search_artifacts`: finds artifacts by words, tags, creators and times.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidings_server::model::Tool;
+use tidings_store::date::Moment;
+
+use crate::tools::schema::{Effect, entry, flag, number, object, text, texts, tool as described};
+use crate::tools::{Answer, Failure, arguments};
+use crate::{Search, Stamp, Workspace};
+
+const USUAL: usize = 20;
+const MOST: usize = 200;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    query: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    creator: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
+    #[serde(default)]
+    archived: bool,
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+pub(super) fn tool() -> Tool {
+    let input = object(
+        &json!({
+            "query": text("words of titles, annotations and text that must all be there; \
+                \"two words\" must follow each other, `begin*` may go on"),
+            "tags": texts("tags it must have"),
+            "creator": text("who made it"),
+            "since": text("made then or later, as 2026-01-31T09:30:00Z"),
+            "until": text("made then or before"),
+            "archived": flag("whether those that were put away are found too"),
+            "after": text("older than the artifact of this id: what an answer called `next`"),
+            "limit": number(1, 200, "how many at most; 20 if not given"),
+        }),
+        &[],
+    );
+    let output = object(
+        &json!({
+            "artifacts": { "type": "array", "items": entry() },
+            "next": text("what to give as `after` for more; not there at the end"),
+        }),
+        &["artifacts"],
+    );
+    described(
+        "search_artifacts",
+        "Search artifacts",
+        "Finds artifacts by words, tags, creator and time, newest first.",
+        Effect::Reads,
+        (input, output),
+    )
+}
+
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str) -> Answer {
+    let given: Arguments = arguments(given)?;
+    let limit = given.limit.unwrap_or(USUAL);
+    if !(1..=MOST).contains(&limit) {
+        return Err(Failure("`limit` must be from 1 to 200".to_owned()));
+    }
+    let search = Search {
+        words: given.query,
+        tags: given.tags,
+        creator: given.creator,
+        since: moment("since", given.since.as_deref(), 0)?,
+        until: moment("until", given.until.as_deref(), 999)?,
+        archived: given.archived,
+        after: given.after,
+    };
+    let (artifacts, has_more) = workspace.search(&search, limit)?;
+    let next = if has_more { artifacts.last().map(|entry| entry.id.clone()) } else { None };
+    let mut answer = json!({ "artifacts": artifacts });
+    if let Some(next) = next {
+        answer["next"] = json!(next);
+    }
+    Ok(answer)
+}
+
+/// A moment to the second; artifacts are made within one.
+fn moment(name: &str, text: Option<&str>, within: i64) -> Result<Option<Stamp>, Failure> {
+    let Some(text) = text else { return Ok(None) };
+    let moment = Moment::parse(text).ok_or_else(|| {
+        Failure(format!("`{name}` must be a moment as in 2026-01-31T09:30:00Z, not `{text}`"))
+    })?;
+    Ok(Some(Stamp(moment.unix().saturating_mul(1000).saturating_add(within))))
+}

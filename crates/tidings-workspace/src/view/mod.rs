@@ -1,0 +1,254 @@
+//! Which part of a workspace a URI names; pure.
+
+mod parameters;
+#[cfg(test)]
+mod tests;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use tidings_core::ResourceUri;
+use tidings_server::AnswerError;
+
+pub(crate) use self::parameters::Range;
+use crate::store::{List, is_hash};
+
+pub(crate) const SUMMARY: &str = "artifacts://summary";
+pub(crate) const RECENT: &str = "artifacts://recent";
+pub(crate) const IDENTITIES: &str = "graph://identities";
+pub(crate) const CONNECTIONS: &str = "graph://connections";
+pub(crate) const EVENTS: &str = "events://recent";
+
+const BY_TAG: &str = "artifacts://by-tag/";
+const BY_CREATOR: &str = "artifacts://by-creator/";
+const SET: &str = "artifacts://set/";
+const LINEAGE: &str = "artifacts://lineage/";
+const ARTIFACT: &str = "artifacts://artifact/";
+const CAS: &str = "cas://";
+const IDENTITY: &str = "graph://identity/";
+const SINCE: &str = "events://since/";
+
+/// What a template encodes of a value: all but what RFC 3986 calls unreserved.
+const EXPANDED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// A template of resources, and what its variable names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Family {
+    pub(crate) template: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+}
+
+const fn family(template: &'static str, name: &'static str, description: &'static str) -> Family {
+    Family { template, name, description }
+}
+
+/// Every template.
+pub(crate) const FAMILIES: [Family; 13] = [
+    family(
+        "artifacts://recent{?limit,after}",
+        "recent",
+        "Artifacts, newest first: at most `limit` after the one with the id `after`",
+    ),
+    family(
+        "artifacts://by-tag/{tag}{?limit,after}",
+        "by-tag",
+        "Artifacts with a tag, newest first",
+    ),
+    family(
+        "artifacts://by-tag/{category}:{value}{?limit,after}",
+        "by-category",
+        "Artifacts with a tag of a category, newest first",
+    ),
+    family(
+        "artifacts://by-creator/{creator}{?limit,after}",
+        "by-creator",
+        "Artifacts somebody made, newest first",
+    ),
+    family("artifacts://set/{set}{?limit,after}", "set", "The artifacts of a set in its order"),
+    family(
+        "artifacts://lineage/{id}",
+        "lineage",
+        "An artifact and all it was made from, roots first",
+    ),
+    family("artifacts://artifact/{id}", "artifact", "One artifact with all that is known of it"),
+    family("cas://{hash}", "cas", "Bytes by their BLAKE3 hash"),
+    family(
+        "graph://identities{?limit,after}",
+        "identities-page",
+        "Identities in order of their ids: at most `limit` after `after`",
+    ),
+    family("graph://identity/{id}", "identity", "One identity with its hints and connections"),
+    family(
+        "graph://connections{?limit,after}",
+        "connections-page",
+        "Connections in the order they were made: at most `limit` after what a page called `next`",
+    ),
+    family("events://recent{?limit}", "events-page", "The newest events: at most `limit`"),
+    family(
+        "events://since/{n}{?limit}",
+        "events-since",
+        "Events after event `n`: at most `limit`, 100 if not given",
+    ),
+];
+
+/// What a URI names.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum View {
+    Summary,
+    List(List, Range),
+    Lineage(String),
+    Artifact(String),
+    Blob(String),
+    Identities(Range),
+    Identity(String),
+    Connections(Range),
+    Events(Range),
+    Since(u64, Range),
+}
+
+impl View {
+    /// Whether a URI could be one of a workspace.
+    pub(crate) fn is_ours(uri: &ResourceUri) -> bool {
+        ["artifacts://", "cas://", "graph://", "events://"]
+            .iter()
+            .any(|scheme| uri.as_ref().starts_with(scheme))
+    }
+
+    /// Reads a URI.
+    pub(crate) fn parse(uri: &ResourceUri) -> Result<Self, AnswerError> {
+        let address = uri.without_query();
+        let range = || Range::parse(uri.query().unwrap_or_default());
+        let plain = |view: Self| match uri.query().filter(|query| !query.is_empty()) {
+            None => Ok(view),
+            Some(query) => {
+                Err(AnswerError::invalid("uri", query, "this resource takes no parameters"))
+            }
+        };
+        let named = |prefix: &str| -> Result<Option<String>, AnswerError> {
+            let Some(rest) = address.strip_prefix(prefix) else { return Ok(None) };
+            if rest.is_empty() || rest.contains('/') {
+                return Err(AnswerError::not_found(uri.as_ref()));
+            }
+            let value = decoded(uri, rest)?;
+            let known = if prefix == BY_TAG { by_tag(&value) } else { spellings(prefix, &value) };
+            if known.iter().any(|it| it == address) {
+                return Ok(Some(value));
+            }
+            let details = format!("it is written `{}`", expanded(prefix, &value));
+            Err(AnswerError::invalid("uri", uri.as_ref(), details))
+        };
+        match address {
+            SUMMARY => return plain(Self::Summary),
+            RECENT => return Ok(Self::List(List::Recent, range()?)),
+            IDENTITIES => return Ok(Self::Identities(range()?)),
+            CONNECTIONS => return Ok(Self::Connections(range()?.numbered()?)),
+            EVENTS => return Ok(Self::Events(range()?.without_after()?)),
+            _ => {}
+        }
+        if let Some(tag) = named(BY_TAG)? {
+            return Ok(Self::List(List::Tag(tag), range()?));
+        }
+        if let Some(creator) = named(BY_CREATOR)? {
+            return Ok(Self::List(List::Creator(creator), range()?));
+        }
+        if let Some(set) = named(SET)? {
+            return Ok(Self::List(List::Set(set), range()?));
+        }
+        if let Some(id) = named(LINEAGE)? {
+            return plain(Self::Lineage(id));
+        }
+        if let Some(id) = named(ARTIFACT)? {
+            return plain(Self::Artifact(id));
+        }
+        if let Some(id) = named(IDENTITY)? {
+            return plain(Self::Identity(id));
+        }
+        if let Some(hash) = named(CAS)? {
+            if !is_hash(&hash) {
+                let details = "a hash is 64 hexadecimal digits, in lower case";
+                return Err(AnswerError::invalid("hash", hash, details));
+            }
+            return plain(Self::Blob(hash));
+        }
+        if let Some(number) = named(SINCE)? {
+            let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+            let Some(number) = number.parse().ok().filter(|_| is_number) else {
+                let details = "it must be the number of an event, 0 or more";
+                return Err(AnswerError::invalid("n", number, details));
+            };
+            return Ok(Self::Since(number, range()?.without_after()?));
+        }
+        Err(AnswerError::not_found(uri.as_ref()))
+    }
+}
+
+fn decoded(uri: &ResourceUri, text: &str) -> Result<String, AnswerError> {
+    let decoded = percent_decode_str(text).decode_utf8().map_err(|_| {
+        AnswerError::invalid("uri", uri.as_ref(), "what is percent-encoded must be UTF-8")
+    })?;
+    Ok(decoded.into_owned())
+}
+
+/// A URI as a template writes it.
+fn expanded(prefix: &str, value: &str) -> String {
+    format!("{prefix}{}", utf8_percent_encode(value, EXPANDED))
+}
+
+/// The ways a URI may be written: as a template writes it, and with characters of other scripts as
+/// they are. Each is told of under the name it is watched by, so there are no others.
+fn spellings(prefix: &str, value: &str) -> Vec<String> {
+    let bare: String = value
+        .chars()
+        .map(|it| match it {
+            it if it.is_ascii() => {
+                utf8_percent_encode(it.encode_utf8(&mut [0; 4]), EXPANDED).to_string()
+            }
+            it => it.to_string(),
+        })
+        .collect();
+    let mut all = vec![expanded(prefix, value), format!("{prefix}{bare}")];
+    all.dedup();
+    all
+}
+
+pub(crate) fn artifact_uri(id: &str) -> String {
+    expanded(ARTIFACT, id)
+}
+
+pub(crate) fn identity_uri(id: &str) -> String {
+    expanded(IDENTITY, id)
+}
+
+pub(crate) fn cas_uri(hash: &str) -> String {
+    format!("{CAS}{hash}")
+}
+
+/// The URIs of the lists of a tag: the colon after a category may stand as it is.
+pub(crate) fn by_tag(tag: &str) -> Vec<String> {
+    let mut all = spellings(BY_TAG, tag);
+    let categories: Vec<_> = all
+        .iter()
+        .filter(|uri| uri.contains("%3A"))
+        .map(|uri| uri.replacen("%3A", ":", 1))
+        .collect();
+    all.extend(categories);
+    all
+}
+
+/// The URIs of the lists of a creator.
+pub(crate) fn by_creator(creator: &str) -> Vec<String> {
+    spellings(BY_CREATOR, creator)
+}
+
+/// The URIs of a set.
+pub(crate) fn set(set: &str) -> Vec<String> {
+    spellings(SET, set)
+}
+
+/// The URIs of an identity.
+pub(crate) fn identity(id: &str) -> Vec<String> {
+    spellings(IDENTITY, id)
+}
+
+/// The URIs of every lineage.
+pub(crate) const LINEAGES: &str = "artifacts://lineage/*";
+/// The URIs of events after any number.
+pub(crate) const ALL_SINCE: &str = "events://since/*";
