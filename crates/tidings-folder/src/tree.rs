@@ -194,11 +194,7 @@ impl Root {
         let mut waiting = vec![from.to_owned()];
         while let Some(path) = waiting.pop() {
             if found.files.len().max(found.directories.len()) >= limit {
-                let reason = format!(
-                    "there are more than {limit} files or directories; the rest is not served"
-                );
-                let advice = "name what should not be served in `.tidingsignore`";
-                found.problems.push(Problem::error(from, reason, advice));
+                found.problems.push(too_many(from, limit));
                 break;
             }
             match self.look(&path) {
@@ -219,17 +215,7 @@ impl Root {
                 }
                 Place::LinkedDirectory(real) => {
                     found.links.push(path.clone());
-                    if found.linked.len() >= FOLLOWED {
-                        if found.linked.len() == FOLLOWED {
-                            let reason = format!(
-                                "more than {FOLLOWED} links to directories are not followed"
-                            );
-                            let advice = "name what should not be served in `.tidingsignore`";
-                            found.problems.push(Problem::error(&path, reason, advice));
-                        }
-                        continue;
-                    }
-                    if let Some(problem) = self.circle(&path, &real) {
+                    if let Some(problem) = self.unfollowed(&path, &real, found.linked.len()) {
                         found.problems.push(problem);
                         continue;
                     }
@@ -252,9 +238,14 @@ impl Root {
         links.filter_map(|link| Some((link.to_owned(), self.resolve(link).ok()?))).collect()
     }
 
-    /// What is wrong with a link to a directory that the way to the link leads through: it would be
-    /// followed for ever.
-    fn circle(&self, link: &Path, real: &Path) -> Option<Problem> {
+    /// Why a link to a directory is not followed: too many are followed already, or the path of the
+    /// link leads through that directory, which would never end.
+    fn unfollowed(&self, link: &Path, real: &Path, followed: usize) -> Option<Problem> {
+        if followed >= FOLLOWED {
+            let reason = format!("more than {FOLLOWED} links to directories are not followed");
+            let advice = "name what should not be served in `.tidingsignore`";
+            return Some(Problem::error(link, reason, advice));
+        }
         let mut way = link.ancestors().skip(1).filter_map(|above| self.resolve(above).ok());
         way.any(|place| place.starts_with(real)).then(|| {
             let reason = "the link leads to a directory that it is in, and is not followed";
@@ -369,6 +360,12 @@ impl Root {
         let real = self.absolute(&inside);
         File::options().read(true).custom_flags(flags).open(real).map_err(missing)
     }
+}
+
+fn too_many(from: &Path, limit: usize) -> Problem {
+    let reason =
+        format!("there are more than {limit} files or directories; the rest is not served");
+    Problem::error(from, reason, "name what should not be served in `.tidingsignore`")
 }
 
 fn missing(error: std::io::Error) -> ReadError {

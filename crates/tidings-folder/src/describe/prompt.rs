@@ -146,13 +146,34 @@ impl Desk<'_> {
         body: String,
     ) {
         self.unknown_keys(written.file, written.text, meta.unknown.keys(), KNOWN);
-        let name = meta.name.unwrap_or_else(|| name.to_owned());
+        let name = meta.name.clone().unwrap_or_else(|| name.to_owned());
         if name.is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
             let reason = format!("`{}` cannot name a prompt", name.escape_debug());
             let problem = Problem::error(written.file, reason, "use 1 to 128 printable characters");
             self.reject(Problem { line: written.at("name"), ..problem });
             return;
         }
+        let Some(declared) = self.declared_arguments(&meta, written) else { return };
+        let body = with_braces(body, declared.iter().map(|it| it.name.as_str()));
+        let used = placeholders(&body);
+        self.report_unused(&declared, &used, written);
+        let (listed, values) = listed_arguments(declared, used);
+        let mut prompt =
+            Prompt::new(name, meta.description, (!listed.is_empty()).then_some(listed));
+        prompt.title = meta.title;
+        prompt.icons = self.icons(written.file, meta.icons);
+        prompt.meta = meta.meta;
+        let role = self.role(meta.role, written);
+        let file = file.to_owned();
+        self.result.items.push(Offered::Prompt(PromptText { file, prompt, body, role, values }));
+    }
+
+    /// The arguments that a description declares; `None` after a rejection.
+    fn declared_arguments(
+        &mut self,
+        meta: &PromptMeta,
+        written: &Written<'_>,
+    ) -> Option<Vec<ArgumentMeta>> {
         let declared = match meta.arguments.as_ref().map(arguments).transpose() {
             Ok(declared) => declared.unwrap_or_default(),
             Err(reason) => {
@@ -160,47 +181,36 @@ impl Desk<'_> {
                 let advice = "give a list of `{name, description, required}`, or a JSON Schema";
                 let problem = Problem::error(written.file, reason, advice);
                 self.reject(Problem { line: written.at("arguments"), ..problem });
-                return;
+                return None;
             }
         };
         if let Some(Value::Object(schema)) = &meta.arguments {
             self.judge_required(written, "arguments", schema);
         }
-        let body = with_braces(body, declared.iter().map(|it| it.name.as_str()));
-        let used = placeholders(&body);
-        for argument in &declared {
-            if !used.contains(&argument.name) {
-                let reason = format!(
-                    "the argument `{0}` is not used: the text has no `{{{{{0}}}}}`",
-                    argument.name
-                );
-                let advice = "put it into the text, or take it off the list";
-                let problem = Problem::warning(written.file, reason, advice);
-                self.complain(Problem { line: written.at("arguments"), ..problem });
-            }
+        Some(declared)
+    }
+
+    /// Reports declared arguments that the text does not use.
+    fn report_unused(
+        &mut self,
+        declared: &[ArgumentMeta],
+        used: &BTreeSet<String>,
+        written: &Written<'_>,
+    ) {
+        for argument in declared.iter().filter(|it| !used.contains(&it.name)) {
+            let reason = format!(
+                "the argument `{0}` is not used: the text has no `{{{{{0}}}}}`",
+                argument.name
+            );
+            let advice = "put it into the text, or take it off the list";
+            let problem = Problem::warning(written.file, reason, advice);
+            self.complain(Problem { line: written.at("arguments"), ..problem });
         }
-        let mut values = BTreeMap::new();
-        let mut listed = Vec::new();
-        let names: BTreeSet<_> = declared.iter().map(|argument| argument.name.clone()).collect();
-        for argument in declared {
-            let mut shown = PromptArgument::new(argument.name.clone());
-            shown.title = argument.title;
-            shown.description = argument.description;
-            shown.required = Some(argument.required.unwrap_or(false));
-            if !argument.values.is_empty() {
-                values.insert(argument.name, argument.values);
-            }
-            listed.push(shown);
-        }
-        // A placeholder that nobody declared cannot be left out either.
-        let more = used.into_iter().filter(|name| !names.contains(name));
-        listed.extend(more.map(|name| PromptArgument::new(name).with_required(true)));
-        let mut prompt =
-            Prompt::new(name, meta.description, (!listed.is_empty()).then_some(listed));
-        prompt.title = meta.title;
-        prompt.icons = self.icons(written.file, meta.icons);
-        prompt.meta = meta.meta;
-        let role = match meta.role {
+    }
+
+    /// The role of a prompt's message.
+    fn role(&mut self, speaker: Option<Speaker>, written: &Written<'_>) -> Role {
+        match speaker {
             Some(Speaker::Assistant) => Role::Assistant,
             Some(Speaker::System) => {
                 let reason = "the protocol has no role `system`: it is served as the user's";
@@ -209,10 +219,32 @@ impl Desk<'_> {
                 Role::User
             }
             Some(Speaker::User) | None => Role::User,
-        };
-        let file = file.to_owned();
-        self.result.items.push(Offered::Prompt(PromptText { file, prompt, body, role, values }));
+        }
     }
+}
+
+/// The arguments as clients see them, and the known values of each.
+fn listed_arguments(
+    declared: Vec<ArgumentMeta>,
+    used: BTreeSet<String>,
+) -> (Vec<PromptArgument>, BTreeMap<String, Vec<String>>) {
+    let mut values = BTreeMap::new();
+    let mut listed = Vec::new();
+    let names: BTreeSet<_> = declared.iter().map(|argument| argument.name.clone()).collect();
+    for argument in declared {
+        let mut shown = PromptArgument::new(argument.name.clone());
+        shown.title = argument.title;
+        shown.description = argument.description;
+        shown.required = Some(argument.required.unwrap_or(false));
+        if !argument.values.is_empty() {
+            values.insert(argument.name, argument.values);
+        }
+        listed.push(shown);
+    }
+    // A placeholder that nobody declared cannot be left out either.
+    let more = used.into_iter().filter(|name| !names.contains(name));
+    listed.extend(more.map(|name| PromptArgument::new(name).with_required(true)));
+    (listed, values)
 }
 
 /// Markdown is a prompt by itself, but not the page that explains the directory.

@@ -93,21 +93,10 @@ impl Desk<'_> {
             self.reject(Problem { line: line_of(text, "version"), ..problem });
             return;
         }
-        let lines = lines_of_texts(text);
-        let written = |name: Option<&String>| {
-            let line = name.and_then(|name| lines.get(name.as_str()).copied());
-            Written { file, text, line: line.or(Some(1)) }
-        };
+        let places = Places { file, text, lines: lines_of_texts(text) };
         if let Some(tools) = document.tools {
             kinds.insert(Kind::Tool);
-            for tool in tools {
-                let written = written(tool.name.as_ref());
-                let Some(path) = self.entry_path("tools", tool.path.as_deref(), &written) else {
-                    continue;
-                };
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                self.tool(tool, &written, &name, &path);
-            }
+            self.registered_tools(tools, &places);
         }
         let resources = document.resources.map(|list| (Kind::Resource, list));
         let templates = document.resource_templates.map(|list| (Kind::Template, list));
@@ -117,32 +106,46 @@ impl Desk<'_> {
                 kinds.insert(kind);
             }
             for resource in list {
-                let written = written(resource.name.as_ref());
+                let written = places.written(resource.name.as_ref());
                 self.resource(resource, &written, None);
             }
         }
         if let Some(prompts) = document.prompts {
             kinds.insert(Kind::Prompt);
-            for prompt in prompts {
-                let written = written(prompt.name.as_ref());
-                let Some(path) = self.entry_path("prompts", prompt.path.as_deref(), &written)
-                else {
-                    continue;
-                };
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                self.prompt_with_text(prompt, &written, &name, &path);
-            }
+            self.registered_prompts(prompts, &places);
         }
         if let Some(completions) = document.completions {
             kinds.insert(Kind::Completion);
-            for completion in completions {
-                let written = written(Some(&completion.name));
-                let path = self.entry_path("completions", Some(&completion.path), &written);
-                let Some(program) = path.and_then(|path| self.program(&path)) else { continue };
-                let CompletionMeta { name, argument, .. } = completion;
-                let offer = CompletionOffer { name, argument, program };
-                self.result.items.push(Offered::Completion(offer));
-            }
+            self.registered_completions(completions, &places);
+        }
+    }
+
+    fn registered_tools(&mut self, tools: Vec<ToolMeta>, places: &Places<'_>) {
+        for tool in tools {
+            let written = places.written(tool.name.as_ref());
+            let path = self.entry_path("tools", tool.path.as_deref(), &written);
+            let Some(path) = path else { continue };
+            self.tool(tool, &written, &stem(&path), &path);
+        }
+    }
+
+    fn registered_prompts(&mut self, prompts: Vec<PromptMeta>, places: &Places<'_>) {
+        for prompt in prompts {
+            let written = places.written(prompt.name.as_ref());
+            let path = self.entry_path("prompts", prompt.path.as_deref(), &written);
+            let Some(path) = path else { continue };
+            self.prompt_with_text(prompt, &written, &stem(&path), &path);
+        }
+    }
+
+    fn registered_completions(&mut self, completions: Vec<CompletionMeta>, places: &Places<'_>) {
+        for completion in completions {
+            let written = places.written(Some(&completion.name));
+            let path = self.entry_path("completions", Some(&completion.path), &written);
+            let Some(program) = path.and_then(|path| self.program(&path)) else { continue };
+            let CompletionMeta { name, argument, .. } = completion;
+            let offer = CompletionOffer { name, argument, program };
+            self.result.items.push(Offered::Completion(offer));
         }
     }
 
@@ -168,6 +171,25 @@ impl Desk<'_> {
         }
         found
     }
+}
+
+/// The text of a registration, with the lines on which its entries are written.
+struct Places<'a> {
+    file: &'a Path,
+    text: &'a str,
+    lines: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Places<'a> {
+    /// Where the entry of this name is written; the first line if it is not found.
+    fn written(&self, name: Option<&String>) -> Written<'a> {
+        let line = name.and_then(|name| self.lines.get(name.as_str()).copied());
+        Written { file: self.file, text: self.text, line: line.or(Some(1)) }
+    }
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The line on which each quoted text is first written.

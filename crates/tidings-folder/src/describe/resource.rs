@@ -147,54 +147,18 @@ impl Desk<'_> {
                 self.template(meta, written);
                 None
             }
-            _ => self.one(meta, written, beside),
+            _ => self.single_resource(meta, written, beside),
         }
     }
 
-    fn one(
+    /// A described resource becomes an offer; returns the file it is about.
+    fn single_resource(
         &mut self,
         mut meta: ResourceMeta,
         written: &Written<'_>,
         beside: Option<&Path>,
     ) -> Option<PathBuf> {
-        let directory = written.file.parent().unwrap_or(Path::new(""));
-        let directory =
-            if directory == Path::new("server.d") { Path::new("resources") } else { directory };
-        let file = match &meta.path {
-            Some(path) => match join(directory, path) {
-                Some(path) => Some(path),
-                None => return self.outside(written, "path"),
-            },
-            None => beside.map(Path::to_owned),
-        };
-        let uri = match (&meta.uri, &file) {
-            (Some(uri), _) => match ResourceUri::parse(uri) {
-                Ok(parsed) => parsed,
-                Err(error) => {
-                    let reason = format!("`{uri}` is not a URI: {error}");
-                    let problem = Problem::error(written.file, reason, "write `scheme://name`");
-                    self.reject(Problem { line: written.at("uri"), ..problem });
-                    return None;
-                }
-            },
-            (None, Some(file)) => ResourceUri::parse(&file_uri(self.root(), file)).ok()?,
-            (None, None) => {
-                let reason = "it describes neither a file beside it nor a URI";
-                let advice = "add `uri`, `uriTemplate` or `path`, or put the file beside it";
-                self.complain(Problem::error(written.file, reason, advice));
-                return None;
-            }
-        };
-        let provider = meta.provider.clone().unwrap_or_else(|| uri.scheme().to_owned());
-        let named = file_of(self.root(), uri.as_ref());
-        let origin = match (provider.as_str(), named, file) {
-            ("file", Some(named), _) => Origin::File(named),
-            ("file", None, Some(file)) => Origin::File(file),
-            ("file", None, None) => return self.outside(written, "uri"),
-            // Without a provider named, a file beside the description is what it is about.
-            (_, _, Some(file)) if meta.provider.is_none() => Origin::File(file),
-            _ => Origin::Provider(provider),
-        };
+        let (uri, origin) = self.address(&meta, written, beside)?;
         let fallback = match &origin {
             Origin::File(file) => {
                 file.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -227,6 +191,61 @@ impl Desk<'_> {
         };
         self.result.items.push(Offered::Resource(ResourceOffer { resource, origin }));
         file
+    }
+
+    /// The URI of a described resource and where its content is; `None` after a complaint.
+    fn address(
+        &mut self,
+        meta: &ResourceMeta,
+        written: &Written<'_>,
+        beside: Option<&Path>,
+    ) -> Option<(ResourceUri, Origin)> {
+        let file = match &meta.path {
+            Some(path) => match join(&content_directory(written), path) {
+                Some(path) => Some(path),
+                None => return self.outside(written, "path"),
+            },
+            None => beside.map(Path::to_owned),
+        };
+        let uri = self.uri(meta, written, file.as_deref())?;
+        let provider = meta.provider.clone().unwrap_or_else(|| uri.scheme().to_owned());
+        let named = file_of(self.root(), uri.as_ref());
+        let origin = match (provider.as_str(), named, file) {
+            ("file", Some(named), _) => Origin::File(named),
+            ("file", None, Some(file)) => Origin::File(file),
+            ("file", None, None) => return self.outside(written, "uri"),
+            // Without a provider named, a file beside the description is what it is about.
+            (_, _, Some(file)) if meta.provider.is_none() => Origin::File(file),
+            _ => Origin::Provider(provider),
+        };
+        Some((uri, origin))
+    }
+
+    /// The URI that a description gives, or that of its file; `None` after a complaint.
+    fn uri(
+        &mut self,
+        meta: &ResourceMeta,
+        written: &Written<'_>,
+        file: Option<&Path>,
+    ) -> Option<ResourceUri> {
+        match (&meta.uri, file) {
+            (Some(uri), _) => match ResourceUri::parse(uri) {
+                Ok(parsed) => Some(parsed),
+                Err(error) => {
+                    let reason = format!("`{uri}` is not a URI: {error}");
+                    let problem = Problem::error(written.file, reason, "write `scheme://name`");
+                    self.reject(Problem { line: written.at("uri"), ..problem });
+                    None
+                }
+            },
+            (None, Some(file)) => ResourceUri::parse(&file_uri(self.root(), file)).ok(),
+            (None, None) => {
+                let reason = "it describes neither a file beside it nor a URI";
+                let advice = "add `uri`, `uriTemplate` or `path`, or put the file beside it";
+                self.complain(Problem::error(written.file, reason, advice));
+                None
+            }
+        }
     }
 
     fn template(&mut self, meta: ResourceMeta, written: &Written<'_>) {
@@ -265,10 +284,7 @@ impl Desk<'_> {
                     self.reject(Problem { line: written.at("path"), ..problem });
                     return;
                 }
-                let directory = match written.file.parent() {
-                    Some(directory) if directory != Path::new("server.d") => directory.to_owned(),
-                    _ => PathBuf::from("resources"),
-                };
+                let directory = content_directory(written);
                 TemplateOrigin::Paths { directory, path: Arc::new(path) }
             }
             None if provider == "file" => {
@@ -311,6 +327,14 @@ impl Desk<'_> {
         let problem = Problem::error(written.file, reason, "name a file in the folder");
         self.reject(Problem { line: written.at(key), ..problem });
         None
+    }
+}
+
+/// The directory that the paths of a description are relative to.
+fn content_directory(written: &Written<'_>) -> PathBuf {
+    match written.file.parent() {
+        Some(directory) if directory != Path::new("server.d") => directory.to_owned(),
+        _ => PathBuf::from("resources"),
     }
 }
 

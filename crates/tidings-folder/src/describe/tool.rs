@@ -228,67 +228,87 @@ impl Desk<'_> {
         name: &str,
         program: &Path,
     ) {
-        let file = written.file;
-        self.unknown_keys(file, written.text, meta.unknown.keys(), KNOWN);
-        let name = meta.name.clone().unwrap_or_else(|| name.to_owned());
-        if !is_tool_name(&name) {
-            let reason = format!("`{name}` cannot name a tool");
-            let advice = "use 1 to 128 letters, digits, `_`, `-` and `.`";
-            let problem = Problem::error(file, reason, advice);
-            self.reject(Problem { line: written.at("name"), ..problem });
-            return;
-        }
-        if meta.description.as_deref().is_none_or(|text| text.trim().is_empty()) {
-            let reason = "the tool has no description, so that no model knows when to use it";
-            let advice = "add `description`, or a comment line `@describe TEXT`";
-            self.complain(Problem::warning(file, reason, advice));
-        }
-        let metadata = metadata(&meta, &name);
-        let input_schema = meta.input_schema.clone().map_or_else(anything, with_type);
-        let input = self.validator(written, "inputSchema", &input_schema);
-        let output_schema = meta.output_schema.clone().map(with_type);
-        let output =
-            output_schema.as_ref().map(|schema| self.validator(written, "outputSchema", schema));
-        let patience = self.patience(&meta, written);
-        let annotations = self.annotations(meta.annotations.as_ref(), written);
-        let Some(annotations) = annotations else { return };
-        let check = self.check(meta.enabled.as_ref(), written, program);
-        let (Some(input), Some(patience), Some(check)) = (input, patience, check) else { return };
-        if matches!(output, Some(None)) {
-            return;
-        }
-        if check == Enabled::Never {
-            return;
-        }
+        self.unknown_keys(written.file, written.text, meta.unknown.keys(), KNOWN);
+        let Some(name) = self.tool_name(&meta, written, name) else { return };
+        let Some(terms) = self.terms(&meta, written, program) else { return };
+        let check = match terms.enabled {
+            Enabled::Never => return,
+            Enabled::When(check) => Some(check),
+            Enabled::Always => None,
+        };
         let Some(program_file) = self.program(program) else { return };
-        let mut tool = Tool::new_with_raw(name, meta.description.map(Into::into), input_schema);
+        let metadata = metadata(&meta, &name);
+        let mut tool =
+            Tool::new_with_raw(name, meta.description.map(Into::into), terms.input_schema);
         tool.title = meta.title;
-        tool.output_schema = output_schema.map(Arc::new);
-        tool.annotations = annotations;
-        tool.icons = self.icons(file, meta.icons);
+        tool.output_schema = terms.output_schema.map(Arc::new);
+        tool.annotations = terms.annotations;
+        tool.icons = self.icons(written.file, meta.icons);
         tool.meta = meta.meta;
         let dialect = self.dialect(program);
         let directory = match dialect {
             Dialect::Own => program.parent().unwrap_or(Path::new("")),
             Dialect::McpBash => Path::new(""),
         };
-        let directory = self.root().absolute(directory);
         let script = ToolScript {
             tool,
             program: program_file,
             dialect,
-            directory,
-            patience,
+            directory: self.root().absolute(directory),
+            patience: terms.patience,
             hint: meta.timeout_hint,
             metadata,
-            input,
-            output: output.flatten(),
-        };
-        let check = match check {
-            Enabled::When(check) => Some(check),
-            _ => None,
+            input: terms.input,
+            output: terms.output,
         };
         self.result.items.push(Offered::Tool(ToolOffer { script: Arc::new(script), check }));
+    }
+
+    /// The name of a tool; `None` after a rejection. A missing description is reported.
+    fn tool_name(
+        &mut self,
+        meta: &ToolMeta,
+        written: &Written<'_>,
+        fallback: &str,
+    ) -> Option<String> {
+        let name = meta.name.clone().unwrap_or_else(|| fallback.to_owned());
+        if !is_tool_name(&name) {
+            let reason = format!("`{name}` cannot name a tool");
+            let advice = "use 1 to 128 letters, digits, `_`, `-` and `.`";
+            let problem = Problem::error(written.file, reason, advice);
+            self.reject(Problem { line: written.at("name"), ..problem });
+            return None;
+        }
+        if meta.description.as_deref().is_none_or(|text| text.trim().is_empty()) {
+            let reason = "the tool has no description, so that no model knows when to use it";
+            let advice = "add `description`, or a comment line `@describe TEXT`";
+            self.complain(Problem::warning(written.file, reason, advice));
+        }
+        Some(name)
+    }
+
+    /// What a description says of calls; `None` after a rejection.
+    fn terms(&mut self, meta: &ToolMeta, written: &Written<'_>, program: &Path) -> Option<Terms> {
+        let input_schema = meta.input_schema.clone().map_or_else(anything, with_type);
+        let input = self.validator(written, "inputSchema", &input_schema);
+        let output_schema = meta.output_schema.clone().map(with_type);
+        let output =
+            output_schema.as_ref().map(|schema| self.validator(written, "outputSchema", schema));
+        let patience = self.patience(meta, written);
+        let annotations = self.annotations(meta.annotations.as_ref(), written)?;
+        let enabled = self.check(meta.enabled.as_ref(), written, program);
+        Some(Terms {
+            input_schema,
+            input: input?,
+            output_schema,
+            output: match output {
+                Some(output) => Some(output?),
+                None => None,
+            },
+            patience: patience?,
+            annotations,
+            enabled: enabled?,
+        })
     }
 
     /// What a tool says of its effects; `None` after a complaint.
@@ -390,6 +410,17 @@ impl Desk<'_> {
         self.reject(Problem { line: written.at("enabled"), ..problem });
         None
     }
+}
+
+/// How a tool may be called, as its description says.
+struct Terms {
+    input_schema: Map<String, Value>,
+    input: Arc<jsonschema::Validator>,
+    output_schema: Option<Map<String, Value>>,
+    output: Option<Arc<jsonschema::Validator>>,
+    patience: Patience,
+    annotations: Option<ToolAnnotations>,
+    enabled: Enabled,
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -70,6 +70,14 @@ struct Unit {
     reads: BTreeSet<PathBuf>,
 }
 
+impl Unit {
+    /// Whether other units' offers depend on this one: a provider or a template decides over
+    /// everything of its scheme.
+    fn decides_over_others(&self) -> bool {
+        self.keys.iter().any(|(kind, _)| matches!(kind, Kind::Provider | Kind::Template))
+    }
+}
+
 /// What may be otherwise after a look.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
@@ -323,26 +331,53 @@ impl Stock {
         self.take(REGISTER.into(), says, touched);
     }
 
-    /// Puts what a unit says now in the place of what it said before.
+    /// Replaces what a unit described before with what it describes now. A broken description keeps
+    /// its last valid version, except for programs and files that are gone.
     fn take(&mut self, path: PathBuf, says: Yield, touched: &mut Touched) {
         let mut unit = self.units.remove(&path).unwrap_or_default();
-        let mut names = BTreeSet::new();
+        let decided = unit.decides_over_others();
+        let before = self.withdraw(&path, &mut unit, touched);
+        let items: Vec<Arc<Offered>> = if says.broken {
+            before.into_iter().filter(|offered| self.is_there(offered)).collect()
+        } else {
+            says.items.into_iter().map(Arc::new).collect()
+        };
+        unit.problems = says.problems;
+        self.claim(&path, &mut unit, items, touched);
+        if decided || unit.decides_over_others() {
+            let decided_over = |kind: Kind| matches!(kind, Kind::Resource | Kind::Template);
+            let keys = self.claims.keys().filter(|(kind, _)| decided_over(*kind)).cloned();
+            touched.keys.extend(keys);
+        }
+        let mut reads = says.reads;
+        if says.broken {
+            reads.append(&mut unit.reads);
+        }
+        self.note_reads(&path, &mut unit, reads);
+        if !unit.keys.is_empty() || !unit.problems.is_empty() || !unit.reads.is_empty() {
+            self.units.insert(path, unit);
+        }
+    }
+
+    /// Takes back every claim of a unit and forgets which files it consulted. Returns what it
+    /// offered.
+    fn withdraw(
+        &mut self,
+        path: &Path,
+        unit: &mut Unit,
+        touched: &mut Touched,
+    ) -> Vec<Arc<Offered>> {
         for read in &unit.reads {
             if let Some(readers) = self.readers.get_mut(read) {
-                readers.remove(&path);
+                readers.remove(path);
                 if readers.is_empty() {
                     self.readers.remove(read);
                 }
             }
         }
-        // A provider decides over everything of its scheme, and so does a template.
-        let is_wide = |kind: Kind| matches!(kind, Kind::Provider | Kind::Template);
-        let mut wide = false;
-        let before: Vec<Arc<Offered>> = unit
-            .keys
+        unit.keys
             .drain(..)
             .filter_map(|key| {
-                wide |= is_wide(key.0);
                 let claims = self.claims.get_mut(&key)?;
                 let at = claims.iter().position(|(unit, _)| *unit == path)?;
                 let (_, offered) = claims.remove(at);
@@ -352,46 +387,42 @@ impl Stock {
                 touched.keys.insert(key);
                 Some(offered)
             })
-            .collect();
-        let items: Vec<Arc<Offered>> = if says.broken {
-            // What it said before holds, but for programs and files that are gone.
-            before.into_iter().filter(|offered| self.is_there(offered)).collect()
-        } else {
-            says.items.into_iter().map(Arc::new).collect()
-        };
-        unit.problems = says.problems;
+            .collect()
+    }
+
+    /// Claims a name for each item of a unit. If two items have the same name, the second is
+    /// reported.
+    fn claim(
+        &mut self,
+        path: &Path,
+        unit: &mut Unit,
+        items: Vec<Arc<Offered>>,
+        touched: &mut Touched,
+    ) {
+        let mut names = BTreeSet::new();
         for offered in items {
             let key = offered.key();
             if !names.insert(key.clone()) {
-                let file = self.file_of(&offered).unwrap_or_else(|| path.clone());
+                let file = self.file_of(&offered).unwrap_or_else(|| path.to_owned());
                 let reason = format!("another {} `{}` is described beside it", key.0.word(), key.1);
                 let problem = Problem::error(file, reason, "give one of them another name");
                 unit.problems.push(problem);
                 continue;
             }
-            wide |= is_wide(key.0);
             touched.keys.insert(key.clone());
             let claims = self.claims.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1));
-            let at = claims.partition_point(|(unit, _)| *unit < path);
-            claims.insert(at, (path.clone(), offered));
+            let at = claims.partition_point(|(unit, _)| unit.as_path() < path);
+            claims.insert(at, (path.to_owned(), offered));
             unit.keys.push(key);
         }
-        if wide {
-            let wide = |kind: Kind| matches!(kind, Kind::Resource | Kind::Template);
-            let keys = self.claims.keys().filter(|(kind, _)| wide(*kind)).cloned();
-            touched.keys.extend(keys);
-        }
-        let mut reads = says.reads;
-        if says.broken {
-            reads.append(&mut unit.reads);
-        }
-        unit.reads =
-            reads.into_iter().filter(|read| unit_of(read).as_ref() != Some(&path)).collect();
+    }
+
+    /// Remembers the files outside a unit that its description consulted.
+    fn note_reads(&mut self, path: &Path, unit: &mut Unit, reads: BTreeSet<PathBuf>) {
+        let outside = |read: &PathBuf| unit_of(read).as_deref() != Some(path);
+        unit.reads = reads.into_iter().filter(outside).collect();
         for read in &unit.reads {
-            self.readers.entry(read.clone()).or_default().insert(path.clone());
-        }
-        if !unit.keys.is_empty() || !unit.problems.is_empty() || !unit.reads.is_empty() {
-            self.units.insert(path, unit);
+            self.readers.entry(read.clone()).or_default().insert(path.to_owned());
         }
     }
 }
