@@ -1,6 +1,6 @@
 //! Which views a write may have moved. Too many is a needless look; too few would be a silence.
 
-use crate::change::Change;
+use crate::change::{Change, Created};
 use crate::record::Entry;
 use crate::view;
 
@@ -33,15 +33,41 @@ impl Touched {
         self.uris.extend(view::identity(id));
     }
 
-    /// Every list an artifact may be in.
-    fn everywhere(&mut self, entry: &Entry) {
+    fn identities(&mut self, ids: &[String]) {
+        for id in ids {
+            self.identity(id);
+        }
+    }
+
+    /// Every list that artifacts with this creator, set and tags may be in.
+    fn lists_of(&mut self, creator: &str, set: Option<&str>, tags: &[String]) {
         self.list(view::RECENT);
-        self.lists(view::by_creator(&entry.creator));
-        if let Some(set) = &entry.set {
+        self.lists(view::by_creator(creator));
+        if let Some(set) = set {
             self.lists(view::set(set));
         }
-        for tag in &entry.tags {
+        for tag in tags {
             self.lists(view::by_tag(tag));
+        }
+    }
+
+    /// A new artifact, which may have been watched before it existed.
+    fn created(&mut self, created: &Created) {
+        self.uri(view::SUMMARY);
+        self.lists_of(&created.creator, created.set.as_deref(), &created.tags);
+        self.uri(view::artifact_uri(&created.artifact));
+        self.patterns.push(format!("artifacts://lineage/{}", created.artifact));
+        for parent in &created.parents {
+            self.uri(view::artifact_uri(parent));
+        }
+    }
+
+    /// An artifact that is shown differently, with the lists that show it.
+    fn shown(&mut self, artifact: &str, entry: Option<&Entry>) {
+        self.uri(view::SUMMARY);
+        self.uri(view::artifact_uri(artifact));
+        if let Some(entry) = entry {
+            self.lists_of(&entry.creator, entry.set.as_deref(), &entry.tags);
         }
     }
 }
@@ -59,48 +85,22 @@ pub(crate) fn touched(change: &Change, entry: Option<&Entry>) -> Touched {
                 touched.uri(view::cas_uri(hash));
             }
         }
-        Change::Created(created) => {
-            touched.uri(view::SUMMARY);
-            touched.list(view::RECENT);
-            touched.lists(view::by_creator(&created.creator));
-            if let Some(set) = &created.set {
-                touched.lists(view::set(set));
-            }
-            for tag in &created.tags {
-                touched.lists(view::by_tag(tag));
-            }
-            // Watched before it was there.
-            touched.uri(view::artifact_uri(&created.artifact));
-            touched.patterns.push(format!("artifacts://lineage/{}", created.artifact));
-            for parent in &created.parents {
-                touched.uri(view::artifact_uri(parent));
-            }
-        }
+        Change::Created(created) => touched.created(created),
         Change::Tagged { artifact, tags } | Change::Untagged { artifact, tags } => {
-            touched.uri(view::SUMMARY);
-            touched.uri(view::artifact_uri(artifact));
+            touched.shown(artifact, entry);
             for tag in tags {
                 touched.lists(view::by_tag(tag));
-            }
-            if let Some(entry) = entry {
-                touched.everywhere(entry);
             }
         }
         Change::Annotated { artifact, .. } => touched.uri(view::artifact_uri(artifact)),
         Change::Archived { artifact } | Change::Restored { artifact } => {
-            touched.uri(view::SUMMARY);
-            touched.uri(view::artifact_uri(artifact));
+            touched.shown(artifact, entry);
             touched.patterns.push(view::LINEAGES.to_owned());
-            if let Some(entry) = entry {
-                touched.everywhere(entry);
-            }
         }
         Change::Bound { identity, losers, .. } => {
             touched.list(view::IDENTITIES);
             touched.identity(identity);
-            for loser in losers {
-                touched.identity(loser);
-            }
+            touched.identities(losers);
         }
         Change::IdentityTagged { identity, .. } => {
             touched.list(view::IDENTITIES);
@@ -110,9 +110,7 @@ pub(crate) fn touched(change: &Change, entry: Option<&Entry>) -> Touched {
             touched.list(view::IDENTITIES);
             touched.list(view::CONNECTIONS);
             touched.identity(identity);
-            for neighbour in neighbours {
-                touched.identity(neighbour);
-            }
+            touched.identities(neighbours);
         }
         Change::Connected(connection) | Change::Disconnected(connection) => {
             touched.list(view::CONNECTIONS);

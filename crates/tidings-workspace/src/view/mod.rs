@@ -114,70 +114,85 @@ impl View {
 
     /// Reads a URI.
     pub(crate) fn parse(uri: &ResourceUri) -> Result<Self, AnswerError> {
-        let address = uri.without_query();
         let range = || Range::parse(uri.query().unwrap_or_default());
-        let plain = |view: Self| match uri.query().filter(|query| !query.is_empty()) {
-            None => Ok(view),
-            Some(query) => {
-                Err(AnswerError::invalid("uri", query, "this resource takes no parameters"))
-            }
-        };
-        let named = |prefix: &str| -> Result<Option<String>, AnswerError> {
-            let Some(rest) = address.strip_prefix(prefix) else { return Ok(None) };
-            if rest.is_empty() || rest.contains('/') {
-                return Err(AnswerError::not_found(uri.as_ref()));
-            }
-            let value = decoded(uri, rest)?;
-            let known = if prefix == BY_TAG { by_tag(&value) } else { spellings(prefix, &value) };
-            if known.iter().any(|it| it == address) {
-                return Ok(Some(value));
-            }
-            let details = format!("it is written `{}`", expanded(prefix, &value));
-            Err(AnswerError::invalid("uri", uri.as_ref(), details))
-        };
-        match address {
-            SUMMARY => return plain(Self::Summary),
+        match uri.without_query() {
+            SUMMARY => return Self::Summary.without_parameters(uri),
             RECENT => return Ok(Self::List(List::Recent, range()?)),
             IDENTITIES => return Ok(Self::Identities(range()?)),
             CONNECTIONS => return Ok(Self::Connections(range()?.numbered()?)),
             EVENTS => return Ok(Self::Events(range()?.without_after()?)),
             _ => {}
         }
-        if let Some(tag) = named(BY_TAG)? {
+        if let Some(tag) = value_after(BY_TAG, uri)? {
             return Ok(Self::List(List::Tag(tag), range()?));
         }
-        if let Some(creator) = named(BY_CREATOR)? {
+        if let Some(creator) = value_after(BY_CREATOR, uri)? {
             return Ok(Self::List(List::Creator(creator), range()?));
         }
-        if let Some(set) = named(SET)? {
+        if let Some(set) = value_after(SET, uri)? {
             return Ok(Self::List(List::Set(set), range()?));
         }
-        if let Some(id) = named(LINEAGE)? {
-            return plain(Self::Lineage(id));
+        if let Some(id) = value_after(LINEAGE, uri)? {
+            return Self::Lineage(id).without_parameters(uri);
         }
-        if let Some(id) = named(ARTIFACT)? {
-            return plain(Self::Artifact(id));
+        if let Some(id) = value_after(ARTIFACT, uri)? {
+            return Self::Artifact(id).without_parameters(uri);
         }
-        if let Some(id) = named(IDENTITY)? {
-            return plain(Self::Identity(id));
+        if let Some(id) = value_after(IDENTITY, uri)? {
+            return Self::Identity(id).without_parameters(uri);
         }
-        if let Some(hash) = named(CAS)? {
-            if !is_hash(&hash) {
-                let details = "a hash is 64 hexadecimal digits, in lower case";
-                return Err(AnswerError::invalid("hash", hash, details));
-            }
-            return plain(Self::Blob(hash));
+        if let Some(hash) = value_after(CAS, uri)? {
+            return Self::blob(hash)?.without_parameters(uri);
         }
-        if let Some(number) = named(SINCE)? {
-            let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-            let Some(number) = number.parse().ok().filter(|_| is_number) else {
-                let details = "it must be the number of an event, 0 or more";
-                return Err(AnswerError::invalid("n", number, details));
-            };
-            return Ok(Self::Since(number, range()?.without_after()?));
+        if let Some(number) = value_after(SINCE, uri)? {
+            return Ok(Self::Since(event_number(number)?, range()?.without_after()?));
         }
         Err(AnswerError::not_found(uri.as_ref()))
     }
+
+    fn blob(hash: String) -> Result<Self, AnswerError> {
+        if is_hash(&hash) {
+            return Ok(Self::Blob(hash));
+        }
+        let details = "a hash is 64 hexadecimal digits, in lower case";
+        Err(AnswerError::invalid("hash", hash, details))
+    }
+
+    /// The view itself, unless the URI has a query.
+    fn without_parameters(self, uri: &ResourceUri) -> Result<Self, AnswerError> {
+        match uri.query().filter(|query| !query.is_empty()) {
+            None => Ok(self),
+            Some(query) => {
+                Err(AnswerError::invalid("uri", query, "this resource takes no parameters"))
+            }
+        }
+    }
+}
+
+/// The decoded value after a prefix, if the URI begins with it. Values that are written differently
+/// from how templates expand are refused: their watchers would not be notified.
+fn value_after(prefix: &str, uri: &ResourceUri) -> Result<Option<String>, AnswerError> {
+    let address = uri.without_query();
+    let Some(rest) = address.strip_prefix(prefix) else { return Ok(None) };
+    if rest.is_empty() || rest.contains('/') {
+        return Err(AnswerError::not_found(uri.as_ref()));
+    }
+    let value = decoded(uri, rest)?;
+    let known = if prefix == BY_TAG { by_tag(&value) } else { spellings(prefix, &value) };
+    if known.iter().any(|it| it == address) {
+        return Ok(Some(value));
+    }
+    let details = format!("it is written `{}`", expanded(prefix, &value));
+    Err(AnswerError::invalid("uri", uri.as_ref(), details))
+}
+
+fn event_number(text: String) -> Result<u64, AnswerError> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(number) = text.parse().ok().filter(|_| is_number) {
+        return Ok(number);
+    }
+    let details = "it must be the number of an event, 0 or more";
+    Err(AnswerError::invalid("n", text, details))
 }
 
 fn decoded(uri: &ResourceUri, text: &str) -> Result<String, AnswerError> {
