@@ -8,17 +8,17 @@ use tidings_server::{AnswerError, Completion, CompletionOf, Contents};
 use tidings_store::mime;
 
 use crate::offer::{
-    Kind, Offered, Origin, Program, TemplateOffer, TemplateOrigin, completion_name,
+    ContentOrigin, Kind, Offered, Program, TemplateOffer, TemplateOrigin, completion_name,
 };
 use crate::tree::{ReadError, join};
-use crate::{Inner, describe, provider};
+use crate::{FolderInner, describe, provider};
 
-impl Inner {
+impl FolderInner {
     /// Where the content of an address is, and what kind it is said to be.
     pub(super) fn origin(
         &self,
         uri: &ResourceUri,
-    ) -> Result<(Origin, Option<String>), AnswerError> {
+    ) -> Result<(ContentOrigin, Option<String>), AnswerError> {
         let missing = || AnswerError::not_found(uri.as_ref());
         if let Some(offered) = self.offered(Kind::Resource, uri.as_ref())
             && let Offered::Resource(offer) = &*offered
@@ -36,23 +36,23 @@ impl Inner {
             .ok_or_else(missing)?;
         let mime_type = offer.template.mime_type.clone();
         let origin = match &offer.origin {
-            TemplateOrigin::Provider { scheme, .. } => Origin::Provider(scheme.clone()),
+            TemplateOrigin::Provider { scheme, .. } => ContentOrigin::Provider(scheme.clone()),
             TemplateOrigin::Files => {
                 let file = describe::file_of(&self.root, uri.as_ref()).ok_or_else(missing)?;
-                Origin::File(file)
+                ContentOrigin::File(file)
             }
             TemplateOrigin::Paths { directory, path } => {
                 let below = describe::decoded(&path.expand(&variables));
                 let below = below.to_str().ok_or_else(missing)?;
                 let file = join(directory, below).ok_or_else(missing)?;
-                Origin::File(file)
+                ContentOrigin::File(file)
             }
         };
         drop(view);
         // An address that somebody made up reaches what is served, and nothing beside it.
         let served = match &origin {
-            Origin::File(file) => file.starts_with("resources") && self.serves(file),
-            Origin::Provider(_) => self.view().policy.allows_uri(uri.as_ref()),
+            ContentOrigin::File(file) => file.starts_with("resources") && self.serves(file),
+            ContentOrigin::Provider(_) => self.view().policy.allows_uri(uri.as_ref()),
         };
         if served { Ok((origin, mime_type)) } else { Err(missing()) }
     }
@@ -139,8 +139,8 @@ impl Inner {
     /// The values that a variable has in the files a template stands for.
     fn values_of_paths(&self, offer: &TemplateOffer, completion: &Completion) -> Vec<String> {
         let TemplateOrigin::Paths { directory, path } = &offer.origin else { return Vec::new() };
-        let bench = self.bench();
-        let files = bench.stock.files().range(directory.clone()..);
+        let publisher = self.publisher();
+        let files = publisher.stock.files().range(directory.clone()..);
         let files = files.map(|(file, _)| file).take_while(|file| file.starts_with(directory));
         let files = files.filter(|file| self.serves(file));
         let mut values: Vec<_> = files

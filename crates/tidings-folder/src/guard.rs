@@ -164,22 +164,22 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::testing::Bench;
+    use crate::testing::Fixture;
 
     /// What a call of the tool `try` is told under this policy.
-    async fn check(policy: &str, prepare: impl FnOnce(&mut Bench)) -> Result<(), String> {
-        let mut bench = Bench::new();
-        bench.script(FILE, "");
-        let file = bench.config.root.join(FILE);
+    async fn check(policy: &str, prepare: impl FnOnce(&mut Fixture)) -> Result<(), String> {
+        let mut fixture = Fixture::new();
+        fixture.script(FILE, "");
+        let file = fixture.config.root.join(FILE);
         std::fs::write(&file, policy).unwrap();
-        for (place, mode) in [(file.as_path(), 0o600), (&bench.config.root, 0o700)] {
+        for (place, mode) in [(file.as_path(), 0o600), (&fixture.config.root, 0o700)] {
             std::fs::set_permissions(place, std::fs::Permissions::from_mode(mode)).unwrap();
         }
         std::fs::set_permissions(file.parent().unwrap(), std::fs::Permissions::from_mode(0o700))
             .unwrap();
-        prepare(&mut bench);
-        let root = Root::new(&bench.config.root).unwrap();
-        let asked = ask(&bench.workshop(), &root, &bench.tool("true")).await;
+        prepare(&mut fixture);
+        let root = Root::new(&fixture.config.root).unwrap();
+        let asked = ask(&fixture.workshop(), &root, &fixture.tool("true")).await;
         asked.map_err(|error| error.to_string())
     }
 
@@ -192,8 +192,9 @@ mod tests {
     #[tokio::test]
     async fn a_policy_decides_over_each_call() {
         assert_eq!(check(READ_ONLY, |_| {}).await, Ok(()));
-        let set =
-            |bench: &mut Bench| bench.config.environment.push(("READ_ONLY".into(), "1".into()));
+        let set = |fixture: &mut Fixture| {
+            fixture.config.environment.push(("READ_ONLY".into(), "1".into()));
+        };
         let refused = "`try` is refused by `server.d/policy.sh`: read-only mode";
         assert_eq!(check(READ_ONLY, set).await, Err(refused.to_owned()));
         let named =
@@ -204,8 +205,8 @@ mod tests {
     /// A policy whose variable is withheld would take the mode for off.
     #[tokio::test]
     async fn a_policy_is_not_asked_without_the_variables_it_reads() {
-        let withhold = |bench: &mut Bench| {
-            bench.config.withheld.insert("READ_ONLY".into());
+        let withhold = |fixture: &mut Fixture| {
+            fixture.config.withheld.insert("READ_ONLY".into());
         };
         let refused = check(READ_ONLY, withhold).await.unwrap_err();
         assert!(refused.contains("`--env READ_ONLY`"), "{refused}");
@@ -226,9 +227,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_policy_that_others_can_write_allows_nothing() {
-        let open = |bench: &mut Bench| {
+        let open = |fixture: &mut Fixture| {
             let mode = std::fs::Permissions::from_mode(0o666);
-            std::fs::set_permissions(bench.config.root.join(FILE), mode).unwrap();
+            std::fs::set_permissions(fixture.config.root.join(FILE), mode).unwrap();
         };
         let refused = check(READ_ONLY, open).await.unwrap_err();
         assert!(refused.contains("can be written by others"), "{refused}");

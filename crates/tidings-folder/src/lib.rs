@@ -1,12 +1,11 @@
 //! A directory of scripts, prompts and files as a live source.
 //!
 //! The way of a save through the folder: `watch` (which paths?) → `stock` (what do the files
-//! describe, and which of it is offered?) → `bench` (what of it is not on the shelf yet?) → the
+//! describe, and which of it is offered?) → `publish` (what of it is not on the shelf yet?) → the
 //! hub. `rounds` is the one task that walks it; `describe` reads descriptions, `script` runs
 //! programs.
 
 mod answer;
-mod bench;
 mod call;
 mod completion;
 mod config;
@@ -18,6 +17,7 @@ mod motion;
 mod offer;
 mod problem;
 mod provider;
+mod publish;
 mod queue;
 mod register;
 mod rounds;
@@ -44,16 +44,16 @@ use tidings_server::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::bench::{Bench, View};
 pub use self::config::{Config, Limits};
 pub use self::describe::Introduction;
-use self::offer::{Kind, Offered, Origin};
+use self::offer::{ContentOrigin, Kind, Offered};
 pub use self::problem::{Fix, Problem, Severity};
+use self::publish::{Publisher, View};
 use self::rounds::Rounds;
 pub use self::script::{Keeper, keep};
-use self::stock::{Stock, Touched};
+use self::stock::{Affected, Stock};
 use self::tree::Root;
-use self::watch::Watch;
+use self::watch::FolderWatch;
 use self::workshop::{Hosts, Workshop};
 
 /// Why a folder cannot be served at all.
@@ -102,17 +102,17 @@ impl Report {
 ///
 /// Descriptions are read when they change, contents when they are asked for. What cannot be
 /// understood is told as a [`Problem`], and what it said before holds.
-pub struct Folder(Arc<Inner>);
+pub struct Folder(Arc<FolderInner>);
 
-pub(crate) struct Inner {
+pub(crate) struct FolderInner {
     root: Root,
     config: Config,
-    watch: Watch,
+    watch: FolderWatch,
     view: Arc<RwLock<View>>,
     /// Where programs run; another one when the policy moves.
     workshop: RwLock<Arc<Workshop>>,
     /// Held while files are looked at, on threads that may wait.
-    bench: Mutex<Bench>,
+    publisher: Mutex<Publisher>,
 }
 
 impl Folder {
@@ -130,14 +130,14 @@ impl Folder {
         let stock = Stock::new(root.clone(), config.limits, config.checks)
             .searching(search.map(|(_, value)| value.clone()));
         // Listened to before it is read, so that nothing falls in between.
-        let watch = Watch::new(&root, config.poll);
-        let bench = Mutex::new(Bench::new(stock, view.clone()));
+        let watch = FolderWatch::new(&root, config.poll);
+        let publisher = Mutex::new(Publisher::new(stock, view.clone()));
         let workshop = RwLock::new(Arc::new(Workshop::new(&config, &Hosts::default())));
-        let inner = Arc::new(Inner { root, config, watch, view, workshop, bench });
+        let inner = Arc::new(FolderInner { root, config, watch, view, workshop, publisher });
         let first = inner.clone();
         let look = move || {
             call::sweep(&first.workshop().scratch);
-            first.look_at_everything();
+            first.update_whole_stock();
         };
         tokio::task::spawn_blocking(look).await.map_err(|_| OpenError::Interrupted)?;
         Rounds::new(inner.clone()).first().await;
@@ -148,13 +148,13 @@ impl Folder {
     /// How the folder introduces itself.
     #[must_use]
     pub fn introduction(&self) -> Introduction {
-        self.0.bench().stock.introduction().clone()
+        self.0.publisher().stock.introduction().clone()
     }
 
     /// Everything that is wrong now, in order.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
-        self.0.bench().stock.problems().into_iter().collect()
+        self.0.publisher().stock.problems().into_iter().collect()
     }
 }
 
@@ -164,42 +164,43 @@ impl std::fmt::Debug for Folder {
     }
 }
 
-impl Inner {
-    fn bench(&self) -> MutexGuard<'_, Bench> {
-        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
+impl FolderInner {
+    fn publisher(&self) -> MutexGuard<'_, Publisher> {
+        self.publisher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn workshop(&self) -> Arc<Workshop> {
         self.workshop.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn look_at_everything(&self) -> Touched {
-        let mut bench = self.bench();
+    fn update_whole_stock(&self) -> Affected {
+        let mut publisher = self.publisher();
         self.watch.enter_root();
-        let touched = bench.stock.rescan(&mut |directory| self.watch.enter(directory));
-        self.enter_consulted(&bench);
-        self.refit(&bench);
-        touched
+        let affected = publisher.stock.rescan(&mut |directory| self.watch.enter(directory));
+        self.enter_consulted(&publisher);
+        self.refit(&publisher);
+        affected
     }
 
-    fn look_at(&self, paths: &BTreeSet<PathBuf>) -> Touched {
+    fn update_stock(&self, paths: &BTreeSet<PathBuf>) -> Affected {
         let everything = ["", hidden::FILE].iter().any(|path| paths.contains(Path::new(path)));
         if everything {
-            return self.look_at_everything();
+            return self.update_whole_stock();
         }
-        let mut bench = self.bench();
+        let mut publisher = self.publisher();
         // Before the look, so that what comes into a directory that just came is not missed; and
         // after it, for what it found to be consulted.
-        self.enter_consulted(&bench);
-        let touched = bench.stock.look(paths, &mut |directory| self.watch.enter(directory));
-        self.enter_consulted(&bench);
-        self.refit(&bench);
-        touched
+        self.enter_consulted(&publisher);
+        let affected =
+            publisher.stock.rescan_paths(paths, &mut |directory| self.watch.enter(directory));
+        self.enter_consulted(&publisher);
+        self.refit(&publisher);
+        affected
     }
 
     /// Follows directories beside the parts in which files lie that descriptions name.
-    fn enter_consulted(&self, bench: &Bench) {
-        for directory in bench.stock.consulted_directories() {
+    fn enter_consulted(&self, publisher: &Publisher) {
+        for directory in publisher.stock.consulted_directories() {
             // One that is not there is waited for.
             let there = directory.ancestors().find(|it| self.root.absolute(it).is_dir());
             self.watch.enter(there.unwrap_or(Path::new("")));
@@ -207,10 +208,10 @@ impl Inner {
     }
 
     /// Gives programs the hosts and roots that the folder allows, if they changed.
-    fn refit(&self, bench: &Bench) {
-        let (allow, deny) = bench.stock.policy().written_hosts.clone();
+    fn refit(&self, publisher: &Publisher) {
+        let (allow, deny) = publisher.stock.policy().written_hosts.clone();
         let hosts = Hosts { allow, deny };
-        let confines = bench.stock.confines();
+        let confines = publisher.stock.confines();
         let mut workshop = self.workshop.write().unwrap_or_else(PoisonError::into_inner);
         if workshop.hosts != hosts || workshop.confines != *confines {
             *workshop = Arc::new(workshop.with(&self.config, &hosts, confines.clone()));
@@ -219,13 +220,13 @@ impl Inner {
 
     /// Complains of variables that the folder's programs need and do not get.
     fn judge_environment(&self) {
-        let mut bench = self.bench();
-        for name in bench.stock.introduction().env.clone() {
+        let mut publisher = self.publisher();
+        for name in publisher.stock.introduction().env.clone() {
             if self.config.environment.iter().all(|(known, _)| *known != *name) {
                 let reason = format!("programs of the folder need `{name}`, and do not get it");
                 let advice = format!("set it, and serve the folder with `--env {name}`");
                 let problem = Problem::warning(describe::SERVER, reason, advice);
-                bench.stock.complain(&PathBuf::from(format!("env {name}")), Some(problem));
+                publisher.stock.set_problem(&PathBuf::from(format!("env {name}")), Some(problem));
             }
         }
     }
@@ -256,7 +257,7 @@ impl Folder {
 
 /// A folder that a hub serves.
 struct Shelved {
-    inner: Arc<Inner>,
+    inner: Arc<FolderInner>,
     shelf: Shelf,
     is_followed: bool,
 }
@@ -265,10 +266,10 @@ impl Source for Shelved {
     async fn start(&self) -> Result<(), EditError> {
         let (inner, shelf) = (self.inner.clone(), self.shelf.clone());
         let put = move || {
-            let mut bench = inner.bench();
-            let keys = bench.stock.keys().cloned().collect();
-            let touched = Touched { keys, ..Touched::default() };
-            bench.apply(&shelf, &touched, &mut Report::default());
+            let mut publisher = inner.publisher();
+            let keys = publisher.stock.keys().cloned().collect();
+            let affected = Affected { keys, ..Affected::default() };
+            publisher.update_shelf(&shelf, &affected, &mut Report::default());
         };
         drop(tokio::task::spawn_blocking(put).await);
         Ok(())
@@ -282,8 +283,10 @@ impl Source for Shelved {
 
     async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
         match self.inner.origin(uri)? {
-            (Origin::File(file), mime_type) => self.inner.read_file(uri, file, mime_type).await,
-            (Origin::Provider(scheme), mime_type) => {
+            (ContentOrigin::File(file), mime_type) => {
+                self.inner.read_file(uri, file, mime_type).await
+            }
+            (ContentOrigin::Provider(scheme), mime_type) => {
                 let provider = self.inner.offered(Kind::Provider, &scheme);
                 let Some(Offered::Provider(_, program)) = provider.as_deref() else {
                     if scheme == provider::ECHO {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::offer::Key;
-use crate::stock::Touched;
+use crate::stock::Affected;
 
 /// More offers than this change together only when a whole tree moves, as in a checkout.
 const FEW: usize = 12;
@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_millis(5);
 pub(crate) struct Motion {
     quiet: Duration,
     max_wait: Duration,
-    waiting: Touched,
+    waiting: Affected,
     window: Option<Window>,
 }
 
@@ -37,7 +37,7 @@ struct Window {
 impl Motion {
     /// A few changes wait until they were quiet for a moment, at most for the longer time.
     pub(crate) fn new(quiet: Duration, max_wait: Duration) -> Self {
-        Self { quiet, max_wait, waiting: Touched::default(), window: None }
+        Self { quiet, max_wait, waiting: Affected::default(), window: None }
     }
 
     /// Takes offers that changed, and files that can be announced only after that is applied.
@@ -63,7 +63,7 @@ impl Motion {
 
     /// What is to be applied now. While something was heard and not looked at, the tree is not at
     /// rest, however long ago the last look was.
-    pub(crate) fn take(&mut self, now: Instant, is_silent: bool) -> Option<Touched> {
+    pub(crate) fn take(&mut self, now: Instant, is_silent: bool) -> Option<Affected> {
         let (_, at_most) = self.times(now);
         let window = self.window.as_mut().filter(|window| window.due <= now)?;
         if !is_silent && now < window.first + at_most {
@@ -74,7 +74,7 @@ impl Motion {
     }
 
     /// Everything that waits, whether it is due or not.
-    pub(crate) fn take_all(&mut self) -> Touched {
+    pub(crate) fn take_all(&mut self) -> Affected {
         self.window = None;
         std::mem::take(&mut self.waiting)
     }

@@ -183,12 +183,12 @@ pub(crate) struct PromptText {
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceOffer {
     pub(crate) resource: Resource,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ContentOrigin,
 }
 
 /// Where the content of a resource comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ContentOrigin {
     /// A file, relative to the folder.
     File(PathBuf),
     /// The provider of this scheme.

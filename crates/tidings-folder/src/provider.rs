@@ -92,14 +92,14 @@ pub(crate) fn echo(uri: &ResourceUri, mime_type: Option<&str>) -> Contents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Bench;
+    use crate::testing::Fixture;
 
     async fn check(script: &str) -> Result<Contents, AnswerError> {
-        let mut bench = Bench::new();
-        bench.config.limits.resource = 1000;
-        let program = bench.script("providers/any.sh", script);
+        let mut fixture = Fixture::new();
+        fixture.config.limits.resource = 1000;
+        let program = fixture.script("providers/any.sh", script);
         let uri = ResourceUri::parse("any://one/two").unwrap();
-        read(&bench.workshop(), &program, &uri, None).await
+        read(&fixture.workshop(), &program, &uri, None).await
     }
 
     #[tokio::test]

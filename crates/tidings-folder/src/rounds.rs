@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::motion::Motion;
 use crate::offer::{Check, Patience, Program};
 use crate::script::{self, Ending};
-use crate::stock::Touched;
+use crate::stock::Affected;
 use crate::watch::{Heard, POLL};
 use crate::workshop::Workshop;
-use crate::{Inner, Problem, Report, register};
+use crate::{FolderInner, Problem, Report, register};
 
 /// A save in several steps may be wrong in between: what is wrong is told when nothing moved for
 /// this long.
@@ -44,7 +44,7 @@ enum Said {
 
 /// The rounds of one folder.
 pub(crate) struct Rounds {
-    inner: Arc<Inner>,
+    inner: Arc<FolderInner>,
     running: JoinSet<Said>,
     /// Tools whose command is being asked.
     asking: BTreeSet<String>,
@@ -65,11 +65,11 @@ pub(crate) struct Rounds {
     retry_at: Option<Instant>,
     report: Report,
     /// What was told to be wrong.
-    told: BTreeSet<Problem>,
+    reported: BTreeSet<Problem>,
 }
 
 impl Rounds {
-    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+    pub(crate) fn new(inner: Arc<FolderInner>) -> Self {
         let now = Instant::now();
         Self {
             providers_at: now + inner.config.providers_every,
@@ -85,19 +85,19 @@ impl Rounds {
             report_at: None,
             retry_at: None,
             report: Report::default(),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
         }
     }
 
     /// Before anything is offered: asks every program that decides what is.
     pub(crate) async fn first(mut self) {
         self.begin_register();
-        self.hear_all().await;
+        self.handle_all_said().await;
         self.check(&BTreeSet::new());
-        self.hear_all().await;
+        self.handle_all_said().await;
     }
 
-    async fn hear_all(&mut self) {
+    async fn handle_all_said(&mut self) {
         while let Some(said) = self.running.join_next().await {
             if let Ok(said) = said {
                 self.take(said);
@@ -108,7 +108,7 @@ impl Rounds {
     /// Until the token is cancelled.
     pub(crate) async fn run(mut self, shelf: Shelf, cancel: CancellationToken) {
         let begun = Instant::now();
-        for (name, check) in self.inner.bench().stock.checks() {
+        for (name, check) in self.inner.publisher().stock.checks() {
             self.checks_at.insert(name.clone(), begun + check.every);
             self.asked.insert(name, (check, begun));
         }
@@ -118,14 +118,14 @@ impl Rounds {
         self.report_at = Some((begun, begun));
         let inner = self.inner.clone();
         loop {
-            if self.retry_at.is_none() && inner.bench().is_refused() {
+            if self.retry_at.is_none() && inner.publisher().is_refused() {
                 self.retry_at = Some(Instant::now() + RETRY_EVERY);
             }
             let next = self.next_time();
             tokio::select! {
                 () = cancel.cancelled() => break,
-                heard = inner.watch.heard() => self.look(&shelf, heard).await,
-                Some(said) = self.running.join_next() => self.hear(&shelf, said).await,
+                heard = inner.watch.heard() => self.handle_heard(&shelf, heard).await,
+                Some(said) = self.running.join_next() => self.handle_said(&shelf, said).await,
                 () = sleep_until(next) => self.on_time(&shelf).await,
             }
         }
@@ -143,52 +143,52 @@ impl Rounds {
         let now = Instant::now();
         if self.providers_at <= now {
             self.providers_at = now + self.inner.config.providers_every;
-            for scheme in self.inner.bench().schemes() {
+            for scheme in self.inner.publisher().schemes() {
                 let Ok(()) = shelf.changed(Change::below(format!("{scheme}:")));
             }
         }
-        if let Some(touched) = self.motion.take(now, self.inner.watch.is_silent()) {
-            self.apply(shelf, touched).await;
+        if let Some(affected) = self.motion.take(now, self.inner.watch.is_silent()) {
+            self.publish(shelf, affected).await;
         }
         if self.report_at.is_some_and(|(at, _)| at <= now) {
-            self.tell();
+            self.send_report();
         }
         let due: Vec<_> = self.checks_at.iter().filter(|(_, at)| **at <= now).collect();
         for name in due.into_iter().map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             self.ask(name);
         }
-        let mut touched = Touched::default();
+        let mut affected = Affected::default();
         if self.register_at.is_some_and(|at| at <= now) {
-            touched = self.begin_register();
+            affected = self.begin_register();
         }
         let retries = self.retry_at.take_if(|at| *at <= now).is_some();
-        if retries || !touched.keys.is_empty() {
-            self.apply(shelf, touched).await;
+        if retries || !affected.keys.is_empty() {
+            self.publish(shelf, affected).await;
         }
     }
 
     /// Looks at what was heard of.
-    async fn look(&mut self, shelf: &Shelf, heard: Heard) {
+    async fn handle_heard(&mut self, shelf: &Shelf, heard: Heard) {
         let (inner, shelf) = (self.inner.clone(), shelf.clone());
         let look = move || {
-            let mut touched = if heard.everything {
-                inner.look_at_everything()
+            let mut affected = if heard.everything {
+                inner.update_whole_stock()
             } else {
-                inner.look_at(&heard.paths)
+                inner.update_stock(&heard.paths)
             };
-            touched.complete = heard.complete;
+            affected.complete = heard.complete;
             let mut report = Report::default();
-            let mut bench = inner.bench();
-            let moved = bench.take_moved(&mut touched);
-            bench.apply(&shelf, &touched, &mut report);
-            let unaddressed = bench.unaddressed(&touched);
+            let mut publisher = inner.publisher();
+            let moved = publisher.take_moved(&mut affected);
+            publisher.update_shelf(&shelf, &affected, &mut report);
+            let unaddressed = publisher.unaddressed(&affected);
             let failed = inner.watch.failed().map(|reason| blind(&reason));
-            bench.stock.complain("watch".as_ref(), failed);
-            drop(bench);
-            (touched, report, moved, unaddressed, shelf)
+            publisher.stock.set_problem("watch".as_ref(), failed);
+            drop(publisher);
+            (affected, report, moved, unaddressed, shelf)
         };
         let looked = tokio::task::spawn_blocking(look).await;
-        let Ok((touched, report, moved, unaddressed, shelf)) = looked else { return };
+        let Ok((affected, report, moved, unaddressed, shelf)) = looked else { return };
         self.merge(report);
         let now = Instant::now();
         self.motion.moved(now);
@@ -196,51 +196,51 @@ impl Rounds {
             self.motion.note(moved, unaddressed, now);
         }
         // What the operator settles holds at once.
-        if touched.files.iter().any(|file| file.starts_with("server.d")) {
+        if affected.files.iter().any(|file| file.starts_with("server.d")) {
             let waiting = self.motion.take_all();
-            self.apply(&shelf, waiting).await;
+            self.publish(&shelf, waiting).await;
         }
-        self.check(&touched.files);
+        self.check(&affected.files);
         let is_register = |path: &PathBuf| {
             path.parent() == Some("server.d".as_ref())
                 && path.file_stem().is_some_and(|stem| stem == "register")
         };
-        if touched.files.iter().any(is_register) {
-            let touched = self.begin_register();
-            self.apply(&shelf, touched).await;
+        if affected.files.iter().any(is_register) {
+            let affected = self.begin_register();
+            self.publish(&shelf, affected).await;
         }
     }
 
     /// Takes what a program said.
-    async fn hear(&mut self, shelf: &Shelf, said: Result<Said, tokio::task::JoinError>) {
+    async fn handle_said(&mut self, shelf: &Shelf, said: Result<Said, tokio::task::JoinError>) {
         let Ok(said) = said else { return };
-        let touched = self.take(said);
-        self.apply(shelf, touched).await;
+        let affected = self.take(said);
+        self.publish(shelf, affected).await;
     }
 
     /// Brings the shelf up to date on a thread that may wait.
-    async fn apply(&mut self, shelf: &Shelf, touched: Touched) {
+    async fn publish(&mut self, shelf: &Shelf, affected: Affected) {
         let (inner, shelf) = (self.inner.clone(), shelf.clone());
-        let apply = move || {
+        let update = move || {
             let mut report = Report::default();
-            inner.bench().apply(&shelf, &touched, &mut report);
+            inner.publisher().update_shelf(&shelf, &affected, &mut report);
             report
         };
-        if let Ok(report) = tokio::task::spawn_blocking(apply).await
+        if let Ok(report) = tokio::task::spawn_blocking(update).await
             && !report.is_empty()
         {
             self.merge(report);
         }
     }
 
-    fn take(&mut self, said: Said) -> Touched {
+    fn take(&mut self, said: Said) -> Affected {
         let inner = self.inner.clone();
-        let mut bench = inner.bench();
+        let mut publisher = inner.publisher();
         match said {
             Said::Check(name, outcome) => {
                 self.asking.remove(&name);
-                let Some(check) = bench.stock.checks().remove(&name) else {
-                    return Touched::default();
+                let Some(check) = publisher.stock.checks().remove(&name) else {
+                    return Affected::default();
                 };
                 self.checks_at.insert(name.clone(), Instant::now() + check.every);
                 let problem = outcome.as_ref().err().map(|reason| {
@@ -248,13 +248,13 @@ impl Rounds {
                     let advice = "correct `enabled` of the tool; it is not offered";
                     Problem::error("tools", reason, advice)
                 });
-                bench.stock.complain(&complaint(&name), problem);
-                let touched = bench.stock.judge(&name, outcome.unwrap_or(false));
-                drop(bench);
+                publisher.stock.set_problem(&check_problem(&name), problem);
+                let affected = publisher.stock.judge(&name, outcome.unwrap_or(false));
+                drop(publisher);
                 // It may have become another while it was asked.
                 self.check(&BTreeSet::new());
                 self.report_soon();
-                touched
+                affected
             }
             Said::Register(file, outcome) => {
                 self.registering = false;
@@ -263,13 +263,13 @@ impl Rounds {
                     Ok(text) => (Some(text), None),
                     Err(problem) => (None, Some(problem)),
                 };
-                bench.stock.complain(&file, problem);
-                drop(bench);
+                publisher.stock.set_problem(&file, problem);
+                drop(publisher);
                 self.report_soon();
                 match printed {
-                    Some(text) => inner.bench().stock.print(Some((file, text))),
+                    Some(text) => inner.publisher().stock.print(Some((file, text))),
                     // What it said before holds.
-                    None => Touched::default(),
+                    None => Affected::default(),
                 }
             }
         }
@@ -278,15 +278,15 @@ impl Rounds {
     /// Asks the commands that are new, others, or name a file that changed; forgets those that are
     /// gone.
     fn check(&mut self, changed: &BTreeSet<PathBuf>) {
-        let checks = self.inner.bench().stock.checks();
+        let checks = self.inner.publisher().stock.checks();
         let gone: Vec<_> =
             self.asked.keys().filter(|name| !checks.contains_key(*name)).cloned().collect();
         for name in gone {
             self.asked.remove(&name);
             self.checks_at.remove(&name);
-            let mut bench = self.inner.bench();
-            bench.stock.forget(&name);
-            bench.stock.complain(&complaint(&name), None);
+            let mut publisher = self.inner.publisher();
+            publisher.stock.forget(&name);
+            publisher.stock.set_problem(&check_problem(&name), None);
         }
         let now = Instant::now();
         for (name, check) in checks {
@@ -311,7 +311,7 @@ impl Rounds {
     /// Asks the command of a tool, unless it is being asked.
     fn ask(&mut self, name: String) {
         let now = Instant::now();
-        let Some(check) = self.inner.bench().stock.checks().remove(&name) else {
+        let Some(check) = self.inner.publisher().stock.checks().remove(&name) else {
             self.checks_at.remove(&name);
             return;
         };
@@ -329,37 +329,37 @@ impl Rounds {
     }
 
     /// Runs the registration that is a program, unless it is running or must not be.
-    fn begin_register(&mut self) -> Touched {
+    fn begin_register(&mut self) -> Affected {
         self.register_at = self.inner.config.register.map(|every| Instant::now() + every);
         if self.registering {
-            return Touched::default();
+            return Affected::default();
         }
-        let mut bench = self.inner.bench();
-        let file = register::executable(&bench.stock);
+        let mut publisher = self.inner.publisher();
+        let file = register::executable(&publisher.stock);
         if let Some(before) = std::mem::replace(&mut self.register_file, file.clone())
             && Some(&before) != file.as_ref()
         {
-            bench.stock.complain(&before, None);
+            publisher.stock.set_problem(&before, None);
         }
         if self.register_at.is_none() {
             if let Some(file) = file {
-                bench.stock.complain(&file, Some(register::unasked(&file)));
+                publisher.stock.set_problem(&file, Some(register::unasked(&file)));
             }
-            return Touched::default();
+            return Affected::default();
         }
-        let Some(file) = file else { return bench.stock.print(None) };
+        let Some(file) = file else { return publisher.stock.print(None) };
         if let Some(problem) = register::distrust(&self.inner.root, &file) {
-            bench.stock.complain(&file, Some(problem));
-            return bench.stock.print(None);
+            publisher.stock.set_problem(&file, Some(problem));
+            return publisher.stock.print(None);
         }
-        drop(bench);
+        drop(publisher);
         self.registering = true;
         let workshop = self.inner.workshop();
         self.running.spawn(async move {
             let printed = register::print(&workshop, &file).await;
             Said::Register(file, printed)
         });
-        Touched::default()
+        Affected::default()
     }
 
     fn merge(&mut self, report: Report) {
@@ -383,13 +383,13 @@ impl Rounds {
     }
 
     /// Tells what happened since the last time, now that it has settled.
-    fn tell(&mut self) {
+    fn send_report(&mut self) {
         self.report_at = None;
-        let wrong = self.inner.bench().stock.problems();
+        let wrong = self.inner.publisher().stock.problems();
         let mut report = std::mem::take(&mut self.report);
-        report.problems = wrong.difference(&self.told).cloned().collect();
-        report.mended = self.told.difference(&wrong).cloned().collect();
-        self.told = wrong;
+        report.problems = wrong.difference(&self.reported).cloned().collect();
+        report.mended = self.reported.difference(&wrong).cloned().collect();
+        self.reported = wrong;
         match &self.inner.config.reports {
             // Whoever reads them slowly misses some, and delays nobody.
             Some(reports) if !report.is_empty() => drop(reports.try_send(report)),
@@ -433,7 +433,7 @@ async fn decide(check: Check, workshop: &Workshop) -> Result<bool, String> {
 }
 
 /// Under which name it is kept what is wrong with the command of a tool.
-fn complaint(tool: &str) -> PathBuf {
+fn check_problem(tool: &str) -> PathBuf {
     PathBuf::from(format!("tools/{tool}#enabled"))
 }
 

@@ -15,12 +15,12 @@ use crate::offer::{Dialect, Patience, Program, ToolScript};
 use crate::workshop::{Hosts, Workshop};
 
 /// A folder that is gone after the test.
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     folder: TempDir,
     pub(crate) config: Config,
 }
 
-impl Bench {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::new(folder.path().canonicalize().unwrap());

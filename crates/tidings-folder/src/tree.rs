@@ -71,7 +71,7 @@ fn seconds(time: SystemTime) -> i64 {
 
 /// What stands at a path.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum PathKind {
     File(Stat),
     Directory,
     /// A link to this directory of the folder.
@@ -86,7 +86,7 @@ pub(crate) enum Place {
 
 /// What a walk found below a directory.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct WalkResult {
     pub(crate) files: BTreeMap<PathBuf, Stat>,
     /// Every directory that was read, the upper before the lower.
     pub(crate) directories: Vec<PathBuf>,
@@ -142,29 +142,30 @@ impl Root {
     }
 
     /// Looks at one path.
-    pub(crate) fn look(&self, relative: &Path) -> Place {
+    pub(crate) fn inspect(&self, relative: &Path) -> PathKind {
         let absolute = self.absolute(relative);
-        let Ok(metadata) = absolute.symlink_metadata() else { return Place::Nothing };
+        let Ok(metadata) = absolute.symlink_metadata() else { return PathKind::Nothing };
         if metadata.is_dir() {
-            return Place::Directory;
+            return PathKind::Directory;
         }
         if metadata.is_file() {
-            return Place::File(Stat::new(&metadata, None));
+            return PathKind::File(Stat::new(&metadata, None));
         }
         if metadata.is_symlink() {
             return self.follow(relative, &absolute);
         }
         let kind = "a pipe, a socket or a device";
-        Place::Refused(Problem::error(
+        PathKind::Refused(Problem::error(
             relative,
             format!("it is {kind}, and is not served"),
             "put a file there, or name it in `.tidingsignore`",
         ))
     }
 
-    fn follow(&self, relative: &Path, absolute: &Path) -> Place {
-        let refused =
-            |reason: &str, advice: &str| Place::BadLink(Problem::error(relative, reason, advice));
+    fn follow(&self, relative: &Path, absolute: &Path) -> PathKind {
+        let refused = |reason: &str, advice: &str| {
+            PathKind::BadLink(Problem::error(relative, reason, advice))
+        };
         let Ok(target) = absolute.canonicalize() else {
             return refused("the link leads nowhere, or in a circle", "remove or correct the link");
         };
@@ -175,8 +176,10 @@ impl Root {
             );
         };
         match target.metadata() {
-            Ok(metadata) if metadata.is_file() => Place::File(Stat::new(&metadata, Some(inside))),
-            Ok(metadata) if metadata.is_dir() => Place::LinkedDirectory(inside),
+            Ok(metadata) if metadata.is_file() => {
+                PathKind::File(Stat::new(&metadata, Some(inside)))
+            }
+            Ok(metadata) if metadata.is_dir() => PathKind::LinkedDirectory(inside),
             _ => refused("the link does not lead to a file", "remove or correct the link"),
         }
     }
@@ -189,31 +192,31 @@ impl Root {
         hidden: &Hidden,
         limit: usize,
         enter: &mut dyn FnMut(&Path),
-    ) -> Found {
-        let mut found = Found { linked: self.links_above(from), ..Found::default() };
+    ) -> WalkResult {
+        let mut found = WalkResult { linked: self.links_above(from), ..WalkResult::default() };
         let mut waiting = vec![from.to_owned()];
         while let Some(path) = waiting.pop() {
             if found.files.len().max(found.directories.len()) >= limit {
                 found.problems.push(too_many(from, limit));
                 break;
             }
-            match self.look(&path) {
-                Place::File(stat) => {
+            match self.inspect(&path) {
+                PathKind::File(stat) => {
                     if stat.target.is_some() {
                         found.links.push(path.clone());
                     }
                     found.files.insert(path, stat);
                 }
-                Place::BadLink(problem) => {
+                PathKind::BadLink(problem) => {
                     found.links.push(path);
                     found.problems.push(problem);
                 }
-                Place::Directory => {
+                PathKind::Directory => {
                     enter(&path);
                     self.list(&path, hidden, &mut waiting, &mut found.problems);
                     found.directories.push(path);
                 }
-                Place::LinkedDirectory(real) => {
+                PathKind::LinkedDirectory(real) => {
                     found.links.push(path.clone());
                     if let Some(problem) = self.unfollowed(&path, &real, found.linked.len()) {
                         found.problems.push(problem);
@@ -224,8 +227,8 @@ impl Root {
                     self.list(&path, hidden, &mut waiting, &mut found.problems);
                     found.directories.push(path);
                 }
-                Place::Nothing => {}
-                Place::Refused(problem) => found.problems.push(problem),
+                PathKind::Nothing => {}
+                PathKind::Refused(problem) => found.problems.push(problem),
             }
         }
         found

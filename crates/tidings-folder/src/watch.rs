@@ -71,7 +71,7 @@ impl Ear {
 }
 
 /// Follows the directories of a folder.
-pub(crate) struct Watch {
+pub(crate) struct FolderWatch {
     root: Root,
     ear: Arc<Ear>,
     watcher: Mutex<State>,
@@ -86,7 +86,7 @@ struct State {
     failed: BTreeMap<PathBuf, String>,
 }
 
-impl Watch {
+impl FolderWatch {
     /// Begins to listen; with `poll` it looks at everything that often instead.
     pub(crate) fn new(root: &Root, poll: Option<Duration>) -> Self {
         let ear = Arc::new(Ear::default());
@@ -227,7 +227,7 @@ mod tests {
     async fn what_happens_in_a_directory_that_was_entered_is_heard() {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::new(directory.path()).unwrap();
-        let watch = Watch::new(&root, None);
+        let watch = FolderWatch::new(&root, None);
         watch.enter(Path::new(""));
         std::fs::write(directory.path().join("a"), "x").unwrap();
         let mut paths = BTreeSet::new();
@@ -246,7 +246,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::new(directory.path()).unwrap();
         std::fs::write(directory.path().join("read"), "x").unwrap();
-        let watch = Watch::new(&root, None);
+        let watch = FolderWatch::new(&root, None);
         watch.enter(Path::new(""));
         std::fs::read(directory.path().join("read")).unwrap();
         std::fs::write(directory.path().join("written"), "x").unwrap();
@@ -258,7 +258,7 @@ mod tests {
     async fn polling_looks_at_everything_every_time() {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::new(directory.path()).unwrap();
-        let watch = Watch::new(&root, Some(Duration::from_mins(1)));
+        let watch = FolderWatch::new(&root, Some(Duration::from_mins(1)));
         for _ in 0..3 {
             let begun = Instant::now();
             assert!(watch.heard().await.everything);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::describe::Confines;
 use crate::offer::{Patience, Program};
-use crate::queue::Queue;
+use crate::queue::RunQueue;
 use crate::script::{GRACE, Job, Keeper};
 use crate::{Config, Limits};
 
@@ -25,7 +25,7 @@ pub(crate) type Environment = Vec<(OsString, OsString)>;
 pub(crate) struct Workshop {
     /// The folder, without symbolic links.
     pub(crate) root: PathBuf,
-    pub(crate) queue: Queue,
+    pub(crate) queue: RunQueue,
     pub(crate) limits: Limits,
     /// Where private files are put.
     pub(crate) scratch: PathBuf,
@@ -54,7 +54,7 @@ impl Workshop {
         let root = config.root.canonicalize().unwrap_or_else(|_| config.root.clone());
         let environment = environment(&root, &config.environment, hosts);
         Self {
-            queue: Queue::new(config.limits.runs, config.limits.waiting),
+            queue: RunQueue::new(config.limits.runs, config.limits.waiting),
             limits: config.limits,
             scratch: value(&config.environment, "TMPDIR")
                 .filter(|place| Path::new(place).is_dir())

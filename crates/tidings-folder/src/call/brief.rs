@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tidings_store::temporary::{self, Directory};
 
-use super::roots::Root;
+use super::roots::ToolRoot;
 use crate::offer::ToolScript;
 use crate::script::Job;
 use crate::workshop::{Environment, Workshop};
@@ -19,18 +19,18 @@ const VARIABLE: usize = 64 << 10;
 
 /// What a client asks.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct CallRequest {
     /// As compact JSON.
     pub(super) arguments: String,
     /// As compact JSON.
     pub(super) meta: String,
     pub(super) progress_token: Option<String>,
-    pub(super) roots: Vec<Root>,
+    pub(super) roots: Vec<ToolRoot>,
 }
 
 /// A failure as the SDK of `mcp-bash` writes it: a code of JSON-RPC and a message.
 #[derive(Debug, Deserialize)]
-pub(super) struct Failure {
+pub(super) struct ReportedFailure {
     pub(super) code: i64,
     pub(super) message: String,
 }
@@ -38,20 +38,20 @@ pub(super) struct Failure {
 /// The file in which a tool writes of its failure.
 const FAILURE: &str = "failure";
 /// How the names of desks begin.
-const DESK: &str = "tidings-call-";
+const PREFIX: &str = "tidings-call-";
 
 /// The private directory of one call, gone with it.
 #[derive(Debug)]
-pub(super) struct Desk(Directory);
+pub(super) struct CallFiles(Directory);
 
-impl Desk {
+impl CallFiles {
     pub(super) fn new(workshop: &Workshop) -> io::Result<Self> {
-        Ok(Self(Directory::new(&workshop.scratch, DESK)?))
+        Ok(Self(Directory::new(&workshop.scratch, PREFIX)?))
     }
 
     /// Removes the desks of processes that were killed.
     pub(super) fn sweep(scratch: &Path) {
-        temporary::sweep(scratch, DESK);
+        temporary::sweep(scratch, PREFIX);
     }
 
     /// Where the tool names files it wants to hand over.
@@ -64,7 +64,7 @@ impl Desk {
     }
 
     /// What the tool wrote of its own failure, as the SDK of `mcp-bash` does.
-    pub(super) fn failure(&self) -> Option<Failure> {
+    pub(super) fn failure(&self) -> Option<ReportedFailure> {
         let text = std::fs::read(self.0.path().join(FAILURE)).ok()?;
         serde_json::from_slice(&text).ok()
     }
@@ -81,18 +81,18 @@ impl Desk {
 pub(super) fn job(
     workshop: &Workshop,
     script: &ToolScript,
-    request: Request,
-    desk: &Desk,
+    request: CallRequest,
+    files: &CallFiles,
 ) -> io::Result<Job> {
     let mut job = workshop.job(&script.program, &script.directory, script.patience);
     let environment = &mut job.environment;
     set(environment, "MCP_TOOL_NAME", script.tool.name.as_ref());
     set(environment, "MCP_TOOL_PATH", script.program.path.clone());
-    set(environment, "MCP_TOOL_RESOURCES_FILE", desk.write("resources", "")?);
-    set(environment, "MCP_TOOL_ERROR_FILE", desk.write(FAILURE, "")?);
+    set(environment, "MCP_TOOL_RESOURCES_FILE", files.write("resources", "")?);
+    set(environment, "MCP_TOOL_ERROR_FILE", files.write(FAILURE, "")?);
     set(environment, "MCP_ELICIT_SUPPORTED", "0");
     // The SDK of `mcp-bash` writes its signs there, where we read them.
-    let stream = desk.0.path().join("signs");
+    let stream = files.0.path().join("signs");
     symlink("/dev/stderr", &stream)?;
     set(environment, "MCP_PROGRESS_STREAM", stream.clone());
     set(environment, "MCP_LOG_STREAM", stream.clone());
@@ -117,7 +117,7 @@ pub(super) fn job(
         let in_variable = if json.len() <= VARIABLE { json } else { "" };
         set(environment, &format!("{name}_JSON"), in_variable);
         if json.len() > VARIABLE {
-            set(environment, &format!("{name}_FILE"), desk.write(name, json)?);
+            set(environment, &format!("{name}_FILE"), files.write(name, json)?);
         }
     }
     job.input = request.arguments.into_bytes();

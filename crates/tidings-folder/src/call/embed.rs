@@ -18,7 +18,7 @@ use crate::workshop::Workshop;
 /// A file as a tool names it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct NamedFile {
     path: PathBuf,
     #[serde(default)]
     mime_type: Option<String>,
@@ -74,7 +74,7 @@ pub(super) async fn blocks(
 }
 
 /// A JSON array, or a line for each file: the path, and perhaps the type and the URI after tabs.
-fn parse(text: &str) -> Vec<Named> {
+fn parse(text: &str) -> Vec<NamedFile> {
     if text.trim_start().starts_with(['[', '{']) {
         return match serde_json::from_str::<Vec<serde_json::Value>>(text) {
             Ok(entries) => entries
@@ -97,7 +97,7 @@ fn parse(text: &str) -> Vec<Named> {
         .map(|line| {
             let mut fields = line.split('\t');
             let path = PathBuf::from(fields.next().unwrap_or_default());
-            Named { path, mime_type: given(fields.next()), uri: given(fields.next()) }
+            NamedFile { path, mime_type: given(fields.next()), uri: given(fields.next()) }
         })
         .collect()
 }
@@ -105,7 +105,7 @@ fn parse(text: &str) -> Vec<Named> {
 async fn embed(
     root: &Path,
     directory: &Path,
-    named: &Named,
+    named: &NamedFile,
     limit: u64,
 ) -> Result<(ResourceContents, u64), EmbedError> {
     // A link that leads out of the folder is as far outside as what it leads to.
@@ -145,9 +145,9 @@ async fn read(path: &Path, limit: u64) -> Result<Vec<u8>, EmbedError> {
 mod tests {
     use super::*;
 
-    fn named(path: &str, mime_type: Option<&str>, uri: Option<&str>) -> Named {
+    fn named(path: &str, mime_type: Option<&str>, uri: Option<&str>) -> NamedFile {
         let (mime_type, uri) = (mime_type.map(str::to_owned), uri.map(str::to_owned));
-        Named { path: path.into(), mime_type, uri }
+        NamedFile { path: path.into(), mime_type, uri }
     }
 
     #[test]

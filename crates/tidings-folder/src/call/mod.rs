@@ -3,8 +3,6 @@
 
 mod brief;
 mod embed;
-#[cfg(test)]
-mod live;
 mod outcome;
 mod roots;
 #[cfg(test)]
@@ -19,7 +17,7 @@ use tidings_server::model::{
 use tidings_server::{AnswerError, Context};
 use tracing::warn;
 
-use self::brief::{Desk, Request};
+use self::brief::{CallFiles, CallRequest};
 use crate::offer::{Dialect, ToolScript};
 use crate::script::{self, Ending, Run, Sign};
 use crate::withheld;
@@ -53,7 +51,7 @@ pub(crate) async fn call(
             Ok(roots) => roots,
             Err(reason) => return Ok(outcome::error(reason)),
         };
-        let request = Request {
+        let request = CallRequest {
             arguments: arguments.to_string(),
             meta: serde_json::to_string(context.meta()).unwrap_or_else(|_| "{}".to_owned()),
             progress_token: context.progress_token().map(|token| token.0.to_string()),
@@ -61,7 +59,7 @@ pub(crate) async fn call(
         };
         // Waiting for a turn is not counted as running.
         match workshop.queue.enter(&context.caller()).await {
-            Ok(_permit) => perform(workshop, script, request, |sign| tell(context, sign)).await,
+            Ok(_permit) => perform(workshop, script, request, |sign| forward(context, sign)).await,
             Err(full) => Ok(outcome::error(full.to_string())),
         }
     };
@@ -74,14 +72,14 @@ pub(crate) async fn call(
 
 /// Removes what calls of processes that were killed left in a directory for private files.
 pub(crate) fn sweep(scratch: &Path) {
-    Desk::sweep(scratch);
+    CallFiles::sweep(scratch);
 }
 
 /// Everything of a call but the client.
 async fn perform<F: Future<Output = ()>>(
     workshop: &Workshop,
     script: &ToolScript,
-    request: Request,
+    request: CallRequest,
     hear: impl FnMut(Sign) -> F,
 ) -> Result<CallToolResult, AnswerError> {
     let no_room = |error: std::io::Error| {
@@ -90,11 +88,11 @@ async fn perform<F: Future<Output = ()>>(
         outcome::error(format!("no room for private files: {}", error.kind()))
     };
     let arguments = request.arguments.clone();
-    let desk = match Desk::new(workshop) {
-        Ok(desk) => desk,
+    let files = match CallFiles::new(workshop) {
+        Ok(files) => files,
         Err(error) => return Ok(no_room(error)),
     };
-    let job = match brief::job(workshop, script, request, &desk) {
+    let job = match brief::job(workshop, script, request, &files) {
         Ok(job) => job,
         Err(error) => return Ok(no_room(error)),
     };
@@ -103,7 +101,7 @@ async fn perform<F: Future<Output = ()>>(
         Err(error) => return Ok(outcome::error(error.within(&workshop.root).to_string())),
     };
     let succeeded = run.ending == Ending::Code(0);
-    if let Some(failure) = desk.failure().filter(|it| !succeeded && it.code == INVALID) {
+    if let Some(failure) = files.failure().filter(|it| !succeeded && it.code == INVALID) {
         return Err(invalid(&arguments, failure.message));
     }
     let missed = (!succeeded).then(|| missed_variable(workshop, &run)).flatten();
@@ -112,8 +110,8 @@ async fn perform<F: Future<Output = ()>>(
         let hint = format!("hint: {}", withheld::hint(variable));
         result.content.push(ContentBlock::text(hint));
     }
-    if succeeded && desk.has_resources() {
-        result.content.extend(embed::blocks(workshop, script, &desk.resources()).await);
+    if succeeded && files.has_resources() {
+        result.content.extend(embed::blocks(workshop, script, &files.resources()).await);
     }
     Ok(result)
 }
@@ -129,7 +127,7 @@ fn missed_variable<'a>(workshop: &'a Workshop, run: &Run) -> Option<&'a str> {
     named(&run.errors).or_else(|| named(&printed))
 }
 
-async fn tell(context: &Context, sign: Sign) {
+async fn forward(context: &Context, sign: Sign) {
     match sign {
         Sign::Progress { done, total, message } => {
             context.progress(done, total, message.as_deref()).await;

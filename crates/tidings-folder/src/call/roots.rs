@@ -23,7 +23,7 @@ const NOT_IN_PATHS: &AsciiSet =
 
 /// A place a tool may look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Root {
+pub(super) struct ToolRoot {
     pub(super) uri: String,
     pub(super) name: String,
     /// Invariant: one line, so that several can be lines of one variable.
@@ -31,7 +31,7 @@ pub(super) struct Root {
 }
 
 /// Asks the client, where it can be asked; otherwise the folder says it.
-pub(super) async fn of(workshop: &Workshop, context: &Context) -> Result<Vec<Root>, String> {
+pub(super) async fn of(workshop: &Workshop, context: &Context) -> Result<Vec<ToolRoot>, String> {
     if context.asks_by_answer() || context.client_capabilities().roots.is_none() {
         return own(workshop).await;
     }
@@ -56,7 +56,7 @@ pub(super) async fn of(workshop: &Workshop, context: &Context) -> Result<Vec<Roo
 
 /// Where the folder's author lets tools work. A tool is never given more than that: if none of the
 /// directories exists, it is not run.
-async fn own(workshop: &Workshop) -> Result<Vec<Root>, String> {
+async fn own(workshop: &Workshop) -> Result<Vec<ToolRoot>, String> {
     let confines = match &workshop.confines {
         Confines::Folder => return Ok(default(&workshop.root)),
         Confines::Only(confines) => confines.as_slice(),
@@ -79,7 +79,7 @@ async fn own(workshop: &Workshop) -> Result<Vec<Root>, String> {
 }
 
 /// The folder as the only root.
-pub(super) fn default(folder: &Path) -> Vec<Root> {
+pub(super) fn default(folder: &Path) -> Vec<ToolRoot> {
     root(file_uri(folder), None, folder).into_iter().collect()
 }
 
@@ -89,19 +89,19 @@ pub(super) fn file_uri(path: &Path) -> String {
 }
 
 /// A client's root, if it is a place on this machine.
-async fn local(uri: String, name: Option<String>) -> Option<Root> {
+async fn local(uri: String, name: Option<String>) -> Option<ToolRoot> {
     let path = path_of(&uri)?;
     // Tools compare real paths.
     let path = tokio::fs::canonicalize(&path).await.unwrap_or(path);
     root(uri, name, &path)
 }
 
-fn root(uri: String, name: Option<String>, path: &Path) -> Option<Root> {
+fn root(uri: String, name: Option<String>, path: &Path) -> Option<ToolRoot> {
     let name = name
         .or_else(|| path.file_name().map(|name| name.to_string_lossy().into_owned()))
         .unwrap_or_default();
     let path = path.to_str().filter(|path| !path.contains(['\n', '\0']))?.to_owned();
-    Some(Root { uri, name, path })
+    Some(ToolRoot { uri, name, path })
 }
 
 fn path_of(uri: &str) -> Option<PathBuf> {

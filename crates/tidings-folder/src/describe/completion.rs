@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tidings_core::Template;
 use tidings_server::model::ResourceTemplate;
 
-use super::Desk;
+use super::Describer;
 use super::program::is_description;
 use crate::Problem;
 use crate::offer::{CompletionOffer, Offered, TemplateOffer, TemplateOrigin};
 
-impl Desk<'_> {
+impl Describer<'_> {
     /// `providers/<scheme>.*`
     pub(super) fn provider_unit(&mut self, path: &Path) {
         if self.stat(path).is_none() || path.components().count() != 2 || self.is_plain(path) {
@@ -25,12 +25,12 @@ impl Desk<'_> {
         let Some(parsed) = parsed else {
             let reason = format!("`{scheme}` cannot be the scheme of a URI");
             let advice = "name the file for the scheme it answers, as `weather.sh`";
-            self.complain(Problem::error(path, reason, advice));
+            self.report(Problem::error(path, reason, advice));
             return;
         };
         if scheme == "file" {
             let reason = "files of the folder are answered for by themselves";
-            self.complain(Problem::warning(path, reason, "remove it, or give it another scheme"));
+            self.report(Problem::warning(path, reason, "remove it, or give it another scheme"));
             return;
         }
         let Some(program) = self.program(path) else { return };

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::Desk;
+use super::Describer;
 use crate::tree::ReadError;
 use crate::{Fix, Problem};
 
@@ -13,7 +13,7 @@ use crate::{Fix, Problem};
 const UNKNOWN: usize = 20;
 const MARK: &str = "\u{feff}";
 
-impl Desk<'_> {
+impl Describer<'_> {
     /// The text of a file that belongs to a description; `None` after a complaint.
     pub(super) fn text(&mut self, path: &Path) -> Option<String> {
         self.result.reads.insert(path.to_owned());
@@ -50,7 +50,7 @@ impl Desk<'_> {
             "it begins with a byte order mark, which other programs stumble over",
             "save it without, or run `tidings lint --fix`",
         );
-        self.complain(problem.at(1).mended_by(Fix::DropByteOrderMark));
+        self.report(problem.at(1).mended_by(Fix::DropByteOrderMark));
         Some(rest.to_owned())
     }
 
@@ -93,7 +93,7 @@ impl Desk<'_> {
         for key in keys.take(UNKNOWN) {
             let reason = format!("`{key}` means nothing here");
             let problem = Problem::warning(path, reason, format!("known are {known}"));
-            self.complain(Problem { line: line_of(text, key), ..problem });
+            self.report(Problem { line: line_of(text, key), ..problem });
         }
     }
 }

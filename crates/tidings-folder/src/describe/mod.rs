@@ -31,7 +31,7 @@ use crate::{Limits, Problem};
 
 /// What one description yields.
 #[derive(Debug, Default)]
-pub(crate) struct Yield {
+pub(crate) struct Described {
     pub(crate) items: Vec<Offered>,
     pub(crate) problems: Vec<Problem>,
     /// The files that were consulted: when one changes, the description is read again.
@@ -54,14 +54,14 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// One description while it is read.
-pub(crate) struct Desk<'a> {
+pub(crate) struct Describer<'a> {
     surroundings: Surroundings<'a>,
-    result: Yield,
+    result: Described,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Describer<'a> {
     fn new(surroundings: Surroundings<'a>) -> Self {
-        Self { surroundings, result: Yield::default() }
+        Self { surroundings, result: Described::default() }
     }
 
     fn root(&self) -> &'a Root {
@@ -79,13 +79,13 @@ impl<'a> Desk<'a> {
         own || (!hidden.hides_any(path, false) && policy.allows_path(path))
     }
 
-    fn complain(&mut self, problem: Problem) {
+    fn report(&mut self, problem: Problem) {
         self.result.problems.push(problem);
     }
 
     /// The description cannot be understood.
     fn reject(&mut self, problem: Problem) {
-        self.complain(problem);
+        self.report(problem);
         self.result.broken = true;
     }
 
@@ -172,15 +172,15 @@ fn stem_of(path: &Path) -> PathBuf {
 pub(crate) const META: &str = ".meta.json";
 
 /// Reads what is described at a unit.
-pub(crate) fn describe(surroundings: Surroundings<'_>, unit: &Path) -> Yield {
-    let mut desk = Desk::new(surroundings);
+pub(crate) fn describe(surroundings: Surroundings<'_>, unit: &Path) -> Described {
+    let mut describer = Describer::new(surroundings);
     match unit.components().next().and_then(|part| part.as_os_str().to_str()) {
-        Some("tools") => desk.tool_unit(unit),
-        Some("resources") => desk.resource_unit(unit),
-        Some("prompts") => desk.prompt_unit(unit),
-        Some("providers") => desk.provider_unit(unit),
-        Some("completions") => desk.completion_unit(unit),
+        Some("tools") => describer.tool_unit(unit),
+        Some("resources") => describer.resource_unit(unit),
+        Some("prompts") => describer.prompt_unit(unit),
+        Some("providers") => describer.provider_unit(unit),
+        Some("completions") => describer.completion_unit(unit),
         _ => {}
     }
-    desk.result
+    describer.result
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
-use super::{Desk, Surroundings};
+use super::{Describer, Surroundings};
 use crate::Problem;
-use crate::tree::Place;
+use crate::tree::PathKind;
 
 pub(crate) const POLICY: &str = "server.d/policy.toml";
 
@@ -34,7 +34,7 @@ struct Rules {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct PolicyDocument {
     #[serde(default)]
     tools: Lists,
     #[serde(default)]
@@ -123,13 +123,13 @@ fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
 pub(crate) fn policy(surroundings: Surroundings<'_>) -> (Option<Policy>, Vec<Problem>) {
     let path = Path::new(POLICY);
     // Whatever stands there is meant as one; only nothing is none.
-    if matches!(surroundings.root.look(path), Place::Nothing) {
+    if matches!(surroundings.root.inspect(path), PathKind::Nothing) {
         return (Some(Policy::default()), Vec::new());
     }
-    let mut desk = Desk::new(surroundings);
+    let mut describer = Describer::new(surroundings);
     let advice = "correct it; until then the last valid policy holds, or nothing is offered";
-    let Some((document, text)) = desk.document::<Document>(path) else {
-        let problems = desk.result.problems.into_iter();
+    let Some((document, text)) = describer.document::<PolicyDocument>(path) else {
+        let problems = describer.result.problems.into_iter();
         let problems = problems.map(|it| Problem { advice: advice.to_owned(), ..it }).collect();
         return (None, problems);
     };
@@ -140,12 +140,12 @@ pub(crate) fn policy(surroundings: Surroundings<'_>) -> (Option<Policy>, Vec<Pro
             let written = (document.hosts.allow.unwrap_or_default(), document.hosts.deny);
             let policy =
                 Policy { text, tools, hosts, paths, written_hosts: written, closed: false };
-            (Some(policy), desk.result.problems)
+            (Some(policy), describer.result.problems)
         }
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
             let reason = format!("a pattern is wrong: {error}");
-            desk.complain(Problem::error(path, reason, "write patterns as `name-*` or `a/**`"));
-            (None, desk.result.problems)
+            describer.report(Problem::error(path, reason, "write patterns as `name-*` or `a/**`"));
+            (None, describer.result.problems)
         }
     }
 }

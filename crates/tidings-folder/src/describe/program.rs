@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::Desk;
+use super::Describer;
 use super::roots::ROOTS;
 use crate::offer::{Dialect, Program};
 use crate::workshop::along;
@@ -17,7 +17,7 @@ const MCP_BASH_FILES: [&str; 4] = [".mcp-bash", "sdk/tool-sdk.sh", ROOTS, guard:
 /// What a program of such a project mentions.
 const MCP_BASH_WORDS: [&str; 2] = ["MCP_SDK", "MCPBASH_"];
 
-impl Desk<'_> {
+impl Describer<'_> {
     /// Whose conventions a program follows: the project and the program itself show it.
     pub(super) fn dialect(&self, program: &Path) -> Dialect {
         let has = |file: &&str| self.root().absolute(Path::new(file)).exists();
@@ -36,7 +36,7 @@ impl Desk<'_> {
     pub(super) fn program(&mut self, path: &Path) -> Option<Program> {
         let Some(stat) = self.stat(path) else {
             let advice = "create it, or correct the path";
-            self.complain(Problem::error(path, "there is no such file to run", advice));
+            self.report(Problem::error(path, "there is no such file to run", advice));
             return None;
         };
         let absolute = self.root().absolute(path);
@@ -48,12 +48,12 @@ impl Desk<'_> {
         if interpreter.is_empty() {
             let reason = "it is not executable, and has no `#!` line that says what runs it";
             let advice = "`chmod +x` it, or run `tidings lint --fix`";
-            self.complain(Problem::error(path, reason, advice).mended_by(Fix::MakeExecutable));
+            self.report(Problem::error(path, reason, advice).mended_by(Fix::MakeExecutable));
             return None;
         }
         let reason = "it is not executable; it is run with what its `#!` line names";
         let advice = "`chmod +x` it, or run `tidings lint --fix`";
-        self.complain(Problem::warning(path, reason, advice).mended_by(Fix::MakeExecutable));
+        self.report(Problem::warning(path, reason, advice).mended_by(Fix::MakeExecutable));
         Some(Program { path: absolute, interpreter })
     }
 
@@ -65,7 +65,7 @@ impl Desk<'_> {
             if executable && !head.is_empty() && !head.contains(&0) {
                 let reason = "it has no `#!` line, so the system does not know what runs it";
                 let advice = "begin it with `#!/bin/sh`, `#!/usr/bin/env python3` or the like";
-                self.complain(Problem::error(path, reason, advice).at(1));
+                self.report(Problem::error(path, reason, advice).at(1));
             }
             return;
         };
@@ -74,13 +74,13 @@ impl Desk<'_> {
             let reason = "its `#!` line ends with a carriage return, which the system takes for a \
                           part of the interpreter's name";
             let advice = "save it with the line ends of Unix: `sed -i 's/\\r$//'` does it";
-            self.complain(Problem::error(path, reason, advice).at(1));
+            self.report(Problem::error(path, reason, advice).at(1));
             return;
         }
         if let Some(missing) = self.missing_interpreter(&self.interpreter(path)) {
             let reason = format!("its `#!` line names `{missing}`, which is not on this machine");
             let advice = "install it, or correct the line";
-            self.complain(Problem::error(path, reason, advice).at(1));
+            self.report(Problem::error(path, reason, advice).at(1));
         }
     }
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 use tidings_server::model::{Icon, MetaObject, Prompt, PromptArgument, Role};
 
 use super::document::in_words;
-use super::tool::Written;
-use super::{Desk, META};
+use super::tool::DescriptionText;
+use super::{Describer, META};
 use crate::Problem;
 use crate::fill::{placeholders, with_braces};
 use crate::offer::{Offered, PromptText};
@@ -56,7 +56,7 @@ struct ArgumentMeta {
     values: Vec<String>,
 }
 
-impl Desk<'_> {
+impl Describer<'_> {
     pub(super) fn prompt_unit(&mut self, unit: &Path) {
         let siblings = self.siblings(unit);
         let (metas, files): (Vec<_>, Vec<_>) = siblings
@@ -70,14 +70,14 @@ impl Desk<'_> {
             return;
         };
         let Some((document, text)) = self.document::<PromptMeta>(meta) else { return };
-        let written = Written { file: meta, text: &text, line: None };
+        let written = DescriptionText { file: meta, text: &text, line: None };
         let body = match &document.path {
             Some(path) => join(meta.parent().unwrap_or(Path::new("")), path),
             None => files.first().map(|file| (*file).to_owned()),
         };
         let Some(body) = body else {
             let advice = "put the text beside it, or name it in `path`";
-            self.complain(Problem::error(*meta, "there is no text beside it", advice));
+            self.report(Problem::error(*meta, "there is no text beside it", advice));
             return;
         };
         let name = unit.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -88,14 +88,14 @@ impl Desk<'_> {
     pub(super) fn prompt_with_text(
         &mut self,
         meta: PromptMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         name: &str,
         body: &Path,
     ) {
         if self.stat(body).is_none() && !self.root().absolute(body).is_file() {
             let reason = format!("there is no `{}`", body.display());
             let advice = "create it, or correct the description";
-            self.complain(Problem::error(written.file, reason, advice));
+            self.report(Problem::error(written.file, reason, advice));
             return;
         }
         let Some(text) = self.text(body) else { return };
@@ -133,14 +133,14 @@ impl Desk<'_> {
         };
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let body = body.to_owned();
-        let written = Written { file, text: &text, line: None };
+        let written = DescriptionText { file, text: &text, line: None };
         self.prompt(meta, &written, &name, file, body);
     }
 
     fn prompt(
         &mut self,
         meta: PromptMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         name: &str,
         file: &Path,
         body: String,
@@ -172,7 +172,7 @@ impl Desk<'_> {
     fn declared_arguments(
         &mut self,
         meta: &PromptMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
     ) -> Option<Vec<ArgumentMeta>> {
         let declared = match meta.arguments.as_ref().map(arguments).transpose() {
             Ok(declared) => declared.unwrap_or_default(),
@@ -195,7 +195,7 @@ impl Desk<'_> {
         &mut self,
         declared: &[ArgumentMeta],
         used: &BTreeSet<String>,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
     ) {
         for argument in declared.iter().filter(|it| !used.contains(&it.name)) {
             let reason = format!(
@@ -204,18 +204,18 @@ impl Desk<'_> {
             );
             let advice = "put it into the text, or take it off the list";
             let problem = Problem::warning(written.file, reason, advice);
-            self.complain(Problem { line: written.at("arguments"), ..problem });
+            self.report(Problem { line: written.at("arguments"), ..problem });
         }
     }
 
     /// The role of a prompt's message.
-    fn role(&mut self, speaker: Option<Speaker>, written: &Written<'_>) -> Role {
+    fn role(&mut self, speaker: Option<Speaker>, written: &DescriptionText<'_>) -> Role {
         match speaker {
             Some(Speaker::Assistant) => Role::Assistant,
             Some(Speaker::System) => {
                 let reason = "the protocol has no role `system`: it is served as the user's";
                 let problem = Problem::note(written.file, reason, "write `role: user`");
-                self.complain(Problem { line: written.at("role"), ..problem });
+                self.report(Problem { line: written.at("role"), ..problem });
                 Role::User
             }
             Some(Speaker::User) | None => Role::User,

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::document::{in_words, line_of, without_place};
 use super::prompt::PromptMeta;
 use super::resource::ResourceMeta;
-use super::tool::{ToolMeta, Written, registered_path};
-use super::{Desk, Surroundings, Yield};
+use super::tool::{DescriptionText, ToolMeta, registered_path};
+use super::{Described, Describer, Surroundings};
 use crate::Problem;
 use crate::offer::{CompletionOffer, Kind, Offered};
 
@@ -19,14 +19,14 @@ const KNOWN: &str = "version, tools, resources, resourceTemplates, prompts, comp
 /// What a registration says.
 #[derive(Debug, Default)]
 pub(crate) struct Registration {
-    pub(crate) says: Yield,
+    pub(crate) says: Described,
     /// The kinds it speaks of: those are not looked for.
     pub(crate) kinds: BTreeSet<Kind>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct RegistrationDocument {
     version: Option<u64>,
     tools: Option<Vec<ToolMeta>>,
     resources: Option<Vec<ResourceMeta>>,
@@ -52,15 +52,15 @@ pub(crate) fn registration(
     file: &Path,
     text: &str,
 ) -> Registration {
-    let mut desk = Desk::new(surroundings);
-    desk.result.reads.insert(file.to_owned());
+    let mut describer = Describer::new(surroundings);
+    describer.result.reads.insert(file.to_owned());
     let mut kinds = BTreeSet::new();
-    match serde_json::from_str::<Document>(text) {
-        Ok(document) => desk.registered(document, file, text, &mut kinds),
+    match serde_json::from_str::<RegistrationDocument>(text) {
+        Ok(document) => describer.registered(document, file, text, &mut kinds),
         Err(error) => {
             let reason = in_words(&without_place(&error.to_string()));
             let problem = Problem::error(file, reason, "correct it; what it said before holds");
-            desk.reject(problem.at(error.line()));
+            describer.reject(problem.at(error.line()));
             // Nobody knows of which kinds it speaks.
             kinds.extend([
                 Kind::Tool,
@@ -71,13 +71,13 @@ pub(crate) fn registration(
             ]);
         }
     }
-    Registration { says: desk.result, kinds }
+    Registration { says: describer.result, kinds }
 }
 
-impl Desk<'_> {
+impl Describer<'_> {
     fn registered(
         &mut self,
-        document: Document,
+        document: RegistrationDocument,
         file: &Path,
         text: &str,
         kinds: &mut BTreeSet<Kind>,
@@ -93,10 +93,10 @@ impl Desk<'_> {
             self.reject(Problem { line: line_of(text, "version"), ..problem });
             return;
         }
-        let places = Places { file, text, lines: lines_of_texts(text) };
+        let lines = EntryLines { file, text, lines: lines_of_texts(text) };
         if let Some(tools) = document.tools {
             kinds.insert(Kind::Tool);
-            self.registered_tools(tools, &places);
+            self.registered_tools(tools, &lines);
         }
         let resources = document.resources.map(|list| (Kind::Resource, list));
         let templates = document.resource_templates.map(|list| (Kind::Template, list));
@@ -106,41 +106,41 @@ impl Desk<'_> {
                 kinds.insert(kind);
             }
             for resource in list {
-                let written = places.written(resource.name.as_ref());
+                let written = lines.written(resource.name.as_ref());
                 self.resource(resource, &written, None);
             }
         }
         if let Some(prompts) = document.prompts {
             kinds.insert(Kind::Prompt);
-            self.registered_prompts(prompts, &places);
+            self.registered_prompts(prompts, &lines);
         }
         if let Some(completions) = document.completions {
             kinds.insert(Kind::Completion);
-            self.registered_completions(completions, &places);
+            self.registered_completions(completions, &lines);
         }
     }
 
-    fn registered_tools(&mut self, tools: Vec<ToolMeta>, places: &Places<'_>) {
+    fn registered_tools(&mut self, tools: Vec<ToolMeta>, lines: &EntryLines<'_>) {
         for tool in tools {
-            let written = places.written(tool.name.as_ref());
+            let written = lines.written(tool.name.as_ref());
             let path = self.entry_path("tools", tool.path.as_deref(), &written);
             let Some(path) = path else { continue };
             self.tool(tool, &written, &stem(&path), &path);
         }
     }
 
-    fn registered_prompts(&mut self, prompts: Vec<PromptMeta>, places: &Places<'_>) {
+    fn registered_prompts(&mut self, prompts: Vec<PromptMeta>, lines: &EntryLines<'_>) {
         for prompt in prompts {
-            let written = places.written(prompt.name.as_ref());
+            let written = lines.written(prompt.name.as_ref());
             let path = self.entry_path("prompts", prompt.path.as_deref(), &written);
             let Some(path) = path else { continue };
             self.prompt_with_text(prompt, &written, &stem(&path), &path);
         }
     }
 
-    fn registered_completions(&mut self, completions: Vec<CompletionMeta>, places: &Places<'_>) {
+    fn registered_completions(&mut self, completions: Vec<CompletionMeta>, lines: &EntryLines<'_>) {
         for completion in completions {
-            let written = places.written(Some(&completion.name));
+            let written = lines.written(Some(&completion.name));
             let path = self.entry_path("completions", Some(&completion.path), &written);
             let Some(program) = path.and_then(|path| self.program(&path)) else { continue };
             let CompletionMeta { name, argument, .. } = completion;
@@ -154,7 +154,7 @@ impl Desk<'_> {
         &mut self,
         part: &str,
         path: Option<&str>,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
     ) -> Option<PathBuf> {
         let Some(path) = path else {
             let reason = "the entry has no `path`";
@@ -174,17 +174,17 @@ impl Desk<'_> {
 }
 
 /// The text of a registration, with the lines on which its entries are written.
-struct Places<'a> {
+struct EntryLines<'a> {
     file: &'a Path,
     text: &'a str,
     lines: BTreeMap<&'a str, usize>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> EntryLines<'a> {
     /// Where the entry of this name is written; the first line if it is not found.
-    fn written(&self, name: Option<&String>) -> Written<'a> {
+    fn written(&self, name: Option<&String>) -> DescriptionText<'a> {
         let line = name.and_then(|name| self.lines.get(name.as_str()).copied());
-        Written { file: self.file, text: self.text, line: line.or(Some(1)) }
+        DescriptionText { file: self.file, text: self.text, line: line.or(Some(1)) }
     }
 }
 

@@ -12,11 +12,11 @@ use tidings_server::model::{Annotations, Icon, MetaObject, Resource, ResourceTem
 use tidings_store::mime;
 use tidings_store::time::rfc3339;
 
-use super::tool::Written;
-use super::{Desk, META};
+use super::tool::DescriptionText;
+use super::{Describer, META};
 
 use crate::Problem;
-use crate::offer::{Offered, Origin, ResourceOffer, TemplateOffer, TemplateOrigin};
+use crate::offer::{ContentOrigin, Offered, ResourceOffer, TemplateOffer, TemplateOrigin};
 use crate::tree::{Root, join};
 
 const KNOWN: &str = "name, title, description, uri, uriTemplate, path, mimeType, provider, icons, \
@@ -60,7 +60,7 @@ pub(super) struct ResourceMeta {
     unknown: BTreeMap<String, Value>,
 }
 
-impl Desk<'_> {
+impl Describer<'_> {
     pub(super) fn resource_unit(&mut self, unit: &Path) {
         let siblings = self.siblings(unit);
         let (metas, files): (Vec<_>, Vec<_>) = siblings
@@ -73,7 +73,7 @@ impl Desk<'_> {
                 // Until it is understood its files keep what it said.
                 return;
             };
-            let written = Written { file: meta, text: &text, line: None };
+            let written = DescriptionText { file: meta, text: &text, line: None };
             let beside = beside(meta, &files);
             described.extend(self.resource(document, &written, beside));
         }
@@ -89,12 +89,12 @@ impl Desk<'_> {
         let name = file.strip_prefix("resources").unwrap_or(file).to_string_lossy().into_owned();
         let Ok(uri) = ResourceUri::parse(&file_uri(self.root(), file)) else {
             let reason = "its name cannot be written as an address";
-            self.complain(Problem::error(file, reason, "give it another name"));
+            self.report(Problem::error(file, reason, "give it another name"));
             return;
         };
         let resource = Resource::new(uri.as_ref(), printable(&name));
         if let Some(resource) = self.measured(resource, file, None) {
-            let origin = Origin::File(file.to_owned());
+            let origin = ContentOrigin::File(file.to_owned());
             self.result.items.push(Offered::Resource(ResourceOffer { resource, origin }));
         }
     }
@@ -111,7 +111,7 @@ impl Desk<'_> {
             Err(error) => {
                 let reason = super::document::reason(&error);
                 let advice = "correct its permissions, or name it in `.tidingsignore`";
-                self.complain(Problem::error(file, reason, advice));
+                self.report(Problem::error(file, reason, advice));
                 return None;
             }
         };
@@ -132,7 +132,7 @@ impl Desk<'_> {
     pub(super) fn resource(
         &mut self,
         meta: ResourceMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         beside: Option<&Path>,
     ) -> Option<PathBuf> {
         self.unknown_keys(written.file, written.text, meta.unknown.keys(), KNOWN);
@@ -155,15 +155,15 @@ impl Desk<'_> {
     fn single_resource(
         &mut self,
         mut meta: ResourceMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         beside: Option<&Path>,
     ) -> Option<PathBuf> {
         let (uri, origin) = self.address(&meta, written, beside)?;
         let fallback = match &origin {
-            Origin::File(file) => {
+            ContentOrigin::File(file) => {
                 file.file_name().unwrap_or_default().to_string_lossy().into_owned()
             }
-            Origin::Provider(_) => uri.as_ref().to_owned(),
+            ContentOrigin::Provider(_) => uri.as_ref().to_owned(),
         };
         let name = meta.name.take().unwrap_or(fallback);
         let mut resource = Resource::new(uri.as_ref(), printable(&name));
@@ -173,18 +173,18 @@ impl Desk<'_> {
         resource.icons = self.icons(written.file, meta.icons);
         resource.meta = meta.meta;
         let file = match &origin {
-            Origin::File(file) => {
+            ContentOrigin::File(file) => {
                 if self.stat(file).is_none() {
                     // It may come; until then there is nothing to read.
                     let reason = format!("there is no `{}`", file.display());
                     let advice = "create the file, or correct the description";
-                    self.complain(Problem::error(written.file, reason, advice));
+                    self.report(Problem::error(written.file, reason, advice));
                     return None;
                 }
                 resource = self.measured(resource, file, meta.annotations)?;
                 Some(file.clone())
             }
-            Origin::Provider(_) => {
+            ContentOrigin::Provider(_) => {
                 resource.annotations = meta.annotations;
                 beside.map(Path::to_owned)
             }
@@ -197,9 +197,9 @@ impl Desk<'_> {
     fn address(
         &mut self,
         meta: &ResourceMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         beside: Option<&Path>,
-    ) -> Option<(ResourceUri, Origin)> {
+    ) -> Option<(ResourceUri, ContentOrigin)> {
         let file = match &meta.path {
             Some(path) => match join(&content_directory(written), path) {
                 Some(path) => Some(path),
@@ -211,12 +211,12 @@ impl Desk<'_> {
         let provider = meta.provider.clone().unwrap_or_else(|| uri.scheme().to_owned());
         let named = file_of(self.root(), uri.as_ref());
         let origin = match (provider.as_str(), named, file) {
-            ("file", Some(named), _) => Origin::File(named),
-            ("file", None, Some(file)) => Origin::File(file),
+            ("file", Some(named), _) => ContentOrigin::File(named),
+            ("file", None, Some(file)) => ContentOrigin::File(file),
             ("file", None, None) => return self.outside(written, "uri"),
             // Without a provider named, a file beside the description is what it is about.
-            (_, _, Some(file)) if meta.provider.is_none() => Origin::File(file),
-            _ => Origin::Provider(provider),
+            (_, _, Some(file)) if meta.provider.is_none() => ContentOrigin::File(file),
+            _ => ContentOrigin::Provider(provider),
         };
         Some((uri, origin))
     }
@@ -225,7 +225,7 @@ impl Desk<'_> {
     fn uri(
         &mut self,
         meta: &ResourceMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         file: Option<&Path>,
     ) -> Option<ResourceUri> {
         match (&meta.uri, file) {
@@ -242,13 +242,13 @@ impl Desk<'_> {
             (None, None) => {
                 let reason = "it describes neither a file beside it nor a URI";
                 let advice = "add `uri`, `uriTemplate` or `path`, or put the file beside it";
-                self.complain(Problem::error(written.file, reason, advice));
+                self.report(Problem::error(written.file, reason, advice));
                 None
             }
         }
     }
 
-    fn template(&mut self, meta: ResourceMeta, written: &Written<'_>) {
+    fn template(&mut self, meta: ResourceMeta, written: &DescriptionText<'_>) {
         let text = meta.uri_template.unwrap_or_default();
         let parsed = match Template::parse(&text) {
             Ok(parsed) if parsed.variables().next().is_some() => parsed,
@@ -306,7 +306,7 @@ impl Desk<'_> {
     }
 
     /// Complains of a template for files that are not served: it is listed, and nothing can be read.
-    fn judge_files(&mut self, parsed: &Template, text: &str, written: &Written<'_>) {
+    fn judge_files(&mut self, parsed: &Template, text: &str, written: &DescriptionText<'_>) {
         let prefix = parsed.literal_prefix();
         let served = file_uri(self.root(), Path::new("resources"));
         if prefix.starts_with("file://./")
@@ -319,10 +319,10 @@ impl Desk<'_> {
             format!("`{text}` names no file below `resources`, so that nothing can be read");
         let advice = "put the files there, or write a provider for a scheme of your own";
         let problem = Problem::warning(written.file, reason, advice);
-        self.complain(Problem { line: written.at("uriTemplate"), ..problem });
+        self.report(Problem { line: written.at("uriTemplate"), ..problem });
     }
 
-    fn outside<T>(&mut self, written: &Written<'_>, key: &str) -> Option<T> {
+    fn outside<T>(&mut self, written: &DescriptionText<'_>, key: &str) -> Option<T> {
         let reason = format!("`{key}` leads out of the folder");
         let problem = Problem::error(written.file, reason, "name a file in the folder");
         self.reject(Problem { line: written.at(key), ..problem });
@@ -331,7 +331,7 @@ impl Desk<'_> {
 }
 
 /// The directory that the paths of a description are relative to.
-fn content_directory(written: &Written<'_>) -> PathBuf {
+fn content_directory(written: &DescriptionText<'_>) -> PathBuf {
     match written.file.parent() {
         Some(directory) if directory != Path::new("server.d") => directory.to_owned(),
         _ => PathBuf::from("resources"),

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::Desk;
-use super::tool::Written;
+use super::Describer;
+use super::tool::DescriptionText;
 use crate::Problem;
 
-impl Desk<'_> {
+impl Describer<'_> {
     /// A schema that can judge; `None` after a complaint.
     pub(super) fn validator(
         &mut self,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         key: &str,
         schema: &Map<String, Value>,
     ) -> Option<Arc<jsonschema::Validator>> {
@@ -40,11 +40,11 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+impl Describer<'_> {
     /// Complains of names that are required and not described: no caller knows them.
     pub(super) fn judge_required(
         &mut self,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         key: &str,
         schema: &Map<String, Value>,
     ) {
@@ -56,7 +56,7 @@ impl Desk<'_> {
                 let reason = format!("`{key}` requires `{name}`, which is not in its `properties`");
                 let advice = "describe it there, or take it off `required`";
                 let problem = Problem::warning(written.file, reason, advice);
-                self.complain(Problem { line: written.at("required"), ..problem });
+                self.report(Problem { line: written.at("required"), ..problem });
             }
         }
     }

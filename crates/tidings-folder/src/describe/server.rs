@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tidings_server::model::Icon;
 
-use super::{Desk, Surroundings};
+use super::{Describer, Surroundings};
 use crate::Problem;
 
 pub(crate) const SERVER: &str = "server.d/server.meta.json";
@@ -39,7 +39,7 @@ pub struct Introduction {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct ServerDocument {
     #[serde(flatten)]
     introduction: Introduction,
     #[serde(flatten)]
@@ -48,24 +48,24 @@ struct Document {
 
 /// Reads how the folder introduces itself; nothing if that cannot be understood.
 pub(crate) fn introduction(surroundings: Surroundings<'_>) -> (Option<Introduction>, Vec<Problem>) {
-    let mut desk = Desk::new(surroundings);
+    let mut describer = Describer::new(surroundings);
     let mut introduction = Introduction::default();
     let (server, instructions) = (Path::new(SERVER), Path::new(INSTRUCTIONS));
     if surroundings.files.contains_key(server)
-        && let Some((document, text)) = desk.document::<Document>(server)
+        && let Some((document, text)) = describer.document::<ServerDocument>(server)
     {
         introduction = document.introduction;
         let known: Vec<_> = KNOWN.split(", ").collect();
         let unknown = document.unknown.keys().filter(|key| !known.contains(&key.as_str()));
-        desk.unknown_keys(server, &text, unknown, KNOWN);
+        describer.unknown_keys(server, &text, unknown, KNOWN);
         let icons = introduction.icons.take();
-        introduction.icons = desk.icons(server, icons);
+        introduction.icons = describer.icons(server, icons);
     }
     if surroundings.files.contains_key(instructions)
-        && let Some(text) = desk.text(instructions)
+        && let Some(text) = describer.text(instructions)
     {
         introduction.instructions = Some(text.trim().to_owned());
     }
-    let broken = desk.result.broken;
-    ((!broken).then_some(introduction), desk.result.problems)
+    let broken = describer.result.broken;
+    ((!broken).then_some(introduction), describer.result.problems)
 }

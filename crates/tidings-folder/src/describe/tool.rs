@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tidings_server::model::{Icon, MetaObject, Tool, ToolAnnotations};
 
-use super::Desk;
+use super::Describer;
 use super::document::{in_words, line_of};
 use super::head::Head;
 use super::program::{HEAD, is_description};
@@ -54,20 +54,20 @@ pub(super) struct ToolMeta {
 }
 
 /// Where a description was written: for complaints, and for what it names.
-pub(super) struct Written<'a> {
+pub(super) struct DescriptionText<'a> {
     pub(super) file: &'a Path,
     pub(super) text: &'a str,
     /// The line to complain of, where the text has none of its own.
     pub(super) line: Option<usize>,
 }
 
-impl Written<'_> {
+impl DescriptionText<'_> {
     pub(super) fn at(&self, key: &str) -> Option<usize> {
         self.line.or_else(|| line_of(self.text, key))
     }
 }
 
-impl Desk<'_> {
+impl Describer<'_> {
     pub(super) fn tool_unit(&mut self, unit: &Path) {
         self.directory_tool(unit);
         let siblings = self.siblings(unit);
@@ -107,20 +107,20 @@ impl Desk<'_> {
                 let reason =
                     format!("`{}` is run as this tool, and this file is not", shown(first));
                 let advice = "remove one of them, or give this one another name";
-                self.complain(Problem::warning(*other, reason, advice));
+                self.report(Problem::warning(*other, reason, advice));
             }
         }
         let Some(program) = program else {
             if let Some(meta) = meta {
                 let advice = "add an executable `tool.sh`, `tool.py` or the like";
-                self.complain(Problem::error(meta, "there is no program beside it", advice));
+                self.report(Problem::error(meta, "there is no program beside it", advice));
             }
             return;
         };
         match meta {
             Some(meta) => {
                 let Some((document, text)) = self.document::<ToolMeta>(meta) else { return };
-                let written = Written { file: meta, text: &text, line: None };
+                let written = DescriptionText { file: meta, text: &text, line: None };
                 self.tool(document, &written, &name, program);
             }
             None => self.headed_tool(program, &name),
@@ -132,7 +132,7 @@ impl Desk<'_> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(meta) = meta {
             let Some((document, text)) = self.document::<ToolMeta>(meta) else { return };
-            let written = Written { file: meta, text: &text, line: None };
+            let written = DescriptionText { file: meta, text: &text, line: None };
             self.tool(document, &written, &name, path);
             return;
         }
@@ -157,7 +157,7 @@ impl Desk<'_> {
             if text.starts_with("#!") {
                 let reason = "it is not executable and has no description: it is not a tool";
                 let advice = "make it one with `chmod +x`, or name it in `.tidingsignore`";
-                self.complain(
+                self.report(
                     Problem::warning(program, reason, advice).mended_by(Fix::MakeExecutable),
                 );
             }
@@ -166,7 +166,7 @@ impl Desk<'_> {
         for (line, word, meant) in &head.misspelt {
             let reason = format!("`{word}` means nothing here");
             let advice = format!("write `{meant}`");
-            self.complain(Problem::warning(program, reason, advice).at(*line));
+            self.report(Problem::warning(program, reason, advice).at(*line));
         }
         for (line, reason, advice) in &head.faults {
             self.reject(Problem::error(program, reason.clone(), advice.clone()).at(*line));
@@ -193,7 +193,7 @@ impl Desk<'_> {
             return;
         }
         let line = head.json.as_ref().map_or(1, |(_, line)| *line);
-        let written = Written { file: program, text: "", line: Some(line) };
+        let written = DescriptionText { file: program, text: "", line: Some(line) };
         self.tool(document, &written, name, program);
     }
 
@@ -224,7 +224,7 @@ impl Desk<'_> {
     pub(super) fn tool(
         &mut self,
         meta: ToolMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         name: &str,
         program: &Path,
     ) {
@@ -268,7 +268,7 @@ impl Desk<'_> {
     fn tool_name(
         &mut self,
         meta: &ToolMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         fallback: &str,
     ) -> Option<String> {
         let name = meta.name.clone().unwrap_or_else(|| fallback.to_owned());
@@ -282,13 +282,18 @@ impl Desk<'_> {
         if meta.description.as_deref().is_none_or(|text| text.trim().is_empty()) {
             let reason = "the tool has no description, so that no model knows when to use it";
             let advice = "add `description`, or a comment line `@describe TEXT`";
-            self.complain(Problem::warning(written.file, reason, advice));
+            self.report(Problem::warning(written.file, reason, advice));
         }
         Some(name)
     }
 
     /// What a description says of calls; `None` after a rejection.
-    fn terms(&mut self, meta: &ToolMeta, written: &Written<'_>, program: &Path) -> Option<Terms> {
+    fn terms(
+        &mut self,
+        meta: &ToolMeta,
+        written: &DescriptionText<'_>,
+        program: &Path,
+    ) -> Option<Terms> {
         let input_schema = meta.input_schema.clone().map_or_else(anything, with_type);
         let input = self.validator(written, "inputSchema", &input_schema);
         let output_schema = meta.output_schema.clone().map(with_type);
@@ -316,7 +321,7 @@ impl Desk<'_> {
     fn annotations(
         &mut self,
         value: Option<&Value>,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
     ) -> Option<Option<ToolAnnotations>> {
         let Some(value) = value.filter(|value| !value.is_null()) else { return Some(None) };
         let keys = value.as_object().into_iter().flat_map(Map::keys);
@@ -333,7 +338,7 @@ impl Desk<'_> {
         }
     }
 
-    fn patience(&mut self, meta: &ToolMeta, written: &Written<'_>) -> Option<Patience> {
+    fn patience(&mut self, meta: &ToolMeta, written: &DescriptionText<'_>) -> Option<Patience> {
         let limits = self.limits();
         let mut seconds = |key: &str, value: Option<f64>, otherwise: Duration| match value {
             None => Some(otherwise),
@@ -364,7 +369,7 @@ impl Desk<'_> {
     fn check(
         &mut self,
         enabled: Option<&Value>,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         program: &Path,
     ) -> Option<Enabled> {
         let directory = program.parent().unwrap_or(Path::new("")).to_owned();
@@ -400,7 +405,7 @@ impl Desk<'_> {
         Some(Enabled::When(Check { command, directory, files, every }))
     }
 
-    fn bad_check<T>(&mut self, written: &Written<'_>) -> Option<T> {
+    fn bad_check<T>(&mut self, written: &DescriptionText<'_>) -> Option<T> {
         let problem = Problem::error(
             written.file,
             "`enabled` is neither true, false nor a command",
@@ -489,9 +494,13 @@ fn metadata(meta: &ToolMeta, name: &str) -> Value {
 }
 
 /// Where a registration's program may be: below the part it belongs to, or the folder.
-pub(super) fn registered_path(desk: &Desk<'_>, part: &str, written: &str) -> Option<PathBuf> {
+pub(super) fn registered_path(
+    describer: &Describer<'_>,
+    part: &str,
+    written: &str,
+) -> Option<PathBuf> {
     let below = join(Path::new(part), written);
     let plain = join(Path::new(""), written);
-    let exists = |path: &PathBuf| desk.root().absolute(path).is_file();
+    let exists = |path: &PathBuf| describer.root().absolute(path).is_file();
     below.clone().filter(exists).or_else(|| plain.filter(exists)).or(below)
 }

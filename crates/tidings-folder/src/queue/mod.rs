@@ -18,12 +18,12 @@ use tokio::sync::oneshot;
 
 /// A fair limit on what runs at once. Cloning is cheap and every clone is the same queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Queue(Arc<Shared>);
+pub(crate) struct RunQueue(Arc<QueueShared>);
 
 /// The right to run. It passes to whoever is next when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    shared: Arc<Shared>,
+    shared: Arc<QueueShared>,
     /// Whose share of the running it counts for.
     caller: Arc<str>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Full {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct QueueShared {
     /// How many may wait.
     room: usize,
     /// How many of one caller may run at once.
@@ -62,16 +62,16 @@ struct State {
 #[derive(Debug)]
 struct Caller {
     name: Arc<str>,
-    calls: VecDeque<Call>,
+    calls: VecDeque<WaitingCall>,
 }
 
 #[derive(Debug)]
-struct Call {
+struct WaitingCall {
     ticket: u64,
     turn: oneshot::Sender<Permit>,
 }
 
-impl Queue {
+impl RunQueue {
     /// So many run at once, and so many may wait.
     pub(crate) fn new(runs: usize, waiting: usize) -> Self {
         let runs = runs.max(1);
@@ -83,7 +83,7 @@ impl Queue {
             next_ticket: 0,
         };
         let share = (runs - 1).max(1);
-        Self(Arc::new(Shared { room: waiting, share, state: Mutex::new(state) }))
+        Self(Arc::new(QueueShared { room: waiting, share, state: Mutex::new(state) }))
     }
 
     /// Waits for this caller's turn.
@@ -107,7 +107,7 @@ impl Queue {
             }
             let (sender, turn) = oneshot::channel();
             let ticket = state.push(caller, sender);
-            (Place { shared: &self.0, ticket }, turn)
+            (QueuePlace { shared: &self.0, ticket }, turn)
         };
         let permit = turn.await;
         drop(place);
@@ -121,7 +121,7 @@ impl Queue {
     }
 }
 
-impl Shared {
+impl QueueShared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,7 +168,7 @@ impl State {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.waiting += 1;
-        let call = Call { ticket, turn };
+        let call = WaitingCall { ticket, turn };
         if let Some(waiting) = self.callers.iter_mut().find(|waiting| &*waiting.name == caller) {
             waiting.calls.push_back(call);
         } else {
@@ -180,7 +180,7 @@ impl State {
 
     /// The first call of the next caller that runs less than its share; the caller goes to the
     /// end of the line if it has more. Who is passed over keeps its place in the line.
-    fn pop(&mut self, share: usize) -> Option<(Arc<str>, Call)> {
+    fn pop(&mut self, share: usize) -> Option<(Arc<str>, WaitingCall)> {
         let next = self.callers.iter().position(|caller| self.runs(&caller.name) < share)?;
         let mut caller = self.callers.remove(next)?;
         let call = caller.calls.pop_front()?;
@@ -224,12 +224,12 @@ impl Drop for Permit {
 }
 
 /// A place in the line, given up when it is dropped.
-struct Place<'a> {
-    shared: &'a Shared,
+struct QueuePlace<'a> {
+    shared: &'a QueueShared,
     ticket: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         self.shared.lock().remove(self.ticket);
     }

@@ -13,7 +13,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::unconstrained;
 use tokio::time::Instant;
 
-use super::clock::Clock;
+use super::clock::RunClock;
 use super::group::{Group, Pipes};
 use super::lines::Lines;
 use super::outbox::Outbox;
@@ -43,7 +43,7 @@ enum Stage {
 }
 
 /// What can happen. A pipe that takes or gives no bytes any more is closed.
-enum Event {
+enum ProgramEvent {
     Fed(Option<usize>),
     Printed(Option<usize>),
     Said(Option<usize>),
@@ -68,7 +68,7 @@ pub(super) struct Attendant<'a> {
     read_at: SystemTime,
     lines: Lines,
     outbox: &'a Outbox,
-    clock: Clock,
+    clock: RunClock,
     grace: Duration,
     stage: Stage,
     status: Option<ExitStatus>,
@@ -93,7 +93,7 @@ impl<'a> Attendant<'a> {
             read_at: SystemTime::now(),
             lines: Lines::default(),
             outbox,
-            clock: Clock::start(job.patience),
+            clock: RunClock::start(job.patience),
             grace: job.grace,
             stage: Stage::Running,
             status: None,
@@ -112,16 +112,18 @@ impl<'a> Attendant<'a> {
             // Signs that wait hold up the program only while it has time.
             let full = self.stage == Stage::Running && self.outbox.is_full();
             let event = tokio::select! {
-                fed = feed(&mut self.stdin, &self.input[self.fed..]) => Event::Fed(fed),
-                read = read(&mut self.stdout, &mut self.output) => Event::Printed(read),
-                read = read(&mut self.stderr, &mut self.said), if !full => Event::Said(read),
-                () = self.outbox.room(), if full => Event::Room,
-                status = self.group.wait(), if self.status.is_none() => Event::Exited(status),
-                () = &mut alarm => Event::TimeUp,
+                fed = feed(&mut self.stdin, &self.input[self.fed..]) => ProgramEvent::Fed(fed),
+                read = read(&mut self.stdout, &mut self.output) => ProgramEvent::Printed(read),
+                read = read(&mut self.stderr, &mut self.said), if !full => ProgramEvent::Said(read),
+                () = self.outbox.room(), if full => ProgramEvent::Room,
+                status = self.group.wait(), if self.status.is_none() => ProgramEvent::Exited(status),
+                () = &mut alarm => ProgramEvent::TimeUp,
             };
             let event = match (event, self.stage) {
                 // On a busy machine time may be up before what is there was read.
-                (Event::TimeUp, Stage::Ended(_)) => self.left_over().unwrap_or(Event::TimeUp),
+                (ProgramEvent::TimeUp, Stage::Ended(_)) => {
+                    self.left_over().unwrap_or(ProgramEvent::TimeUp)
+                }
                 (event, _) => event,
             };
             if !self.step(event) {
@@ -132,13 +134,13 @@ impl<'a> Attendant<'a> {
     }
 
     /// What can be read without waiting.
-    fn left_over(&mut self) -> Option<Event> {
+    fn left_over(&mut self) -> Option<ProgramEvent> {
         let printed = unconstrained(read(&mut self.stdout, &mut self.output)).now_or_never();
         if let Some(read) = printed {
-            return Some(Event::Printed(read));
+            return Some(ProgramEvent::Printed(read));
         }
         let said = unconstrained(read(&mut self.stderr, &mut self.said)).now_or_never();
-        said.map(Event::Said)
+        said.map(ProgramEvent::Said)
     }
 
     /// After the end, whatever is read may be followed by more.
@@ -150,14 +152,14 @@ impl<'a> Attendant<'a> {
     }
 
     /// False if there is nothing left to wait for.
-    fn step(&mut self, event: Event) -> bool {
+    fn step(&mut self, event: ProgramEvent) -> bool {
         match event {
-            Event::Fed(fed) => self.fed(fed),
-            Event::Printed(read) => self.printed(read),
-            Event::Said(read) => self.heard(read),
-            Event::Room => {}
-            Event::Exited(status) => self.exited(status),
-            Event::TimeUp => return self.time_up(),
+            ProgramEvent::Fed(fed) => self.fed(fed),
+            ProgramEvent::Printed(read) => self.printed(read),
+            ProgramEvent::Said(read) => self.heard(read),
+            ProgramEvent::Room => {}
+            ProgramEvent::Exited(status) => self.exited(status),
+            ProgramEvent::TimeUp => return self.time_up(),
         }
         true
     }

@@ -33,14 +33,14 @@ impl Reason {
 
 /// The time of one run.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct RunClock {
     patience: Patience,
     started: Instant,
     /// When the limit was begun last.
     armed: Instant,
 }
 
-impl Clock {
+impl RunClock {
     pub(super) fn start(patience: Patience) -> Self {
         let now = Instant::now();
         Self { patience, started: now, armed: now }
@@ -88,7 +88,7 @@ mod tests {
     /// Signs at these seconds; then time is up at this second, for this reason.
     async fn check(patience: Patience, signs: &[u32], up: u32, reason: Reason) {
         let start = Instant::now();
-        let mut clock = Clock::start(patience);
+        let mut clock = RunClock::start(patience);
         for sign in signs {
             tokio::time::sleep_until(start + SECOND * *sign).await;
             clock.sign();
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_limit_without_end_is_no_trouble() {
-        let (deadline, _) = Clock::start(Patience::fixed(Duration::MAX)).deadline();
+        let (deadline, _) = RunClock::start(Patience::fixed(Duration::MAX)).deadline();
         assert!(deadline > Instant::now() + SECOND);
     }
 }

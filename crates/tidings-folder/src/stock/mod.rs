@@ -1,7 +1,7 @@
 //! The folder as it was last seen: files, what they describe, and which of it is offered.
 
+mod scan;
 mod select;
-mod sight;
 #[cfg(test)]
 mod tests;
 
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::describe::{
-    Confines, INSTRUCTIONS, Introduction, POLICY, Policy, ROOTS, Registration, SERVER,
-    Surroundings, Yield, confines, describe, introduction, policy, registration, unit_of,
+    Confines, Described, INSTRUCTIONS, Introduction, POLICY, Policy, ROOTS, Registration, SERVER,
+    Surroundings, confines, describe, introduction, policy, registration, unit_of,
 };
 use crate::guard;
 use crate::hidden::Hidden;
@@ -80,7 +80,7 @@ impl Unit {
 
 /// What may be otherwise after a look.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct Affected {
     pub(crate) keys: BTreeSet<Key>,
     /// Files whose content may be another.
     pub(crate) files: BTreeSet<PathBuf>,
@@ -166,13 +166,13 @@ impl Stock {
     }
 
     /// Takes what a command said of a tool.
-    pub(crate) fn judge(&mut self, name: &str, verdict: bool) -> Touched {
+    pub(crate) fn judge(&mut self, name: &str, verdict: bool) -> Affected {
         let before = self.verdicts.insert(name.to_owned(), verdict);
-        let mut touched = Touched::default();
+        let mut affected = Affected::default();
         if before != Some(verdict) {
-            touched.keys.insert((Kind::Tool, name.into()));
+            affected.keys.insert((Kind::Tool, name.into()));
         }
-        touched
+        affected
     }
 
     /// Forgets what a command said of a tool that is gone.
@@ -181,17 +181,17 @@ impl Stock {
     }
 
     /// Takes what a registration that is a program printed, or that there is none any more.
-    pub(crate) fn print(&mut self, printed: Option<(PathBuf, String)>) -> Touched {
-        let mut touched = Touched::default();
+    pub(crate) fn print(&mut self, printed: Option<(PathBuf, String)>) -> Affected {
+        let mut affected = Affected::default();
         if self.printed != printed {
             self.printed = printed;
-            self.register(&mut touched);
+            self.register(&mut affected);
         }
-        touched
+        affected
     }
 
     /// Takes what is wrong with something that is not a file, or that nothing is.
-    pub(crate) fn complain(&mut self, about: &Path, problem: Option<Problem>) {
+    pub(crate) fn set_problem(&mut self, about: &Path, problem: Option<Problem>) {
         match problem {
             Some(problem) => drop(self.settings.insert(about.to_owned(), vec![problem])),
             None => drop(self.settings.remove(about)),
@@ -234,18 +234,18 @@ impl Stock {
     }
 
     /// Reads again whatever depends on files that changed.
-    fn reread(&mut self, changed: &BTreeSet<PathBuf>, touched: &mut Touched) {
+    fn reread(&mut self, changed: &BTreeSet<PathBuf>, affected: &mut Affected) {
         let mut units: BTreeSet<PathBuf> = BTreeSet::new();
         for path in changed {
             units.extend(unit_of(path));
             units.extend(self.readers.get(path).into_iter().flatten().cloned());
             for link in self.links.get(path).into_iter().flatten() {
                 units.extend(unit_of(link));
-                touched.files.insert(link.clone());
+                affected.files.insert(link.clone());
             }
         }
         let has = |name: &str| changed.contains(Path::new(name));
-        if has(POLICY) && self.reload_policy(touched) {
+        if has(POLICY) && self.reload_policy(affected) {
             // What a description may look at is for the policy to say.
             units.extend(self.units.keys().cloned());
         }
@@ -254,40 +254,40 @@ impl Stock {
             self.settings.insert(guard::FILE.into(), problem.into_iter().collect());
         }
         if has(ROOTS) {
-            self.reload_confines(touched);
+            self.reload_confines(affected);
         }
         if has(SERVER) || has(INSTRUCTIONS) || units.contains(Path::new(SERVER)) {
             self.reload_introduction();
         }
         // Not one that is found: it is never looked for like the others.
         if units.remove(Path::new(REGISTER)) || has(REGISTER) {
-            self.register(touched);
+            self.register(affected);
         }
         for unit in units {
             let says = describe(self.surroundings(), &unit);
-            self.take(unit, says, touched);
+            self.take(unit, says, affected);
         }
     }
 
     /// True if it is another.
-    fn reload_policy(&mut self, touched: &mut Touched) -> bool {
+    fn reload_policy(&mut self, affected: &mut Affected) -> bool {
         let (policy, problems) = policy(self.surroundings());
         self.settings.insert(POLICY.into(), problems);
         let moved = policy.as_ref().is_some_and(|policy| !policy.is_alike(&self.policy));
         if let Some(policy) = policy.filter(|_| moved) {
             self.policy = policy;
-            touched.keys.extend(self.claims.keys().cloned());
+            affected.keys.extend(self.claims.keys().cloned());
         }
         moved
     }
 
-    fn reload_confines(&mut self, touched: &mut Touched) {
+    fn reload_confines(&mut self, affected: &mut Affected) {
         let (confines, problems) = confines(self.surroundings());
         self.settings.insert(ROOTS.into(), problems);
         if let Some(confines) = confines {
             self.confines = confines;
         }
-        touched.keys.extend(self.claims.keys().filter(|key| key.0 == Kind::Tool).cloned());
+        affected.keys.extend(self.claims.keys().filter(|key| key.0 == Kind::Tool).cloned());
     }
 
     fn reload_introduction(&mut self) {
@@ -299,7 +299,7 @@ impl Stock {
     }
 
     /// Reads the registration: the file if there is one, what a program printed otherwise.
-    fn register(&mut self, touched: &mut Touched) {
+    fn register(&mut self, affected: &mut Affected) {
         let file = Path::new(REGISTER);
         let said = if self.files.contains_key(file) {
             match self.root.read(file, self.limits.description) {
@@ -326,28 +326,28 @@ impl Stock {
         }
         if !says.broken && kinds != self.registered {
             self.registered = kinds;
-            touched.keys.extend(self.claims.keys().cloned());
+            affected.keys.extend(self.claims.keys().cloned());
         }
-        self.take(REGISTER.into(), says, touched);
+        self.take(REGISTER.into(), says, affected);
     }
 
     /// Replaces what a unit described before with what it describes now. A broken description keeps
     /// its last valid version, except for programs and files that are gone.
-    fn take(&mut self, path: PathBuf, says: Yield, touched: &mut Touched) {
+    fn take(&mut self, path: PathBuf, says: Described, affected: &mut Affected) {
         let mut unit = self.units.remove(&path).unwrap_or_default();
         let decided = unit.decides_over_others();
-        let before = self.withdraw(&path, &mut unit, touched);
+        let before = self.withdraw(&path, &mut unit, affected);
         let items: Vec<Arc<Offered>> = if says.broken {
             before.into_iter().filter(|offered| self.is_there(offered)).collect()
         } else {
             says.items.into_iter().map(Arc::new).collect()
         };
         unit.problems = says.problems;
-        self.claim(&path, &mut unit, items, touched);
+        self.claim(&path, &mut unit, items, affected);
         if decided || unit.decides_over_others() {
             let decided_over = |kind: Kind| matches!(kind, Kind::Resource | Kind::Template);
             let keys = self.claims.keys().filter(|(kind, _)| decided_over(*kind)).cloned();
-            touched.keys.extend(keys);
+            affected.keys.extend(keys);
         }
         let mut reads = says.reads;
         if says.broken {
@@ -365,7 +365,7 @@ impl Stock {
         &mut self,
         path: &Path,
         unit: &mut Unit,
-        touched: &mut Touched,
+        affected: &mut Affected,
     ) -> Vec<Arc<Offered>> {
         for read in &unit.reads {
             if let Some(readers) = self.readers.get_mut(read) {
@@ -384,7 +384,7 @@ impl Stock {
                 if claims.is_empty() {
                     self.claims.remove(&key);
                 }
-                touched.keys.insert(key);
+                affected.keys.insert(key);
                 Some(offered)
             })
             .collect()
@@ -397,7 +397,7 @@ impl Stock {
         path: &Path,
         unit: &mut Unit,
         items: Vec<Arc<Offered>>,
-        touched: &mut Touched,
+        affected: &mut Affected,
     ) {
         let mut names = BTreeSet::new();
         for offered in items {
@@ -409,7 +409,7 @@ impl Stock {
                 unit.problems.push(problem);
                 continue;
             }
-            touched.keys.insert(key.clone());
+            affected.keys.insert(key.clone());
             let claims = self.claims.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1));
             let at = claims.partition_point(|(unit, _)| unit.as_path() < path);
             claims.insert(at, (path.to_owned(), offered));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::Problem;
 use crate::describe::Confines;
-use crate::offer::{Key, Kind, Offered, Origin, TemplateOrigin};
+use crate::offer::{ContentOrigin, Key, Kind, Offered, TemplateOrigin};
 use crate::provider::ECHO;
 use crate::stock::{REGISTER, Stock};
 
@@ -68,8 +68,8 @@ impl Stock {
                             || self.verdicts.get(&**name) == Some(&true))
                 }
                 Offered::Resource(offer) => match &offer.origin {
-                    Origin::File(_) => true,
-                    Origin::Provider(scheme) => {
+                    ContentOrigin::File(_) => true,
+                    ContentOrigin::Provider(scheme) => {
                         self.policy.allows_uri(&offer.resource.uri) && self.has_provider(scheme)
                     }
                 },
@@ -112,8 +112,8 @@ impl Stock {
             Offered::Provider(_, program) => self.root.relative(&program.path),
             Offered::Completion(offer) => self.root.relative(&offer.program.path),
             Offered::Resource(offer) => match &offer.origin {
-                Origin::File(file) => Some(file.clone()),
-                Origin::Provider(_) => None,
+                ContentOrigin::File(file) => Some(file.clone()),
+                ContentOrigin::Provider(_) => None,
             },
             Offered::Template(_) => None,
         }
@@ -142,8 +142,8 @@ impl Stock {
             }
             let needed = match &**offered {
                 Offered::Resource(offer) => match &offer.origin {
-                    Origin::Provider(scheme) => Some(scheme),
-                    Origin::File(_) => None,
+                    ContentOrigin::Provider(scheme) => Some(scheme),
+                    ContentOrigin::File(_) => None,
                 },
                 Offered::Template(offer) => match &offer.origin {
                     TemplateOrigin::Provider { scheme, .. } => Some(scheme),

@@ -8,24 +8,24 @@ use crate::Problem;
 use crate::describe::{INSTRUCTIONS, POLICY, ROOTS, SERVER};
 use crate::guard;
 use crate::hidden::{self, Hidden};
-use crate::stock::{REGISTER, Stock, Touched};
-use crate::tree::{Found, PARTS, Place, ReadError};
+use crate::stock::{Affected, REGISTER, Stock};
+use crate::tree::{PARTS, PathKind, ReadError, WalkResult};
 
 /// More links than this are looked at one by one only when they are heard of themselves.
 const LINKS: usize = 1000;
 
 impl Stock {
     /// Looks at everything. `enter` is called with each directory before it is read.
-    pub(crate) fn rescan(&mut self, enter: &mut dyn FnMut(&Path)) -> Touched {
+    pub(crate) fn rescan(&mut self, enter: &mut dyn FnMut(&Path)) -> Affected {
         self.read_hidden();
         self.places.clear();
         self.link_paths.clear();
         self.linked.clear();
         let mut moved = BTreeSet::new();
         for part in PARTS {
-            self.walk(Path::new(part), enter, &mut moved);
+            self.refresh_below(Path::new(part), enter, &mut moved);
         }
-        self.look_beside(&mut moved);
+        self.refresh_consulted(&mut moved);
         // What is not a plain file of content is small, and read again: whether a description
         // moved is for its content to say, not for a clock.
         let mut stale = moved.clone();
@@ -34,18 +34,18 @@ impl Stock {
         stale.extend(self.readers.keys().cloned());
         let settings = [POLICY, guard::FILE, ROOTS, SERVER, INSTRUCTIONS, REGISTER];
         stale.extend(settings.map(PathBuf::from));
-        let mut touched = Touched::default();
-        self.reread(&stale, &mut touched);
-        touched.files.extend(moved);
-        touched
+        let mut affected = Affected::default();
+        self.reread(&stale, &mut affected);
+        affected.files.extend(moved);
+        affected
     }
 
     /// Looks at paths of which something was heard.
-    pub(crate) fn look(
+    pub(crate) fn rescan_paths(
         &mut self,
         paths: &BTreeSet<PathBuf>,
         enter: &mut dyn FnMut(&Path),
-    ) -> Touched {
+    ) -> Affected {
         let mut changed = BTreeSet::new();
         for path in &self.with_links(paths) {
             let first = path.components().next().and_then(|it| it.as_os_str().to_str());
@@ -53,7 +53,7 @@ impl Stock {
             let directory = self.root.absolute(path).is_dir();
             if walked && !self.hidden.hides_any(path, directory) {
                 // A look at one file costs no walk, whatever it is among.
-                self.walk(path, enter, &mut changed);
+                self.refresh_below(path, enter, &mut changed);
                 changed.insert(path.clone());
             }
             if Path::new(ROOTS).starts_with(path) {
@@ -64,13 +64,13 @@ impl Stock {
             changed.extend(consulted.take_while(|read| read.starts_with(path)).cloned());
         }
         for name in self.other_names(&changed) {
-            self.walk(&name, enter, &mut changed);
+            self.refresh_below(&name, enter, &mut changed);
             changed.insert(name);
         }
-        let mut touched = Touched::default();
-        self.reread(&changed, &mut touched);
-        touched.files.extend(changed);
-        touched
+        let mut affected = Affected::default();
+        self.reread(&changed, &mut affected);
+        affected.files.extend(changed);
+        affected
     }
 
     /// What is not served. A list that cannot be read leaves the last one in force.
@@ -130,12 +130,12 @@ impl Stock {
     }
 
     /// Looks at files beside the parts that somebody consulted.
-    fn look_beside(&mut self, moved: &mut BTreeSet<PathBuf>) {
+    fn refresh_consulted(&mut self, moved: &mut BTreeSet<PathBuf>) {
         let beside: Vec<_> =
             self.readers.keys().filter(|path| !self.files.contains_key(*path)).cloned().collect();
         let mut consulted = BTreeMap::new();
         for path in beside {
-            if let Place::File(stat) = self.root.look(&path) {
+            if let PathKind::File(stat) = self.root.inspect(&path) {
                 consulted.insert(path, stat);
             }
         }
@@ -146,17 +146,22 @@ impl Stock {
     }
 
     /// Looks at a path and everything below it; what differs is noted.
-    fn walk(&mut self, from: &Path, enter: &mut dyn FnMut(&Path), changed: &mut BTreeSet<PathBuf>) {
+    fn refresh_below(
+        &mut self,
+        from: &Path,
+        enter: &mut dyn FnMut(&Path),
+        changed: &mut BTreeSet<PathBuf>,
+    ) {
         let limit = self.limits.files.saturating_sub(self.files.len()).max(1);
         let limit = if self.files.is_empty() {
             self.limits.files
         } else {
             limit.max(self.below(from).count() + 1)
         };
-        let mut found = match self.root.look(from) {
+        let mut found = match self.root.inspect(from) {
             // The usual case, without the walk.
-            Place::File(stat) if stat.target.is_none() => {
-                let mut found = Found::default();
+            PathKind::File(stat) if stat.target.is_none() => {
+                let mut found = WalkResult::default();
                 found.files.insert(from.to_owned(), stat);
                 found
             }

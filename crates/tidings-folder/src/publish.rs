@@ -10,8 +10,8 @@ use tidings_server::{Change, EditError, Pace, Shelf, Transaction};
 
 use crate::describe::{Policy, encoded};
 use crate::hidden::Hidden;
-use crate::offer::{Key, Kind, Offered, Origin, TemplateOrigin};
-use crate::stock::{Stock, Touched};
+use crate::offer::{ContentOrigin, Key, Kind, Offered, TemplateOrigin};
+use crate::stock::{Affected, Stock};
 use crate::{Problem, Report};
 
 /// What reads and calls see. It is written before the shelf where something comes, and after it
@@ -24,7 +24,7 @@ pub(crate) struct View {
 }
 
 /// The stock and what of it is on the shelf. One task works at it.
-pub(crate) struct Bench {
+pub(crate) struct Publisher {
     pub(crate) stock: Stock,
     shown: BTreeMap<Key, Arc<Offered>>,
     /// The addresses under which a file is read.
@@ -34,7 +34,7 @@ pub(crate) struct Bench {
     view: Arc<RwLock<View>>,
 }
 
-impl Bench {
+impl Publisher {
     pub(crate) fn new(stock: Stock, view: Arc<RwLock<View>>) -> Self {
         Self {
             stock,
@@ -45,11 +45,11 @@ impl Bench {
         }
     }
 
-    /// Brings the shelf up to what was touched, as one edit, and says which contents may have
+    /// Brings the shelf up to what was affected, as one edit, and says which contents may have
     /// moved.
-    pub(crate) fn apply(&mut self, shelf: &Shelf, touched: &Touched, report: &mut Report) {
+    pub(crate) fn update_shelf(&mut self, shelf: &Shelf, affected: &Affected, report: &mut Report) {
         let retried: Vec<_> = std::mem::take(&mut self.refused).into_keys().collect();
-        let keys: BTreeSet<_> = touched.keys.iter().chain(&retried).cloned().collect();
+        let keys: BTreeSet<_> = affected.keys.iter().chain(&retried).cloned().collect();
         let wanted: Vec<_> = keys
             .into_iter()
             .map(|key| {
@@ -66,14 +66,14 @@ impl Bench {
             }
             self.hide();
         }
-        for file in &touched.files {
-            self.announce(shelf, file, touched.complete.contains(file));
+        for file in &affected.files {
+            self.announce(shelf, file, affected.complete.contains(file));
         }
-        self.complain();
+        self.report_refused();
     }
 
-    /// Takes from what is touched the names whose lists would change: they can wait for others.
-    pub(crate) fn take_moved(&self, touched: &mut Touched) -> BTreeSet<Key> {
+    /// Takes from what is affected the names whose lists would change: they can wait for others.
+    pub(crate) fn take_moved(&self, affected: &mut Affected) -> BTreeSet<Key> {
         let moved = |key: &Key| {
             let listed = !matches!(key.0, Kind::Provider | Kind::Completion);
             listed
@@ -83,12 +83,12 @@ impl Bench {
                     _ => true,
                 }
         };
-        touched.keys.extract_if(.., moved).collect()
+        affected.keys.extract_if(.., moved).collect()
     }
 
-    /// The files that are touched and have no address yet.
-    pub(crate) fn unaddressed(&self, touched: &Touched) -> BTreeSet<PathBuf> {
-        let new = touched.files.iter().filter(|file| !self.addresses.contains_key(*file));
+    /// The files that are affected and have no address yet.
+    pub(crate) fn unaddressed(&self, affected: &Affected) -> BTreeSet<PathBuf> {
+        let new = affected.files.iter().filter(|file| !self.addresses.contains_key(*file));
         new.cloned().collect()
     }
 
@@ -162,7 +162,7 @@ impl Bench {
 
     fn address(&mut self, offered: &Offered, edit: impl FnOnce(&mut Vec<Arc<str>>)) {
         let Offered::Resource(offer) = offered else { return };
-        let Origin::File(file) = &offer.origin else { return };
+        let ContentOrigin::File(file) = &offer.origin else { return };
         let addresses = self.addresses.entry(file.clone()).or_insert_with(|| Vec::with_capacity(1));
         edit(addresses);
         if addresses.is_empty() {
@@ -174,7 +174,7 @@ impl Bench {
     /// closed after writing need not be waited for.
     fn announce(&self, shelf: &Shelf, file: &Path, complete: bool) {
         let pace = if complete { Pace::Settled } else { Pace::Unsettled };
-        let tell = |uri: &str| match Change::try_from(uri) {
+        let announce = |uri: &str| match Change::try_from(uri) {
             Ok(change) => {
                 let Ok(()) = shelf.changed(change.at(pace));
             }
@@ -188,7 +188,7 @@ impl Bench {
                     if let Some(variables) = below.and_then(|below| path.matches(&below))
                         && let Ok(uri) = ResourceUri::parse(&offer.parsed.expand(&variables))
                     {
-                        tell(uri.as_ref());
+                        announce(uri.as_ref());
                     }
                 }
                 // One file has several addresses: with and without its slashes encoded.
@@ -199,7 +199,7 @@ impl Bench {
             }
         }
         for uri in self.addresses.get(file).into_iter().flatten() {
-            tell(uri);
+            announce(uri);
         }
     }
 
@@ -215,13 +215,13 @@ impl Bench {
         providers.map(|((_, scheme), _)| scheme.to_string()).collect()
     }
 
-    fn complain(&mut self) {
+    fn report_refused(&mut self) {
         let about = Path::new("");
         let problem = self.refused.iter().next().map(|((kind, name), reason)| {
             let reason = format!("the {} `{name}` is not served: {reason}", kind.word());
             Problem::error(about, reason, "give it another name")
         });
-        self.stock.complain(about, problem);
+        self.stock.set_problem(about, problem);
     }
 }
 
