@@ -21,7 +21,7 @@ pub struct Config {
     /// How many identities are in the list of resources: 200, the first by id.
     pub listed_identities: usize,
     /// How often a server looks for what other processes wrote: every second.
-    pub look: Duration,
+    pub poll_every: Duration,
 }
 
 impl Config {
@@ -35,7 +35,7 @@ impl Config {
             events_kept: 1_000_000,
             listed_artifacts: 50,
             listed_identities: 200,
-            look: Duration::from_secs(1),
+            poll_every: Duration::from_secs(1),
         }
     }
 
@@ -47,14 +47,14 @@ impl Config {
 
     /// The defaults, for a command that works beside a server, or makes a workspace.
     #[must_use]
-    pub fn making(directory: impl Into<PathBuf>) -> Self {
-        Self { role: Role::Making, ..Self::new(directory) }
+    pub fn creating(directory: impl Into<PathBuf>) -> Self {
+        Self { role: Role::Creating, ..Self::new(directory) }
     }
 
     /// The defaults, for a command that only looks, beside a server or without one.
     #[must_use]
-    pub fn looking(directory: impl Into<PathBuf>) -> Self {
-        Self { role: Role::Looking, ..Self::new(directory) }
+    pub fn read_only(directory: impl Into<PathBuf>) -> Self {
+        Self { role: Role::ReadOnly, ..Self::new(directory) }
     }
 }
 
@@ -66,10 +66,10 @@ pub enum Role {
     /// For one command, whether a server is there or not. There must be a workspace.
     Beside,
     /// As [`Role::Beside`], but where there is no workspace one is made.
-    Making,
+    Creating,
     /// As [`Role::Beside`], but it need not be possible to write there. If it is not, every write
     /// fails, and what a server that starts meanwhile writes is not seen.
-    Looking,
+    ReadOnly,
 }
 
 /// What a workspace refuses to exceed. Lengths are in bytes.

@@ -1,6 +1,8 @@
 //! The graph of a workspace: identities and their connections.
 
-use crate::{Bind, Connection, Find, Identity, IdentityDetails, Page, Workspace, WorkspaceError};
+use crate::{
+    Bind, Connection, Find, Identity, IdentityDetails, ListPage, Workspace, WorkspaceError,
+};
 
 impl Workspace {
     /// Makes an identity, renames it, or adds hints; says whether that changed anything.
@@ -63,7 +65,7 @@ impl Workspace {
         &self,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Identity>, WorkspaceError> {
+    ) -> Result<ListPage<Identity>, WorkspaceError> {
         self.0.store.identities(after, limit)
     }
 
@@ -98,7 +100,7 @@ impl Workspace {
         &self,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Connection>, WorkspaceError> {
+    ) -> Result<ListPage<Connection>, WorkspaceError> {
         self.0.store.connections(after, limit)
     }
 }

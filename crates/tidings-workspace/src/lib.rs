@@ -9,8 +9,6 @@ mod config;
 mod graph;
 mod id;
 mod import;
-#[cfg(test)]
-mod live;
 mod offer;
 mod publish;
 mod record;
@@ -18,6 +16,8 @@ mod refusal;
 mod source;
 mod stamp;
 mod store;
+#[cfg(test)]
+mod tests;
 mod text;
 mod tools;
 mod touched;
@@ -33,17 +33,17 @@ use tokio::sync::Semaphore;
 pub use self::bytes::BlobWriter;
 pub use self::change::{Change, Created, Event};
 pub use self::config::{Config, Limits, Role};
-use self::offer::Offer;
+use self::offer::WorkspaceOffer;
 pub use self::record::{
-    Ancestor, Annotation, Artifact, Blob, Category, Connection, Count, Entry, Hint, Identity,
-    IdentityDetails, Lineage, Page, Summary,
+    Ancestor, Annotation, Artifact, ArtifactEntry, Blob, Category, Connection, Count, Hint,
+    Identity, IdentityDetails, Lineage, ListPage, Summary,
 };
 pub use self::refusal::{Refusal, WorkspaceError};
 pub use self::stamp::Stamp;
 use self::store::Store;
 pub use self::store::{
-    Bind, BlobFile, BlobReader, Carried, Collected, Draft, Events, Find, List, Place, Problem,
-    Search, Verified,
+    ArtifactList, Bind, BlobFile, BlobReader, Carried, Collected, Draft, Events, Find,
+    IntegrityProblem, Search, SetPlace, Verified,
 };
 
 /// A workspace.
@@ -53,7 +53,7 @@ pub use self::store::{
 /// write returned is durable.
 ///
 /// ```
-/// use tidings_workspace::{Config, Draft, List, Workspace};
+/// use tidings_workspace::{Config, Draft, ArtifactList, Workspace};
 ///
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path();
@@ -61,18 +61,18 @@ pub use self::store::{
 /// let mut draft = Draft::new("A song", "", "composer");
 /// draft.tags = vec!["type:midi".to_owned()];
 /// let id = workspace.import(&mut b"some bytes".as_slice(), draft, "composer")?;
-/// let page = workspace.list(&List::Tag("type:midi".to_owned()), None, 10)?;
+/// let page = workspace.list(&ArtifactList::Tag("type:midi".to_owned()), None, 10)?;
 /// assert_eq!(page.items[0].id, id);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Workspace(Arc<Inner>);
+pub struct Workspace(Arc<WorkspaceInner>);
 
-pub(crate) struct Inner {
+pub(crate) struct WorkspaceInner {
     store: Store,
     /// What is on the shelf, while a hub serves it. Held while it is told what was written, so
     /// that two that publish do so in turns.
-    offer: Mutex<Option<Offer>>,
+    offer: Mutex<Option<WorkspaceOffer>>,
     /// One for each blob that may be in memory at once, to be read as a resource.
     turns: Semaphore,
     /// One for each resource that may be read at once.
@@ -95,7 +95,7 @@ impl Workspace {
     pub fn open(config: Config) -> Result<Self, WorkspaceError> {
         let (store, turns) = (Store::open(config)?, Semaphore::new(TURNS));
         let places = Semaphore::new(PLACES);
-        Ok(Self(Arc::new(Inner { store, offer: Mutex::default(), turns, places })))
+        Ok(Self(Arc::new(WorkspaceInner { store, offer: Mutex::default(), turns, places })))
     }
 
     /// Makes a workspace of a backup, in a directory that has none. Blobs whose bytes the backup
@@ -130,10 +130,10 @@ impl Workspace {
     /// There is no artifact of that id in the list.
     pub fn list(
         &self,
-        list: &List,
+        list: &ArtifactList,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Entry>, WorkspaceError> {
+    ) -> Result<ListPage<ArtifactEntry>, WorkspaceError> {
         self.0.store.list(list, after, limit)
     }
 
@@ -173,7 +173,7 @@ impl Workspace {
         &self,
         search: &Search,
         limit: usize,
-    ) -> Result<(Vec<Entry>, bool), WorkspaceError> {
+    ) -> Result<(Vec<ArtifactEntry>, bool), WorkspaceError> {
         self.0.store.search(search, limit)
     }
 

@@ -6,14 +6,14 @@ use tidings_server::model::{Resource, ResourceTemplate, Tool};
 use tidings_server::{Change, EditError, Handle, Shelf};
 
 use crate::Workspace;
-use crate::record::{Entry, Identity};
+use crate::record::{ArtifactEntry, Identity};
 use crate::tools::{self, Needs};
 use crate::view::{self, FAMILIES};
 
 const JSON: &str = "application/json";
 
 /// What is on the shelf.
-pub(crate) struct Offer {
+pub(crate) struct WorkspaceOffer {
     shelf: Shelf,
     artifacts: Handle<ResourceTemplate>,
     identities: Handle<ResourceTemplate>,
@@ -44,7 +44,7 @@ impl Has {
     }
 }
 
-impl Offer {
+impl WorkspaceOffer {
     /// Puts everything on the shelf, for a workspace that has this.
     pub(crate) fn new(
         shelf: &Shelf,
@@ -118,7 +118,11 @@ impl Offer {
     }
 
     /// Lists these artifacts and identities, in place of those before.
-    pub(crate) fn list(&self, entries: &[Entry], identities: &[Identity]) -> Result<(), EditError> {
+    pub(crate) fn list(
+        &self,
+        entries: &[ArtifactEntry],
+        identities: &[Identity],
+    ) -> Result<(), EditError> {
         let mut transaction = self.shelf.transaction();
         let artifacts = entries.iter().map(|entry| {
             Resource::new(view::artifact_uri(&entry.id), entry.title.clone())

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::change::{Change, Event};
-use crate::offer::{Has, Offer};
-use crate::store::List;
+use crate::offer::{Has, WorkspaceOffer};
+use crate::store::ArtifactList;
 use crate::touched::touched;
-use crate::{Inner, Refusal, WorkspaceError};
+use crate::{Refusal, WorkspaceError, WorkspaceInner};
 
 /// How many events are told at once.
 const AT_ONCE: usize = 1_000;
@@ -21,8 +21,8 @@ const AT_ONCE: usize = 1_000;
 /// less than the hub waits for quiet, so that what is written without end is told of now and then.
 const REST: Duration = Duration::from_millis(10);
 
-impl Inner {
-    pub(super) fn offer(&self) -> MutexGuard<'_, Option<Offer>> {
+impl WorkspaceInner {
+    pub(super) fn offer(&self) -> MutexGuard<'_, Option<WorkspaceOffer>> {
         self.offer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -42,7 +42,7 @@ impl Inner {
         loop {
             let last = *self.store.follow().borrow();
             let Some(told) = offer.told else {
-                self.tell_all(offer)?;
+                self.announce_everything(offer)?;
                 offer.told = Some(last);
                 continue;
             };
@@ -56,7 +56,7 @@ impl Inner {
                     offer.told = None;
                 }
                 Ok(news) => {
-                    self.tell(offer, &news.events)?;
+                    self.announce(offer, &news.events)?;
                     offer.told = Some(news.cursor);
                 }
                 Err(error) => return Err(error),
@@ -65,7 +65,7 @@ impl Inner {
     }
 
     /// Tells that anything may have moved.
-    fn tell_all(&self, offer: &mut Offer) -> Result<(), WorkspaceError> {
+    fn announce_everything(&self, offer: &mut WorkspaceOffer) -> Result<(), WorkspaceError> {
         arm(offer, self.has()?);
         for scheme in ["artifacts", "cas", "graph", "events"] {
             offer.changed_below(&format!("{scheme}://"));
@@ -73,7 +73,7 @@ impl Inner {
         Ok(())
     }
 
-    fn tell(&self, offer: &mut Offer, events: &[Event]) -> Result<(), WorkspaceError> {
+    fn announce(&self, offer: &mut WorkspaceOffer, events: &[Event]) -> Result<(), WorkspaceError> {
         // Order: what a client may do next can be done before it hears that it can.
         let mut has = offer.has();
         for event in events {
@@ -121,7 +121,7 @@ impl Inner {
         if offer.listed.is_some() && offer.listed == offer.told {
             return Ok(());
         }
-        let artifacts = self.store.list(&List::Recent, None, config.listed_artifacts)?;
+        let artifacts = self.store.list(&ArtifactList::Recent, None, config.listed_artifacts)?;
         let identities = self.store.identities(None, config.listed_identities)?;
         let listed: Result<(), EditError> = offer.list(&artifacts.items, &identities.items);
         if let Err(error) = listed {
@@ -135,20 +135,20 @@ impl Inner {
     /// what others write when it is looked for, and then also what could not be told before.
     pub(super) async fn follow(self: &Arc<Self>, cancel: CancellationToken) {
         let mut news = self.store.follow();
-        let mut looks = tokio::time::interval(self.store.config().look);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut polls = tokio::time::interval(self.store.config().poll_every);
+        polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // What happened between the start and now.
         news.mark_changed();
         loop {
             let is_news = tokio::select! {
                 () = cancel.cancelled() => return,
                 Ok(()) = news.changed() => true,
-                _ = looks.tick() => false,
+                _ = polls.tick() => false,
             };
             let inner = self.clone();
             let work = move || {
-                let looked = if is_news { Ok(()) } else { inner.store.look() };
-                looked.and(inner.catch_up())
+                let found = if is_news { Ok(()) } else { inner.store.find_new_events() };
+                found.and(inner.catch_up())
             };
             match tokio::task::spawn_blocking(work).await {
                 Ok(Ok(())) => {}
@@ -175,7 +175,7 @@ fn is_unknown(change: &Change) -> bool {
     matches!(change, Change::Unknown(_))
 }
 
-fn arm(offer: &mut Offer, has: Has) {
+fn arm(offer: &mut WorkspaceOffer, has: Has) {
     if let Err(error) = offer.arm(has) {
         warn!(%error, "a tool is not offered as it should be");
     }

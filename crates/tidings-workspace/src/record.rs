@@ -22,7 +22,7 @@ pub struct Blob {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Entry {
+pub struct ArtifactEntry {
     /// Its own id: unique, and it begins with the time it was made at.
     pub id: String,
     /// Its title.
@@ -56,7 +56,7 @@ pub struct Entry {
 pub struct Artifact {
     /// As in lists.
     #[serde(flatten)]
-    pub entry: Entry,
+    pub entry: ArtifactEntry,
     /// The ids of those it was made from, in the order they were named.
     pub parents: Vec<String>,
     /// The ids of the first hundred that were made from it, oldest first.
@@ -117,7 +117,7 @@ pub struct Ancestor {
 /// Part of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Page<T> {
+pub struct ListPage<T> {
     /// How many there are in the whole list.
     pub total: u64,
     /// Some of them, in the order of the list.

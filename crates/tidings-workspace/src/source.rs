@@ -13,10 +13,10 @@ use tidings_server::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::offer::Offer;
-use crate::store::{Ids, List};
+use crate::offer::WorkspaceOffer;
+use crate::store::{ArtifactList, Ids};
 use crate::view::{FAMILIES, IDENTITIES, View};
-use crate::{Inner, Refusal, Workspace, WorkspaceError, text, tools};
+use crate::{Refusal, Workspace, WorkspaceError, WorkspaceInner, text, tools};
 
 /// How many artifacts `artifacts://recent` has.
 const RECENT: usize = 10;
@@ -44,14 +44,15 @@ struct Shelved {
 impl Source for Shelved {
     async fn start(&self) -> Result<(), EditError> {
         let told = *self.workspace.0.store.follow().borrow();
-        let has = self.workspace.0.clone().blocking(Inner::has).await.inspect_err(|error| {
-            tracing::warn!(%error, "it is not known yet what there is in the workspace");
-        });
+        let has =
+            self.workspace.0.clone().blocking(WorkspaceInner::has).await.inspect_err(|error| {
+                tracing::warn!(%error, "it is not known yet what there is in the workspace");
+            });
         // What is not known now is looked for when the log is followed.
         let told = has.is_ok().then_some(told);
         *self.workspace.0.offer() =
-            Some(Offer::new(&self.shelf, &self.workspace, has.unwrap_or_default(), told)?);
-        if let Err(error) = self.workspace.0.clone().blocking(Inner::enlist).await {
+            Some(WorkspaceOffer::new(&self.shelf, &self.workspace, has.unwrap_or_default(), told)?);
+        if let Err(error) = self.workspace.0.clone().blocking(WorkspaceInner::enlist).await {
             tracing::warn!(%error, "artifacts are not listed as they should be");
         }
         Ok(())
@@ -136,21 +137,21 @@ impl Source for Shelved {
 }
 
 /// The list of artifacts that a template names with what is known of its variables, if it is one.
-fn listed(template: &str, known: &BTreeMap<String, String>) -> Option<List> {
+fn listed(template: &str, known: &BTreeMap<String, String>) -> Option<ArtifactList> {
     let get = |name: &str| known.get(name).cloned();
     let rest = template.strip_prefix("artifacts://")?;
     match rest.split(['/', '{']).next()? {
-        "recent" => Some(List::Recent),
+        "recent" => Some(ArtifactList::Recent),
         "by-tag" => get("tag")
             .or_else(|| Some(format!("{}:{}", get("category")?, get("value")?)))
-            .map(List::Tag),
-        "by-creator" => get("creator").map(List::Creator),
-        "set" => get("set").map(List::Set),
+            .map(ArtifactList::Tag),
+        "by-creator" => get("creator").map(ArtifactList::Creator),
+        "set" => get("set").map(ArtifactList::Set),
         _ => None,
     }
 }
 
-impl Inner {
+impl WorkspaceInner {
     /// Does something on a thread that may wait.
     pub(super) async fn blocking<T: Send + 'static>(
         self: Arc<Self>,
@@ -168,8 +169,8 @@ impl Inner {
         let store = &self.store;
         let body = match view {
             View::Summary => Some(json(&store.summary()?)),
-            View::List(list, range) => {
-                let usual = if *list == List::Recent { RECENT } else { LISTED };
+            View::ArtifactList(list, range) => {
+                let usual = if *list == ArtifactList::Recent { RECENT } else { LISTED };
                 let limit = range.limit.unwrap_or(usual);
                 Some(json(&store.list(list, range.after.as_deref(), limit)?))
             }

@@ -1,17 +1,17 @@
 //! Which views a write may have moved. Too many is a needless look; too few would be a silence.
 
 use crate::change::{Change, Created};
-use crate::record::Entry;
+use crate::record::ArtifactEntry;
 use crate::view;
 
 /// URIs, and patterns that end in `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Touched {
+pub(crate) struct TouchedUris {
     pub(crate) uris: Vec<String>,
     pub(crate) patterns: Vec<String>,
 }
 
-impl Touched {
+impl TouchedUris {
     fn uri(&mut self, uri: impl Into<String>) {
         self.uris.push(uri.into());
     }
@@ -63,7 +63,7 @@ impl Touched {
     }
 
     /// An artifact that is shown differently, with the lists that show it.
-    fn shown(&mut self, artifact: &str, entry: Option<&Entry>) {
+    fn shown(&mut self, artifact: &str, entry: Option<&ArtifactEntry>) {
         self.uri(view::SUMMARY);
         self.uri(view::artifact_uri(artifact));
         if let Some(entry) = entry {
@@ -74,8 +74,8 @@ impl Touched {
 
 /// The views a change may have moved. `entry` is the artifact it is about as it is afterwards; a
 /// new one says all of itself.
-pub(crate) fn touched(change: &Change, entry: Option<&Entry>) -> Touched {
-    let mut touched = Touched::default();
+pub(crate) fn touched(change: &Change, entry: Option<&ArtifactEntry>) -> TouchedUris {
+    let mut touched = TouchedUris::default();
     touched.list(view::EVENTS);
     touched.patterns.push(view::ALL_SINCE.to_owned());
     match change {

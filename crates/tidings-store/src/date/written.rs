@@ -8,7 +8,7 @@ pub(super) fn parse(text: &str) -> Option<Moment> {
     let lower = text.to_lowercase();
     // Comments say again what the zone says.
     let plain = lower.split('(').next().unwrap_or_default();
-    let mut found = Found::default();
+    let mut found = WordedParts::default();
     let mut first = true;
     for token in plain.split([' ', ',', '\t', '\n', '\r', '\u{a0}']).filter(|part| !part.is_empty())
     {
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Option<Moment> {
 
 /// What was found so far.
 #[derive(Debug, Default)]
-struct Found {
+struct WordedParts {
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
@@ -29,7 +29,7 @@ struct Found {
     offset: Option<i64>,
 }
 
-impl Found {
+impl WordedParts {
     fn take(&mut self, token: &str, first: bool) -> Option<()> {
         let start = token.chars().next()?;
         if start.is_ascii_digit() {

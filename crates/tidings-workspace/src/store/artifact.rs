@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::record::{
-    Ancestor, Annotation, Artifact, Blob, Category, Count, Entry, Lineage, Page, Summary,
+    Ancestor, Annotation, Artifact, ArtifactEntry, Blob, Category, Count, Lineage, ListPage,
+    Summary,
 };
 use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::store::event::unsigned;
 use crate::{Refusal, WorkspaceError};
 
-/// The columns of an [`Entry`], in the order [`entry`] reads them.
+/// The columns of an [`ArtifactEntry`], in the order [`entry`] reads them.
 pub(super) const ENTRY: &str = "artifacts.key, id, artifacts.title, hash, mime, size, creator, \
     created, tags, collection, place, archived";
 /// How many children are named, how many creators and sets, and how many annotations are shown.
@@ -23,7 +24,7 @@ const ANCESTORS: usize = 10_000;
 /// Which artifacts a list has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum List {
+pub enum ArtifactList {
     /// All that are not archived, newest first.
     Recent,
     /// Those of them with a tag.
@@ -47,10 +48,10 @@ impl Store {
     /// Part of a list: at most `limit`, after the one with that name.
     pub(crate) fn list(
         &self,
-        list: &List,
+        list: &ArtifactList,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Entry>, WorkspaceError> {
+    ) -> Result<ListPage<ArtifactEntry>, WorkspaceError> {
         self.read(|connection| page(connection, list, after, limit))
     }
 
@@ -60,7 +61,7 @@ impl Store {
     }
 
     /// One artifact as it is in lists.
-    pub(crate) fn entry(&self, id: &str) -> Result<Option<Entry>, WorkspaceError> {
+    pub(crate) fn entry(&self, id: &str) -> Result<Option<ArtifactEntry>, WorkspaceError> {
         self.read(|connection| {
             let sql = format!("SELECT {ENTRY} FROM artifacts WHERE id = ?1");
             let found = connection.prepare_cached(&sql)?.query_row([id], entry).optional()?;
@@ -194,19 +195,21 @@ pub(super) fn state(connection: &Connection, id: &str) -> Result<State, Workspac
 
 fn page(
     connection: &Connection,
-    list: &List,
+    list: &ArtifactList,
     after: Option<&str>,
     limit: usize,
-) -> Result<Page<Entry>, WorkspaceError> {
+) -> Result<ListPage<ArtifactEntry>, WorkspaceError> {
     let (kind, name) = match list {
-        List::Recent => ("artifacts", ""),
-        List::Tag(tag) => ("tag", tag.as_str()),
-        List::Creator(creator) => ("creator", creator.as_str()),
-        List::Set(set) => ("set", set.as_str()),
+        ArtifactList::Recent => ("artifacts", ""),
+        ArtifactList::Tag(tag) => ("tag", tag.as_str()),
+        ArtifactList::Creator(creator) => ("creator", creator.as_str()),
+        ArtifactList::Set(set) => ("set", set.as_str()),
     };
     // Where the page begins: a key for lists that are newest first, a place for sets.
     let (first, place) = match list {
-        List::Set(_) => (-1, "SELECT place FROM artifacts WHERE id = ?1 AND collection = ?2"),
+        ArtifactList::Set(_) => {
+            (-1, "SELECT place FROM artifacts WHERE id = ?1 AND collection = ?2")
+        }
         _ => (i64::MAX, "SELECT key FROM artifacts WHERE id = ?1 AND ?2 IS NOT NULL"),
     };
     let start = match after {
@@ -224,26 +227,26 @@ fn page(
     let has_more = items.len() > limit;
     items.truncate(limit);
     let next = if has_more { items.last().map(|entry| entry.id.clone()) } else { None };
-    Ok(Page { total: counted(connection, kind, name)?, items, next })
+    Ok(ListPage { total: counted(connection, kind, name)?, items, next })
 }
 
 /// What reads a list: of a name, from a place on, so many.
-fn statement(list: &List) -> String {
+fn statement(list: &ArtifactList) -> String {
     match list {
         // Told to use the index: those that were put away may be most of them.
-        List::Recent => format!(
+        ArtifactList::Recent => format!(
             "SELECT {ENTRY} FROM artifacts INDEXED BY artifacts_recent
              WHERE key < ?2 AND archived = 0 AND ?1 = '' ORDER BY key DESC LIMIT ?3"
         ),
-        List::Tag(_) => format!(
+        ArtifactList::Tag(_) => format!(
             "SELECT {ENTRY} FROM tagged CROSS JOIN artifacts ON key = artifact
              WHERE tag = ?1 AND artifact < ?2 ORDER BY artifact DESC LIMIT ?3"
         ),
-        List::Creator(_) => format!(
+        ArtifactList::Creator(_) => format!(
             "SELECT {ENTRY} FROM artifacts WHERE creator = ?1 AND key < ?2 AND archived = 0
              ORDER BY key DESC LIMIT ?3"
         ),
-        List::Set(_) => format!(
+        ArtifactList::Set(_) => format!(
             "SELECT {ENTRY} FROM artifacts WHERE collection = ?1 AND place > ?2
              ORDER BY place LIMIT ?3"
         ),
@@ -355,8 +358,8 @@ pub(super) fn counted(
 }
 
 /// An artifact of a list, with its key.
-pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<(i64, Entry)> {
-    let entry = Entry {
+pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<(i64, ArtifactEntry)> {
+    let entry = ArtifactEntry {
         id: row.get(1)?,
         title: row.get(2)?,
         hash: row.get(3)?,
@@ -398,7 +401,7 @@ mod tests {
     fn those_that_were_put_away_are_not_looked_at_for_the_newest() {
         let (_directory, store) = fresh();
         let plan: Result<String, _> = store.read(|connection| {
-            let sql = format!("EXPLAIN QUERY PLAN {}", statement(&List::Recent));
+            let sql = format!("EXPLAIN QUERY PLAN {}", statement(&ArtifactList::Recent));
             Ok(connection.query_row(&sql, params!["", 1, 1], |row| row.get(3))?)
         });
         assert_eq!(plan.unwrap(), "SEARCH artifacts USING INDEX artifacts_recent (key<?)",);

@@ -15,8 +15,8 @@ use tidings_store::temporary;
 use crate::WorkspaceError;
 use crate::config::Config;
 use crate::store::{
-    Blobs, DATABASE, Lock, Problem, Store, blob, gc, give_to_owner, lock, make_private, schema,
-    sync_directory, verify,
+    Blobs, DATABASE, IntegrityProblem, Lock, Store, blob, gc, give_to_owner, lock, make_private,
+    schema, sync_directory, verify,
 };
 
 /// The bytes of blobs, in a backup and nowhere else. Every blob has a part, also the empty one.
@@ -41,18 +41,18 @@ pub struct Carried {
     /// Blobs whose every byte arrived.
     pub blobs: u64,
     /// Blobs that did not; nothing, if all is well.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<IntegrityProblem>,
 }
 
 impl Carried {
     fn add(&mut self, hash: String, is_used: bool, arrival: Arrival) {
         match arrival {
             Arrival::Whole => self.blobs += 1,
-            Arrival::Changed => self.problems.push(Problem::Changed { hash }),
+            Arrival::Changed => self.problems.push(IntegrityProblem::Changed { hash }),
             Arrival::Unreadable(details) => {
-                self.problems.push(Problem::Unreadable { hash, details });
+                self.problems.push(IntegrityProblem::Unreadable { hash, details });
             }
-            Arrival::Lost if is_used => self.problems.push(Problem::Lost { hash }),
+            Arrival::Lost if is_used => self.problems.push(IntegrityProblem::Lost { hash }),
             // One that nobody has may be collected at any time.
             Arrival::Lost => {}
         }
@@ -185,20 +185,20 @@ fn no_backup(file: &Path, error: WorkspaceError) -> WorkspaceError {
 
 /// What is made where a workspace is restored. Unless it is kept, it is removed again, while the
 /// directory is still ours.
-struct Made {
+struct RestoredFiles {
     directories: Vec<PathBuf>,
     /// The directory itself, if that is new too.
     around: Option<PathBuf>,
 }
 
-impl Made {
+impl RestoredFiles {
     fn keep(mut self) {
         self.directories.clear();
         self.around = None;
     }
 }
 
-impl Drop for Made {
+impl Drop for RestoredFiles {
     fn drop(&mut self) {
         for path in &self.directories {
             drop(std::fs::remove_dir_all(path));
@@ -214,7 +214,7 @@ fn restore_into(
     directory: &Path,
     file: &Path,
     backup: &Connection,
-    known: Vec<verify::Known>,
+    known: Vec<verify::KnownBlob>,
 ) -> Result<Carried, WorkspaceError> {
     let database = directory.join(DATABASE);
     let failed = |error| WorkspaceError::path(directory, error);
@@ -224,7 +224,7 @@ fn restore_into(
     let mut directories = blob::DIRECTORIES.map(|name| directory.join(name)).to_vec();
     directories.retain(|path| !path.exists());
     // Order: it is dropped before the lock.
-    let made = Made { directories, around };
+    let made = RestoredFiles { directories, around };
     let taken = BESIDE.iter().map(|ending| beside(&database, ending)).any(|it| it.exists());
     if taken || database.exists() {
         return Err(WorkspaceError::Occupied(directory.to_owned()));
@@ -264,7 +264,7 @@ fn trim(copy: &Path) -> Result<(), WorkspaceError> {
 
 fn unpack(
     backup: &Connection,
-    all: Vec<verify::Known>,
+    all: Vec<verify::KnownBlob>,
     blobs: &Blobs,
 ) -> Result<Carried, WorkspaceError> {
     let mut carried = Carried::default();

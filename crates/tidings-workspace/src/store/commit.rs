@@ -1,8 +1,7 @@
-//! Writers that come at once share one transaction, and so one wait for the disk.
+//! Group commit: writers share one transaction and one sync.
 //!
-//! Whoever comes puts its work on the desk. If nobody writes, it takes all that lies there, does
-//! it, and commits once; those that come meanwhile are the next batch. Each work has its own
-//! savepoint: one that is refused takes nothing else with it.
+//! Writers queue their work. If nobody is writing, the writer that comes takes the queue,
+//! commits it in one transaction and wakes the others. Work that fails is rolled back alone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,21 +14,21 @@ use crate::stamp::Stamp;
 use crate::store::{Blobs, Store, apply, event, schema};
 use crate::{Limits, WorkspaceError};
 
-/// How many works are done in one transaction: enough to share a sync, few enough that the first
+/// How many items are done in one transaction: enough to share a sync, few enough that the first
 /// does not wait long for the last.
 const BATCH: usize = 256;
 
 /// Where work waits, and the one connection that writes.
-pub(super) struct Desk {
-    queue: Mutex<Queue>,
+pub(super) struct WriteQueue {
+    queue: Mutex<PendingWork>,
     /// Told when a batch is done.
     turn: Condvar,
     writer: Mutex<Connection>,
 }
 
 #[derive(Default)]
-struct Queue {
-    waiting: Vec<Arc<dyn Work>>,
+struct PendingWork {
+    waiting: Vec<Arc<dyn QueuedWork>>,
     /// Whether somebody does a batch.
     is_taken: bool,
 }
@@ -55,7 +54,7 @@ impl Ledger<'_> {
 }
 
 /// A piece of work, of whatever result.
-trait Work: Send + Sync {
+trait QueuedWork: Send + Sync {
     /// Does it, or says why not.
     fn run(&self, ledger: &mut Ledger<'_>) -> Result<(), WorkspaceError>;
     /// Says that it was not done after all, or never.
@@ -66,13 +65,13 @@ trait Work: Send + Sync {
 
 type Task<T> = Box<dyn FnOnce(&mut Ledger<'_>) -> Result<T, WorkspaceError> + Send>;
 
-struct Slip<T> {
+struct QueuedTask<T> {
     task: Mutex<Option<Task<T>>>,
     result: Mutex<Option<Result<T, WorkspaceError>>>,
     is_settled: AtomicBool,
 }
 
-impl<T: Send> Work for Slip<T> {
+impl<T: Send> QueuedWork for QueuedTask<T> {
     fn run(&self, ledger: &mut Ledger<'_>) -> Result<(), WorkspaceError> {
         let task = lock(&self.task).take().ok_or(WorkspaceError::Interrupted)?;
         let result = task(ledger);
@@ -94,7 +93,7 @@ impl<T: Send> Work for Slip<T> {
     }
 }
 
-impl Desk {
+impl WriteQueue {
     pub(super) fn new(writer: Connection) -> Self {
         Self { queue: Mutex::default(), turn: Condvar::new(), writer: Mutex::new(writer) }
     }
@@ -108,24 +107,24 @@ impl Store {
     ) -> Result<T, WorkspaceError> {
         let task: Task<T> = Box::new(task);
         let (task, result) = (Mutex::new(Some(task)), Mutex::new(None));
-        let slip = Arc::new(Slip { task, result, is_settled: AtomicBool::new(false) });
-        let mut queue = lock(&self.desk.queue);
-        queue.waiting.push(slip.clone());
-        while !slip.is_settled.load(Ordering::Acquire) {
+        let queued = Arc::new(QueuedTask { task, result, is_settled: AtomicBool::new(false) });
+        let mut queue = lock(&self.write_queue.queue);
+        queue.waiting.push(queued.clone());
+        while !queued.is_settled.load(Ordering::Acquire) {
             if queue.is_taken {
-                queue = self.desk.turn.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self.write_queue.turn.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             queue.is_taken = true;
             let size = queue.waiting.len().min(BATCH);
-            let works = queue.waiting.drain(..size).collect();
+            let items = queue.waiting.drain(..size).collect();
             drop(queue);
-            let batch = Batch { desk: &self.desk, works, is_done: false };
-            self.do_all(&lock(&self.desk.writer), batch);
-            queue = lock(&self.desk.queue);
+            let batch = Batch { write_queue: &self.write_queue, items, is_done: false };
+            self.do_all(&lock(&self.write_queue.writer), batch);
+            queue = lock(&self.write_queue.queue);
         }
         drop(queue);
-        let result = lock(&slip.result).take();
+        let result = lock(&queued.result).take();
         let result = result.unwrap_or(Err(WorkspaceError::Interrupted));
         result.map_err(|error| schema::damaged(&self.file, error))
     }
@@ -136,15 +135,15 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
     ) -> Result<T, WorkspaceError> {
-        work(&lock(&self.desk.writer))
+        work(&lock(&self.write_queue.writer))
     }
 
     fn do_all(&self, writer: &Connection, mut batch: Batch<'_>) {
-        match self.try_all(writer, &batch.works) {
+        match self.try_all(writer, &batch.items) {
             Ok(Some(last)) => self.reached(last),
             Ok(None) => {}
             Err(error) => {
-                for work in &batch.works {
+                for work in &batch.items {
                     work.fail(error.clone());
                 }
             }
@@ -156,9 +155,9 @@ impl Store {
     fn try_all(
         &self,
         writer: &Connection,
-        batch: &[Arc<dyn Work>],
+        batch: &[Arc<dyn QueuedWork>],
     ) -> Result<Option<u64>, WorkspaceError> {
-        let transaction = Open::begin(writer)?;
+        let transaction = OpenTransaction::begin(writer)?;
         let mut ledger = Ledger {
             connection: writer,
             blobs: &self.blobs,
@@ -191,15 +190,15 @@ impl Store {
 
 /// Works that are done together. However that ends, those who wait for them learn of it.
 struct Batch<'a> {
-    desk: &'a Desk,
-    works: Vec<Arc<dyn Work>>,
+    write_queue: &'a WriteQueue,
+    items: Vec<Arc<dyn QueuedWork>>,
     is_done: bool,
 }
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        let mut queue = lock(&self.desk.queue);
-        for work in &self.works {
+        let mut queue = lock(&self.write_queue.queue);
+        for work in &self.items {
             if !self.is_done {
                 // One of them panicked; what it left is rolled back.
                 work.fail(WorkspaceError::Interrupted);
@@ -208,14 +207,14 @@ impl Drop for Batch<'_> {
         }
         queue.is_taken = false;
         drop(queue);
-        self.desk.turn.notify_all();
+        self.write_queue.turn.notify_all();
     }
 }
 
 /// A transaction that is rolled back unless it is committed.
-struct Open<'a>(&'a Connection);
+struct OpenTransaction<'a>(&'a Connection);
 
-impl<'a> Open<'a> {
+impl<'a> OpenTransaction<'a> {
     fn begin(connection: &'a Connection) -> Result<Self, WorkspaceError> {
         if !connection.is_autocommit() {
             connection.execute_batch("ROLLBACK")?;
@@ -230,7 +229,7 @@ impl<'a> Open<'a> {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenTransaction<'_> {
     fn drop(&mut self) {
         if !self.0.is_autocommit() {
             drop(self.0.execute_batch("ROLLBACK"));

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection as Database, OptionalExtension as _, Row, params};
 
-use crate::record::{Connection, Hint, Identity, IdentityDetails, Page};
+use crate::record::{Connection, Hint, Identity, IdentityDetails, ListPage};
 use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::store::artifact::{counted, listed};
@@ -32,7 +32,7 @@ impl Store {
         &self,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Identity>, WorkspaceError> {
+    ) -> Result<ListPage<Identity>, WorkspaceError> {
         self.read(|database| {
             let mut statement = database.prepare_cached(
                 "SELECT id, name, tags, created FROM identities WHERE id > ?1 ORDER BY id LIMIT ?2",
@@ -43,7 +43,7 @@ impl Store {
             let has_more = items.len() > limit;
             items.truncate(limit);
             let next = if has_more { items.last().map(|it| it.id.clone()) } else { None };
-            Ok(Page { total: counted(database, "identities", "")?, items, next })
+            Ok(ListPage { total: counted(database, "identities", "")?, items, next })
         })
     }
 
@@ -76,7 +76,7 @@ impl Store {
         &self,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Connection>, WorkspaceError> {
+    ) -> Result<ListPage<Connection>, WorkspaceError> {
         let after: i64 = match after {
             None => 0,
             Some(text) => text.parse().map_err(|_| Refusal::After(text.to_owned()))?,
@@ -95,7 +95,7 @@ impl Store {
             items.truncate(limit);
             let next = if has_more { items.last().map(|(key, _)| key.to_string()) } else { None };
             let items = items.into_iter().map(|(_, connection)| connection).collect();
-            Ok(Page { total: counted(database, "connections", "")?, items, next })
+            Ok(ListPage { total: counted(database, "connections", "")?, items, next })
         })
     }
 

@@ -13,7 +13,7 @@ mod event;
 mod gc;
 mod graph;
 mod lock;
-mod look;
+mod read_only;
 mod reading;
 mod schema;
 mod search;
@@ -29,22 +29,22 @@ use rusqlite::Connection;
 use tidings_store::database::{self, Readers, directory, make_private, migration};
 use tokio::sync::watch;
 
+pub use self::artifact::ArtifactList;
 pub(crate) use self::artifact::Ids;
-pub use self::artifact::List;
 pub use self::backup::Carried;
 pub(crate) use self::backup::restore;
 pub use self::bind::Bind;
 pub(crate) use self::blob::{Blobs, Incoming, Whole, is_hash};
-use self::commit::Desk;
+use self::commit::WriteQueue;
 pub use self::event::Events;
 pub use self::gc::Collected;
 pub use self::graph::Find;
 use self::lock::Lock;
-use self::look::Access;
+use self::read_only::Access;
 pub use self::reading::{BlobFile, BlobReader};
 pub use self::search::Search;
-pub use self::verify::{Problem, Verified};
-pub use self::write::{Draft, Place};
+pub use self::verify::{IntegrityProblem, Verified};
+pub use self::write::{Draft, SetPlace};
 use crate::config::{Config, Role};
 use crate::record::Blob;
 use crate::{Refusal, WorkspaceError};
@@ -68,7 +68,7 @@ pub(crate) struct Store {
     // Order: those that only read are closed before the one that writes. The last to be closed
     // empties the log beside the database, and must be able to.
     readers: Readers,
-    desk: Desk,
+    write_queue: WriteQueue,
     /// The number of the last event that is known to be durable.
     last: watch::Sender<u64>,
     _lock: Option<Lock>,
@@ -77,27 +77,27 @@ pub(crate) struct Store {
 impl Store {
     /// Opens a workspace; a server makes one if there is none.
     pub(crate) fn open(config: Config) -> Result<Self, WorkspaceError> {
-        if config.role != Role::Looking {
+        if config.role != Role::ReadOnly {
             return Self::open_to_write(config);
         }
         match Self::open_to_write(config.clone()) {
-            Err(error) if look::is_unwritable(&error) => Self::open_to_look(config),
+            Err(error) if read_only::is_unwritable(&error) => Self::open_read_only(config),
             opened => opened,
         }
     }
 
     /// Opens a workspace where nothing can be written, nor brought up to date.
-    fn open_to_look(config: Config) -> Result<Self, WorkspaceError> {
+    fn open_read_only(config: Config) -> Result<Self, WorkspaceError> {
         let file = config.directory.join(DATABASE);
         let damaged = |error| schema::damaged(&file, error);
         let access = Access::of(&file);
-        let connection = look::reader(&file, access).map_err(damaged)?;
+        let connection = read_only::reader(&file, access).map_err(damaged)?;
         schema::check(&connection, &file, || blob::is_any(&config.directory)).map_err(damaged)?;
         let last = event::last(&connection).map_err(damaged)?;
         let blobs = Blobs::at(&config.directory, config.limits.blob);
-        let ((last, _), desk) = (watch::channel(last), Desk::new(connection));
+        let ((last, _), write_queue) = (watch::channel(last), WriteQueue::new(connection));
         let readers = Readers::new(READERS);
-        Ok(Self { file, blobs, config, access, desk, readers, last, _lock: None })
+        Ok(Self { file, blobs, config, access, write_queue, readers, last, _lock: None })
     }
 
     fn open_to_write(config: Config) -> Result<Self, WorkspaceError> {
@@ -112,12 +112,12 @@ impl Store {
                 directory::warn_if_open(&path);
                 Some(lock)
             }
-            Role::Making => {
+            Role::Creating => {
                 make()?;
                 None
             }
-            Role::Beside | Role::Looking if file.is_file() || has_blobs()? => None,
-            Role::Beside | Role::Looking => return Err(WorkspaceError::Missing(path)),
+            Role::Beside | Role::ReadOnly if file.is_file() || has_blobs()? => None,
+            Role::Beside | Role::ReadOnly => return Err(WorkspaceError::Missing(path)),
         };
         // Before it is opened: whatever is beside it may be of use to whoever mends it, and is
         // removed with a database that is empty. Looked at again, as it may have just been made.
@@ -136,9 +136,9 @@ impl Store {
         }
         let last = event::last(&writer).map_err(|error| schema::damaged(&file, error))?;
         let (last, _) = watch::channel(last);
-        let (desk, readers) = (Desk::new(writer), Readers::new(READERS));
+        let (write_queue, readers) = (WriteQueue::new(writer), Readers::new(READERS));
         let access = Access::Shared;
-        Ok(Self { file, blobs, config, access, desk, readers, last, _lock: lock })
+        Ok(Self { file, blobs, config, access, write_queue, readers, last, _lock: lock })
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -156,7 +156,7 @@ impl Store {
     }
 
     /// Looks for events of other processes.
-    pub(crate) fn look(&self) -> Result<(), WorkspaceError> {
+    pub(crate) fn find_new_events(&self) -> Result<(), WorkspaceError> {
         let last = self.read(event::last)?;
         self.reached(last);
         Ok(())
@@ -175,7 +175,7 @@ impl Store {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
     ) -> Result<T, WorkspaceError> {
-        let open = || look::reader(&self.file, self.access);
+        let open = || read_only::reader(&self.file, self.access);
         self.readers.read(open, work).map_err(|error| schema::damaged(&self.file, error))
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
-use crate::record::Entry;
+use crate::record::ArtifactEntry;
 use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::store::artifact::{ENTRY, entry};
@@ -39,7 +39,7 @@ impl Store {
         &self,
         search: &Search,
         limit: usize,
-    ) -> Result<(Vec<Entry>, bool), WorkspaceError> {
+    ) -> Result<(Vec<ArtifactEntry>, bool), WorkspaceError> {
         let words = search.words.as_deref().filter(|words| !words.trim().is_empty());
         let terms = words.map(terms).unwrap_or_default();
         if words.is_some() && terms.is_empty() {

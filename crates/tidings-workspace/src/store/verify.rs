@@ -29,13 +29,13 @@ pub struct Verified {
     /// They are no damage: what was being stored when a process ended, mostly.
     pub strays: Collected,
     /// What is wrong; nothing, if all is well.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<IntegrityProblem>,
 }
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum IntegrityProblem {
     /// A blob whose bytes are not those it was stored with.
     Changed {
         /// Its hash.
@@ -60,7 +60,7 @@ pub enum Problem {
     },
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for IntegrityProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Changed { hash } => {
@@ -151,21 +151,21 @@ impl Store {
             }
         }
         let all = known.len() as u64;
-        for (read, Known { hash, size, is_used }) in (0..).zip(known) {
+        for (read, KnownBlob { hash, size, is_used }) in (0..).zip(known) {
             progress(read, all);
             match self.hashed(&hash) {
                 Err(error) => {
                     let details = details(&error);
-                    verified.problems.push(Problem::Unreadable { hash, details });
+                    verified.problems.push(IntegrityProblem::Unreadable { hash, details });
                 }
-                Ok(None) if is_used => verified.problems.push(Problem::Lost { hash }),
+                Ok(None) if is_used => verified.problems.push(IntegrityProblem::Lost { hash }),
                 // Collected meanwhile, or by a process that was killed while it did.
                 Ok(None) => {}
                 Ok(Some((found, bytes))) => {
                     verified.blobs += 1;
                     verified.bytes += bytes;
                     if found != hash || bytes != size {
-                        verified.problems.push(Problem::Changed { hash });
+                        verified.problems.push(IntegrityProblem::Changed { hash });
                     }
                 }
             }
@@ -192,7 +192,7 @@ impl Store {
 }
 
 /// A blob as the database knows it.
-pub(super) struct Known {
+pub(super) struct KnownBlob {
     pub(super) hash: String,
     pub(super) size: u64,
     /// Whether an artifact has it.
@@ -200,13 +200,13 @@ pub(super) struct Known {
 }
 
 /// Every blob that is known, by hash.
-pub(super) fn known(connection: &Connection) -> Result<Vec<Known>, WorkspaceError> {
+pub(super) fn known(connection: &Connection) -> Result<Vec<KnownBlob>, WorkspaceError> {
     let mut statement = connection.prepare(
         "SELECT hash, size, EXISTS (SELECT 1 FROM artifacts WHERE hash = blobs.hash)
          FROM blobs ORDER BY hash",
     )?;
     let rows = statement.query_map([], |row| {
-        Ok(Known { hash: row.get(0)?, size: unsigned(row.get(1)?), is_used: row.get(2)? })
+        Ok(KnownBlob { hash: row.get(0)?, size: unsigned(row.get(1)?), is_used: row.get(2)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -216,9 +216,9 @@ pub(super) fn details(error: &WorkspaceError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-pub(super) fn laws(connection: &Connection) -> Result<Vec<Problem>, WorkspaceError> {
+pub(super) fn laws(connection: &Connection) -> Result<Vec<IntegrityProblem>, WorkspaceError> {
     let mut problems = Vec::new();
-    let mut wrong = |details: String| problems.push(Problem::Database { details });
+    let mut wrong = |details: String| problems.push(IntegrityProblem::Database { details });
     let mut statement = connection.prepare("PRAGMA integrity_check(20)")?;
     let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
     for row in rows.collect::<Result<Vec<_>, _>>()? {

@@ -30,7 +30,7 @@ pub struct Draft {
     /// Those it is made from.
     pub parents: Vec<String>,
     /// Where in which set.
-    pub place: Option<Place>,
+    pub place: Option<SetPlace>,
     /// What else is to be said of it.
     pub metadata: Map<String, Value>,
 }
@@ -58,7 +58,7 @@ impl Draft {
 
 /// A place in a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SetPlace {
     /// The set; it is there as soon as something is in it.
     pub set: String,
     /// Where in it, from 0; after the last by default.
@@ -271,7 +271,7 @@ fn create(ledger: &mut Ledger<'_>, draft: Draft, actor: &str) -> Result<String, 
     }
     let (set, index) = match draft.place {
         None => (None, None),
-        Some(Place { set, index }) => {
+        Some(SetPlace { set, index }) => {
             let index = place_in(ledger, &set, index)?;
             (Some(set), Some(index))
         }

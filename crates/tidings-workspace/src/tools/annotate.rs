@@ -6,7 +6,7 @@ use tidings_server::model::Tool;
 
 use crate::Workspace;
 use crate::tools::schema::{Effect, number, object, text, tool as described};
-use crate::tools::{Answer, arguments};
+use crate::tools::{ToolAnswer, arguments};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +41,7 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> ToolAnswer {
     let Arguments { id, message, author } = arguments(given)?;
     let author = author.as_deref().unwrap_or(actor);
     let count = workspace.annotate(&id, &message, author, actor)?;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use tidings_server::model::Tool;
 
 use crate::tools::schema::{Effect, flag, hint, identity, object, text, tool as described};
-use crate::tools::{Answer, arguments, shown};
+use crate::tools::{ToolAnswer, arguments, shown};
 use crate::{Bind, Hint, Refusal, Workspace, WorkspaceError};
 
 #[derive(Deserialize)]
@@ -42,7 +42,7 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> ToolAnswer {
     let Arguments { id, name, hints, steal } = arguments(given)?;
     let mut bind = Bind::new(id.clone(), name);
     bind.hints = hints;
@@ -52,7 +52,7 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str)
 }
 
 /// An identity as it is now.
-pub(super) fn details(workspace: &Workspace, id: String) -> Answer {
+pub(super) fn details(workspace: &Workspace, id: String) -> ToolAnswer {
     let identity = workspace.identity(&id)?;
     Ok(shown(&identity.ok_or(WorkspaceError::from(Refusal::NoIdentity(id)))?))
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use tidings_server::model::Tool;
 
 use crate::tools::schema::{Effect, connection, tool as described};
-use crate::tools::{Answer, arguments, shown};
+use crate::tools::{ToolAnswer, arguments, shown};
 use crate::{Connection, Workspace};
 
 pub(super) fn connect() -> Tool {
@@ -27,7 +27,11 @@ pub(super) fn disconnect() -> Tool {
     )
 }
 
-pub(super) fn run_connect(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run_connect(
+    workspace: &Workspace,
+    given: Map<String, Value>,
+    actor: &str,
+) -> ToolAnswer {
     let connection: Connection = arguments(given)?;
     workspace.connect(connection.clone(), actor)?;
     Ok(shown(&connection))
@@ -37,7 +41,7 @@ pub(super) fn run_disconnect(
     workspace: &Workspace,
     given: Map<String, Value>,
     actor: &str,
-) -> Answer {
+) -> ToolAnswer {
     let connection: Connection = arguments(given)?;
     workspace.disconnect(connection.clone(), actor)?;
     Ok(shown(&connection))

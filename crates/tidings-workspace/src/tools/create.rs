@@ -4,10 +4,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidings_server::model::Tool;
 
-use crate::store::Place;
+use crate::store::SetPlace;
 use crate::tools::put::bytes;
 use crate::tools::schema::{Effect, entry, number, object, text, texts, tool as described};
-use crate::tools::{Answer, Failure, arguments, shown};
+use crate::tools::{ToolAnswer, ToolFailure, arguments, shown};
 use crate::{Draft, Refusal, Workspace, WorkspaceError};
 
 #[derive(Deserialize)]
@@ -56,7 +56,7 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> ToolAnswer {
     let given: Arguments = arguments(given)?;
     let bytes = bytes(given.text, given.base64)?;
     let creator = given.creator.as_deref().unwrap_or(actor);
@@ -66,7 +66,7 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str)
     draft.parents = given.parents;
     draft.metadata = given.metadata;
     draft.place = match (given.set, given.index) {
-        (Some(set), index) => Some(Place { set, index }),
+        (Some(set), index) => Some(SetPlace { set, index }),
         (None, Some(_)) => return Err(WorkspaceError::from(Refusal::Index).into()),
         (None, None) => None,
     };
@@ -75,7 +75,7 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str)
         (None, Some(_)) => workspace.create(draft, actor)?,
         _ => {
             let words = "nothing was made: give one of `text`, `base64` and `hash`";
-            return Err(Failure(words.to_owned()));
+            return Err(ToolFailure(words.to_owned()));
         }
     };
     let entry = workspace.0.store.entry(&id)?;

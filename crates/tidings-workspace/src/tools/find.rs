@@ -7,7 +7,7 @@ use tidings_server::model::Tool;
 use crate::Workspace;
 use crate::store::Find;
 use crate::tools::schema::{Effect, flag, identity, number, object, text, tool as described};
-use crate::tools::{Answer, Failure, arguments};
+use crate::tools::{ToolAnswer, ToolFailure, arguments};
 
 const USUAL: usize = 20;
 const MOST: usize = 200;
@@ -50,11 +50,11 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str) -> ToolAnswer {
     let Arguments { name, tag, hint_kind, hint_value, limit } = arguments(given)?;
     let limit = limit.unwrap_or(USUAL);
     if !(1..=MOST).contains(&limit) {
-        return Err(Failure("`limit` must be from 1 to 200".to_owned()));
+        return Err(ToolFailure("`limit` must be from 1 to 200".to_owned()));
     }
     let (found, has_more) = workspace.find(&Find { name, tag, hint_kind, hint_value }, limit)?;
     Ok(json!({ "identities": found, "has_more": has_more }))

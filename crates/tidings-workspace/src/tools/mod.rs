@@ -35,17 +35,17 @@ pub(crate) enum Needs {
 
 /// Why a tool did not do what it was asked for.
 #[derive(Debug)]
-struct Failure(String);
+struct ToolFailure(String);
 
-impl From<WorkspaceError> for Failure {
+impl From<WorkspaceError> for ToolFailure {
     fn from(error: WorkspaceError) -> Self {
         Self(outside(&error))
     }
 }
 
-type Answer = Result<Value, Failure>;
+type ToolAnswer = Result<Value, ToolFailure>;
 /// A tool that answers without waiting for anything but the disk.
-type Run = fn(&Workspace, Map<String, Value>, &str) -> Answer;
+type Run = fn(&Workspace, Map<String, Value>, &str) -> ToolAnswer;
 
 /// Every tool of a workspace with what it needs.
 pub(crate) fn all(workspace: &Workspace) -> Vec<(Needs, Offer<Tool>)> {
@@ -104,10 +104,10 @@ fn poll(workspace: &Workspace) -> Offer<Tool> {
     })
 }
 
-fn result(answer: Answer) -> CallToolResult {
+fn result(answer: ToolAnswer) -> CallToolResult {
     match answer {
         Ok(value) => CallToolResult::structured(value),
-        Err(Failure(words)) => CallToolResult::error(vec![ContentBlock::text(words)]),
+        Err(ToolFailure(words)) => CallToolResult::error(vec![ContentBlock::text(words)]),
     }
 }
 
@@ -156,9 +156,10 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Arguments as a tool takes them.
-fn arguments<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Failure> {
-    serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| Failure(format!("nothing was done, the arguments do not fit: {error}")))
+fn arguments<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, ToolFailure> {
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        ToolFailure(format!("nothing was done, the arguments do not fit: {error}"))
+    })
 }
 
 /// What is shown, as a value.

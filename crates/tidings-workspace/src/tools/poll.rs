@@ -8,7 +8,7 @@ use tidings_server::model::Tool;
 use tokio::time::Instant;
 
 use crate::tools::schema::{Effect, flag, number, object, text, tool as described};
-use crate::tools::{Answer, Failure, arguments};
+use crate::tools::{ToolAnswer, ToolFailure, arguments};
 use crate::{Change, Workspace, WorkspaceError};
 
 const USUAL: usize = 100;
@@ -70,18 +70,20 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) async fn run(workspace: &Workspace, given: Map<String, Value>) -> Answer {
+pub(super) async fn run(workspace: &Workspace, given: Map<String, Value>) -> ToolAnswer {
     let given: Arguments = arguments(given)?;
     let limit = given.limit.unwrap_or(USUAL);
     if !(1..=MOST).contains(&limit) {
-        return Err(Failure("`limit` must be from 1 to 1000".to_owned()));
+        return Err(ToolFailure("`limit` must be from 1 to 1000".to_owned()));
     }
     if given.wait_ms > LONGEST {
-        return Err(Failure(format!("`wait_ms` must be {LONGEST} at most; poll again after it")));
+        return Err(ToolFailure(format!(
+            "`wait_ms` must be {LONGEST} at most; poll again after it"
+        )));
     }
     if let Some(unknown) = given.types.iter().find(|kind| !Change::KINDS.contains(&kind.as_str())) {
         let known = Change::KINDS.join("`, `");
-        return Err(Failure(format!("there is no type `{unknown}`; there are `{known}`")));
+        return Err(ToolFailure(format!("there is no type `{unknown}`; there are `{known}`")));
     }
     let deadline = Instant::now() + Duration::from_millis(given.wait_ms);
     let mut news = workspace.0.store.follow();
@@ -105,7 +107,7 @@ pub(super) async fn run(workspace: &Workspace, given: Map<String, Value>) -> Ans
 async fn waits(
     news: &mut tokio::sync::watch::Receiver<u64>,
     deadline: Instant,
-) -> Result<bool, Failure> {
+) -> Result<bool, ToolFailure> {
     match tokio::time::timeout_at(deadline, news.changed()).await {
         Ok(Ok(())) => Ok(true),
         Ok(Err(_)) => Err(WorkspaceError::Interrupted.into()),

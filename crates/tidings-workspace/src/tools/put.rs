@@ -8,7 +8,7 @@ use tidings_server::model::Tool;
 
 use crate::Workspace;
 use crate::tools::schema::{Effect, object, text, tool as described};
-use crate::tools::{Answer, Failure, arguments, shown};
+use crate::tools::{ToolAnswer, ToolFailure, arguments, shown};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,10 +44,10 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> ToolAnswer {
     let given: Arguments = arguments(given)?;
     let bytes = bytes(given.text, given.base64)?.ok_or_else(|| {
-        Failure("nothing was stored: give the bytes as `text` or in `base64`".to_owned())
+        ToolFailure("nothing was stored: give the bytes as `text` or in `base64`".to_owned())
     })?;
     Ok(shown(&workspace.put_blob(&bytes, given.mime_type.as_deref(), actor)?))
 }
@@ -56,14 +56,14 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str)
 pub(super) fn bytes(
     text: Option<String>,
     base64: Option<String>,
-) -> Result<Option<Vec<u8>>, Failure> {
+) -> Result<Option<Vec<u8>>, ToolFailure> {
     match (text, base64) {
         (Some(_), Some(_)) => {
-            Err(Failure("nothing was stored: give `text` or `base64`, not both".to_owned()))
+            Err(ToolFailure("nothing was stored: give `text` or `base64`, not both".to_owned()))
         }
         (Some(text), None) => Ok(Some(text.into_bytes())),
         (None, Some(base64)) => STANDARD.decode(base64.trim()).map(Some).map_err(|error| {
-            Failure(format!("nothing was stored: `base64` is not base64 with padding: {error}"))
+            ToolFailure(format!("nothing was stored: `base64` is not base64 with padding: {error}"))
         }),
         (None, None) => Ok(None),
     }

@@ -6,7 +6,7 @@ use tidings_server::model::Tool;
 use tidings_store::date::Moment;
 
 use crate::tools::schema::{Effect, entry, flag, number, object, text, texts, tool as described};
-use crate::tools::{Answer, Failure, arguments};
+use crate::tools::{ToolAnswer, ToolFailure, arguments};
 use crate::{Search, Stamp, Workspace};
 
 const USUAL: usize = 20;
@@ -58,11 +58,11 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str) -> ToolAnswer {
     let given: Arguments = arguments(given)?;
     let limit = given.limit.unwrap_or(USUAL);
     if !(1..=MOST).contains(&limit) {
-        return Err(Failure("`limit` must be from 1 to 200".to_owned()));
+        return Err(ToolFailure("`limit` must be from 1 to 200".to_owned()));
     }
     let search = Search {
         words: given.query,
@@ -83,10 +83,10 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str
 }
 
 /// A moment to the second; artifacts are made within one.
-fn moment(name: &str, text: Option<&str>, within: i64) -> Result<Option<Stamp>, Failure> {
+fn moment(name: &str, text: Option<&str>, within: i64) -> Result<Option<Stamp>, ToolFailure> {
     let Some(text) = text else { return Ok(None) };
     let moment = Moment::parse(text).ok_or_else(|| {
-        Failure(format!("`{name}` must be a moment as in 2026-01-31T09:30:00Z, not `{text}`"))
+        ToolFailure(format!("`{name}` must be a moment as in 2026-01-31T09:30:00Z, not `{text}`"))
     })?;
     Ok(Some(Stamp(moment.unix().saturating_mul(1000).saturating_add(within))))
 }

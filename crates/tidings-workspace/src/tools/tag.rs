@@ -6,7 +6,7 @@ use tidings_server::model::Tool;
 
 use crate::Workspace;
 use crate::tools::schema::{Effect, object, text, texts, tool as described};
-use crate::tools::{Answer, arguments};
+use crate::tools::{ToolAnswer, arguments};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,13 +47,17 @@ pub(super) fn untag() -> Tool {
     )
 }
 
-pub(super) fn run_tag(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run_tag(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> ToolAnswer {
     let Arguments { id, tags } = arguments(given)?;
     let changed = workspace.tag(&id, &tags, actor)?;
     Ok(json!({ "id": id, "changed": changed }))
 }
 
-pub(super) fn run_untag(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run_untag(
+    workspace: &Workspace,
+    given: Map<String, Value>,
+    actor: &str,
+) -> ToolAnswer {
     let Arguments { id, tags } = arguments(given)?;
     let changed = workspace.untag(&id, &tags, actor)?;
     Ok(json!({ "id": id, "changed": changed }))

@@ -9,7 +9,7 @@ use tidings_core::ResourceUri;
 use tidings_server::AnswerError;
 
 pub(crate) use self::parameters::Range;
-use crate::store::{List, is_hash};
+use crate::store::{ArtifactList, is_hash};
 
 pub(crate) const SUMMARY: &str = "artifacts://summary";
 pub(crate) const RECENT: &str = "artifacts://recent";
@@ -93,7 +93,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum View {
     Summary,
-    List(List, Range),
+    ArtifactList(ArtifactList, Range),
     Lineage(String),
     Artifact(String),
     Blob(String),
@@ -117,20 +117,20 @@ impl View {
         let range = || Range::parse(uri.query().unwrap_or_default());
         match uri.without_query() {
             SUMMARY => return Self::Summary.without_parameters(uri),
-            RECENT => return Ok(Self::List(List::Recent, range()?)),
+            RECENT => return Ok(Self::ArtifactList(ArtifactList::Recent, range()?)),
             IDENTITIES => return Ok(Self::Identities(range()?)),
             CONNECTIONS => return Ok(Self::Connections(range()?.numbered()?)),
             EVENTS => return Ok(Self::Events(range()?.without_after()?)),
             _ => {}
         }
         if let Some(tag) = value_after(BY_TAG, uri)? {
-            return Ok(Self::List(List::Tag(tag), range()?));
+            return Ok(Self::ArtifactList(ArtifactList::Tag(tag), range()?));
         }
         if let Some(creator) = value_after(BY_CREATOR, uri)? {
-            return Ok(Self::List(List::Creator(creator), range()?));
+            return Ok(Self::ArtifactList(ArtifactList::Creator(creator), range()?));
         }
         if let Some(set) = value_after(SET, uri)? {
-            return Ok(Self::List(List::Set(set), range()?));
+            return Ok(Self::ArtifactList(ArtifactList::Set(set), range()?));
         }
         if let Some(id) = value_after(LINEAGE, uri)? {
             return Self::Lineage(id).without_parameters(uri);

@@ -175,8 +175,8 @@ async fn upload(State(web): State<Web>, request: Request) -> Response {
     let response = if let Ok(_place) = web.uploads.try_acquire() {
         match receive(&web.workspace, &parts.headers, &mut chunks, &mut has_begun).await {
             Ok(blob) => return stored(&blob),
-            Err(Failure::Workspace(error)) => refused(&error),
-            Err(Failure::Request(status, details)) => refuse(status, details),
+            Err(UploadFailure::Workspace(error)) => refused(&error),
+            Err(UploadFailure::Request(status, details)) => refuse(status, details),
         }
     } else {
         let details = "as many as may are sending bytes; try again in a moment";
@@ -209,12 +209,12 @@ async fn drain(chunks: &mut BodyDataStream) {
 }
 
 /// Why bytes that were sent are not a blob.
-enum Failure {
+enum UploadFailure {
     Workspace(WorkspaceError),
     Request(StatusCode, &'static str),
 }
 
-impl From<WorkspaceError> for Failure {
+impl From<WorkspaceError> for UploadFailure {
     fn from(error: WorkspaceError) -> Self {
         Self::Workspace(error)
     }
@@ -226,14 +226,14 @@ async fn receive(
     headers: &HeaderMap,
     chunks: &mut BodyDataStream,
     has_begun: &mut bool,
-) -> Result<Blob, Failure> {
+) -> Result<Blob, UploadFailure> {
     if headers.contains_key(header::CONTENT_RANGE) {
         let details = "a blob is sent whole; leave Content-Range out";
-        return Err(Failure::Request(StatusCode::BAD_REQUEST, details));
+        return Err(UploadFailure::Request(StatusCode::BAD_REQUEST, details));
     }
     if header_text(headers, &header::CONTENT_ENCODING).is_some_and(|it| it != "identity") {
         let details = "bytes are stored as they come; send them without Content-Encoding";
-        return Err(Failure::Request(StatusCode::UNSUPPORTED_MEDIA_TYPE, details));
+        return Err(UploadFailure::Request(StatusCode::UNSUPPORTED_MEDIA_TYPE, details));
     }
     let limit = workspace.config().limits.blob;
     let announced =
@@ -260,10 +260,10 @@ async fn receive(
                 continue;
             }
             let details = "the bytes came too slowly; send at least 160 KiB every 10 seconds";
-            return Err(Failure::Request(StatusCode::REQUEST_TIMEOUT, details));
+            return Err(UploadFailure::Request(StatusCode::REQUEST_TIMEOUT, details));
         };
         let Ok(chunk) = chunk else {
-            return Err(Failure::Request(StatusCode::BAD_REQUEST, "the bytes were cut off"));
+            return Err(UploadFailure::Request(StatusCode::BAD_REQUEST, "the bytes were cut off"));
         };
         let is_end = chunk.is_none();
         let chunk = chunk.unwrap_or_default();
@@ -279,11 +279,11 @@ async fn receive(
 }
 
 /// Who is in the log for bytes that are sent.
-fn sender(headers: &HeaderMap, limits: &Limits) -> Result<String, Failure> {
+fn sender(headers: &HeaderMap, limits: &Limits) -> Result<String, UploadFailure> {
     let Some(value) = headers.get(ACTOR_HEADER) else { return Ok(ACTOR.to_owned()) };
     let Ok(name) = std::str::from_utf8(value.as_bytes()) else {
         let details = "`Tidings-Actor` must be UTF-8";
-        return Err(Failure::Request(StatusCode::BAD_REQUEST, details));
+        return Err(UploadFailure::Request(StatusCode::BAD_REQUEST, details));
     };
     text::check("Tidings-Actor", name, limits.name, Lines::One).map_err(WorkspaceError::from)?;
     Ok(name.to_owned())

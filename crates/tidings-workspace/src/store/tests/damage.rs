@@ -44,7 +44,7 @@ fn blobs_without_a_database_are_no_new_workspace() {
     store.backup(&backup).unwrap();
     drop(store);
     std::fs::remove_file(database(&directory)).unwrap();
-    for open in [Config::new, Config::beside, Config::making, Config::looking] {
+    for open in [Config::new, Config::beside, Config::creating, Config::read_only] {
         let Err(error) = Store::open(open(directory.path())) else { panic!("it was opened") };
         damaged(&error);
     }
@@ -76,11 +76,11 @@ fn any_number_may_make_a_workspace_at_once() {
         std::thread::scope(|scope| {
             scope.spawn(|| make(Config::new(&path)));
             for _ in 0..5 {
-                scope.spawn(|| make(Config::making(&path)));
+                scope.spawn(|| make(Config::creating(&path)));
             }
         });
         let store = Store::open(Config::beside(&path)).unwrap();
-        assert_eq!(store.list(&List::Recent, None, 10).unwrap().total, 6);
+        assert_eq!(store.list(&ArtifactList::Recent, None, 10).unwrap().total, 6);
     }
 }
 
@@ -119,7 +119,7 @@ fn damage_in_the_middle_is_said_by_whatever_meets_it() {
     drop(store);
     spoil(&directory, "artifacts");
     let store = Store::open(Config::new(directory.path())).unwrap();
-    damaged(&store.list(&List::Recent, None, 10).unwrap_err());
+    damaged(&store.list(&ArtifactList::Recent, None, 10).unwrap_err());
     damaged(&store.artifact(&id).unwrap_err());
     damaged(&store.tag(&id, &texts(["x"]), "t").unwrap_err());
     let whole = whole(&store, b"more");

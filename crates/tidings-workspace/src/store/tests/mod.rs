@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::change::Change;
-use crate::record::{Connection as Link, Entry, Hint, Lineage};
-use crate::store::artifact::List;
+use crate::record::{ArtifactEntry, Connection as Link, Hint, Lineage};
+use crate::store::artifact::ArtifactList;
 
 fn fresh() -> (TempDir, Arc<Store>) {
     let directory = tempfile::tempdir().unwrap();
@@ -43,7 +43,7 @@ fn create(store: &Store, draft: Draft) -> String {
     store.create_of(whole, draft, "tester").unwrap()
 }
 
-fn titles(items: &[Entry]) -> Vec<&str> {
+fn titles(items: &[ArtifactEntry]) -> Vec<&str> {
     items.iter().map(|entry| entry.title.as_str()).collect()
 }
 

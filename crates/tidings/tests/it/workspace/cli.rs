@@ -1,7 +1,7 @@
 //! The commands about a workspace, as a person runs them.
 
 use serde_json::{Value, json};
-use tidings_workspace::{Bind, List};
+use tidings_workspace::{ArtifactList, Bind};
 
 use super::Place;
 use crate::support::workspace;
@@ -206,7 +206,7 @@ async fn an_export_has_every_artifact_under_a_name_of_its_own_and_nothing_outsid
     place.import("c", "--title OUT --mime-type application/json").await;
     place.import("d", "--title manifest.json").await;
     let bench = workspace(&place.path("w"));
-    let away = bench.list(&List::Recent, None, 1).unwrap().items.remove(0).id;
+    let away = bench.list(&ArtifactList::Recent, None, 1).unwrap().items.remove(0).id;
     bench.archive(&away, true, "tester").unwrap();
     bench.bind(Bind::new("synth", "Synth"), "tester").unwrap();
     drop(bench);

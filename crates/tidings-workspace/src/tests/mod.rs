@@ -21,13 +21,13 @@ use crate::{Config, Workspace};
 const QUIET: Duration = Duration::from_mins(1);
 
 /// A hub with a workspace.
-struct World {
+struct ServedWorkspace {
     workspace: Workspace,
     hub: Hub,
     directory: TempDir,
 }
 
-impl World {
+impl ServedWorkspace {
     async fn new() -> Self {
         Self::with(|_| {}).await
     }
@@ -44,9 +44,9 @@ impl World {
         Self { workspace, hub, directory }
     }
 
-    async fn client(&self, name: &str) -> Client {
+    async fn client(&self, name: &str) -> WorkspaceClient {
         let (wire, modern) = (Wire::to(self.hub.clone(), 1 << 20), None);
-        let mut client = Client { wire, next: 0, hub: self.hub.clone(), modern };
+        let mut client = WorkspaceClient { wire, next: 0, hub: self.hub.clone(), modern };
         let info = json!({ "name": name, "version": "1" });
         let hello =
             json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info });
@@ -58,7 +58,7 @@ impl World {
 
 /// One client and its connection. What it watches is watched in the modern era too, and both must
 /// hear the same.
-struct Client {
+struct WorkspaceClient {
     wire: Wire,
     next: u64,
     hub: Hub,
@@ -123,7 +123,7 @@ async fn told(wire: &mut Wire) -> Vec<String> {
     notices
 }
 
-impl Client {
+impl WorkspaceClient {
     async fn send(&mut self, mut message: Value) {
         message["jsonrpc"] = json!("2.0");
         self.wire.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
