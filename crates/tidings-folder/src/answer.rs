@@ -1,4 +1,4 @@
-//! What a folder answers: where the content of an address is, and which values are known.
+//! Resource reads and completions: find the content of a URI and the known values of an argument.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::tree::{ReadError, join};
 use crate::{FolderInner, describe, provider};
 
 impl FolderInner {
-    /// Where the content of an address is, and what kind it is said to be.
+    /// Where the content of a URI comes from, and its declared MIME type.
     pub(super) fn origin(
         &self,
         uri: &ResourceUri,
@@ -49,7 +49,7 @@ impl FolderInner {
             }
         };
         drop(view);
-        // An address that somebody made up reaches what is served, and nothing beside it.
+        // A URI made up by a client can only reach files that are served.
         let served = match &origin {
             ContentOrigin::File(file) => file.starts_with("resources") && self.serves(file),
             ContentOrigin::Provider(_) => self.view().policy.allows_uri(uri.as_ref()),
@@ -57,13 +57,13 @@ impl FolderInner {
         if served { Ok((origin, mime_type)) } else { Err(missing()) }
     }
 
-    /// Whether a file is neither hidden nor denied.
+    /// Whether a file is served: neither hidden nor denied by the policy.
     fn serves(&self, file: &Path) -> bool {
         let view = self.view();
         view.policy.allows_path(file) && !view.hidden.hides_any(file, false)
     }
 
-    /// As [`Self::serves`], for a file that a link leads to.
+    /// Like [`Self::serves`], for the target of a link.
     fn serves_target(&self, file: &Path) -> bool {
         let view = self.view();
         view.policy.allows_path(file) && !view.hidden.hides_target(file)
@@ -77,7 +77,7 @@ impl FolderInner {
     ) -> Result<Contents, AnswerError> {
         let inner = self.clone();
         let read = move || {
-            // Behind a link the same holds as before it.
+            // The target of a link must be served too.
             let bytes = match inner.root.resolve(&file) {
                 Ok(real) if real != file && !inner.serves_target(&real) => Err(ReadError::Missing),
                 Ok(real) => inner.root.read(&real, inner.config.limits.resource),
@@ -87,7 +87,7 @@ impl FolderInner {
         };
         let (file, bytes) = tokio::task::spawn_blocking(read)
             .await
-            .map_err(|_| AnswerError::Failed("the read was given up".to_owned()))?;
+            .map_err(|_| AnswerError::Failed("the read was cancelled".to_owned()))?;
         let bytes = bytes.map_err(|error| match error {
             ReadError::Missing => AnswerError::not_found(uri.as_ref()),
             ReadError::TooLarge(_) | ReadError::Outside | ReadError::NotAFile => {
@@ -136,7 +136,7 @@ impl FolderInner {
         Ok((name, fitting.collect(), program))
     }
 
-    /// The values that a variable has in the files a template stands for.
+    /// The values of a variable among the files that a template matches.
     fn values_of_paths(&self, offer: &TemplateOffer, completion: &Completion) -> Vec<String> {
         let TemplateOrigin::Paths { directory, path } = &offer.origin else { return Vec::new() };
         let publisher = self.publisher();

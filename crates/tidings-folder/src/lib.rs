@@ -1,9 +1,29 @@
-//! A directory of scripts, prompts and files as a live source.
+//! Source that serves a directory of scripts, prompts and files, and follows its changes.
 //!
-//! The way of a save through the folder: `watch` (which paths?) → `stock` (what do the files
-//! describe, and which of it is offered?) → `publish` (what of it is not on the shelf yet?) → the
-//! hub. `rounds` is the one task that walks it; `describe` reads descriptions, `script` runs
-//! programs.
+//! Executables below `tools/` are tools, texts below `prompts/` are prompts, files below
+//! `resources/` are resources. [`Folder::open`] reads the directory; [`Folder::on`] makes it a
+//! source of a hub.
+//!
+//! ```
+//! use tidings_folder::{Config, Folder};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path();
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! std::fs::create_dir(path.join("prompts"))?;
+//! std::fs::write(path.join("prompts/review.md"), "Review this change: {{change}}")?;
+//!
+//! let folder = Folder::open(Config::new(path.into())).await?;
+//! assert!(folder.problems().is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The path of a saved file: `watch` (which paths changed?) → `stock` (what do the files describe,
+//! and which of it is offered?) → `publish` (what is not on the shelf yet?) → the hub. `rounds` is
+//! the one task that drives it; `describe` reads descriptions, `script` runs programs.
 
 mod answer;
 mod call;
@@ -60,48 +80,48 @@ use self::workshop::{Hosts, Workshop};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It is not there, or not a directory.
+    /// The path does not exist or is not a directory.
     #[error("`{path}` cannot be served as a folder")]
     Root {
-        /// What was given.
+        /// The path from the configuration.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be opened.
         #[source]
         error: std::io::Error,
     },
-    /// The work was given up.
-    #[error("the first look at the folder was given up")]
+    /// The first scan was cancelled.
+    #[error("the first scan of the folder was cancelled")]
     Interrupted,
 }
 
-/// What one look at the folder found.
+/// Changes and problems that one rescan found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// What is offered now and was not, as `tool echo`, `prompt review`, `resource notes.md`.
+    /// Newly offered items, as `tool echo`, `prompt review`, `resource notes.md`.
     pub added: Vec<String>,
-    /// What is offered as something else than before.
+    /// Items whose description changed.
     pub changed: Vec<String>,
-    /// What is offered no more.
+    /// Items that are no longer offered.
     pub removed: Vec<String>,
-    /// What is wrong and was not before.
+    /// New problems.
     pub problems: Vec<Problem>,
-    /// What was wrong before and is not any more.
+    /// Problems that are solved.
     pub mended: Vec<Problem>,
 }
 
 impl Report {
-    /// Whether there is nothing to tell.
+    /// Whether the report is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
     }
 }
 
-/// A folder that is served.
+/// A folder to serve.
 ///
-/// Descriptions are read when they change, contents when they are asked for. What cannot be
-/// understood is told as a [`Problem`], and what it said before holds.
+/// Descriptions are read when they change, contents when they are requested. An invalid description
+/// is reported as a [`Problem`]; its last valid version stays in use.
 pub struct Folder(Arc<FolderInner>);
 
 pub(crate) struct FolderInner {
@@ -109,19 +129,19 @@ pub(crate) struct FolderInner {
     config: Config,
     watch: FolderWatch,
     view: Arc<RwLock<View>>,
-    /// Where programs run; another one when the policy moves.
+    /// The environment that programs run in; replaced when the policy or the roots change.
     workshop: RwLock<Arc<Workshop>>,
-    /// Held while files are looked at, on threads that may wait.
+    /// Locked while files are scanned, on threads that may block.
     publisher: Mutex<Publisher>,
 }
 
 impl Folder {
-    /// Looks at a folder for the first time. Programs that decide what is offered are run, if the
-    /// configuration allows it.
+    /// Scans a folder for the first time. If the configuration allows it, programs that decide what
+    /// is offered are run.
     ///
     /// # Errors
     ///
-    /// There is no such directory.
+    /// The path is not a directory that can be read.
     pub async fn open(config: Config) -> Result<Self, OpenError> {
         let path = config.root.clone();
         let root = Root::new(&path).map_err(|error| OpenError::Root { path, error })?;
@@ -129,7 +149,7 @@ impl Folder {
         let search = config.environment.iter().find(|(name, _)| name == "PATH");
         let stock = Stock::new(root.clone(), config.limits, config.checks)
             .searching(search.map(|(_, value)| value.clone()));
-        // Listened to before it is read, so that nothing falls in between.
+        // Watched before it is read, so that no change is missed in between.
         let watch = FolderWatch::new(&root, config.poll);
         let publisher = Mutex::new(Publisher::new(stock, view.clone()));
         let workshop = RwLock::new(Arc::new(Workshop::new(&config, &Hosts::default())));
@@ -145,13 +165,13 @@ impl Folder {
         Ok(Self(inner))
     }
 
-    /// How the folder introduces itself.
+    /// The folder's name, version and instructions.
     #[must_use]
     pub fn introduction(&self) -> Introduction {
         self.0.publisher().stock.introduction().clone()
     }
 
-    /// Everything that is wrong now, in order.
+    /// All current problems, sorted.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         self.0.publisher().stock.problems().into_iter().collect()
@@ -188,8 +208,8 @@ impl FolderInner {
             return self.update_whole_stock();
         }
         let mut publisher = self.publisher();
-        // Before the look, so that what comes into a directory that just came is not missed; and
-        // after it, for what it found to be consulted.
+        // Before the scan, to catch files that arrive in a new directory; after it, because the
+        // scan may have found more files to consult.
         self.enter_consulted(&publisher);
         let affected =
             publisher.stock.rescan_paths(paths, &mut |directory| self.watch.enter(directory));
@@ -198,16 +218,16 @@ impl FolderInner {
         affected
     }
 
-    /// Follows directories beside the parts in which files lie that descriptions name.
+    /// Watches the directories of files that descriptions name outside the parts of the folder.
     fn enter_consulted(&self, publisher: &Publisher) {
         for directory in publisher.stock.consulted_directories() {
-            // One that is not there is waited for.
+            // If the directory does not exist, watch where it would appear.
             let there = directory.ancestors().find(|it| self.root.absolute(it).is_dir());
             self.watch.enter(there.unwrap_or(Path::new("")));
         }
     }
 
-    /// Gives programs the hosts and roots that the folder allows, if they changed.
+    /// Updates the hosts and roots that programs get, if the folder changed them.
     fn refit(&self, publisher: &Publisher) {
         let (allow, deny) = publisher.stock.policy().written_hosts.clone();
         let hosts = Hosts { allow, deny };
@@ -218,12 +238,13 @@ impl FolderInner {
         }
     }
 
-    /// Complains of variables that the folder's programs need and do not get.
+    /// Reports variables that the folder's programs need but do not get.
     fn judge_environment(&self) {
         let mut publisher = self.publisher();
         for name in publisher.stock.introduction().env.clone() {
             if self.config.environment.iter().all(|(known, _)| *known != *name) {
-                let reason = format!("programs of the folder need `{name}`, and do not get it");
+                let reason =
+                    format!("programs of the folder need `{name}`, which is not passed to them");
                 let advice = format!("set it, and serve the folder with `--env {name}`");
                 let problem = Problem::warning(describe::SERVER, reason, advice);
                 publisher.stock.set_problem(&PathBuf::from(format!("env {name}")), Some(problem));
@@ -241,21 +262,21 @@ impl FolderInner {
 }
 
 impl Folder {
-    /// The folder on this shelf, as a source. What it has is put there when it starts.
+    /// The folder as a source of this shelf. Its items are added when the source starts.
     #[must_use]
     pub fn on(self, shelf: Shelf) -> impl Source {
         Shelved { inner: self.0, shelf, is_followed: true }
     }
 
-    /// The folder as it is now, for a command that lists or calls and ends: files are not followed
-    /// and problems not logged.
+    /// The folder as it is now, for a command that lists or calls once: files are not watched and
+    /// problems not logged.
     #[must_use]
     pub fn still_on(self, shelf: Shelf) -> impl Source {
         Shelved { inner: self.0, shelf, is_followed: false }
     }
 }
 
-/// A folder that a hub serves.
+/// The folder and the shelf that a hub gave it.
 struct Shelved {
     inner: Arc<FolderInner>,
     shelf: Shelf,
@@ -336,10 +357,10 @@ impl Source for Shelved {
         _: &Context,
     ) -> Result<Completions, AnswerError> {
         let (inner, asked) = (self.inner.clone(), completion.clone());
-        // The names of files are looked through on a thread that may wait.
+        // File names are searched on a thread that may block.
         let known = tokio::task::spawn_blocking(move || inner.complete_from_values(&asked)).await;
         let (name, mut values, program) =
-            known.map_err(|_| AnswerError::Failed("the completion was given up".to_owned()))??;
+            known.map_err(|_| AnswerError::Failed("the completion was cancelled".to_owned()))??;
         if let Some(program) = program {
             let workshop = self.inner.workshop();
             values.extend(completion::complete(&workshop, &program, &name, &completion).await?);

@@ -1,4 +1,4 @@
-//! What is on the shelf, and how it gets there: the difference between the stock and the shelf.
+//! Publishing: bring the shelf up to date with the stock, and announce changed contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use crate::offer::{ContentOrigin, Key, Kind, Offered, TemplateOrigin};
 use crate::stock::{Affected, Stock};
 use crate::{Problem, Report};
 
-/// What reads and calls see. It is written before the shelf where something comes, and after it
-/// where something goes: what is listed can be used.
+/// What reads and calls see. New items are added here before they are listed, and removed after
+/// they are unlisted, so that every listed item can be used.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     pub(crate) offered: BTreeMap<Key, Arc<Offered>>,
@@ -23,13 +23,13 @@ pub(crate) struct View {
     pub(crate) hidden: Hidden,
 }
 
-/// The stock and what of it is on the shelf. One task works at it.
+/// The stock and the part of it that is on the shelf. Only the folder's task changes it.
 pub(crate) struct Publisher {
     pub(crate) stock: Stock,
     shown: BTreeMap<Key, Arc<Offered>>,
-    /// The addresses under which a file is read.
+    /// The URIs under which each file can be read.
     addresses: BTreeMap<PathBuf, Vec<Arc<str>>>,
-    /// Names that another source has.
+    /// Names that another source has taken, with the reason.
     refused: BTreeMap<Key, String>,
     view: Arc<RwLock<View>>,
 }
@@ -45,8 +45,8 @@ impl Publisher {
         }
     }
 
-    /// Brings the shelf up to what was affected, as one edit, and says which contents may have
-    /// moved.
+    /// Updates the affected items on the shelf in one edit, and announces the contents that may
+    /// have changed.
     pub(crate) fn update_shelf(&mut self, shelf: &Shelf, affected: &Affected, report: &mut Report) {
         let retried: Vec<_> = std::mem::take(&mut self.refused).into_keys().collect();
         let keys: BTreeSet<_> = affected.keys.iter().chain(&retried).cloned().collect();
@@ -72,7 +72,8 @@ impl Publisher {
         self.report_refused();
     }
 
-    /// Takes from what is affected the names whose lists would change: they can wait for others.
+    /// Removes from `affected` the names whose lists would change, and returns them: they can wait
+    /// for more changes.
     pub(crate) fn take_moved(&self, affected: &mut Affected) -> BTreeSet<Key> {
         let moved = |key: &Key| {
             let listed = !matches!(key.0, Kind::Provider | Kind::Completion);
@@ -86,7 +87,7 @@ impl Publisher {
         affected.keys.extract_if(.., moved).collect()
     }
 
-    /// The files that are affected and have no address yet.
+    /// The affected files that have no URI yet.
     pub(crate) fn unaddressed(&self, affected: &Affected) -> BTreeSet<PathBuf> {
         let new = affected.files.iter().filter(|file| !self.addresses.contains_key(*file));
         new.cloned().collect()
@@ -100,7 +101,7 @@ impl Publisher {
         }
     }
 
-    /// Lets what comes or changes be used, before it is listed.
+    /// Makes new and changed items usable, before they are listed.
     fn show(&self, wanted: &[(Key, Option<Arc<Offered>>)]) {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         view.policy = self.stock.policy().clone();
@@ -112,13 +113,13 @@ impl Publisher {
         }
     }
 
-    /// Lets what is listed no more be used no more.
+    /// Makes items unusable that are no longer listed.
     fn hide(&self) {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         view.offered.retain(|key, _| self.shown.contains_key(key));
     }
 
-    /// Edits the shelf in one step; names that others have are left out.
+    /// Edits the shelf in one step. Names that another source has taken are left out.
     fn commit(&mut self, shelf: &Shelf, wanted: &[(Key, Option<Arc<Offered>>)]) {
         let mut transaction = shelf.transaction();
         for (key, offered) in wanted {
@@ -136,7 +137,7 @@ impl Publisher {
         }
     }
 
-    /// Remembers what is on the shelf now.
+    /// Records what is on the shelf now.
     fn note(&mut self, key: &Key, offered: Option<Arc<Offered>>, report: &mut Report) {
         if self.refused.contains_key(key) {
             return;
@@ -170,8 +171,8 @@ impl Publisher {
         }
     }
 
-    /// Says that the content of a file may have moved, under every address it is read at. What was
-    /// closed after writing need not be waited for.
+    /// Announces that the content of a file may have changed, under each of its URIs. A file that
+    /// was closed after writing needs no quiet time.
     fn announce(&self, shelf: &Shelf, file: &Path, complete: bool) {
         let pace = if complete { Pace::Settled } else { Pace::Unsettled };
         let announce = |uri: &str| match Change::try_from(uri) {
@@ -191,7 +192,7 @@ impl Publisher {
                         announce(uri.as_ref());
                     }
                 }
-                // One file has several addresses: with and without its slashes encoded.
+                // A file has several URIs: with and without encoded slashes.
                 TemplateOrigin::Files if file.starts_with("resources") => {
                     let Ok(()) = shelf.changed(Change::below("file:"));
                 }
@@ -203,12 +204,12 @@ impl Publisher {
         }
     }
 
-    /// Whether another source has names that are wanted here.
+    /// Whether another source has taken a name of this folder.
     pub(crate) fn is_refused(&self) -> bool {
         !self.refused.is_empty()
     }
 
-    /// The schemes whose contents nobody tells of.
+    /// The schemes of providers, which report no changes of their contents.
     pub(crate) fn schemes(&self) -> Vec<String> {
         let providers = self.shown.range((Kind::Provider, "".into())..);
         let providers = providers.take_while(|((kind, _), _)| *kind == Kind::Provider);
@@ -225,8 +226,8 @@ impl Publisher {
     }
 }
 
-/// One edit: puts what is offered on the shelf, or takes the item of that name off it. Providers and
-/// completions are not listed.
+/// One edit: puts an item on the shelf, or removes the item of that name. Providers and completions
+/// are not listed.
 fn edit(
     transaction: &mut Transaction,
     (kind, name): &Key,
@@ -246,7 +247,7 @@ fn edit(
     Ok(())
 }
 
-/// Whether a list would show two the same way, but for what moves with every save.
+/// Whether two items look the same in a list, apart from details that change with every save.
 fn is_alike(one: &Offered, other: &Offered) -> bool {
     let timeless = |resource: &Resource| {
         let mut resource = resource.clone();

@@ -1,4 +1,4 @@
-//! The one task of a folder: hears of changes, looks, brings the shelf up to date, and reports.
+//! The one task of a folder: wait for changes, rescan, publish and report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,53 +18,52 @@ use crate::watch::{Heard, POLL};
 use crate::workshop::Workshop;
 use crate::{FolderInner, Problem, Report, register};
 
-/// A save in several steps may be wrong in between: what is wrong is told when nothing moved for
-/// this long.
+/// Problems are reported after this much quiet, because a save in several steps may be wrong in
+/// between.
 const REPORT_AFTER: Duration = Duration::from_millis(150);
-/// But what never rests is told of after this long all the same.
+/// Without quiet, problems are reported after this long.
 const REPORT_AT_MOST: Duration = Duration::from_secs(1);
-/// How many names a report holds; a checkout of more is told of by its beginning.
+/// How many names a report holds; the rest of a large checkout is left out.
 const REPORT_NAMES: usize = 1000;
-/// A command that decides over a tool is not asked again sooner, whatever changes: it may itself be
-/// what changes the files it names.
+/// The least time between two runs of a check: the command may itself change the files it names.
 const CHECK_APART: Duration = Duration::from_secs(1);
-/// How often a name that another source has is tried again.
+/// How often to retry a name that another source has taken.
 const RETRY_EVERY: Duration = Duration::from_secs(2);
-/// How long a command that decides over a tool may take.
+/// Time limit of a check.
 const CHECK_LIMIT: Duration = Duration::from_secs(5);
 const CHECK_OUTPUT: usize = 64 * 1024;
-/// A time that does not come.
+/// Practically never.
 const FAR: Duration = Duration::from_hours(365 * 24);
 
-/// What a program that was run said.
+/// The result of a program.
 enum Said {
     Check(String, Result<bool, String>),
     Register(PathBuf, Result<String, Problem>),
 }
 
-/// The rounds of one folder.
+/// The state of the task.
 pub(crate) struct Rounds {
     inner: Arc<FolderInner>,
     running: JoinSet<Said>,
-    /// Tools whose command is being asked.
+    /// Tools whose check is running.
     asking: BTreeSet<String>,
-    /// What each tool's command was when it was last asked, and when.
+    /// Each tool's check as it was last run, and when.
     asked: BTreeMap<String, (Check, Instant)>,
-    /// Changes of what is offered that wait for the tree to come to rest.
+    /// Changed offers that wait for the tree to come to rest.
     motion: Motion,
     registering: bool,
-    /// The registration that was run, or not trusted, last.
+    /// The registration that was last run or refused.
     register_file: Option<PathBuf>,
-    /// When each tool's command is asked again.
+    /// When each tool's check runs again.
     checks_at: BTreeMap<String, Instant>,
     register_at: Option<Instant>,
     providers_at: Instant,
-    /// When something is told, and when it is told at the latest.
+    /// When to send the next report, and the latest time for it.
     report_at: Option<(Instant, Instant)>,
-    /// When names that another source has are tried again, if there are any.
+    /// When to retry names that another source has taken, if there are any.
     retry_at: Option<Instant>,
     report: Report,
-    /// What was told to be wrong.
+    /// The problems of the last report.
     reported: BTreeSet<Problem>,
 }
 
@@ -89,7 +88,7 @@ impl Rounds {
         }
     }
 
-    /// Before anything is offered: asks every program that decides what is.
+    /// Runs every program that decides what is offered, before anything is.
     pub(crate) async fn first(mut self) {
         self.begin_register();
         self.handle_all_said().await;
@@ -105,7 +104,7 @@ impl Rounds {
         }
     }
 
-    /// Until the token is cancelled.
+    /// Runs until the token is cancelled.
     pub(crate) async fn run(mut self, shelf: Shelf, cancel: CancellationToken) {
         let begun = Instant::now();
         for (name, check) in self.inner.publisher().stock.checks() {
@@ -167,7 +166,7 @@ impl Rounds {
         }
     }
 
-    /// Looks at what was heard of.
+    /// Rescans the changed paths, and publishes what does not have to wait.
     async fn handle_heard(&mut self, shelf: &Shelf, heard: Heard) {
         let (inner, shelf) = (self.inner.clone(), shelf.clone());
         let look = move || {
@@ -195,7 +194,7 @@ impl Rounds {
         if !moved.is_empty() {
             self.motion.note(moved, unaddressed, now);
         }
-        // What the operator settles holds at once.
+        // Changes of the operator's settings apply at once.
         if affected.files.iter().any(|file| file.starts_with("server.d")) {
             let waiting = self.motion.take_all();
             self.publish(&shelf, waiting).await;
@@ -211,14 +210,14 @@ impl Rounds {
         }
     }
 
-    /// Takes what a program said.
+    /// Handles the result of a program.
     async fn handle_said(&mut self, shelf: &Shelf, said: Result<Said, tokio::task::JoinError>) {
         let Ok(said) = said else { return };
         let affected = self.take(said);
         self.publish(shelf, affected).await;
     }
 
-    /// Brings the shelf up to date on a thread that may wait.
+    /// Updates the shelf on a thread that may block.
     async fn publish(&mut self, shelf: &Shelf, affected: Affected) {
         let (inner, shelf) = (self.inner.clone(), shelf.clone());
         let update = move || {
@@ -244,14 +243,14 @@ impl Rounds {
                 };
                 self.checks_at.insert(name.clone(), Instant::now() + check.every);
                 let problem = outcome.as_ref().err().map(|reason| {
-                    let reason = format!("the command that decides over `{name}` failed: {reason}");
+                    let reason = format!("the check of `{name}` failed: {reason}");
                     let advice = "correct `enabled` of the tool; it is not offered";
                     Problem::error("tools", reason, advice)
                 });
                 publisher.stock.set_problem(&check_problem(&name), problem);
                 let affected = publisher.stock.judge(&name, outcome.unwrap_or(false));
                 drop(publisher);
-                // It may have become another while it was asked.
+                // The check may have changed while it ran.
                 self.check(&BTreeSet::new());
                 self.report_soon();
                 affected
@@ -268,15 +267,14 @@ impl Rounds {
                 self.report_soon();
                 match printed {
                     Some(text) => inner.publisher().stock.print(Some((file, text))),
-                    // What it said before holds.
+                    // The last valid registration stays in use.
                     None => Affected::default(),
                 }
             }
         }
     }
 
-    /// Asks the commands that are new, others, or name a file that changed; forgets those that are
-    /// gone.
+    /// Runs checks that are new, different, or name a changed file. Forgets those of removed tools.
     fn check(&mut self, changed: &BTreeSet<PathBuf>) {
         let checks = self.inner.publisher().stock.checks();
         let gone: Vec<_> =
@@ -308,7 +306,7 @@ impl Rounds {
         }
     }
 
-    /// Asks the command of a tool, unless it is being asked.
+    /// Runs the check of a tool, unless it is running.
     fn ask(&mut self, name: String) {
         let now = Instant::now();
         let Some(check) = self.inner.publisher().stock.checks().remove(&name) else {
@@ -328,7 +326,7 @@ impl Rounds {
         });
     }
 
-    /// Runs the registration that is a program, unless it is running or must not be.
+    /// Runs the registration, unless it is running or may not be run.
     fn begin_register(&mut self) -> Affected {
         self.register_at = self.inner.config.register.map(|every| Instant::now() + every);
         if self.registering {
@@ -375,14 +373,14 @@ impl Rounds {
         self.report_soon();
     }
 
-    /// Something is told when it has settled, or at the latest some time after it began.
+    /// Schedules a report for when the folder is quiet, or some time after the first change.
     fn report_soon(&mut self) {
         let now = Instant::now();
         let latest = self.report_at.map_or(now + REPORT_AT_MOST, |(_, latest)| latest);
         self.report_at = Some(((now + REPORT_AFTER).min(latest), latest));
     }
 
-    /// Tells what happened since the last time, now that it has settled.
+    /// Sends or logs what changed since the last report.
     fn send_report(&mut self) {
         self.report_at = None;
         let wrong = self.inner.publisher().stock.problems();
@@ -391,26 +389,26 @@ impl Rounds {
         report.mended = self.reported.difference(&wrong).cloned().collect();
         self.reported = wrong;
         match &self.inner.config.reports {
-            // Whoever reads them slowly misses some, and delays nobody.
+            // A slow reader misses reports and delays nobody.
             Some(reports) if !report.is_empty() => drop(reports.try_send(report)),
             Some(_) => {}
             None => {
                 for problem in &report.problems {
-                    tracing::warn!(%problem, "something is wrong in the folder");
+                    tracing::warn!(%problem, "problem in the folder");
                 }
             }
         }
     }
 }
 
-/// Whether a command says yes.
+/// Whether a check succeeds.
 async fn decide(check: Check, workshop: &Workshop) -> Result<bool, String> {
-    // A folder of many tools does not start them all at once.
+    // In turns, so that a folder with many tools does not start all checks at once.
     let turn = workshop.queue.enter("checks").await;
     let _permit = turn.map_err(|full| full.to_string())?;
     let mut words = check.command.into_iter();
     let Some(program) = words.next() else { return Ok(false) };
-    // A name alone is looked for beside the tool first, then along the path.
+    // A plain name is searched beside the tool first, then in `PATH`.
     let beside = check.directory.join(&program);
     let path = if beside.is_file() {
         beside
@@ -432,14 +430,14 @@ async fn decide(check: Check, workshop: &Workshop) -> Result<bool, String> {
     }
 }
 
-/// Under which name it is kept what is wrong with the command of a tool.
+/// The key under which the problem of a tool's check is stored.
 fn check_problem(tool: &str) -> PathBuf {
     PathBuf::from(format!("tools/{tool}#enabled"))
 }
 
 fn blind(reason: &str) -> Problem {
     let reason = format!(
-        "the system does not tell of every change ({reason}); the folder is looked at every {} s",
+        "the system does not report every change ({reason}); the folder is rescanned every {} s",
         POLL.as_secs()
     );
     let advice =

@@ -1,4 +1,4 @@
-//! What the system says of changes: paths to look at again, as a set, never as a queue.
+//! File system events: collect the changed paths as a set, never as a queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::tree::Root;
 
-/// A save is several steps: what follows each other within this time is looked at once.
+/// Events that follow each other within this time are handled together: a save is several steps.
 const SETTLE: Duration = Duration::from_millis(4);
-/// What never rests is looked at after this time all the same.
+/// Without quiet, events are handled after this long.
 const SETTLE_AT_MOST: Duration = Duration::from_millis(40);
-/// More paths than this are looked at as the whole folder.
+/// With more paths than this, the whole folder is rescanned.
 const PATHS: usize = 4096;
-/// How often the folder is looked at where the system cannot tell, or where the folder is gone.
+/// How often the folder is rescanned if the system reports no events, or if the folder is gone.
 pub(crate) const POLL: Duration = Duration::from_secs(2);
 
-/// What was heard since it was last asked.
+/// The events since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// Relative to the folder.
+    /// The changed paths, relative to the folder.
     pub(crate) paths: BTreeSet<PathBuf>,
-    /// Those of them that were written and closed, or put into their place whole.
+    /// The paths that were closed after writing, or renamed into place.
     pub(crate) complete: BTreeSet<PathBuf>,
-    /// Something was missed, or too much happened.
+    /// Rescan everything: events were lost, or there were too many.
     pub(crate) everything: bool,
 }
 
@@ -56,7 +56,7 @@ impl Heard {
     }
 }
 
-/// What the system's thread writes and the folder's task takes.
+/// The events, written by the system's thread and taken by the folder's task.
 #[derive(Debug, Default)]
 struct Ear {
     heard: Mutex<Heard>,
@@ -70,24 +70,25 @@ impl Ear {
     }
 }
 
-/// Follows the directories of a folder.
+/// Watches the directories of a folder.
 pub(crate) struct FolderWatch {
     root: Root,
     ear: Arc<Ear>,
     watcher: Mutex<State>,
     poll: Option<Duration>,
-    /// When the folder is looked at next by itself; kept here, for whoever waits may be interrupted.
+    /// When the folder is rescanned next without an event. Stored here because a waiting call may
+    /// be dropped.
     next: Mutex<Option<Instant>>,
 }
 
 struct State {
     watcher: Option<RecommendedWatcher>,
-    /// Why the system does not tell of everything, by directory; nothing of what it can tell again.
+    /// Why directories cannot be watched. An entry is removed when watching succeeds.
     failed: BTreeMap<PathBuf, String>,
 }
 
 impl FolderWatch {
-    /// Begins to listen; with `poll` it looks at everything that often instead.
+    /// Starts watching. With `poll`, everything is rescanned that often instead.
     pub(crate) fn new(root: &Root, poll: Option<Duration>) -> Self {
         let ear = Arc::new(Ear::default());
         let mut state = State { watcher: None, failed: BTreeMap::new() };
@@ -100,7 +101,8 @@ impl FolderWatch {
         Self { root: root.clone(), ear, watcher: Mutex::new(state), poll, next: Mutex::default() }
     }
 
-    /// Follows the folder itself, which may go and come back: only its parent is told of that.
+    /// Watches the folder itself and its parent, which reports when the folder is removed or
+    /// returns.
     pub(crate) fn enter_root(&self) {
         if let Some(parent) = self.root.path().parent() {
             self.add(parent);
@@ -108,7 +110,7 @@ impl FolderWatch {
         self.enter(Path::new(""));
     }
 
-    /// Follows a directory, before it is read: what changes after that is heard.
+    /// Watches a directory. Call it before reading the directory, so that no change is missed.
     pub(crate) fn enter(&self, directory: &Path) {
         self.add(&self.root.absolute(directory));
     }
@@ -120,8 +122,8 @@ impl FolderWatch {
             state.failed.remove(directory);
             return;
         };
-        // A directory that has gone meanwhile is looked at when that is heard, and one that may not
-        // be read is told of by whoever reads it.
+        // If the directory is gone by now, that is an event of its own. If it cannot be read,
+        // reading it reports the problem.
         let denied = matches!(&error.kind, notify::ErrorKind::Io(error)
             if error.kind() == std::io::ErrorKind::PermissionDenied);
         let gone = matches!(error.kind, notify::ErrorKind::PathNotFound);
@@ -130,13 +132,13 @@ impl FolderWatch {
         }
     }
 
-    /// Why the system does not tell of everything, if so.
+    /// Why the system does not report every change, if so.
     pub(crate) fn failed(&self) -> Option<String> {
         let state = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         state.failed.values().next().cloned()
     }
 
-    /// Waits until something happened and has settled.
+    /// Waits for events, and until they have settled.
     pub(crate) async fn heard(&self) -> Heard {
         let poll = match (self.poll, self.failed().is_some() || !self.root.path().exists()) {
             (Some(poll), _) => Some(poll),
@@ -166,7 +168,7 @@ impl FolderWatch {
         std::mem::take(&mut *self.ear.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether nothing was heard that was not taken.
+    /// Whether no events are waiting.
     pub(crate) fn is_silent(&self) -> bool {
         self.ear.heard.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
@@ -184,22 +186,22 @@ fn watcher(root: Root, ear: Arc<Ear>) -> notify::Result<RecommendedWatcher> {
             }
         }
         Ok(_) => {}
-        // Something was missed.
+        // Events were lost.
         Err(_) => ear.with(|heard| heard.everything = true),
     })
 }
 
-/// Whether an event can mean that something is otherwise; reading is not.
+/// Whether an event can be a change; reading is not.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
-        // Each side of a rename is told by itself too.
+        // Both sides of a rename have events of their own.
         EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => false,
         _ => true,
     }
 }
 
-/// Whether an event says that a file is whole: closed after writing, or renamed into its place.
+/// Whether a file is complete after this event: closed after writing, or renamed into place.
 fn is_complete(kind: EventKind) -> bool {
     matches!(
         kind,

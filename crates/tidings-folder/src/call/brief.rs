@@ -1,4 +1,4 @@
-//! What a tool is told of its call: its input, its variables, and files where those are too small.
+//! The input of a tool call: arguments, variables, and files for values that are too long.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -14,10 +14,10 @@ use crate::offer::ToolScript;
 use crate::script::Job;
 use crate::workshop::{Environment, Workshop};
 
-/// The longest value a variable gets. Systems refuse to start a program with one of 128 KiB.
+/// The longest value of a variable. Systems refuse to start a program with one of 128 KiB.
 const VARIABLE: usize = 64 << 10;
 
-/// What a client asks.
+/// A call as the client sent it.
 #[derive(Clone, Debug)]
 pub(super) struct CallRequest {
     /// As compact JSON.
@@ -28,19 +28,19 @@ pub(super) struct CallRequest {
     pub(super) roots: Vec<ToolRoot>,
 }
 
-/// A failure as the SDK of `mcp-bash` writes it: a code of JSON-RPC and a message.
+/// A failure as the SDK of `mcp-bash` reports it: a JSON-RPC code and a message.
 #[derive(Debug, Deserialize)]
 pub(super) struct ReportedFailure {
     pub(super) code: i64,
     pub(super) message: String,
 }
 
-/// The file in which a tool writes of its failure.
+/// The file in which a tool reports its failure.
 const FAILURE: &str = "failure";
-/// How the names of desks begin.
+/// The prefix of private directories.
 const PREFIX: &str = "tidings-call-";
 
-/// The private directory of one call, gone with it.
+/// The private directory of one call, removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct CallFiles(Directory);
 
@@ -49,12 +49,12 @@ impl CallFiles {
         Ok(Self(Directory::new(&workshop.scratch, PREFIX)?))
     }
 
-    /// Removes the desks of processes that were killed.
+    /// Removes private directories of killed processes.
     pub(super) fn sweep(scratch: &Path) {
         temporary::sweep(scratch, PREFIX);
     }
 
-    /// Where the tool names files it wants to hand over.
+    /// The file in which the tool lists files to embed.
     pub(super) fn resources(&self) -> PathBuf {
         self.0.path().join("resources")
     }
@@ -63,7 +63,7 @@ impl CallFiles {
         std::fs::metadata(self.resources()).is_ok_and(|found| found.len() > 0)
     }
 
-    /// What the tool wrote of its own failure, as the SDK of `mcp-bash` does.
+    /// The failure that the tool reported, as the SDK of `mcp-bash` does.
     pub(super) fn failure(&self) -> Option<ReportedFailure> {
         let text = std::fs::read(self.0.path().join(FAILURE)).ok()?;
         serde_json::from_slice(&text).ok()
@@ -77,7 +77,7 @@ impl CallFiles {
     }
 }
 
-/// The run that answers a request.
+/// The run that answers a call.
 pub(super) fn job(
     workshop: &Workshop,
     script: &ToolScript,
@@ -91,7 +91,7 @@ pub(super) fn job(
     set(environment, "MCP_TOOL_RESOURCES_FILE", files.write("resources", "")?);
     set(environment, "MCP_TOOL_ERROR_FILE", files.write(FAILURE, "")?);
     set(environment, "MCP_ELICIT_SUPPORTED", "0");
-    // The SDK of `mcp-bash` writes its signs there, where we read them.
+    // The SDK of `mcp-bash` writes progress and log lines there, where we read them.
     let stream = files.0.path().join("signs");
     symlink("/dev/stderr", &stream)?;
     set(environment, "MCP_PROGRESS_STREAM", stream.clone());

@@ -1,5 +1,5 @@
-//! One call of a tool that is a program: arguments checked, its turn awaited, run, and its output
-//! made a result.
+//! Tool calls: check the arguments, wait for a turn, run the program, and turn its output into a
+//! result.
 
 mod brief;
 mod embed;
@@ -23,16 +23,15 @@ use crate::script::{self, Ending, Run, Sign};
 use crate::withheld;
 use crate::workshop::Workshop;
 
-/// The code of JSON-RPC for arguments that do not fit.
+/// The JSON-RPC code for invalid arguments.
 const INVALID: i64 = -32602;
 
-/// Calls a tool. Whatever the tool does wrong is a result with `isError`, so that a model can read
-/// it and do better. Dropping the future, or the client's giving up, ends the tool with all it
-/// started.
+/// Calls a tool. A failing tool is a result with `isError`, so that a model can read the reason. If
+/// the future is dropped or the client cancels, the tool and everything it started are ended.
 ///
 /// # Errors
 ///
-/// The client gave up, or a tool of `mcp-bash` says that its arguments are invalid.
+/// The client cancelled, or a tool of `mcp-bash` reported invalid arguments.
 pub(crate) async fn call(
     workshop: &Workshop,
     script: &ToolScript,
@@ -57,7 +56,7 @@ pub(crate) async fn call(
             progress_token: context.progress_token().map(|token| token.0.to_string()),
             roots,
         };
-        // Waiting for a turn is not counted as running.
+        // Waiting for a turn does not count towards the time limit.
         match workshop.queue.enter(&context.caller()).await {
             Ok(_permit) => perform(workshop, script, request, |sign| forward(context, sign)).await,
             Err(full) => Ok(outcome::error(full.to_string())),
@@ -70,12 +69,12 @@ pub(crate) async fn call(
     }
 }
 
-/// Removes what calls of processes that were killed left in a directory for private files.
+/// Removes private files of killed processes.
 pub(crate) fn sweep(scratch: &Path) {
     CallFiles::sweep(scratch);
 }
 
-/// Everything of a call but the client.
+/// The part of a call that does not involve the client.
 async fn perform<F: Future<Output = ()>>(
     workshop: &Workshop,
     script: &ToolScript,
@@ -83,7 +82,7 @@ async fn perform<F: Future<Output = ()>>(
     hear: impl FnMut(Sign) -> F,
 ) -> Result<CallToolResult, AnswerError> {
     let no_room = |error: std::io::Error| {
-        // The error names a path of this machine, which is for the operator alone.
+        // The error contains a local path, which only the operator may see.
         warn!(tool = %script.tool.name, %error, "a call has no room for private files");
         outcome::error(format!("no room for private files: {}", error.kind()))
     };
@@ -120,7 +119,7 @@ fn invalid(arguments: &str, details: String) -> AnswerError {
     AnswerError::invalid("arguments", arguments, details)
 }
 
-/// The withheld variable that a failed program complains of.
+/// The withheld variable that a failed program names.
 fn missed_variable<'a>(workshop: &'a Workshop, run: &Run) -> Option<&'a str> {
     let printed = String::from_utf8_lossy(&run.output);
     let named = |text: &str| withheld::named_in(text, &workshop.withheld);

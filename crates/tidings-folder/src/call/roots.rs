@@ -1,4 +1,4 @@
-//! Which places of the file system a call is about: the client's roots, or the folder itself.
+//! The roots of a call: the client's, those of the folder's author, or the folder itself.
 
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
@@ -15,22 +15,22 @@ use tracing::debug;
 use crate::describe::{Confine, Confines, ROOTS};
 use crate::workshop::Workshop;
 
-/// How long a client may take to say its roots; then the folder has to do.
+/// How long a client may take to list its roots; after that the folder's are used.
 const ANSWER: Duration = Duration::from_secs(2);
-/// What a path of a URI cannot have as it is.
+/// Characters that are percent-encoded in the path of a URI.
 const NOT_IN_PATHS: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`');
 
-/// A place a tool may look at.
+/// A directory that a tool may work in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ToolRoot {
     pub(super) uri: String,
     pub(super) name: String,
-    /// Invariant: one line, so that several can be lines of one variable.
+    /// Invariant: a single line, so that one variable can hold several.
     pub(super) path: String,
 }
 
-/// Asks the client, where it can be asked; otherwise the folder says it.
+/// The client's roots if it supports them, otherwise the folder's.
 pub(super) async fn of(workshop: &Workshop, context: &Context) -> Result<Vec<ToolRoot>, String> {
     if context.asks_by_answer() || context.client_capabilities().roots.is_none() {
         return own(workshop).await;
@@ -44,18 +44,18 @@ pub(super) async fn of(workshop: &Workshop, context: &Context) -> Result<Vec<Too
             Ok(roots)
         }
         Ok(Err(error)) => {
-            debug!(%error, "the client did not say its roots");
+            debug!(%error, "the client did not list its roots");
             own(workshop).await
         }
         Err(error) => {
-            debug!(%error, "the client did not say its roots in time");
+            debug!(%error, "the client did not list its roots in time");
             own(workshop).await
         }
     }
 }
 
-/// Where the folder's author lets tools work. A tool is never given more than that: if none of the
-/// directories exists, it is not run.
+/// The directories that the folder's author allows. If none of them exists, the tool is not run, so
+/// it never gets more than that.
 async fn own(workshop: &Workshop) -> Result<Vec<ToolRoot>, String> {
     let confines = match &workshop.confines {
         Confines::Folder => return Ok(default(&workshop.root)),
@@ -88,7 +88,7 @@ pub(super) fn file_uri(path: &Path) -> String {
     format!("file://{}", utf8_percent_encode(&path.to_string_lossy(), NOT_IN_PATHS))
 }
 
-/// A client's root, if it is a place on this machine.
+/// A client's root, if it is on this machine.
 async fn local(uri: String, name: Option<String>) -> Option<ToolRoot> {
     let path = path_of(&uri)?;
     // Tools compare real paths.

@@ -1,4 +1,4 @@
-//! Providers and completions: executables that answer instead of a file.
+//! Descriptions of providers and completions: executables that answer instead of a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Describer<'_> {
             return;
         };
         if scheme == "file" {
-            let reason = "files of the folder are answered for by themselves";
+            let reason = "`file` resources are read from the folder itself";
             self.report(Problem::warning(path, reason, "remove it, or give it another scheme"));
             return;
         }
@@ -55,7 +55,7 @@ impl Describer<'_> {
         self.result.items.push(Offered::Completion(CompletionOffer { name, argument, program }));
     }
 
-    /// Whether a file beside programs is none of them: neither executable nor a script.
+    /// Whether a file is not a program: neither executable nor a script.
     fn is_plain(&mut self, path: &Path) -> bool {
         let executable = self.stat(path).is_some_and(|stat| stat.executable);
         is_description(path) || (!executable && self.interpreter(path).is_empty())

@@ -1,4 +1,4 @@
-//! Icons: files of the folder become part of the list, addresses stay as they are.
+//! Icons: files of the folder are embedded in the list, URLs stay as they are.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::Problem;
 use crate::tree::join;
 
 impl Describer<'_> {
-    /// Icons as clients get them. One that cannot be had is left out, after a complaint.
+    /// The icons as clients get them. An unreadable icon is reported and left out.
     pub(super) fn icons(&mut self, file: &Path, icons: Option<Vec<Icon>>) -> Option<Vec<Icon>> {
         let directory = file.parent().unwrap_or(Path::new("")).to_owned();
         let icons: Vec<_> =

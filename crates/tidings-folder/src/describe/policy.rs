@@ -1,4 +1,4 @@
-//! What a folder may offer: `server.d/policy.toml`.
+//! The policy: `server.d/policy.toml` limits what a folder may offer.
 
 use std::path::Path;
 
@@ -11,21 +11,22 @@ use crate::tree::PathKind;
 
 pub(crate) const POLICY: &str = "server.d/policy.toml";
 
-/// What may be offered. What is denied is not listed, and cannot be used.
+/// What may be offered. Denied items are not listed and cannot be used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
-    /// As it is written, to see whether it moved.
+    /// The text, to detect changes.
     text: String,
     tools: Rules,
     hosts: Rules,
     paths: Rules,
-    /// The patterns of hosts as they are written, for programs that fetch.
+    /// The host patterns as written, for programs that fetch.
     pub(crate) written_hosts: (Vec<String>, Vec<String>),
-    /// Nothing is allowed: the policy was never understood.
+    /// Whether nothing is allowed, because there was never a valid policy.
     closed: bool,
 }
 
-/// Allowed is what a pattern allows, or everything where there is none, less what is denied.
+/// Allow and deny patterns. Without allow patterns everything is allowed, except for what is
+/// denied.
 #[derive(Clone, Debug, Default)]
 struct Rules {
     allow: Option<GlobSet>,
@@ -52,7 +53,7 @@ struct Lists {
 }
 
 impl Policy {
-    /// The policy of a folder whose policy cannot be understood: better nothing than too much.
+    /// Denies everything: used until a policy is valid.
     pub(crate) fn closed() -> Self {
         Self { closed: true, ..Self::default() }
     }
@@ -65,7 +66,7 @@ impl Policy {
         !self.closed && self.hosts.allows(host)
     }
 
-    /// Whether it lets the host of an address be asked, if it names one.
+    /// Whether the host of a URI is allowed, if the URI has one.
     pub(crate) fn allows_uri(&self, uri: &str) -> bool {
         let Some((_, rest)) = uri.split_once("://") else { return self.allows_no_host() };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -80,12 +81,12 @@ impl Policy {
         self.allows_host(&host.to_ascii_lowercase())
     }
 
-    /// Where only some hosts are allowed, an address must say which it means.
+    /// If only some hosts are allowed, a URI must name its host.
     fn allows_no_host(&self) -> bool {
         !self.closed && self.hosts.allow.is_none()
     }
 
-    /// Whether another says the same.
+    /// Whether both policies have the same text.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         self.closed == other.closed && self.text == other.text
     }
@@ -119,15 +120,15 @@ fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
     set.build()
 }
 
-/// Reads the policy; nothing if it cannot be understood.
+/// Reads the policy; `None` if it is invalid.
 pub(crate) fn policy(surroundings: Surroundings<'_>) -> (Option<Policy>, Vec<Problem>) {
     let path = Path::new(POLICY);
-    // Whatever stands there is meant as one; only nothing is none.
+    // Only a missing file means that there is no policy.
     if matches!(surroundings.root.inspect(path), PathKind::Nothing) {
         return (Some(Policy::default()), Vec::new());
     }
     let mut describer = Describer::new(surroundings);
-    let advice = "correct it; until then the last valid policy holds, or nothing is offered";
+    let advice = "correct it; until then the last valid policy is used, or nothing is offered";
     let Some((document, text)) = describer.document::<PolicyDocument>(path) else {
         let problems = describer.result.problems.into_iter();
         let problems = problems.map(|it| Problem { advice: advice.to_owned(), ..it }).collect();

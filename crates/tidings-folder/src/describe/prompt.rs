@@ -1,4 +1,4 @@
-//! Prompts: Markdown with front matter, or a text and its description.
+//! Descriptions of prompts: Markdown with front matter, or a text and its description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,17 +17,17 @@ use crate::tree::join;
 
 const KNOWN: &str = "name, title, description, arguments, role, path, icons, _meta";
 
-/// A prompt's description as it is written.
+/// The fields of a prompt's description.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PromptMeta {
     pub(super) name: Option<String>,
     title: Option<String>,
     description: Option<String>,
-    /// A list of arguments, or a JSON Schema of them.
+    /// A list of arguments, or their JSON Schema.
     arguments: Option<Value>,
     role: Option<Speaker>,
-    /// The text, if it is not beside the description.
+    /// The file of the text, if it is not beside the description.
     pub(super) path: Option<String>,
     icons: Option<Vec<Icon>>,
     #[serde(rename = "_meta")]
@@ -36,13 +36,13 @@ pub(super) struct PromptMeta {
     unknown: BTreeMap<String, Value>,
 }
 
-/// Whose words a prompt is.
+/// The role of the message.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Speaker {
     User,
     Assistant,
-    /// As `mcp-bash` calls what the protocol has no role for.
+    /// Supported by `mcp-bash`, but not by the protocol.
     System,
 }
 
@@ -84,7 +84,7 @@ impl Describer<'_> {
         self.prompt_with_text(document, &written, &name, &body);
     }
 
-    /// A description and the file of its text.
+    /// Adds a prompt from its description and the file of its text.
     pub(super) fn prompt_with_text(
         &mut self,
         meta: PromptMeta,
@@ -106,7 +106,7 @@ impl Describer<'_> {
         self.prompt(meta, written, name, body, text);
     }
 
-    /// A file that describes itself.
+    /// Adds a prompt from a file with front matter.
     fn markdown(&mut self, file: &Path) {
         let Some(text) = self.text(file) else { return };
         if is_never_closed(&text) {
@@ -223,7 +223,7 @@ impl Describer<'_> {
     }
 }
 
-/// The arguments as clients see them, and the known values of each.
+/// The arguments as listed to clients, and the known values of each.
 fn listed_arguments(
     declared: Vec<ArgumentMeta>,
     used: BTreeSet<String>,
@@ -241,20 +241,20 @@ fn listed_arguments(
         }
         listed.push(shown);
     }
-    // A placeholder that nobody declared cannot be left out either.
+    // An undeclared placeholder needs a value too.
     let more = used.into_iter().filter(|name| !names.contains(name));
     listed.extend(more.map(|name| PromptArgument::new(name).with_required(true)));
     (listed, values)
 }
 
-/// Markdown is a prompt by itself, but not the page that explains the directory.
+/// Every Markdown file is a prompt, except for the `README`.
 fn is_prompt(file: &Path) -> bool {
     let stem = file.file_stem().unwrap_or_default();
     file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md"))
         && !stem.eq_ignore_ascii_case("readme")
 }
 
-/// The lines between two `---` at the beginning of a text, and what follows them.
+/// The front matter between two `---` lines, and the text after it.
 fn front_matter(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("---")?.trim_start_matches('\r').strip_prefix('\n')?;
     let mut at = 0;
@@ -267,7 +267,7 @@ fn front_matter(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether a text begins with front matter that never ends. A line alone may be a ruler.
+/// Whether a text begins with front matter that never ends. A single `---` may be a ruler.
 fn is_never_closed(text: &str) -> bool {
     let mut lines = text.lines();
     lines.next().is_some_and(|line| line.trim_end() == "---")
@@ -279,7 +279,7 @@ fn is_never_closed(text: &str) -> bool {
         && front_matter(text).is_none()
 }
 
-/// The first line of what the library says, without the place, which is told in front.
+/// The first line of the library's message, without the position, which is reported separately.
 fn message(text: &str) -> &str {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);

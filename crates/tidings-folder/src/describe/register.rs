@@ -1,4 +1,4 @@
-//! Registrations: what a folder offers, said in one document instead of being found.
+//! Registrations: one document that lists the folder's items instead of its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::offer::{CompletionOffer, Kind, Offered};
 
 const KNOWN: &str = "version, tools, resources, resourceTemplates, prompts, completions, _meta";
 
-/// What a registration says.
+/// The content of a registration.
 #[derive(Debug, Default)]
 pub(crate) struct Registration {
     pub(crate) says: Described,
-    /// The kinds it speaks of: those are not looked for.
+    /// The kinds it lists: files of these kinds are not used.
     pub(crate) kinds: BTreeSet<Kind>,
 }
 
@@ -46,7 +46,7 @@ struct CompletionMeta {
     path: String,
 }
 
-/// Reads a registration: the text of a file, or what a program printed.
+/// Reads a registration: the text of a file, or the output of a program.
 pub(crate) fn registration(
     surroundings: Surroundings<'_>,
     file: &Path,
@@ -59,9 +59,10 @@ pub(crate) fn registration(
         Ok(document) => describer.registered(document, file, text, &mut kinds),
         Err(error) => {
             let reason = in_words(&without_place(&error.to_string()));
-            let problem = Problem::error(file, reason, "correct it; what it said before holds");
+            let problem =
+                Problem::error(file, reason, "correct it; its last valid version is used");
             describer.reject(problem.at(error.line()));
-            // Nobody knows of which kinds it speaks.
+            // It could list any kind.
             kinds.extend([
                 Kind::Tool,
                 Kind::Prompt,
@@ -84,7 +85,7 @@ impl Describer<'_> {
     ) {
         if let Some(key) = document.unknown.keys().next() {
             let reason = format!("`{key}` means nothing here");
-            let problem = Problem::error(file, reason, format!("known are {KNOWN}"));
+            let problem = Problem::error(file, reason, format!("known keys: {KNOWN}"));
             self.reject(Problem { line: line_of(text, key), ..problem });
             return;
         }
@@ -101,7 +102,7 @@ impl Describer<'_> {
         let resources = document.resources.map(|list| (Kind::Resource, list));
         let templates = document.resource_templates.map(|list| (Kind::Template, list));
         for (kind, list) in resources.into_iter().chain(templates) {
-            // Templates that are registered are added to those that are found.
+            // Registered templates are added to those found in files.
             if kind == Kind::Resource || list.is_empty() {
                 kinds.insert(kind);
             }

@@ -1,4 +1,4 @@
-//! Resources: files, files with a description beside them, and descriptions of what is elsewhere.
+//! Descriptions of resources: plain files, files with a description, and URIs of providers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::tree::{Root, join};
 
 const KNOWN: &str = "name, title, description, uri, uriTemplate, path, mimeType, provider, icons, \
                      annotations, _meta";
-/// What a path keeps as it is in a `file:` address.
+/// Characters that are percent-encoded in the path of a `file:` URI.
 const PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -39,7 +39,7 @@ const PATH: &AsciiSet = &CONTROLS
     .add(b'^')
     .add(b'|');
 
-/// A resource's description as it is written.
+/// The fields of a resource's description.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResourceMeta {
@@ -48,7 +48,7 @@ pub(super) struct ResourceMeta {
     description: Option<String>,
     uri: Option<String>,
     uri_template: Option<String>,
-    /// The file, or the template of the files, that hold the content.
+    /// The file with the content, or a template of such files.
     pub(super) path: Option<String>,
     mime_type: Option<String>,
     provider: Option<String>,
@@ -70,7 +70,7 @@ impl Describer<'_> {
         let mut described = Vec::new();
         for meta in metas {
             let Some((document, text)) = self.document::<ResourceMeta>(meta) else {
-                // Until it is understood its files keep what it said.
+                // While the description is invalid, its files keep their last valid one.
                 return;
             };
             let written = DescriptionText { file: meta, text: &text, line: None };
@@ -84,11 +84,11 @@ impl Describer<'_> {
         }
     }
 
-    /// A file that nobody described.
+    /// Adds a file without a description.
     fn plain(&mut self, file: &Path) {
         let name = file.strip_prefix("resources").unwrap_or(file).to_string_lossy().into_owned();
         let Ok(uri) = ResourceUri::parse(&file_uri(self.root(), file)) else {
-            let reason = "its name cannot be written as an address";
+            let reason = "its name cannot be part of a URI";
             self.report(Problem::error(file, reason, "give it another name"));
             return;
         };
@@ -99,7 +99,7 @@ impl Describer<'_> {
         }
     }
 
-    /// A resource with what its file tells of it. A file that cannot be read is not offered.
+    /// Adds size, type and time of the file. An unreadable file is reported and not offered.
     fn measured(
         &mut self,
         mut resource: Resource,
@@ -128,7 +128,7 @@ impl Describer<'_> {
         Some(resource)
     }
 
-    /// A described resource or template becomes an offer; gives the file it is about.
+    /// Adds a described resource or template; returns the file it describes.
     pub(super) fn resource(
         &mut self,
         meta: ResourceMeta,
@@ -151,7 +151,7 @@ impl Describer<'_> {
         }
     }
 
-    /// A described resource becomes an offer; returns the file it is about.
+    /// Adds a described resource; returns the file it describes.
     fn single_resource(
         &mut self,
         mut meta: ResourceMeta,
@@ -175,7 +175,7 @@ impl Describer<'_> {
         let file = match &origin {
             ContentOrigin::File(file) => {
                 if self.stat(file).is_none() {
-                    // It may come; until then there is nothing to read.
+                    // The file may be created later; until then there is nothing to read.
                     let reason = format!("there is no `{}`", file.display());
                     let advice = "create the file, or correct the description";
                     self.report(Problem::error(written.file, reason, advice));
@@ -193,7 +193,8 @@ impl Describer<'_> {
         file
     }
 
-    /// The URI of a described resource and where its content is; `None` after a complaint.
+    /// The URI of a described resource and where its content is; `None` after a problem was
+    /// reported.
     fn address(
         &mut self,
         meta: &ResourceMeta,
@@ -214,14 +215,14 @@ impl Describer<'_> {
             ("file", Some(named), _) => ContentOrigin::File(named),
             ("file", None, Some(file)) => ContentOrigin::File(file),
             ("file", None, None) => return self.outside(written, "uri"),
-            // Without a provider named, a file beside the description is what it is about.
+            // Without a provider, the description is about the file beside it.
             (_, _, Some(file)) if meta.provider.is_none() => ContentOrigin::File(file),
             _ => ContentOrigin::Provider(provider),
         };
         Some((uri, origin))
     }
 
-    /// The URI that a description gives, or that of its file; `None` after a complaint.
+    /// The URI in a description, or that of its file; `None` after a problem was reported.
     fn uri(
         &mut self,
         meta: &ResourceMeta,
@@ -278,7 +279,7 @@ impl Describer<'_> {
                     path.variables().find(|name| !parsed.variables().any(|it| it == *name))
                 {
                     let reason =
-                        format!("`path` has the variable `{name}`, and `uriTemplate` has not");
+                        format!("`path` has the variable `{name}`, but `uriTemplate` does not");
                     let advice = "use the same variables in both";
                     let problem = Problem::error(written.file, reason, advice);
                     self.reject(Problem { line: written.at("path"), ..problem });
@@ -305,7 +306,7 @@ impl Describer<'_> {
         self.result.items.push(Offered::Template(offer));
     }
 
-    /// Complains of a template for files that are not served: it is listed, and nothing can be read.
+    /// Reports a template of files that are not served: it is listed, but nothing can be read.
     fn judge_files(&mut self, parsed: &Template, text: &str, written: &DescriptionText<'_>) {
         let prefix = parsed.literal_prefix();
         let served = file_uri(self.root(), Path::new("resources"));
@@ -315,8 +316,7 @@ impl Describer<'_> {
         {
             return;
         }
-        let reason =
-            format!("`{text}` names no file below `resources`, so that nothing can be read");
+        let reason = format!("`{text}` matches no file below `resources`, so nothing can be read");
         let advice = "put the files there, or write a provider for a scheme of your own";
         let problem = Problem::warning(written.file, reason, advice);
         self.report(Problem { line: written.at("uriTemplate"), ..problem });
@@ -338,8 +338,8 @@ fn content_directory(written: &DescriptionText<'_>) -> PathBuf {
     }
 }
 
-/// The file that a description is about: `a.txt` for `a.txt.meta.json`, the first of its stem for
-/// `a.meta.json`.
+/// The file that a description is about: `a.txt` for `a.txt.meta.json`, the first file with that
+/// stem for `a.meta.json`.
 fn beside<'a>(meta: &Path, files: &[&'a Path]) -> Option<&'a Path> {
     let name = meta.file_name()?.to_str()?.strip_suffix(META)?;
     let named = |file: &&&Path| file.file_name().is_some_and(|it| it == name);
@@ -347,37 +347,37 @@ fn beside<'a>(meta: &Path, files: &[&'a Path]) -> Option<&'a Path> {
     files.iter().find(named).or_else(|| files.iter().find(stemmed)).copied()
 }
 
-/// A name without what cannot stand in one.
+/// A name with control characters replaced.
 fn printable(name: &str) -> String {
     name.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it }).collect()
 }
 
-/// The address of a file of the folder.
+/// The URI of a file in the folder.
 fn file_uri(root: &Root, relative: &Path) -> String {
     let absolute = root.absolute(relative);
     format!("file://{}", encoded(&absolute))
 }
 
-/// A path as it stands in an address.
+/// A path, percent-encoded for a URI.
 pub(crate) fn encoded(path: &Path) -> String {
     percent_encode(path.as_os_str().as_encoded_bytes(), PATH).to_string()
 }
 
-/// The path that an address spells.
+/// The path of a percent-encoded text.
 pub(crate) fn decoded(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt as _;
     std::ffi::OsString::from_vec(percent_decode_str(text).collect()).into()
 }
 
-/// The file of the folder that a `file:` address names, by its whole path or relative to the
-/// folder as `file://./…`.
+/// The file that a `file:` URI names, by its absolute path or relative to the folder as
+/// `file://./…`.
 pub(crate) fn file_of(root: &Root, uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     if let Some(relative) = rest.strip_prefix("./") {
         return join(Path::new(""), decoded(relative).to_str()?);
     }
     let path = decoded(rest.strip_prefix("localhost").unwrap_or(rest));
-    // A template like `file:///{path}` spells the slashes of a path as part of its one variable.
+    // A template like `file:///{path}` expands the slashes of a path inside its variable.
     let absolute = if path.starts_with("//") {
         Path::new("/").join(path.strip_prefix("/").unwrap_or(&path))
     } else {

@@ -1,4 +1,4 @@
-//! Where tools may work: `config/roots.json` of an `mcp-bash` project.
+//! Roots: `config/roots.json` of an `mcp-bash` project lists the directories tools may work in.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -13,19 +13,19 @@ use crate::Problem;
 
 pub(crate) const ROOTS: &str = "config/roots.json";
 
-/// Where the author of a folder lets its tools work.
+/// The directories that a folder's tools may work in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Confines {
-    /// The author says nothing: in the whole folder.
+    /// Not configured: the whole folder.
     #[default]
     Folder,
     /// In these directories only.
     Only(Vec<Confine>),
-    /// The author's words were never understood: nowhere, so that no tool is offered.
+    /// There was never a valid file: no directory, so no tool is offered.
     Nowhere,
 }
 
-/// One directory that tools may work in. It may come and go, so it is looked for at each call.
+/// One directory that tools may work in. It may not exist yet, so each call checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Confine {
     pub(crate) path: PathBuf,
@@ -46,21 +46,21 @@ struct RootEntry {
     name: Option<String>,
 }
 
-/// Reads where tools may work; nothing if that cannot be understood.
+/// Reads the roots; `None` if they are invalid.
 pub(crate) fn confines(surroundings: Surroundings<'_>) -> (Option<Confines>, Vec<Problem>) {
     let file = Path::new(ROOTS);
     let looked = surroundings.root.absolute(file).symlink_metadata();
     let missing = |error: &std::io::Error| {
         matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
     };
-    // One that cannot be looked at may well confine the tools.
+    // A file that cannot be inspected may well confine the tools.
     if looked.is_err_and(|error| missing(&error)) {
         return (Some(Confines::Folder), Vec::new());
     }
     let mut describer = Describer::new(surroundings);
     let Some((document, text)) = describer.document::<RootsDocument>(file) else {
         let problems = describer.result.problems.into_iter();
-        let advice = "correct it; until then the last valid roots hold, or no tool is offered";
+        let advice = "correct it; until then the last valid roots are used, or no tool is offered";
         let problems = problems.map(|it| Problem { advice: advice.to_owned(), ..it }).collect();
         return (None, problems);
     };

@@ -1,4 +1,4 @@
-//! JSON Schemas of tools: usable or not, before anybody calls.
+//! JSON Schemas of tools: check them before the first call.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::tool::DescriptionText;
 use crate::Problem;
 
 impl Describer<'_> {
-    /// A schema that can judge; `None` after a complaint.
+    /// The validator of a schema; `None` after a problem was reported.
     pub(super) fn validator(
         &mut self,
         written: &DescriptionText<'_>,
@@ -26,7 +26,7 @@ impl Describer<'_> {
             return None;
         }
         self.judge_required(written, key, schema);
-        // What a schema names by an address would have to be fetched, which is never done.
+        // References to other documents are never fetched.
         let compiled = jsonschema::options().build(&Value::Object(schema.clone()));
         match compiled {
             Ok(validator) => Some(Arc::new(validator)),
@@ -41,7 +41,7 @@ impl Describer<'_> {
 }
 
 impl Describer<'_> {
-    /// Complains of names that are required and not described: no caller knows them.
+    /// Reports required names that the schema does not describe.
     pub(super) fn judge_required(
         &mut self,
         written: &DescriptionText<'_>,
@@ -62,7 +62,7 @@ impl Describer<'_> {
     }
 }
 
-/// The schema of a tool that says nothing of its arguments: an object of anything.
+/// The schema of a tool without one: an object with any properties.
 pub(super) fn anything() -> Map<String, Value> {
     let Value::Object(schema) = json!({ "type": "object" }) else { return Map::new() };
     schema

@@ -1,4 +1,4 @@
-//! How a folder introduces itself: `server.d/server.meta.json` and `server.d/server.instructions.md`.
+//! The folder's introduction: `server.d/server.meta.json` and `server.d/server.instructions.md`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,27 +14,27 @@ pub(crate) const SERVER: &str = "server.d/server.meta.json";
 pub(crate) const INSTRUCTIONS: &str = "server.d/server.instructions.md";
 const KNOWN: &str = "name, title, version, description, icons, websiteUrl, instructions, env";
 
-/// How a folder introduces itself. What it does not say is up to the program.
+/// The folder's name, version and instructions. The program chooses what is not set.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Introduction {
     /// The server's name.
     pub name: Option<String>,
-    /// A title for people.
+    /// A title to display.
     pub title: Option<String>,
     /// The server's version.
     pub version: Option<String>,
     /// What the server is for.
     pub description: Option<String>,
-    /// Pictures of it.
+    /// Icons of the server.
     pub icons: Option<Vec<Icon>>,
-    /// Where to read more.
+    /// A website with more information.
     pub website_url: Option<String>,
     /// Variables that the folder's programs need; the operator passes them on.
     #[serde(default)]
     pub env: Vec<String>,
-    /// What a model should know of this server.
+    /// Instructions for models.
     pub instructions: Option<String>,
 }
 
@@ -46,7 +46,7 @@ struct ServerDocument {
     unknown: BTreeMap<String, Value>,
 }
 
-/// Reads how the folder introduces itself; nothing if that cannot be understood.
+/// Reads the introduction; `None` if it is invalid.
 pub(crate) fn introduction(surroundings: Surroundings<'_>) -> (Option<Introduction>, Vec<Problem>) {
     let mut describer = Describer::new(surroundings);
     let mut introduction = Introduction::default();

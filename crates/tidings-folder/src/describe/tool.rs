@@ -1,4 +1,4 @@
-//! Tools: a directory with a program and its description, or one file that describes itself.
+//! Descriptions of tools: a directory with a program, or one file that describes itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -19,16 +19,16 @@ use crate::offer::{Check, Dialect, Offered, Patience, ToolOffer, ToolScript};
 use crate::tree::join;
 use crate::{Fix, Problem};
 
-/// How often a command that decides whether a tool is offered is asked by itself.
+/// How often a check runs if `everySecs` is not set.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
 const KNOWN: &str = "name, title, description, inputSchema, outputSchema, annotations, icons, \
                      timeoutSecs, timeoutHint, progressExtendsTimeout, maxTimeoutSecs, enabled, _meta";
 
-/// What a tool can say of its effects.
+/// The annotations of the protocol.
 const ANNOTATIONS: [&str; 5] =
     ["title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-/// A tool's description as it is written.
+/// The fields of a tool's description.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolMeta {
@@ -47,17 +47,17 @@ pub(super) struct ToolMeta {
     enabled: Option<Value>,
     #[serde(rename = "_meta")]
     meta: Option<MetaObject>,
-    /// Where a registration has the program.
+    /// The program, in a registration.
     pub(super) path: Option<String>,
     #[serde(flatten)]
     unknown: BTreeMap<String, Value>,
 }
 
-/// Where a description was written: for complaints, and for what it names.
+/// The file and text of a description, to locate problems and relative paths.
 pub(super) struct DescriptionText<'a> {
     pub(super) file: &'a Path,
     pub(super) text: &'a str,
-    /// The line to complain of, where the text has none of its own.
+    /// The line of problems, if it cannot be found in the text.
     pub(super) line: Option<usize>,
 }
 
@@ -79,7 +79,7 @@ impl Describer<'_> {
         }
     }
 
-    /// `tools/<name>/tool.*` and its description.
+    /// Adds the tool of `tools/<name>/tool.*` and its description.
     fn directory_tool(&mut self, directory: &Path) {
         let Some(name) = directory.file_name().map(|name| name.to_string_lossy().into_owned())
         else {
@@ -105,7 +105,7 @@ impl Describer<'_> {
         if let [first, others @ ..] = programs.as_slice() {
             for other in others {
                 let reason =
-                    format!("`{}` is run as this tool, and this file is not", shown(first));
+                    format!("`{}` is run as this tool; this file is not used", shown(first));
                 let advice = "remove one of them, or give this one another name";
                 self.report(Problem::warning(*other, reason, advice));
             }
@@ -127,7 +127,7 @@ impl Describer<'_> {
         }
     }
 
-    /// `tools/<name>.*`, described by its own head or by a file beside it.
+    /// Adds the tool of `tools/<name>.*`, described by its head or by a file beside it.
     fn file_tool(&mut self, path: &Path, meta: Option<&Path>) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(meta) = meta {
@@ -142,7 +142,7 @@ impl Describer<'_> {
     fn headed_tool(&mut self, program: &Path, name: &str) {
         let executable = self.stat(program).is_some_and(|stat| stat.executable);
         let bytes = self.root().head(program, HEAD).unwrap_or_default();
-        // A program that is no script says nothing of itself; a cut at the end does no harm.
+        // A compiled program has no head; a character cut off at the end does no harm.
         let text = match std::str::from_utf8(&bytes) {
             Ok(text) => text,
             Err(error) if error.error_len().is_none() => {
@@ -151,7 +151,7 @@ impl Describer<'_> {
             Err(_) => "",
         };
         let head = Head::parse(text);
-        // What is neither executable nor described is some file beside the tools.
+        // A file that is neither executable nor described is not a tool.
         let described = head.is_there() && text.starts_with("#!");
         if !executable && !described {
             if text.starts_with("#!") {
@@ -220,7 +220,7 @@ impl Describer<'_> {
         })
     }
 
-    /// A described tool becomes an offer.
+    /// Adds a described tool.
     pub(super) fn tool(
         &mut self,
         meta: ToolMeta,
@@ -280,14 +280,14 @@ impl Describer<'_> {
             return None;
         }
         if meta.description.as_deref().is_none_or(|text| text.trim().is_empty()) {
-            let reason = "the tool has no description, so that no model knows when to use it";
+            let reason = "the tool has no description, so models do not know when to use it";
             let advice = "add `description`, or a comment line `@describe TEXT`";
             self.report(Problem::warning(written.file, reason, advice));
         }
         Some(name)
     }
 
-    /// What a description says of calls; `None` after a rejection.
+    /// The terms of a description; `None` after a rejection.
     fn terms(
         &mut self,
         meta: &ToolMeta,
@@ -316,8 +316,8 @@ impl Describer<'_> {
         })
     }
 
-    /// What a tool says of its effects; `None` after a complaint.
-    #[expect(clippy::option_option, reason = "no annotations are no fault")]
+    /// The annotations; `None` after a problem was reported.
+    #[expect(clippy::option_option, reason = "a tool without annotations is valid")]
     fn annotations(
         &mut self,
         value: Option<&Value>,
@@ -365,7 +365,7 @@ impl Describer<'_> {
         Some(Patience { limit, extended, at_most: at_most.max(limit) })
     }
 
-    /// What decides whether a tool is offered.
+    /// The check that decides whether a tool is offered.
     fn check(
         &mut self,
         enabled: Option<&Value>,
@@ -417,7 +417,7 @@ impl Describer<'_> {
     }
 }
 
-/// How a tool may be called, as its description says.
+/// How a tool may be called, according to its description.
 struct Terms {
     input_schema: Map<String, Value>,
     input: Arc<jsonschema::Validator>,
@@ -435,7 +435,7 @@ enum Enabled {
     When(Check),
 }
 
-/// A command: a line for the shell, or words.
+/// A command: a line for the shell, or a list of words.
 fn words(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(line) if !line.trim().is_empty() => {
@@ -450,8 +450,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|it| it.as_str().map(str::to_owned)).collect()
 }
 
-/// The parts of a command that may name files. One that names none does no harm: a file of that
-/// name is waited for.
+/// The parts of a command that may name files. A wrong guess does no harm: the file never appears.
 fn named_files(word: &str) -> impl Iterator<Item = &str> {
     let parts = word.split(|it: char| it.is_whitespace() || "'\"()[]{};&|<>=".contains(it));
     parts.filter(|part| {
@@ -468,13 +467,13 @@ fn is_tool_name(name: &str) -> bool {
         && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-.".contains(&it))
 }
 
-/// Clients expect the schema to say that it is one of an object.
+/// Clients expect every schema to have a `type`.
 fn with_type(mut schema: Map<String, Value>) -> Map<String, Value> {
     schema.entry("type").or_insert_with(|| "object".into());
     schema
 }
 
-/// What the tool itself is told of its description.
+/// The description that is passed to the tool itself.
 fn metadata(meta: &ToolMeta, name: &str) -> Value {
     let mut value = Map::new();
     value.insert("name".to_owned(), name.into());
@@ -493,7 +492,7 @@ fn metadata(meta: &ToolMeta, name: &str) -> Value {
     Value::Object(value)
 }
 
-/// Where a registration's program may be: below the part it belongs to, or the folder.
+/// The file of a registered item: below the part it belongs to, or below the folder.
 pub(super) fn registered_path(
     describer: &Describer<'_>,
     part: &str,

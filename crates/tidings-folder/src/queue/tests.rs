@@ -1,4 +1,4 @@
-//! Turns, shares and rooms of the queue.
+//! Tests of the queue: turns, shares and room.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -170,7 +170,7 @@ proptest! {
                 }
                 QueueStep::Leave(_) | QueueStep::Look => waiting.retain(|_, entering| {
                     match poll(entering) {
-                        // Who is refused now was displaced.
+                        // A call that is refused now was displaced.
                         Poll::Ready(entered) => {
                             running.extend(entered);
                             false

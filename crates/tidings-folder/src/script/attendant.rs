@@ -1,4 +1,4 @@
-//! Stays with a program from its start to its end: feeds it, reads it, watches the time.
+//! Attending a running program: write its input, read its output, watch the time.
 
 use std::fs::File;
 use std::io;
@@ -21,28 +21,28 @@ use super::{Ending, Job, Run};
 
 /// How much is read at once.
 const CHUNK: usize = 16 << 10;
-/// How long output is waited for after the program itself has ended, if something it started holds
-/// its output open.
+/// How long to wait for more output after the program exited, if a child process holds its output
+/// open.
 const LINGER: Duration = Duration::from_millis(100);
-/// How much is read after that, whoever prints on. A pipe holds no more, so that everything the
-/// program itself printed is among it.
+/// How much is read after the exit. A pipe holds no more, so everything the program itself printed
+/// is included.
 const LEFT: usize = 1 << 20;
-/// How long the system may take to end a program that is killed.
+/// How long the system may take to end a killed program.
 const DEATH: Duration = Duration::from_secs(1);
 
-/// Where a program is on its way.
+/// The stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Running,
-    /// It was asked to end, and may take until then.
+    /// It was asked to exit, and has until then.
     Asked(Instant),
-    /// It was killed.
+    /// It was killed, and should be gone by then.
     Killed(Instant),
-    /// It has ended; what it started may still print until then.
+    /// It exited; child processes may still print until then.
     Ended(Instant),
 }
 
-/// What can happen. A pipe that takes or gives no bytes any more is closed.
+/// What can happen. `None` for a pipe means that it is closed.
 enum ProgramEvent {
     Fed(Option<usize>),
     Printed(Option<usize>),
@@ -52,7 +52,7 @@ enum ProgramEvent {
     TimeUp,
 }
 
-/// One program while it runs.
+/// A running program.
 pub(super) struct Attendant<'a> {
     group: Group,
     stdin: Option<ChildStdin>,
@@ -62,7 +62,7 @@ pub(super) struct Attendant<'a> {
     output: Vec<u8>,
     output_limit: usize,
     stderr: Option<ChildStderr>,
-    /// What was read of standard error and not looked at.
+    /// Bytes of standard error that are read but not parsed.
     said: Vec<u8>,
     /// When standard error was last read.
     read_at: SystemTime,
@@ -72,9 +72,9 @@ pub(super) struct Attendant<'a> {
     grace: Duration,
     stage: Stage,
     status: Option<ExitStatus>,
-    /// How much was read since it ended.
+    /// Bytes read since the program exited.
     left: usize,
-    /// Why we ended it, if we did.
+    /// Why we ended the program, if we did.
     verdict: Option<Ending>,
 }
 
@@ -102,14 +102,14 @@ impl<'a> Attendant<'a> {
         }
     }
 
-    /// Stays until the program has ended and its output was read.
+    /// Runs until the program has exited and its output is read.
     pub(super) async fn run(mut self) -> Run {
         let mut alarm = std::pin::pin!(tokio::time::sleep_until(self.deadline()));
         while !self.is_over() {
             if alarm.deadline() != self.deadline() {
                 alarm.as_mut().reset(self.deadline());
             }
-            // Signs that wait hold up the program only while it has time.
+            // While the program has time, waiting signs pause the reading of standard error.
             let full = self.stage == Stage::Running && self.outbox.is_full();
             let event = tokio::select! {
                 fed = feed(&mut self.stdin, &self.input[self.fed..]) => ProgramEvent::Fed(fed),
@@ -120,7 +120,7 @@ impl<'a> Attendant<'a> {
                 () = &mut alarm => ProgramEvent::TimeUp,
             };
             let event = match (event, self.stage) {
-                // On a busy machine time may be up before what is there was read.
+                // On a busy machine, time may be up before the output is read.
                 (ProgramEvent::TimeUp, Stage::Ended(_)) => {
                     self.left_over().unwrap_or(ProgramEvent::TimeUp)
                 }
@@ -133,7 +133,7 @@ impl<'a> Attendant<'a> {
         self.finish()
     }
 
-    /// What can be read without waiting.
+    /// Output that can be read without waiting.
     fn left_over(&mut self) -> Option<ProgramEvent> {
         let printed = unconstrained(read(&mut self.stdout, &mut self.output)).now_or_never();
         if let Some(read) = printed {
@@ -143,7 +143,7 @@ impl<'a> Attendant<'a> {
         said.map(ProgramEvent::Said)
     }
 
-    /// After the end, whatever is read may be followed by more.
+    /// After the exit, more output may follow each read.
     fn linger(&mut self, read: Option<usize>) {
         if matches!(self.stage, Stage::Ended(_)) {
             self.left += read.unwrap_or(0);
@@ -151,7 +151,7 @@ impl<'a> Attendant<'a> {
         }
     }
 
-    /// False if there is nothing left to wait for.
+    /// Handles an event; false if there is nothing left to wait for.
     fn step(&mut self, event: ProgramEvent) -> bool {
         match event {
             ProgramEvent::Fed(fed) => self.fed(fed),
@@ -176,7 +176,7 @@ impl<'a> Attendant<'a> {
         }
     }
 
-    /// A program need not read what it is given: it may close its input, or end before.
+    /// A program need not read its input: it may close it, or exit before.
     fn fed(&mut self, fed: Option<usize>) {
         self.fed += fed.unwrap_or(0);
         if fed.is_none() || self.fed == self.input.len() {
@@ -190,7 +190,7 @@ impl<'a> Attendant<'a> {
             self.stdout = None;
         }
         if self.output.len() > self.output_limit {
-            // Whoever prints on into a closed pipe ends by that alone.
+            // Writing to a closed pipe ends the writer.
             self.stdout = None;
             self.end(Ending::TooMuchOutput);
         }
@@ -211,11 +211,11 @@ impl<'a> Attendant<'a> {
     }
 
     fn exited(&mut self, status: io::Result<ExitStatus>) {
-        // The system may not say how it ended, if somebody else told it not to.
+        // The system may not report the exit status if another handler took it.
         self.status = Some(status.unwrap_or_else(|_| ExitStatus::from_raw(0xff00)));
         self.stdin = None;
         if self.stage != Stage::Running {
-            // The program obeyed; what it started may not have.
+            // The program obeyed; its children may not have.
             self.group.kill();
         }
         self.stage = Stage::Ended(Instant::now() + LINGER);
@@ -241,12 +241,12 @@ impl<'a> Attendant<'a> {
         true
     }
 
-    /// How long ago the program touched its standard error without writing to it, which is a sign of
-    /// life: `mcp-bash` does that with its progress stream.
+    /// How long ago the program touched its standard error without writing. `mcp-bash` does that
+    /// with its progress stream, so it counts as a sign of life.
     fn touched(&self) -> Option<Duration> {
         let pipe = self.stderr.as_ref()?.as_fd().try_clone_to_owned().ok()?;
         let touched = File::from(pipe).metadata().and_then(|pipe| pipe.modified()).ok()?;
-        // What was written was read at once; only a touch is later than that.
+        // Written bytes were read at once, so only a touch is later than the last read.
         touched.duration_since(self.read_at).ok()?;
         SystemTime::now().duration_since(touched).ok()
     }
@@ -260,7 +260,7 @@ impl<'a> Attendant<'a> {
     }
 
     fn finish(self) -> Run {
-        // Whatever the program left behind ends now.
+        // Ends everything the program left behind.
         drop(self.group);
         let ended = self.status.map_or(Ending::Signal(9), |status| match status.signal() {
             Some(signal) => Ending::Signal(signal),
@@ -271,7 +271,7 @@ impl<'a> Attendant<'a> {
     }
 }
 
-/// Cancel-safe: what was not written is asked for again.
+/// Cancel-safe: unwritten bytes are offered again.
 async fn feed(pipe: &mut Option<ChildStdin>, rest: &[u8]) -> Option<usize> {
     match pipe {
         Some(pipe) => pipe.write(rest).await.ok(),

@@ -1,4 +1,4 @@
-//! Real programs, well and badly behaved.
+//! Tests of running real programs, well and badly behaved.
 
 use std::cell::RefCell;
 use std::fs::Permissions;
@@ -49,8 +49,7 @@ impl ScriptFixture {
         }
     }
 
-    /// A FIFO that is open as long as some process holds it: what is written to it, once nobody
-    /// does any more.
+    /// Reads a FIFO until no process holds it, and returns what was written.
     fn held(&self, name: &str) -> JoinSet<String> {
         let path = self.path().join(name);
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
@@ -74,7 +73,7 @@ async fn run_with_signs(job: Job) -> (Run, Vec<Sign>) {
     (run.await.unwrap(), signs.into_inner())
 }
 
-/// Returns once nobody holds the FIFO, which must be soon.
+/// Returns once no process holds the FIFO, which must be soon.
 async fn let_go(mut held: JoinSet<String>) -> String {
     let end = tokio::time::timeout(Duration::from_secs(5), held.join_next());
     end.await.expect("some process is left").unwrap().unwrap()
@@ -183,7 +182,7 @@ async fn signs_come_in_order_and_before_the_end() {
     assert_eq!(run.errors, "plain");
 }
 
-/// What was printed before the end is read after it, however late that is.
+/// Output from before the exit is read after it, however late that is.
 #[tokio::test]
 async fn output_that_waits_in_the_pipe_is_not_lost_on_a_busy_machine() {
     let fixture = ScriptFixture::new(
@@ -191,7 +190,7 @@ async fn output_that_waits_in_the_pipe_is_not_lost_on_a_busy_machine() {
     );
     let job = fixture.job();
     let mut run = std::pin::pin!(run(job, |_| {
-        // Stands in for a machine that has no time for us: longer than output is waited for.
+        // Stands in for a machine that is busy for longer than output is waited for.
         let begun = std::time::Instant::now();
         while begun.elapsed() < Duration::from_millis(150) {
             std::hint::spin_loop();
@@ -205,7 +204,7 @@ async fn output_that_waits_in_the_pipe_is_not_lost_on_a_busy_machine() {
 async fn every_log_line_of_a_burst_arrives() {
     let fixture = ScriptFixture::new("seq 5000 | sed 's/^/::log info /' >&2; echo ok");
     let (mut job, mut told) = (fixture.job(), 0);
-    // A busy machine takes its time to tell.
+    // A busy machine is slow to send.
     job.grace = LIMIT;
     let run = run(job, |sign| {
         told += 1;
@@ -247,7 +246,7 @@ async fn time_is_up_for_three_reasons() {
     }
 }
 
-/// What `mcp-bash` does with its progress stream while a program it wraps gives events.
+/// What `mcp-bash` does with its progress stream while a wrapped program has events.
 #[tokio::test]
 async fn touching_the_progress_stream_is_a_sign_of_life() {
     let fixture = ScriptFixture::new(

@@ -1,4 +1,5 @@
-//! The folder as it was last seen: files, what they describe, and which of it is offered.
+//! The stock: a folder's files as last seen, the items they describe, and which of them are
+//! offered.
 
 mod scan;
 mod select;
@@ -20,49 +21,49 @@ use crate::offer::{Check, Key, Kind, Offered};
 use crate::tree::{Root, Stat};
 use crate::{Limits, Problem};
 
-/// The registration that is data.
+/// The registration file.
 pub(crate) const REGISTER: &str = "server.d/register.json";
 
-/// Everything known of a folder. One task writes it.
+/// Everything known about a folder. Only the folder's task changes it.
 pub(crate) struct Stock {
     root: Root,
     limits: Limits,
-    /// Where programs of the folder look for others.
+    /// The `PATH` of the folder's programs.
     search: Option<OsString>,
     hidden: Hidden,
     files: BTreeMap<PathBuf, Stat>,
-    /// Links of the folder, by the file they lead to.
+    /// The links in the folder, by the file they lead to.
     links: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    /// Every link that was seen, also those that lead nowhere.
+    /// All links, including broken ones.
     link_paths: BTreeSet<PathBuf>,
-    /// Links to directories that are followed, and where they lead.
+    /// The links to directories that are followed, with their targets.
     linked: BTreeMap<PathBuf, PathBuf>,
-    /// Files beside the parts that somebody consulted, as they were last seen.
+    /// Files outside the parts that descriptions consult, as last seen.
     consulted: BTreeMap<PathBuf, Stat>,
     units: BTreeMap<PathBuf, Unit>,
-    /// Which units consulted a file that is not of their own.
+    /// The units that consult a file outside themselves, by file.
     readers: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    /// Who wants each name, in the order of their paths; hardly ever more than one.
+    /// The units that claim each name, sorted by path; rarely more than one.
     claims: BTreeMap<Key, Vec<(PathBuf, Arc<Offered>)>>,
-    /// The kinds that a registration speaks of.
+    /// The kinds that the registration lists.
     registered: BTreeSet<Kind>,
-    /// What a registration that is a program printed last, and its file.
+    /// The last output of a registration program, and its file.
     printed: Option<(PathBuf, String)>,
     policy: Policy,
-    /// Where tools may work.
+    /// The directories that tools may work in.
     confines: Confines,
     introduction: Introduction,
-    /// What the commands that decide over tools said.
+    /// The results of the checks of tools.
     verdicts: BTreeMap<String, bool>,
-    /// Whether those commands are asked at all.
+    /// Whether checks are run at all.
     asks: bool,
-    /// What is wrong with places: links, pipes, directories.
+    /// Problems of paths: links, pipes, directories.
     places: BTreeMap<PathBuf, Vec<Problem>>,
-    /// What is wrong with the folder's own settings.
+    /// Problems of the folder's own settings.
     settings: BTreeMap<PathBuf, Vec<Problem>>,
 }
 
-/// What was described together.
+/// Items that are described together.
 #[derive(Debug, Default)]
 struct Unit {
     keys: Vec<Key>,
@@ -78,18 +79,18 @@ impl Unit {
     }
 }
 
-/// What may be otherwise after a look.
+/// Items and files that may have changed.
 #[derive(Debug, Default)]
 pub(crate) struct Affected {
     pub(crate) keys: BTreeSet<Key>,
-    /// Files whose content may be another.
+    /// Files whose content may have changed.
     pub(crate) files: BTreeSet<PathBuf>,
-    /// Those of them that are known to be whole.
+    /// The files that are known to be completely written.
     pub(crate) complete: BTreeSet<PathBuf>,
 }
 
 impl Stock {
-    /// An empty one; [`Stock::rescan`] fills it.
+    /// An empty stock; [`Stock::rescan`] fills it.
     pub(crate) fn new(root: Root, limits: Limits, asks: bool) -> Self {
         Self {
             root,
@@ -116,7 +117,7 @@ impl Stock {
         }
     }
 
-    /// The same, for programs that look for others in these directories.
+    /// The same stock, for programs with this `PATH`.
     pub(crate) fn searching(self, search: Option<OsString>) -> Self {
         Self { search, ..self }
     }
@@ -141,7 +142,7 @@ impl Stock {
         &self.files
     }
 
-    /// Directories, besides those of the parts, in which files lie that somebody consulted.
+    /// Directories of consulted files outside the parts.
     pub(crate) fn consulted_directories(&self) -> BTreeSet<PathBuf> {
         let files = self.readers.keys().chain(self.links.keys());
         let outside = files.map(PathBuf::as_path).filter(|path| unit_of(path).is_none());
@@ -149,7 +150,7 @@ impl Stock {
         outside.filter_map(|path| path.parent().map(Path::to_owned)).collect()
     }
 
-    /// The commands that decide over tools, by the tool's name.
+    /// The checks of tools, by name.
     pub(crate) fn checks(&self) -> BTreeMap<String, Check> {
         if !self.asks {
             return BTreeMap::new();
@@ -165,7 +166,7 @@ impl Stock {
             .collect()
     }
 
-    /// Takes what a command said of a tool.
+    /// Stores the result of a tool's check.
     pub(crate) fn judge(&mut self, name: &str, verdict: bool) -> Affected {
         let before = self.verdicts.insert(name.to_owned(), verdict);
         let mut affected = Affected::default();
@@ -175,12 +176,12 @@ impl Stock {
         affected
     }
 
-    /// Forgets what a command said of a tool that is gone.
+    /// Forgets the check of a removed tool.
     pub(crate) fn forget(&mut self, name: &str) {
         self.verdicts.remove(name);
     }
 
-    /// Takes what a registration that is a program printed, or that there is none any more.
+    /// Stores the output of a registration program; `None` if there is no program any more.
     pub(crate) fn print(&mut self, printed: Option<(PathBuf, String)>) -> Affected {
         let mut affected = Affected::default();
         if self.printed != printed {
@@ -190,7 +191,7 @@ impl Stock {
         affected
     }
 
-    /// Takes what is wrong with something that is not a file, or that nothing is.
+    /// Stores or clears a problem that belongs to no file.
     pub(crate) fn set_problem(&mut self, about: &Path, problem: Option<Problem>) {
         match problem {
             Some(problem) => drop(self.settings.insert(about.to_owned(), vec![problem])),
@@ -198,9 +199,9 @@ impl Stock {
         }
     }
 
-    /// Everything that is wrong, in order.
+    /// All problems, sorted.
     pub(crate) fn problems(&self) -> BTreeSet<Problem> {
-        // What nobody looks for, since it is registered, has no faults.
+        // Descriptions that a registration replaces are not used, so their problems do not matter.
         let seen = self.units.iter().filter(|(path, _)| !self.is_masked(path));
         let units = seen.flat_map(|(_, unit)| &unit.problems);
         let places = self.places.values().flatten();
@@ -210,7 +211,7 @@ impl Stock {
         problems
     }
 
-    /// Whether everything a part of the folder describes is registered instead.
+    /// Whether a registration replaces everything that this part of the folder describes.
     fn is_masked(&self, unit: &Path) -> bool {
         let has = |kind| self.registered.contains(&kind);
         match unit.components().next().and_then(|part| part.as_os_str().to_str()) {
@@ -233,7 +234,7 @@ impl Stock {
         }
     }
 
-    /// Reads again whatever depends on files that changed.
+    /// Reads every unit and setting that depends on changed files.
     fn reread(&mut self, changed: &BTreeSet<PathBuf>, affected: &mut Affected) {
         let mut units: BTreeSet<PathBuf> = BTreeSet::new();
         for path in changed {
@@ -246,7 +247,7 @@ impl Stock {
         }
         let has = |name: &str| changed.contains(Path::new(name));
         if has(POLICY) && self.reload_policy(affected) {
-            // What a description may look at is for the policy to say.
+            // The policy decides which files a description may consult.
             units.extend(self.units.keys().cloned());
         }
         if has(guard::FILE) {
@@ -259,7 +260,7 @@ impl Stock {
         if has(SERVER) || has(INSTRUCTIONS) || units.contains(Path::new(SERVER)) {
             self.reload_introduction();
         }
-        // Not one that is found: it is never looked for like the others.
+        // The registration is read apart from the other units.
         if units.remove(Path::new(REGISTER)) || has(REGISTER) {
             self.register(affected);
         }
@@ -269,7 +270,7 @@ impl Stock {
         }
     }
 
-    /// True if it is another.
+    /// Reads the policy again; true if it changed.
     fn reload_policy(&mut self, affected: &mut Affected) -> bool {
         let (policy, problems) = policy(self.surroundings());
         self.settings.insert(POLICY.into(), problems);
@@ -298,14 +299,14 @@ impl Stock {
         self.settings.insert(SERVER.into(), problems);
     }
 
-    /// Reads the registration: the file if there is one, what a program printed otherwise.
+    /// Reads the registration: the file if it exists, otherwise the output of the program.
     fn register(&mut self, affected: &mut Affected) {
         let file = Path::new(REGISTER);
         let said = if self.files.contains_key(file) {
             match self.root.read(file, self.limits.description) {
                 Ok(bytes) => Some((file.to_owned(), String::from_utf8_lossy(&bytes).into_owned())),
                 Err(error) => {
-                    let advice = "correct it; what it said before holds";
+                    let advice = "correct it; its last valid version is used";
                     let problem = Problem::error(file, error.to_string(), advice);
                     self.settings.insert(REGISTER.into(), vec![problem]);
                     return;
@@ -320,8 +321,8 @@ impl Stock {
         };
         self.settings.remove(file);
         if says.broken && !self.units.contains_key(file) {
-            // There is nothing it said before: what is good of it holds, and nothing is looked for
-            // in its stead.
+            // There is no earlier version: the valid part is used, and the replaced kinds stay
+            // hidden.
             says.broken = false;
         }
         if !says.broken && kinds != self.registered {

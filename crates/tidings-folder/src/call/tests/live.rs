@@ -1,4 +1,4 @@
-//! Calls as a client makes them, through a real hub and a connection in memory.
+//! Tests of calls by a client, through a real hub and a connection in memory.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Source for Shop {
     }
 }
 
-/// A legacy client, line by line.
+/// A legacy client.
 struct LegacyClient {
     wire: Wire,
     /// What is sent when an answer is awaited next.
@@ -104,7 +104,7 @@ impl LegacyClient {
         }}));
     }
 
-    /// Everything up to the message that is awaited, which is the last.
+    /// All messages up to the awaited one, which is the last.
     async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Vec<Value> {
         self.flush().await;
         let mut heard = Vec::new();
@@ -186,7 +186,7 @@ async fn one_call_too_many_is_told_so_and_the_others_have_their_turn() {
     client.until(|message| message["params"]["data"] == "begun").await;
     client.call(2, &json!({}));
     client.call(3, &json!({}));
-    // One of the two waits, the other is refused: the hub takes them up at once.
+    // One of the two waits, the other is refused: the hub handles them at once.
     let refused = client.until(|message| message["id"] == 2 || message["id"] == 3).await.pop();
     let refused = refused.unwrap();
     assert_eq!(refused["result"]["isError"], true);
@@ -212,7 +212,7 @@ async fn a_client_is_asked_for_its_roots_if_it_has_some() {
     client.send(json!({ "id": asked["id"], "result": { "roots": roots } }));
     let answer = client.answer(1).await;
     assert_eq!(answer["result"]["content"][0]["text"], "1 /no/where");
-    // One that has none is not asked.
+    // A client without roots is not asked.
     let mut client = LegacyClient::of(&fixture, fixture.tool(tool), json!({})).await;
     client.call(1, &json!({}));
     let answer = client.answer(1).await;

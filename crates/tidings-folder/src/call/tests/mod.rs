@@ -1,4 +1,4 @@
-//! Whole calls of real scripts, without a client.
+//! Tests of whole calls of real scripts, without a client.
 
 mod live;
 
@@ -70,7 +70,7 @@ async fn what_is_printed_is_the_text_less_one_line_end() {
 #[tokio::test]
 async fn bytes_that_are_no_text_are_an_error() {
     let result = run("printf 'abc\\377'").await;
-    assert_eq!(failed(&result), "`try` printed what is not UTF-8, from byte 3 on");
+    assert_eq!(failed(&result), "`try` printed invalid UTF-8 at byte 3");
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn a_tool_that_takes_too_long_is_stopped_and_says_so() {
     assert_eq!(result.structured_content, None);
 }
 
-/// As `mcp-bash` does it: whoever touches the stream has another standard error.
+/// As `mcp-bash` does it: the command that touches the stream has another standard error.
 #[tokio::test]
 async fn touching_the_progress_stream_is_a_sign_of_life() {
     let fixture = Fixture::new();
@@ -270,7 +270,7 @@ async fn a_tool_that_cannot_be_run_says_what_to_do() {
     assert_eq!(failed(&result), "`tools/try/tool.sh` does not exist; put a program there");
 }
 
-/// The library that makes temporary directories says where it tried to.
+/// The library for temporary directories reports the path in its error.
 #[tokio::test]
 async fn a_call_without_room_for_private_files_does_not_say_where_that_is() {
     let fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! Links inside the folder, as people and mounts have them.
+//! Tests of links inside the folder, as people and mounts have them.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ fn files_behind_a_link_to_a_directory_are_served_and_followed() {
     fixture.stock.rescan_paths(&[PathBuf::from("resources/link")].into(), &mut |_| {});
     let served = fixture.offers(Kind::Resource);
     assert_eq!(served, ["file:///resources/link/a.md", "file:///resources/plain.md"]);
-    // The system may tell of the change under either name.
+    // The system may report the change under either name.
     for heard in ["common/a.md", "resources/link/a.md"] {
         let affected = fixture.change(heard, "y");
         let link = PathBuf::from("resources/link/a.md");

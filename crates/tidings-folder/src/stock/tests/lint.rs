@@ -1,11 +1,11 @@
-//! Mistakes that are easy to make and hard to see.
+//! Tests of problems that are easy to make and hard to see.
 
 use super::{SCRIPT, StockFixture, wrong};
 use crate::offer::Kind;
 
 const HELLO: &str = r#"{"description": "d"}"#;
 
-/// The one thing that is wrong with a tool of this program.
+/// Checks the one problem of a tool with this program.
 #[track_caller]
 fn wrong_program(text: &str, expected: &str) {
     let mut fixture = StockFixture::new(&[("tools/a/tool.meta.json", HELLO)]);
@@ -48,7 +48,7 @@ fn two_programs_for_one_tool_are_told() {
             ("tools/a/tool.py", "#!/bin/sh\n"),
             ("tools/a/tool.sh", "#!/bin/sh\n"),
         ],
-        "tools/a/tool.sh: `tool.py` is run as this tool, and this file is not",
+        "tools/a/tool.sh: `tool.py` is run as this tool; this file is not used",
     );
 }
 
@@ -92,7 +92,7 @@ fn a_completion_for_nothing_is_told() {
     wrong(&files[..1], expected);
 }
 
-/// What is registered is not looked for: only registered completions count.
+/// Registered kinds are not searched in files: only registered completions count.
 #[test]
 fn a_completion_that_is_registered_under_another_name_is_no_mistake() {
     let files = [

@@ -1,4 +1,4 @@
-//! What of a folder is offered, and what is said to be wrong with the rest.
+//! Tests of the stock: offered items and reported problems.
 
 mod links;
 mod lint;
@@ -13,7 +13,7 @@ use crate::Limits;
 use crate::offer::{Kind, Offered};
 use crate::tree::Root;
 
-/// A folder on disk and what is known of it.
+/// A folder on disk and its stock.
 struct StockFixture {
     directory: tempfile::TempDir,
     stock: Stock,
@@ -41,7 +41,7 @@ impl StockFixture {
         }
     }
 
-    /// Writes a file and looks at it alone.
+    /// Writes a file and scans it alone.
     fn change(&mut self, path: &str, text: &str) -> Affected {
         self.put(path, text);
         self.stock.rescan_paths(&[PathBuf::from(path)].into(), &mut |_| {})
@@ -52,7 +52,7 @@ impl StockFixture {
         self.stock.rescan_paths(&[PathBuf::from(path)].into(), &mut |_| {})
     }
 
-    /// What is offered of a kind.
+    /// The offered items of a kind.
     fn offers(&self, kind: Kind) -> Vec<String> {
         let keys: BTreeSet<_> = self.stock.keys().filter(|(it, _)| *it == kind).cloned().collect();
         let offered = keys.into_iter().filter(|key| self.stock.selected(key).is_some());
@@ -76,7 +76,7 @@ impl StockFixture {
 
 const SCRIPT: &str = "#!/bin/sh\n# @describe A script\n";
 
-/// The one thing that is wrong with a folder of these files, as it is told.
+/// Checks the one problem of a folder with these files.
 #[track_caller]
 fn wrong(files: &[(&str, &str)], expected: &str) {
     let problems = StockFixture::new(files).problems();
@@ -155,7 +155,7 @@ fn a_script_without_permission_is_run_with_what_its_first_line_names() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_line_and_reason() {
+fn a_problem_of_a_tool_has_file_line_and_reason() {
     let tool = ("tools/a/tool.sh", "#!/bin/sh\n");
     let meta = |text: &'static str| [tool, ("tools/a/tool.meta.json", text)];
     let at = "tools/a/tool.meta.json";
@@ -203,6 +203,10 @@ fn what_is_wrong_is_told_with_file_line_and_reason() {
     );
     wrong(&[("tools/a/tool.meta.json", "{}")], &format!("{at}: there is no program beside it"));
     wrong(&[("tools/a.sh", "#!/bin/sh\n# @param x\n")], "tools/a.sh:2: `x` has no type");
+}
+
+#[test]
+fn a_problem_of_anything_else_has_file_line_and_reason() {
     wrong(&[("prompts/a.md", "---\nname: [\n---\n")], "prompts/a.md:");
     wrong(
         &[("prompts/a.md", "---\narguments:\n  - name: x\n---\nno")],
@@ -220,7 +224,7 @@ fn what_is_wrong_is_told_with_file_line_and_reason() {
     );
     wrong(
         &[("resources/a.meta.json", "{\"uri\": \"weather://here\"}")],
-        "resources/a: nobody answers for `weather://here`",
+        "resources/a: `weather://here` cannot be read",
     );
     wrong(
         &[("server.d/policy.toml", "[tools]\nallows = []\n")],

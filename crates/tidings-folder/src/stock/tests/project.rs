@@ -1,4 +1,4 @@
-//! What an `mcp-bash` project says of itself.
+//! Tests of `mcp-bash` projects.
 
 use super::{SCRIPT, StockFixture};
 use crate::Severity;
