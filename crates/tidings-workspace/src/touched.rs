@@ -1,4 +1,5 @@
-//! Which views a write may have moved. Too many is a needless look; too few would be a silence.
+//! Views that a change may affect. One too many costs a needless comparison; one too few loses a
+//! notice.
 
 use crate::change::{Change, Created};
 use crate::record::ArtifactEntry;
@@ -16,7 +17,7 @@ impl TouchedUris {
         self.uris.push(uri.into());
     }
 
-    /// A list, and every part of it.
+    /// A list, and every page of it.
     fn list(&mut self, uri: impl Into<String>) {
         let uri = uri.into();
         self.patterns.push(format!("{uri}?*"));
@@ -72,8 +73,8 @@ impl TouchedUris {
     }
 }
 
-/// The views a change may have moved. `entry` is the artifact it is about as it is afterwards; a
-/// new one says all of itself.
+/// The views that a change may affect. `entry` is the changed artifact as it is now; a new artifact
+/// needs none.
 pub(crate) fn touched(change: &Change, entry: Option<&ArtifactEntry>) -> TouchedUris {
     let mut touched = TouchedUris::default();
     touched.list(view::EVENTS);
@@ -117,7 +118,7 @@ pub(crate) fn touched(change: &Change, entry: Option<&ArtifactEntry>) -> Touched
             touched.identity(&connection.from);
             touched.identity(&connection.to);
         }
-        // Whoever tells of it tells that anything may have moved.
+        // The publisher announces everything in this case.
         Change::Unknown(_) => {}
     }
     touched

@@ -1,4 +1,4 @@
-//! What an event does to the tables. It is checked before it is recorded; here it is only done.
+//! Applying events to the tables. An event is validated before it is logged.
 
 use rusqlite::{Connection, params};
 
@@ -10,10 +10,10 @@ use crate::store::artifact::{self, names};
 use crate::store::event::signed;
 use crate::store::{Blobs, graph};
 
-/// How much of a text can be found by its words.
+/// How much of a text is indexed for search.
 const SEARCHED: u64 = 256 << 10;
 
-/// Does what an event says.
+/// Applies an event.
 pub(super) fn apply(
     connection: &Connection,
     blobs: &Blobs,
@@ -202,7 +202,7 @@ fn retag(
     if row.archived { Ok(()) } else { tag(connection, row.key, moved, by) }
 }
 
-/// Puts an artifact into the lists of tags, or takes it out of them.
+/// Adds an artifact to the lists of tags, or removes it.
 fn tag(connection: &Connection, key: i64, tags: &[String], by: i64) -> Result<(), WorkspaceError> {
     let statement = if by > 0 {
         "INSERT INTO tagged VALUES (?1, ?2)"
@@ -277,7 +277,7 @@ fn count(connection: &Connection, kind: &str, name: &str, by: i64) -> Result<(),
     Ok(())
 }
 
-/// Makes an artifact findable by the words of its title and its text.
+/// Indexes the words of an artifact's title and text.
 fn index(
     connection: &Connection,
     blobs: &Blobs,

@@ -14,14 +14,13 @@ use crate::stamp::Stamp;
 use crate::store::{Blobs, Store, apply, event, schema};
 use crate::{Limits, WorkspaceError};
 
-/// How many items are done in one transaction: enough to share a sync, few enough that the first
-/// does not wait long for the last.
+/// The largest batch: enough to share a sync, few enough that the first writer does not wait long.
 const BATCH: usize = 256;
 
-/// Where work waits, and the one connection that writes.
+/// The queue of writers, and the one connection that writes.
 pub(super) struct WriteQueue {
     queue: Mutex<PendingWork>,
-    /// Told when a batch is done.
+    /// Notified when a batch is done.
     turn: Condvar,
     writer: Mutex<Connection>,
 }
@@ -29,11 +28,11 @@ pub(super) struct WriteQueue {
 #[derive(Default)]
 struct PendingWork {
     waiting: Vec<Arc<dyn QueuedWork>>,
-    /// Whether somebody does a batch.
+    /// Whether a batch is being committed.
     is_taken: bool,
 }
 
-/// What a piece of work can use while it is done.
+/// What work can use while it runs.
 pub(super) struct Ledger<'a> {
     pub(super) connection: &'a Connection,
     pub(super) blobs: &'a Blobs,
@@ -43,7 +42,7 @@ pub(super) struct Ledger<'a> {
 }
 
 impl Ledger<'_> {
-    /// Appends an event to the log and does what it says; gives its number.
+    /// Logs an event and applies it; returns its number.
     pub(super) fn record(&mut self, actor: &str, change: Change) -> Result<u64, WorkspaceError> {
         let number = event::append(self.connection, self.now, actor, &change)?;
         let event = Event { number, time: self.now, actor: actor.to_owned(), change };
@@ -53,13 +52,13 @@ impl Ledger<'_> {
     }
 }
 
-/// A piece of work, of whatever result.
+/// Work in the queue, with any result.
 trait QueuedWork: Send + Sync {
-    /// Does it, or says why not.
+    /// Runs the work.
     fn run(&self, ledger: &mut Ledger<'_>) -> Result<(), WorkspaceError>;
-    /// Says that it was not done after all, or never.
+    /// Stores an error, because the work was rolled back or never run.
     fn fail(&self, error: WorkspaceError);
-    /// Says that what is known of it is final: it is durable, or it is not there.
+    /// Marks the result as final: the work is durable, or has failed.
     fn settle(&self);
 }
 
@@ -82,7 +81,7 @@ impl<T: Send> QueuedWork for QueuedTask<T> {
 
     fn fail(&self, error: WorkspaceError) {
         let mut result = lock(&self.result);
-        // Why it was refused is better than why nothing of the rest was kept.
+        // The work's own refusal matters more than the failure of the batch.
         if !matches!(&*result, Some(Err(_))) {
             *result = Some(Err(error));
         }
@@ -100,7 +99,7 @@ impl WriteQueue {
 }
 
 impl Store {
-    /// Does a piece of work: all of it, durable when this returns, or nothing.
+    /// Runs work in a transaction: all of it is durable when this returns, or nothing is written.
     pub(super) fn write<T: Send + 'static>(
         &self,
         task: impl FnOnce(&mut Ledger<'_>) -> Result<T, WorkspaceError> + Send + 'static,
@@ -129,7 +128,7 @@ impl Store {
         result.map_err(|error| schema::damaged(&self.file, error))
     }
 
-    /// What is not a change of the workspace, with the connection that writes.
+    /// Runs work on the writing connection that is not a change of the workspace.
     #[cfg(test)]
     pub(super) fn exclusively<T>(
         &self,
@@ -151,7 +150,7 @@ impl Store {
         batch.is_done = true;
     }
 
-    /// The number of the last event that was written, if there is one.
+    /// Runs a batch in one transaction; returns the number of its last event, if there is one.
     fn try_all(
         &self,
         writer: &Connection,
@@ -170,7 +169,8 @@ impl Store {
             writer.prepare_cached("SAVEPOINT work")?.execute([])?;
             if let Err(error) = work.run(&mut ledger) {
                 if writer.is_autocommit() {
-                    // The database gave the whole transaction up, as it may when the disk is full.
+                    // The database rolled back the whole transaction, for example because the disk
+                    // is full.
                     return Err(error);
                 }
                 writer.prepare_cached("ROLLBACK TO work")?.execute([])?;
@@ -179,7 +179,7 @@ impl Store {
             writer.prepare_cached("RELEASE work")?.execute([])?;
         }
         let last = ledger.events.last().copied();
-        // How many are kept is for the server to say; a command beside it does not know.
+        // Only the server knows how many events to keep.
         if let Some(last) = last.filter(|_| self.config.role == Role::Server) {
             event::drop_old(writer, last, self.config.events_kept, ledger.events.len())?;
         }
@@ -188,7 +188,7 @@ impl Store {
     }
 }
 
-/// Works that are done together. However that ends, those who wait for them learn of it.
+/// Work that is committed together. Dropping it settles every item, whatever happened.
 struct Batch<'a> {
     write_queue: &'a WriteQueue,
     items: Vec<Arc<dyn QueuedWork>>,
@@ -200,7 +200,7 @@ impl Drop for Batch<'_> {
         let mut queue = lock(&self.write_queue.queue);
         for work in &self.items {
             if !self.is_done {
-                // One of them panicked; what it left is rolled back.
+                // An item panicked; the transaction is rolled back.
                 work.fail(WorkspaceError::Interrupted);
             }
             work.settle();

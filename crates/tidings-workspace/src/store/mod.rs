@@ -1,7 +1,7 @@
-//! A workspace on disk: a database for what is known, files for bytes.
+//! Storage of a workspace: a database for records, files for blobs.
 //!
-//! Every write is an event and its effect in one transaction. Every method may wait for the disk;
-//! call them on threads that may.
+//! Every write is an event and its effect in one transaction. Every method may wait for the disk:
+//! call them on threads that may block.
 
 mod apply;
 mod artifact;
@@ -51,31 +51,31 @@ use crate::{Refusal, WorkspaceError};
 
 /// The database in a workspace's directory.
 pub(crate) const DATABASE: &str = "workspace.sqlite";
-/// How long a connection waits for another process that writes; no transaction takes as long.
+/// How long a connection waits for a writer in another process; no transaction takes that long.
 const BUSY: Duration = Duration::from_secs(20);
-/// How many connections that read are kept. There may be more at once; those are closed again.
+/// How many reading connections are kept open. Further ones are closed after use.
 const READERS: usize = 8;
-/// How many statements a connection keeps ready: all that there are.
+/// How many prepared statements a connection caches: all of them.
 const STATEMENTS: usize = 128;
 
-/// Where a workspace is kept.
+/// The storage of a workspace.
 pub(crate) struct Store {
     pub(super) file: PathBuf,
     pub(super) blobs: Blobs,
     pub(super) config: Config,
-    /// How those that only read open the database.
+    /// How reading connections are opened.
     access: Access,
-    // Order: those that only read are closed before the one that writes. The last to be closed
-    // empties the log beside the database, and must be able to.
+    // Order: readers are closed before the writer. The last connection empties the log beside the
+    // database, and must be able to write.
     readers: Readers,
     write_queue: WriteQueue,
-    /// The number of the last event that is known to be durable.
+    /// The number of the last durable event.
     last: watch::Sender<u64>,
     _lock: Option<Lock>,
 }
 
 impl Store {
-    /// Opens a workspace; a server makes one if there is none.
+    /// Opens a workspace; a server creates a missing one.
     pub(crate) fn open(config: Config) -> Result<Self, WorkspaceError> {
         if config.role != Role::ReadOnly {
             return Self::open_to_write(config);
@@ -86,7 +86,7 @@ impl Store {
         }
     }
 
-    /// Opens a workspace where nothing can be written, nor brought up to date.
+    /// Opens a workspace in a read-only directory, without migrating it.
     fn open_read_only(config: Config) -> Result<Self, WorkspaceError> {
         let file = config.directory.join(DATABASE);
         let damaged = |error| schema::damaged(&file, error);
@@ -119,8 +119,8 @@ impl Store {
             Role::Beside | Role::ReadOnly if file.is_file() || has_blobs()? => None,
             Role::Beside | Role::ReadOnly => return Err(WorkspaceError::Missing(path)),
         };
-        // Before it is opened: whatever is beside it may be of use to whoever mends it, and is
-        // removed with a database that is empty. Looked at again, as it may have just been made.
+        // Before it is opened: opening an empty database removes the files beside it, which may
+        // help to repair it. Checked twice, because the database may have just been created.
         let is_empty = || std::fs::metadata(&file).map_or(true, |it| it.len() == 0);
         if is_empty() && has_blobs()? && is_empty() {
             let details = schema::LOST.to_owned();
@@ -145,17 +145,17 @@ impl Store {
         &self.config
     }
 
-    /// Where new bytes go.
+    /// Starts writing a blob.
     pub(crate) fn incoming(&self) -> Result<Incoming, WorkspaceError> {
         self.blobs.writer()
     }
 
-    /// The number of the last event, and every one that comes.
+    /// The number of the last event, now and whenever it grows.
     pub(crate) fn follow(&self) -> watch::Receiver<u64> {
         self.last.subscribe()
     }
 
-    /// Looks for events of other processes.
+    /// Checks for events of other processes.
     pub(crate) fn find_new_events(&self) -> Result<(), WorkspaceError> {
         let last = self.read(event::last)?;
         self.reached(last);
@@ -170,7 +170,7 @@ impl Store {
         });
     }
 
-    /// Reads what one transaction left, all of it of one moment.
+    /// Reads a consistent state.
     pub(super) fn read<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
@@ -179,23 +179,23 @@ impl Store {
         self.readers.read(open, work).map_err(|error| schema::damaged(&self.file, error))
     }
 
-    /// What is known of a blob.
+    /// The size and MIME type of a blob, if it exists.
     pub(crate) fn blob(&self, hash: &str) -> Result<Option<Blob>, WorkspaceError> {
         check_hash(hash)?;
         self.read(|connection| artifact::blob(connection, hash))
     }
 
-    /// Whether a blob can be read: it is known, and its bytes are there.
+    /// Whether a blob is known and its file exists.
     pub(crate) fn has_blob(&self, hash: &str) -> Result<bool, WorkspaceError> {
         Ok(self.has_file(hash) && self.blob(hash)?.is_some())
     }
 
-    /// Whether the bytes of a hash are there.
+    /// Whether the file of a hash exists.
     pub(crate) fn has_file(&self, hash: &str) -> bool {
         self.blobs.path_of(hash).is_file()
     }
 
-    /// A blob to be read, if it is there.
+    /// Opens a blob for reading, if it exists.
     pub(crate) fn open_blob(&self, hash: &str) -> Result<Option<BlobFile>, WorkspaceError> {
         let Some(blob) = self.blob(hash)? else { return Ok(None) };
         let file = self.blobs.open_file(hash)?;
@@ -211,12 +211,12 @@ pub(crate) fn check_hash(hash: &str) -> Result<(), Refusal> {
     Err(Refusal::Hash(shown))
 }
 
-/// Makes names in a directory durable.
+/// Makes the names in a directory durable.
 fn sync_directory(directory: &Path) -> std::io::Result<()> {
     std::fs::File::open(directory)?.sync_all()
 }
 
-/// Gives what root made to whom the directory belongs, who is to use it. Others make what is theirs.
+/// If we are root, gives a new file to the owner of the directory.
 #[cfg(unix)]
 fn give_to_owner(path: &Path, directory: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
@@ -225,7 +225,7 @@ fn give_to_owner(path: &Path, directory: &Path) -> std::io::Result<()> {
         return Ok(());
     }
     match std::os::unix::fs::lchown(path, Some(owner.uid()), Some(owner.gid())) {
-        // It was root's before, and we are not.
+        // The file was root's before, and we are not root.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
         done => done,
     }
@@ -243,8 +243,8 @@ fn writer(
     let mut connection = Connection::open(file)?;
     prepare(&connection)?;
     schema::check(&connection, file, has_blobs)?;
-    // A log that is written ahead, and synced before a write is acknowledged: readers and the
-    // writer do not wait for each other, and neither a kill nor a power cut takes a write back.
+    // Write-ahead logging, synced before a write is acknowledged: readers and the writer do not
+    // wait for each other, and a write survives a kill or a power cut.
     migration::write_ahead(&connection, BUSY)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     schema::migrate(&mut connection, file)?;

@@ -1,4 +1,4 @@
-//! What tools take, give and refuse.
+//! Tests of tools: arguments, results and refusals.
 
 use super::*;
 
@@ -71,7 +71,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
         ("put_blob", json!({ "text": "x", "mime_type": "text" }), "`text/plain`"),
         ("tag", json!({ "id": "?", "tags": ["x"] }), "no artifact `?`"),
         ("search_artifacts", json!({ "since": "soon" }), "2026-01-31"),
-        ("search_artifacts", json!({ "after": "?" }), "no place in this list"),
+        ("search_artifacts", json!({ "after": "?" }), "is not in this list"),
         ("poll_events", json!({ "cursor": 99 }), "the last is 2"),
         ("poll_events", json!({ "types": ["?"] }), "artifact.created"),
     ] {
@@ -155,7 +155,7 @@ async fn a_tag_of_an_identity_without_a_namespace_is_refused() {
     client.call("graph_bind", json!({ "id": "a", "name": "A" })).await;
     let words = client.fail("graph_tag", json!({ "id": "a", "add": ["ns:v", "plain"] })).await;
     assert!(words.contains("`plain`") && words.contains("`namespace:value`"), "{words}");
-    // One that an older release let in can be taken away.
+    // A tag stored by an older release can be removed.
     client.call("graph_tag", json!({ "id": "a", "remove": ["plain"] })).await;
 }
 

@@ -1,4 +1,4 @@
-//! Who is told of what, counted exactly: one client writes, another watches.
+//! Tests of notices, counted exactly: one client writes, another watches.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const RECENT: &str = "artifacts://recent";
 const SUMMARY: &str = "artifacts://summary";
 const EVENTS: &str = "events://recent";
 
-/// A world in which all lists that a test may touch are watched, and a writer.
+/// A workspace with a watcher of these URIs and a writer.
 async fn watched(uris: &[&str]) -> (ServedWorkspace, WorkspaceClient, WorkspaceClient) {
     let world = ServedWorkspace::new().await;
     let writer = world.client("writer").await;
@@ -15,7 +15,7 @@ async fn watched(uris: &[&str]) -> (ServedWorkspace, WorkspaceClient, WorkspaceC
     (world, writer, watcher)
 }
 
-/// Notices without those for lists.
+/// Notices of resources only.
 fn updates(notices: Vec<String>) -> Vec<String> {
     notices.into_iter().filter(|it| it.contains("://")).collect()
 }
@@ -177,7 +177,7 @@ async fn a_connection_is_told_once_and_goes_with_its_end() {
     assert!(gone.get("error").is_some(), "{gone}");
 }
 
-/// An identity shows its first hundred connections; what follows moves their number.
+/// An identity shows its first hundred connections; further ones only change their number.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_is_not_shown_any_more_is_told_too() {
     let (_world, mut writer, mut watcher) = watched(&["graph://identity/a"]).await;
@@ -330,7 +330,7 @@ async fn tools_and_resources_are_told_only_when_what_is_listed_moved() {
     assert!(!tools.iter().any(|tool| tool == "graph_connect" || tool == "graph_disconnect"));
 }
 
-/// The database without the workspace around it.
+/// A direct connection to the database.
 fn database(world: &ServedWorkspace) -> rusqlite::Connection {
     rusqlite::Connection::open(world.directory.path().join("workspace.sqlite")).unwrap()
 }
@@ -339,7 +339,7 @@ fn database(world: &ServedWorkspace) -> rusqlite::Connection {
 async fn what_could_not_be_told_is_told_as_soon_as_it_can_be() {
     let (world, _writer, mut watcher) = watched(&[EVENTS]).await;
     let database = database(&world);
-    // Told of a tag, a watcher of lists has to hear which the artifact is in.
+    // To announce a tag, the artifact's lists must be known.
     let broken = r#"INSERT INTO events (time, kind, actor, change) VALUES (0, 'artifact.tagged', 'a',
             '{"type":"artifact.tagged","artifact":"x","tags":["y"]}');
         ALTER TABLE artifacts RENAME TO elsewhere;"#;
@@ -360,7 +360,7 @@ async fn where_a_damaged_workspace_is_concerns_no_client() {
     let details = read["data"]["details"].as_str().unwrap().to_owned();
     let found = client.fail("search_artifacts", json!({ "query": "one" })).await;
     for words in [details, found] {
-        assert!(words.contains("is damaged; who runs the server"), "{words}");
+        assert!(words.contains("is damaged; its operator"), "{words}");
         assert!(!words.contains("workspace.sqlite"), "{words}");
     }
 }
@@ -393,7 +393,7 @@ async fn bytes_are_told_when_they_can_be_read_and_not_when_there_is_a_file() {
     let (mut writer, mut watcher) = (world.client("writer").await, world.client("watcher").await);
     let hash = blake3::hash(b"text").to_hex().to_string();
     let uri = format!("cas://{hash}");
-    // As a process leaves it that is killed before it is done.
+    // As a process leaves it that was killed meanwhile.
     let file = world.directory.path().join("objects").join(&hash[..2]).join(&hash);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, "text").unwrap();

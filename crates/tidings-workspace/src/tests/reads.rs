@@ -1,4 +1,4 @@
-//! What is read, and how it is found.
+//! Tests of reads, searches and completions.
 
 use super::*;
 
@@ -105,7 +105,7 @@ async fn a_page_says_where_to_go_on() {
     let page = client.read(&format!("artifacts://recent?limit=2&after={next}")).await;
     assert_eq!((&page["items"][0]["title"], page.get("next")), (&json!("a"), None));
     let wrong = client.read("artifacts://recent?after=x").await;
-    assert!(wrong.to_string().contains("no place in this list"), "{wrong}");
+    assert!(wrong.to_string().contains("is not in this list"), "{wrong}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,7 @@ async fn where_to_go_on_is_completed() {
         "artifacts://set/{set}{?limit,after}",
         "artifacts://by-tag/{category}:{value}{?limit,after}",
     ] {
-        // Only what is in the list.
+        // Only ids that are in the list.
         assert_eq!(complete(template, "after", &id[..8]).await, json!([id]));
         assert_eq!(complete(template, "after", "zz").await, json!([]));
     }

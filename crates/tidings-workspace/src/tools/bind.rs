@@ -1,4 +1,4 @@
-//! `graph_bind`: makes an identity, renames it, or adds hints.
+//! `graph_bind`: create or rename an identity, or add hints.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -22,21 +22,21 @@ struct Arguments {
 pub(super) fn tool() -> Tool {
     let input = object(
         &json!({
-            "id": text("the identity's id: a new one makes a new identity"),
-            "name": text("its name from now on"),
+            "id": text("the identity's id: a new id creates an identity"),
+            "name": text("its new name"),
             "hints": {
                 "type": "array", "items": hint(),
-                "description": "by what it is recognised, besides what is known",
+                "description": "hints to add, by which it is recognised",
             },
-            "steal": flag("take hints from identities that have them"),
+            "steal": flag("take hints away from other identities; default: false"),
         }),
         &["id", "name"],
     );
     described(
         "graph_bind",
         "Bind an identity",
-        "Makes an identity, renames it, or adds hints to it. A hint that another identity has is \
-         refused, unless it is to be taken from it.",
+        "Creates an identity, renames it, or adds hints to it. A hint of another identity is \
+         refused, unless `steal` is true.",
         Effect::Removes,
         (input, identity()),
     )
@@ -51,7 +51,7 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str)
     details(workspace, id)
 }
 
-/// An identity as it is now.
+/// An identity with its details.
 pub(super) fn details(workspace: &Workspace, id: String) -> ToolAnswer {
     let identity = workspace.identity(&id)?;
     Ok(shown(&identity.ok_or(WorkspaceError::from(Refusal::NoIdentity(id)))?))

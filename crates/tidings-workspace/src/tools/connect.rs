@@ -1,4 +1,4 @@
-//! `graph_connect` and `graph_disconnect`: make and remove a connection.
+//! `graph_connect` and `graph_disconnect`: add and remove a connection.
 
 use serde_json::{Map, Value};
 use tidings_server::model::Tool;
@@ -11,7 +11,7 @@ pub(super) fn connect() -> Tool {
     described(
         "graph_connect",
         "Connect identities",
-        "Connects a port of an identity with a port of another. One that is there is refused.",
+        "Connects a port of an identity with a port of another. A connection that exists is refused.",
         Effect::Adds,
         (connection(), connection()),
     )

@@ -1,4 +1,4 @@
-//! `graph_find`: finds identities.
+//! `graph_find`: find identities.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -25,26 +25,26 @@ struct Arguments {
 pub(super) fn tool() -> Tool {
     let input = object(
         &json!({
-            "name": text("a part of its name or id, in any case"),
+            "name": text("a part of its name or id, ignoring case"),
             "tag": text("a tag it must have"),
             "hint_kind": text("the kind of a hint it must have"),
-            "hint_value": text("what that hint must say"),
-            "limit": number(1, 200, "how many at most; 20 if not given"),
+            "hint_value": text("the value of that hint"),
+            "limit": number(1, 200, "the most results; default: 20"),
         }),
         &[],
     );
     let output = object(
         &json!({
             "identities": { "type": "array", "items": identity() },
-            "has_more": flag("whether more fit: ask for less, or with a larger `limit`"),
+            "has_more": flag("whether there are more: narrow the search, or raise `limit`"),
         }),
         &["identities", "has_more"],
     );
     described(
         "graph_find",
         "Find identities",
-        "Finds identities by name, tag and hints, in order of their ids. If more fit than are \
-         given, `has_more` is true: narrow it, or page through `graph://identities`.",
+        "Finds identities by name, tag and hints, sorted by id. If there are more results, \
+         `has_more` is true: narrow the search, or page through `graph://identities`.",
         Effect::Reads,
         (input, output),
     )

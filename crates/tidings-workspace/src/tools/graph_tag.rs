@@ -1,4 +1,4 @@
-//! `graph_tag`: adds and removes tags of an identity.
+//! `graph_tag`: add and remove tags of an identity.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

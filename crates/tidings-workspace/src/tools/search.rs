@@ -1,4 +1,4 @@
-//! `search_artifacts`: finds artifacts by words, tags, creators and times.
+//! `search_artifacts`: find artifacts by words, tags, creator and time.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -30,22 +30,22 @@ struct Arguments {
 pub(super) fn tool() -> Tool {
     let input = object(
         &json!({
-            "query": text("words of titles, annotations and text that must all be there; \
-                \"two words\" must follow each other, `begin*` may go on"),
+            "query": text("words of titles, annotations and text, which must all occur; \
+                \"two words\" is a phrase, `begin*` a prefix"),
             "tags": texts("tags it must have"),
-            "creator": text("who made it"),
-            "since": text("made then or later, as 2026-01-31T09:30:00Z"),
-            "until": text("made then or before"),
-            "archived": flag("whether those that were put away are found too"),
-            "after": text("older than the artifact of this id: what an answer called `next`"),
-            "limit": number(1, 200, "how many at most; 20 if not given"),
+            "creator": text("its creator"),
+            "since": text("created at this time or later, as 2026-01-31T09:30:00Z"),
+            "until": text("created at this time or before"),
+            "archived": flag("whether to include archived artifacts"),
+            "after": text("only artifacts older than the one with this id: the `next` of an answer"),
+            "limit": number(1, 200, "the most results; default: 20"),
         }),
         &[],
     );
     let output = object(
         &json!({
             "artifacts": { "type": "array", "items": entry() },
-            "next": text("what to give as `after` for more; not there at the end"),
+            "next": text("the `after` of the next page; missing at the end"),
         }),
         &["artifacts"],
     );

@@ -31,7 +31,7 @@ pub(super) fn tag() -> Tool {
     described(
         "tag",
         "Tag an artifact",
-        "Adds tags, as `category:value` or plain, to an artifact. Those it has are left as they are.",
+        "Adds tags, as `category:value` or plain, to an artifact. Tags it has already are ignored.",
         Effect::Sets,
         schemas("the tags it did not have"),
     )
@@ -41,7 +41,7 @@ pub(super) fn untag() -> Tool {
     described(
         "untag",
         "Untag an artifact",
-        "Removes tags of an artifact. Those it does not have are left out of account.",
+        "Removes tags of an artifact. Tags it does not have are ignored.",
         Effect::Removes,
         schemas("the tags it had"),
     )

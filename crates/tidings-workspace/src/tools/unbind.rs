@@ -1,4 +1,4 @@
-//! `graph_unbind`: removes an identity.
+//! `graph_unbind`: remove an identity.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Which part of a workspace a URI names; pure.
+//! URIs of a workspace: parse and build them; pure.
 
 mod parameters;
 #[cfg(test)]
@@ -26,9 +26,9 @@ const CAS: &str = "cas://";
 const IDENTITY: &str = "graph://identity/";
 const SINCE: &str = "events://since/";
 
-/// What a template encodes of a value: all but what RFC 3986 calls unreserved.
+/// Characters that templates percent-encode: all but the unreserved ones of RFC 3986.
 const EXPANDED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// A template of resources, and what its variable names.
+/// A resource template with its name and description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Family {
     pub(crate) template: &'static str,
@@ -40,7 +40,7 @@ const fn family(template: &'static str, name: &'static str, description: &'stati
     Family { template, name, description }
 }
 
-/// Every template.
+/// All templates.
 pub(crate) const FAMILIES: [Family; 13] = [
     family(
         "artifacts://recent{?limit,after}",
@@ -60,7 +60,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
     family(
         "artifacts://by-creator/{creator}{?limit,after}",
         "by-creator",
-        "Artifacts somebody made, newest first",
+        "Artifacts of a creator, newest first",
     ),
     family("artifacts://set/{set}{?limit,after}", "set", "The artifacts of a set in its order"),
     family(
@@ -68,7 +68,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
         "lineage",
         "An artifact and all it was made from, roots first",
     ),
-    family("artifacts://artifact/{id}", "artifact", "One artifact with all that is known of it"),
+    family("artifacts://artifact/{id}", "artifact", "One artifact with its details"),
     family("cas://{hash}", "cas", "Bytes by their BLAKE3 hash"),
     family(
         "graph://identities{?limit,after}",
@@ -79,7 +79,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
     family(
         "graph://connections{?limit,after}",
         "connections-page",
-        "Connections in the order they were made: at most `limit` after what a page called `next`",
+        "Connections in the order they were made: at most `limit` after the `next` of a page",
     ),
     family("events://recent{?limit}", "events-page", "The newest events: at most `limit`"),
     family(
@@ -89,7 +89,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
     ),
 ];
 
-/// What a URI names.
+/// What a URI refers to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum View {
     Summary,
@@ -105,14 +105,14 @@ pub(crate) enum View {
 }
 
 impl View {
-    /// Whether a URI could be one of a workspace.
+    /// Whether a URI has a scheme of workspaces.
     pub(crate) fn is_ours(uri: &ResourceUri) -> bool {
         ["artifacts://", "cas://", "graph://", "events://"]
             .iter()
             .any(|scheme| uri.as_ref().starts_with(scheme))
     }
 
-    /// Reads a URI.
+    /// Parses a URI.
     pub(crate) fn parse(uri: &ResourceUri) -> Result<Self, AnswerError> {
         let range = || Range::parse(uri.query().unwrap_or_default());
         match uri.without_query() {
@@ -197,18 +197,18 @@ fn event_number(text: String) -> Result<u64, AnswerError> {
 
 fn decoded(uri: &ResourceUri, text: &str) -> Result<String, AnswerError> {
     let decoded = percent_decode_str(text).decode_utf8().map_err(|_| {
-        AnswerError::invalid("uri", uri.as_ref(), "what is percent-encoded must be UTF-8")
+        AnswerError::invalid("uri", uri.as_ref(), "percent-encoded bytes must be UTF-8")
     })?;
     Ok(decoded.into_owned())
 }
 
-/// A URI as a template writes it.
+/// A URI as a template expands it.
 fn expanded(prefix: &str, value: &str) -> String {
     format!("{prefix}{}", utf8_percent_encode(value, EXPANDED))
 }
 
-/// The ways a URI may be written: as a template writes it, and with characters of other scripts as
-/// they are. Each is told of under the name it is watched by, so there are no others.
+/// The accepted spellings of a URI: as a template expands it, and with non-ASCII characters as they
+/// are. Changes are announced under each spelling, so others are refused.
 fn spellings(prefix: &str, value: &str) -> Vec<String> {
     let bare: String = value
         .chars()
@@ -236,7 +236,7 @@ pub(crate) fn cas_uri(hash: &str) -> String {
     format!("{CAS}{hash}")
 }
 
-/// The URIs of the lists of a tag: the colon after a category may stand as it is.
+/// The URIs of the list of a tag: the colon after a category may stay unencoded.
 pub(crate) fn by_tag(tag: &str) -> Vec<String> {
     let mut all = spellings(BY_TAG, tag);
     let categories: Vec<_> = all
@@ -248,7 +248,7 @@ pub(crate) fn by_tag(tag: &str) -> Vec<String> {
     all
 }
 
-/// The URIs of the lists of a creator.
+/// The URIs of the list of a creator.
 pub(crate) fn by_creator(creator: &str) -> Vec<String> {
     spellings(BY_CREATOR, creator)
 }

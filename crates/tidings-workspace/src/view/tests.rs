@@ -1,4 +1,4 @@
-//! URIs and what they name, both ways.
+//! Tests of parsing and building URIs.
 
 use std::collections::BTreeMap;
 

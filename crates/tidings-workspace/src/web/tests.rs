@@ -1,4 +1,4 @@
-//! The routes of the bytes, asked without a socket.
+//! Tests of the blob routes, without a socket.
 
 use futures_util::{Stream, StreamExt as _, stream};
 use tempfile::TempDir;
@@ -52,7 +52,7 @@ impl WebFixture {
         (status, String::from_utf8(body).unwrap())
     }
 
-    /// How many files there are below a part of the directory.
+    /// The number of files below a part of the directory.
     fn files(&self, part: &str) -> usize {
         fn count(path: &std::path::Path) -> usize {
             std::fs::read_dir(path)
@@ -191,10 +191,10 @@ async fn some_of_what_is_refused_is_read_so_that_the_answer_arrives() {
     assert_eq!(read(), 4);
     fixture.put(body(200), &[announced]).await;
     assert_eq!(read(), 129);
-    // Who asked before it sends anything is not told to send.
+    // A sender that waits for `100 Continue` is refused before it sends.
     fixture.put(body(4), &[announced, ("expect", "100-continue")]).await;
     assert_eq!(read(), 0);
-    // Who was told to go on sends all of it.
+    // After `100 Continue` it sends everything.
     fixture.put(body(4), &[("expect", "100-continue")]).await;
     assert_eq!(read(), 4);
 }
@@ -213,7 +213,7 @@ async fn bytes_that_are_sent_are_a_blob_of_their_kind() {
         (&headers["content-type"], body.as_slice()),
         (&HeaderValue::from_static("text/markdown"), &b"hello"[..])
     );
-    // Without a kind the bytes say it; the empty blob is one too.
+    // Without a type it is guessed; an empty blob has one too.
     assert!(fixture.put("", &[]).await.1.contains("text/plain"));
     assert_eq!((fixture.files("objects"), fixture.files("incoming")), (2, 0));
 }
@@ -255,7 +255,7 @@ async fn a_sender_that_is_too_slow_for_its_bytes_is_given_up() {
     assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
     assert_eq!((status, answer.contains("too slowly")), (StatusCode::REQUEST_TIMEOUT, true));
     assert_eq!((fixture.files("objects"), fixture.files("incoming")), (0, 0));
-    // As fast as it must be, it goes on until it is too much.
+    // At the least speed it goes on until the blob is too large.
     let (status, _) = fixture.put(every(2, 2 * (16 << 10)), &[]).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
 }
@@ -276,7 +276,7 @@ async fn what_would_be_stored_as_something_else_is_refused() {
     assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     let (status, _) = fixture.put("x", &[("content-range", "bytes 0-0/2")]).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
-    for (kind, expected) in [(&*"x".repeat(1000), "mime_type"), ("not a type", "no MIME type")] {
+    for (kind, expected) in [(&*"x".repeat(1000), "mime_type"), ("not a type", "not a MIME type")] {
         let (status, answer) = fixture.put("x", &[("content-type", kind)]).await;
         assert_eq!(
             (status, answer.contains(expected)),

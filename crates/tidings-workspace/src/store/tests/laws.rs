@@ -1,11 +1,11 @@
-//! What holds whatever is written, in whatever order, by however many.
+//! Laws that hold for any writes, in any order, by any number of writers.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::store::apply;
 
-/// Something to do, with numbers for what it is done to.
+/// A write, with numbers for its objects.
 #[derive(Clone, Debug)]
 enum WriteStep {
     Create { text: u8, tags: Vec<u8>, parent: Option<u8>, set: Option<u8> },
@@ -50,7 +50,7 @@ fn link(from: u8, to: u8) -> Link {
     Link { from, from_port: port.clone(), to, to_port: port, transport: String::new() }
 }
 
-/// Does a step; a refusal is an answer as good as any.
+/// Performs a step; it may be refused.
 fn take(store: &Store, step: &WriteStep, ids: &mut Vec<String>) {
     let id = |it: u8| ids.get(usize::from(it)).cloned().unwrap_or_else(|| "none".to_owned());
     let done = match step {
@@ -126,7 +126,7 @@ fn writers_at_once_leave_no_gap_and_nothing_twice() {
                     let mut one = draft(&format!("{writer} {number}"));
                     one.place = Some(SetPlace { set: "all".to_owned(), index: None });
                     create(store, one);
-                    // One that is refused takes nothing else with it.
+                    // A refused write does not affect the others.
                     let mut bad = draft("same");
                     bad.parents = texts(["none"]);
                     let whole = whole(store, b"same");
@@ -298,7 +298,7 @@ fn words_are_found_in_titles_remarks_and_texts() {
     assert_eq!(find("", &["type:midi"]), "Nocturne");
     assert_eq!(find("", &["type:midi", "none"]), "");
     assert_eq!(find("' OR \" ( ^ {", &[]), "");
-    // What has no letter and no digit is in nothing, rather than in everything.
+    // A text without letters and digits matches nothing, rather than everything.
     for none in ["\u{2600}", "+++", "\"", "* - \"...\""] {
         assert_eq!(find(none, &[]), "", "{none}");
         assert_eq!(find(none, &["type:midi"]), "", "{none}");

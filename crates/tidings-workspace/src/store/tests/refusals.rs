@@ -1,4 +1,4 @@
-//! What is not taken, and that nothing of it stays.
+//! Tests of refusals, which must leave nothing behind.
 
 use super::*;
 use crate::Limits;

@@ -1,4 +1,4 @@
-//! Opening, looking after, and carrying away.
+//! Tests of opening, collecting, verifying and backing up.
 
 use super::*;
 
@@ -203,7 +203,7 @@ fn nothing_is_restored_where_a_server_is_or_was() {
     assert!(matches!(served, Err(WorkspaceError::Locked { .. })), "{served:?}");
     let again = directory.path().join("again");
     std::fs::create_dir(&again).unwrap();
-    // A server that starts meanwhile has the lock before it has a database.
+    // A starting server has the lock before it has a database.
     let lock = Lock::take(&again).unwrap();
     let started = backup::restore(&Config::new(&again), &file);
     assert!(matches!(started, Err(WorkspaceError::Locked { .. })), "{started:?}");

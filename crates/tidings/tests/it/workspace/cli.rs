@@ -179,7 +179,7 @@ async fn a_mime_type_that_is_none_is_refused() {
     command.arg("not a mime type");
     let refused = crate::support::demo::ended(command).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.errors.contains("`not a mime type` is no MIME type"), "{refused:?}");
+    assert!(refused.errors.contains("`not a mime type` is not a MIME type"), "{refused:?}");
 }
 
 #[tokio::test]
@@ -327,10 +327,10 @@ async fn a_backup_is_written_once_and_only_a_backup_is_restored() {
     assert_eq!(place.run("backup copy").await.code, Some(0));
     let again = place.run("backup copy").await;
     assert_eq!(again.code, Some(1));
-    assert!(again.errors.starts_with("error: `copy` is there already"), "{again:?}");
+    assert!(again.errors.starts_with("error: `copy` exists already"), "{again:?}");
     std::fs::rename(place.path("w"), place.path("old")).unwrap();
     for (file, says) in [
-        ("a", "error: `a` is no backup of a workspace"),
+        ("a", "error: `a` is not a backup of a workspace"),
         ("old/workspace.sqlite", "without the bytes of its blobs"),
         ("old", "it is no file"),
         ("nothing", "error: `nothing` cannot be used\ncaused by: No such file"),
