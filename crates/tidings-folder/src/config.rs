@@ -50,7 +50,7 @@ pub struct Config {
     /// process. `None` by default: programs then survive a `kill -9`.
     pub keeper: Option<Keeper>,
     /// Limits of the folder.
-    pub limits: Limits,
+    pub limits: FolderLimits,
 }
 
 impl Config {
@@ -69,7 +69,7 @@ impl Config {
             max_wait: Duration::from_millis(250),
             reports: None,
             keeper: None,
-            limits: Limits::default(),
+            limits: FolderLimits::default(),
         }
     }
 
@@ -107,7 +107,7 @@ fn is_harmless(name: &str) -> bool {
 /// Limits of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct FolderLimits {
     /// Programs that run at once: 16. More wait for their turn, in order for each client, with the
     /// clients in rotation.
     pub runs: usize,
@@ -129,7 +129,7 @@ pub struct Limits {
     pub timeout_at_most: Duration,
 }
 
-impl Default for Limits {
+impl Default for FolderLimits {
     fn default() -> Self {
         Self {
             runs: 16,

@@ -64,7 +64,7 @@ use tidings_server::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::config::{Config, Limits};
+pub use self::config::{Config, FolderLimits};
 pub use self::describe::Introduction;
 use self::offer::{ContentOrigin, Kind, Offered};
 pub use self::problem::{Fix, Problem, Severity};

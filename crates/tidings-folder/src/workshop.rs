@@ -10,7 +10,7 @@ use crate::describe::Confines;
 use crate::offer::{Patience, Program};
 use crate::queue::RunQueue;
 use crate::script::{GRACE, Job, Keeper};
-use crate::{Config, Limits};
+use crate::{Config, FolderLimits};
 
 /// The programs that can stand in for `jq`, the faster one first.
 const JSON_TOOLS: [&str; 2] = ["gojq", "jq"];
@@ -26,7 +26,7 @@ pub(crate) struct Workshop {
     /// The folder, without symbolic links.
     pub(crate) root: PathBuf,
     pub(crate) queue: RunQueue,
-    pub(crate) limits: Limits,
+    pub(crate) limits: FolderLimits,
     /// The directory for private files.
     pub(crate) scratch: PathBuf,
     /// How long a program may take to exit after it was asked to.

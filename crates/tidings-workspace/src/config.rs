@@ -12,7 +12,7 @@ pub struct Config {
     /// How it is opened.
     pub role: Role,
     /// Limits of the workspace.
-    pub limits: Limits,
+    pub limits: WorkspaceLimits,
     /// How many events a server keeps: a million, about 300 MB. Old events are removed as new ones
     /// arrive; a command beside a server removes none.
     pub events_kept: u64,
@@ -31,7 +31,7 @@ impl Config {
         Self {
             directory: directory.into(),
             role: Role::Server,
-            limits: Limits::default(),
+            limits: WorkspaceLimits::default(),
             events_kept: 1_000_000,
             listed_artifacts: 50,
             listed_identities: 200,
@@ -75,7 +75,7 @@ pub enum Role {
 /// Limits of a workspace. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct WorkspaceLimits {
     /// One blob: 64 MiB.
     pub blob: u64,
     /// A blob that is read as a resource: 4 MiB.
@@ -98,7 +98,7 @@ pub struct Limits {
     pub hints: usize,
 }
 
-impl Default for Limits {
+impl Default for WorkspaceLimits {
     fn default() -> Self {
         Self {
             blob: 64 << 20,

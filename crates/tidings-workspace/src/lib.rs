@@ -49,7 +49,7 @@ use tokio::sync::Semaphore;
 
 pub use self::bytes::BlobWriter;
 pub use self::change::{Change, Created, Event};
-pub use self::config::{Config, Limits, Role};
+pub use self::config::{Config, Role, WorkspaceLimits};
 use self::offer::WorkspaceOffer;
 pub use self::record::{
     Ancestor, Annotation, Artifact, ArtifactEntry, Blob, Category, Connection, Count, Hint,

@@ -1,6 +1,6 @@
 //! Validation of texts from outside.
 
-use crate::{Limits, Refusal};
+use crate::{Refusal, WorkspaceLimits};
 
 /// Whether a text may have several lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,10 @@ pub(crate) fn is_text(mime_type: &str, text: &str) -> bool {
 }
 
 /// The tags of an identity, sorted and without duplicates: each is `namespace:value`.
-pub(crate) fn identity_tags(given: &[String], limits: &Limits) -> Result<Vec<String>, Refusal> {
+pub(crate) fn identity_tags(
+    given: &[String],
+    limits: &WorkspaceLimits,
+) -> Result<Vec<String>, Refusal> {
     let tags = tags(given, limits)?;
     let is_whole = |tag: &&String| {
         tag.split_once(':')
@@ -106,7 +109,7 @@ pub(crate) fn identity_tags(given: &[String], limits: &Limits) -> Result<Vec<Str
 }
 
 /// Tags, sorted and without duplicates.
-pub(crate) fn tags(tags: &[String], limits: &Limits) -> Result<Vec<String>, Refusal> {
+pub(crate) fn tags(tags: &[String], limits: &WorkspaceLimits) -> Result<Vec<String>, Refusal> {
     // Checked first, because there may be very many.
     if tags.len() > limits.tags {
         let (count, limit) = (tags.len(), limits.tags);
@@ -189,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_tag_of_an_identity_has_a_namespace() {
-        let limits = Limits::default();
+        let limits = WorkspaceLimits::default();
         let tags = |tag: &str| identity_tags(&[tag.to_owned()], &limits);
         assert_eq!(tags("role:synth:lead").unwrap(), ["role:synth:lead"]);
         for plain in ["plain", ":value", "space:", "space: "] {
@@ -200,8 +203,8 @@ mod tests {
     #[test]
     fn tags_are_in_order_and_there_once() {
         let given = ["b", "a", "b"].map(str::to_owned);
-        assert_eq!(tags(&given, &Limits::default()).unwrap(), ["a", "b"]);
+        assert_eq!(tags(&given, &WorkspaceLimits::default()).unwrap(), ["a", "b"]);
         let many = vec!["a".to_owned(); 10_000];
-        assert!(matches!(tags(&many, &Limits::default()), Err(Refusal::TooMany { .. })));
+        assert!(matches!(tags(&many, &WorkspaceLimits::default()), Err(Refusal::TooMany { .. })));
     }
 }

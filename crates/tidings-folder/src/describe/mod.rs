@@ -27,7 +27,7 @@ pub(crate) use self::server::{INSTRUCTIONS, SERVER, introduction};
 use crate::hidden::Hidden;
 use crate::offer::Offered;
 use crate::tree::{PARTS, Root, Stat};
-use crate::{Limits, Problem};
+use crate::{FolderLimits, Problem};
 
 /// The result of reading one description.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) root: &'a Root,
     /// All files of the parts of the folder.
     pub(crate) files: &'a BTreeMap<PathBuf, Stat>,
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: &'a FolderLimits,
     pub(crate) hidden: &'a Hidden,
     pub(crate) policy: &'a Policy,
     /// The `PATH` of the folder's programs, if known.
@@ -68,7 +68,7 @@ impl<'a> Describer<'a> {
         self.surroundings.root
     }
 
-    fn limits(&self) -> &'a Limits {
+    fn limits(&self) -> &'a FolderLimits {
         self.surroundings.limits
     }
 

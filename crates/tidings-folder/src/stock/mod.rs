@@ -19,7 +19,7 @@ use crate::guard;
 use crate::hidden::Hidden;
 use crate::offer::{Check, Key, Kind, Offered};
 use crate::tree::{Root, Stat};
-use crate::{Limits, Problem};
+use crate::{FolderLimits, Problem};
 
 /// The registration file.
 pub(crate) const REGISTER: &str = "server.d/register.json";
@@ -27,7 +27,7 @@ pub(crate) const REGISTER: &str = "server.d/register.json";
 /// Everything known about a folder. Only the folder's task changes it.
 pub(crate) struct Stock {
     root: Root,
-    limits: Limits,
+    limits: FolderLimits,
     /// The `PATH` of the folder's programs.
     search: Option<OsString>,
     hidden: Hidden,
@@ -91,7 +91,7 @@ pub(crate) struct Affected {
 
 impl Stock {
     /// An empty stock; [`Stock::rescan`] fills it.
-    pub(crate) fn new(root: Root, limits: Limits, asks: bool) -> Self {
+    pub(crate) fn new(root: Root, limits: FolderLimits, asks: bool) -> Self {
         Self {
             root,
             limits,
@@ -321,8 +321,8 @@ impl Stock {
         };
         self.settings.remove(file);
         if says.broken && !self.units.contains_key(file) {
-            // There is no earlier version: the valid part is used, and the replaced kinds stay
-            // hidden.
+            // There is no earlier version: its valid entries are used, and files of the kinds it
+            // lists are not used instead.
             says.broken = false;
         }
         if !says.broken && kinds != self.registered {

@@ -9,7 +9,7 @@ use crate::describe::{INSTRUCTIONS, POLICY, ROOTS, SERVER};
 use crate::guard;
 use crate::hidden::{self, Hidden};
 use crate::stock::{Affected, REGISTER, Stock};
-use crate::tree::{PARTS, PathKind, ReadError, WalkResult};
+use crate::tree::{PARTS, PathKind, ReadError, Stat, WalkResult};
 
 /// With more links than this, a link is checked only if an event names it.
 const LINKS: usize = 1000;
@@ -152,32 +152,52 @@ impl Stock {
         enter: &mut dyn FnMut(&Path),
         changed: &mut BTreeSet<PathBuf>,
     ) {
-        let limit = self.limits.files.saturating_sub(self.files.len()).max(1);
-        let limit = if self.files.is_empty() {
-            self.limits.files
-        } else {
-            limit.max(self.below(from).count() + 1)
-        };
-        let mut found = match self.root.inspect(from) {
+        let mut found = self.walk(from, enter);
+        self.linked.retain(|link, _| !link.starts_with(from));
+        self.linked.append(&mut found.linked);
+        self.link_paths.remove(from);
+        self.link_paths.extend(found.links);
+        self.replace_files(from, found.files, changed);
+        self.replace_place_problems(from, found.problems);
+    }
+
+    /// Lists the files at and below a path, without exceeding the limit of the folder.
+    fn walk(&self, from: &Path, enter: &mut dyn FnMut(&Path)) -> WalkResult {
+        match self.root.inspect(from) {
             // The usual case needs no walk.
             PathKind::File(stat) if stat.target.is_none() => {
                 let mut found = WalkResult::default();
                 found.files.insert(from.to_owned(), stat);
                 found
             }
-            _ => self.root.walk(from, &self.hidden, limit, enter),
-        };
-        self.linked.retain(|link, _| !link.starts_with(from));
-        self.linked.append(&mut found.linked);
+            _ => {
+                let limit = if self.files.is_empty() {
+                    self.limits.files
+                } else {
+                    let room = self.limits.files.saturating_sub(self.files.len()).max(1);
+                    room.max(self.below(from).count() + 1)
+                };
+                self.root.walk(from, &self.hidden, limit, enter)
+            }
+        }
+    }
+
+    /// Replaces the known files at and below a path, and collects those that changed.
+    fn replace_files(
+        &mut self,
+        from: &Path,
+        found: BTreeMap<PathBuf, Stat>,
+        changed: &mut BTreeSet<PathBuf>,
+    ) {
         let gone: Vec<_> =
-            self.below(from).filter(|path| !found.files.contains_key(*path)).cloned().collect();
+            self.below(from).filter(|path| !found.contains_key(*path)).cloned().collect();
         for path in gone {
             self.unlink(&path);
             self.files.remove(&path);
             changed.insert(path);
         }
         let now = SystemTime::now();
-        for (path, mut stat) in found.files {
+        for (path, mut stat) in found {
             if stat.target.is_none() {
                 stat.target = self.behind_link(&path);
             }
@@ -192,6 +212,10 @@ impl Stock {
             self.files.insert(path.clone(), stat);
             changed.insert(path);
         }
+    }
+
+    /// Replaces the problems of paths at and below a path.
+    fn replace_place_problems(&mut self, from: &Path, problems: Vec<Problem>) {
         let stale: Vec<_> = self
             .places
             .range(from.to_owned()..)
@@ -201,9 +225,7 @@ impl Stock {
         for path in stale {
             self.places.remove(&path);
         }
-        self.link_paths.remove(from);
-        self.link_paths.extend(found.links);
-        for problem in found.problems {
+        for problem in problems {
             self.places.entry(problem.file.clone()).or_default().push(problem);
         }
     }

@@ -117,7 +117,7 @@ impl Store {
         Ok(carried)
     }
 
-    /// Writes the parts of one blob. If one is missing, all are removed.
+    /// Writes the parts of one blob. Unless it arrives whole, the caller removes them.
     fn pack(&self, target: &Connection, hash: &str) -> Result<Arrival, WorkspaceError> {
         let mut file = match self.blobs.open_file(hash) {
             Ok(Some(file)) => file,

@@ -12,7 +12,7 @@ use crate::change::{Change, Event};
 use crate::config::Role;
 use crate::stamp::Stamp;
 use crate::store::{Blobs, Store, apply, event, schema};
-use crate::{Limits, WorkspaceError};
+use crate::{WorkspaceError, WorkspaceLimits};
 
 /// The largest batch: enough to share a sync, few enough that the first writer does not wait long.
 const BATCH: usize = 256;
@@ -36,7 +36,7 @@ struct PendingWork {
 pub(super) struct Ledger<'a> {
     pub(super) connection: &'a Connection,
     pub(super) blobs: &'a Blobs,
-    pub(super) limits: &'a Limits,
+    pub(super) limits: &'a WorkspaceLimits,
     now: Stamp,
     events: Vec<u64>,
 }

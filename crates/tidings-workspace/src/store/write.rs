@@ -8,7 +8,7 @@ use crate::store::artifact::{self, counted};
 use crate::store::commit::Ledger;
 use crate::store::{Store, Whole, check_hash};
 use crate::text::{self, Lines};
-use crate::{Limits, Refusal, WorkspaceError, id};
+use crate::{Refusal, WorkspaceError, WorkspaceLimits, id};
 
 /// The limit of indexes, so that they stay exact in every language that reads JSON.
 const INDEX: u64 = 1 << 53;
@@ -204,7 +204,7 @@ impl Store {
 }
 
 /// Validates a draft; sorts its tags and removes duplicates.
-fn checked(mut draft: Draft, limits: &Limits) -> Result<Draft, WorkspaceError> {
+fn checked(mut draft: Draft, limits: &WorkspaceLimits) -> Result<Draft, WorkspaceError> {
     text::check("title", &draft.title, limits.name, Lines::One)?;
     text::check("creator", &draft.creator, limits.name, Lines::One)?;
     check_hash(&draft.hash)?;

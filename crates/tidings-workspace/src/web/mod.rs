@@ -24,7 +24,7 @@ use tracing::error;
 
 use self::range::Part;
 use crate::text::{self, Lines};
-use crate::{Blob, BlobFile, BlobWriter, Limits, Refusal, Workspace, WorkspaceError};
+use crate::{Blob, BlobFile, BlobWriter, Refusal, Workspace, WorkspaceError, WorkspaceLimits};
 
 /// The actor in the log if the sender names none.
 const ACTOR: &str = "http";
@@ -278,7 +278,7 @@ async fn receive(
 }
 
 /// The actor for the log.
-fn sender(headers: &HeaderMap, limits: &Limits) -> Result<String, UploadFailure> {
+fn sender(headers: &HeaderMap, limits: &WorkspaceLimits) -> Result<String, UploadFailure> {
     let Some(value) = headers.get(ACTOR_HEADER) else { return Ok(ACTOR.to_owned()) };
     let Ok(name) = std::str::from_utf8(value.as_bytes()) else {
         let details = "`Tidings-Actor` must be UTF-8";

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use super::{Affected, Stock};
-use crate::Limits;
+use crate::FolderLimits;
 use crate::offer::{Kind, Offered};
 use crate::tree::Root;
 
@@ -24,7 +24,8 @@ impl StockFixture {
     fn new(files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::new(directory.path()).unwrap();
-        let mut fixture = Self { directory, stock: Stock::new(root, Limits::default(), true) };
+        let mut fixture =
+            Self { directory, stock: Stock::new(root, FolderLimits::default(), true) };
         for (path, text) in files {
             fixture.put(path, text);
         }

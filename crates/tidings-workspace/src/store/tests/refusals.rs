@@ -1,7 +1,7 @@
 //! Tests of refusals, which must leave nothing behind.
 
 use super::*;
-use crate::Limits;
+use crate::WorkspaceLimits;
 
 #[track_caller]
 fn refused<T: std::fmt::Debug>(result: Result<T, WorkspaceError>, expected: &Refusal) {
@@ -38,7 +38,7 @@ fn an_artifact_of_what_is_not_there_is_refused_and_leaves_nothing() {
 fn texts_that_cannot_be_are_refused() {
     let (_directory, store) = fresh();
     let hash = put(&store, b"x");
-    let limits = Limits::default();
+    let limits = WorkspaceLimits::default();
     let check = |change: fn(&mut Draft), expected: Refusal| {
         let mut one = Draft::new("title", &hash, "tester");
         change(&mut one);

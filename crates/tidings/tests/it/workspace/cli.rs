@@ -332,7 +332,7 @@ async fn a_backup_is_written_once_and_only_a_backup_is_restored() {
     for (file, says) in [
         ("a", "error: `a` is not a backup of a workspace"),
         ("old/workspace.sqlite", "without the bytes of its blobs"),
-        ("old", "it is no file"),
+        ("old", "it is not a file"),
         ("nothing", "error: `nothing` cannot be used\ncaused by: No such file"),
     ] {
         let refused = place.run(&format!("restore {file}")).await;
