@@ -155,11 +155,11 @@ impl Folder {
         let workshop = RwLock::new(Arc::new(Workshop::new(&config, &Hosts::default())));
         let inner = Arc::new(FolderInner { root, config, watch, view, workshop, publisher });
         let first = inner.clone();
-        let look = move || {
+        let scan = move || {
             call::sweep(&first.workshop().scratch);
             first.update_whole_stock();
         };
-        tokio::task::spawn_blocking(look).await.map_err(|_| OpenError::Interrupted)?;
+        tokio::task::spawn_blocking(scan).await.map_err(|_| OpenError::Interrupted)?;
         Rounds::new(inner.clone()).first().await;
         inner.judge_environment();
         Ok(Self(inner))

@@ -14,7 +14,7 @@ use crate::motion::Motion;
 use crate::offer::{Check, Patience, Program};
 use crate::script::{self, Ending};
 use crate::stock::Affected;
-use crate::watch::{Heard, POLL};
+use crate::watch::{ChangedPaths, POLL};
 use crate::workshop::Workshop;
 use crate::{FolderInner, Problem, Report, register};
 
@@ -36,7 +36,7 @@ const CHECK_OUTPUT: usize = 64 * 1024;
 const FAR: Duration = Duration::from_hours(365 * 24);
 
 /// The result of a program.
-enum Said {
+enum ProgramResult {
     Check(String, Result<bool, String>),
     Register(PathBuf, Result<String, Problem>),
 }
@@ -44,7 +44,7 @@ enum Said {
 /// The state of the task.
 pub(crate) struct Rounds {
     inner: Arc<FolderInner>,
-    running: JoinSet<Said>,
+    running: JoinSet<ProgramResult>,
     /// Tools whose check is running.
     asking: BTreeSet<String>,
     /// Each tool's check as it was last run, and when.
@@ -91,15 +91,15 @@ impl Rounds {
     /// Runs every program that decides what is offered, before anything is.
     pub(crate) async fn first(mut self) {
         self.begin_register();
-        self.handle_all_said().await;
+        self.handle_all_results().await;
         self.check(&BTreeSet::new());
-        self.handle_all_said().await;
+        self.handle_all_results().await;
     }
 
-    async fn handle_all_said(&mut self) {
-        while let Some(said) = self.running.join_next().await {
-            if let Ok(said) = said {
-                self.take(said);
+    async fn handle_all_results(&mut self) {
+        while let Some(result) = self.running.join_next().await {
+            if let Ok(result) = result {
+                self.take_result(result);
             }
         }
     }
@@ -123,8 +123,8 @@ impl Rounds {
             let next = self.next_time();
             tokio::select! {
                 () = cancel.cancelled() => break,
-                heard = inner.watch.heard() => self.handle_heard(&shelf, heard).await,
-                Some(said) = self.running.join_next() => self.handle_said(&shelf, said).await,
+                changes = inner.watch.changes() => self.handle_changes(&shelf, changes).await,
+                Some(result) = self.running.join_next() => self.handle_result(&shelf, result).await,
                 () = sleep_until(next) => self.on_time(&shelf).await,
             }
         }
@@ -167,15 +167,15 @@ impl Rounds {
     }
 
     /// Rescans the changed paths, and publishes what does not have to wait.
-    async fn handle_heard(&mut self, shelf: &Shelf, heard: Heard) {
+    async fn handle_changes(&mut self, shelf: &Shelf, changes: ChangedPaths) {
         let (inner, shelf) = (self.inner.clone(), shelf.clone());
-        let look = move || {
-            let mut affected = if heard.everything {
+        let rescan = move || {
+            let mut affected = if changes.everything {
                 inner.update_whole_stock()
             } else {
-                inner.update_stock(&heard.paths)
+                inner.update_stock(&changes.paths)
             };
-            affected.complete = heard.complete;
+            affected.complete = changes.complete;
             let mut report = Report::default();
             let mut publisher = inner.publisher();
             let moved = publisher.take_moved(&mut affected);
@@ -186,8 +186,8 @@ impl Rounds {
             drop(publisher);
             (affected, report, moved, unaddressed, shelf)
         };
-        let looked = tokio::task::spawn_blocking(look).await;
-        let Ok((affected, report, moved, unaddressed, shelf)) = looked else { return };
+        let scanned = tokio::task::spawn_blocking(rescan).await;
+        let Ok((affected, report, moved, unaddressed, shelf)) = scanned else { return };
         self.merge(report);
         let now = Instant::now();
         self.motion.moved(now);
@@ -211,9 +211,13 @@ impl Rounds {
     }
 
     /// Handles the result of a program.
-    async fn handle_said(&mut self, shelf: &Shelf, said: Result<Said, tokio::task::JoinError>) {
-        let Ok(said) = said else { return };
-        let affected = self.take(said);
+    async fn handle_result(
+        &mut self,
+        shelf: &Shelf,
+        result: Result<ProgramResult, tokio::task::JoinError>,
+    ) {
+        let Ok(result) = result else { return };
+        let affected = self.take_result(result);
         self.publish(shelf, affected).await;
     }
 
@@ -232,11 +236,11 @@ impl Rounds {
         }
     }
 
-    fn take(&mut self, said: Said) -> Affected {
+    fn take_result(&mut self, result: ProgramResult) -> Affected {
         let inner = self.inner.clone();
         let mut publisher = inner.publisher();
-        match said {
-            Said::Check(name, outcome) => {
+        match result {
+            ProgramResult::Check(name, outcome) => {
                 self.asking.remove(&name);
                 let Some(check) = publisher.stock.checks().remove(&name) else {
                     return Affected::default();
@@ -255,7 +259,7 @@ impl Rounds {
                 self.report_soon();
                 affected
             }
-            Said::Register(file, outcome) => {
+            ProgramResult::Register(file, outcome) => {
                 self.registering = false;
                 self.register_at = inner.config.register.map(|every| Instant::now() + every);
                 let (printed, problem) = match outcome {
@@ -322,7 +326,7 @@ impl Rounds {
         let workshop = self.inner.workshop();
         self.running.spawn(async move {
             let outcome = decide(check, &workshop).await;
-            Said::Check(name, outcome)
+            ProgramResult::Check(name, outcome)
         });
     }
 
@@ -355,7 +359,7 @@ impl Rounds {
         let workshop = self.inner.workshop();
         self.running.spawn(async move {
             let printed = register::print(&workshop, &file).await;
-            Said::Register(file, printed)
+            ProgramResult::Register(file, printed)
         });
         Affected::default()
     }

@@ -24,7 +24,7 @@ pub(crate) const POLL: Duration = Duration::from_secs(2);
 
 /// The events since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct ChangedPaths {
     /// The changed paths, relative to the folder.
     pub(crate) paths: BTreeSet<PathBuf>,
     /// The paths that were closed after writing, or renamed into place.
@@ -33,7 +33,7 @@ pub(crate) struct Heard {
     pub(crate) everything: bool,
 }
 
-impl Heard {
+impl ChangedPaths {
     fn is_empty(&self) -> bool {
         self.paths.is_empty() && !self.everything
     }
@@ -58,14 +58,14 @@ impl Heard {
 
 /// The events, written by the system's thread and taken by the folder's task.
 #[derive(Debug, Default)]
-struct Ear {
-    heard: Mutex<Heard>,
+struct WatchInbox {
+    changes: Mutex<ChangedPaths>,
     some: Notify,
 }
 
-impl Ear {
-    fn with(&self, note: impl FnOnce(&mut Heard)) {
-        note(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner));
+impl WatchInbox {
+    fn with(&self, note: impl FnOnce(&mut ChangedPaths)) {
+        note(&mut self.changes.lock().unwrap_or_else(PoisonError::into_inner));
         self.some.notify_one();
     }
 }
@@ -73,7 +73,7 @@ impl Ear {
 /// Watches the directories of a folder.
 pub(crate) struct FolderWatch {
     root: Root,
-    ear: Arc<Ear>,
+    inbox: Arc<WatchInbox>,
     watcher: Mutex<State>,
     poll: Option<Duration>,
     /// When the folder is rescanned next without an event. Stored here because a waiting call may
@@ -90,15 +90,15 @@ struct State {
 impl FolderWatch {
     /// Starts watching. With `poll`, everything is rescanned that often instead.
     pub(crate) fn new(root: &Root, poll: Option<Duration>) -> Self {
-        let ear = Arc::new(Ear::default());
+        let inbox = Arc::new(WatchInbox::default());
         let mut state = State { watcher: None, failed: BTreeMap::new() };
         if poll.is_none() {
-            match watcher(root.clone(), ear.clone()) {
+            match watcher(root.clone(), inbox.clone()) {
                 Ok(watcher) => state.watcher = Some(watcher),
                 Err(error) => drop(state.failed.insert(PathBuf::new(), error.to_string())),
             }
         }
-        Self { root: root.clone(), ear, watcher: Mutex::new(state), poll, next: Mutex::default() }
+        Self { root: root.clone(), inbox, watcher: Mutex::new(state), poll, next: Mutex::default() }
     }
 
     /// Watches the folder itself and its parent, which reports when the folder is removed or
@@ -139,7 +139,7 @@ impl FolderWatch {
     }
 
     /// Waits for events, and until they have settled.
-    pub(crate) async fn heard(&self) -> Heard {
+    pub(crate) async fn changes(&self) -> ChangedPaths {
         let poll = match (self.poll, self.failed().is_some() || !self.root.path().exists()) {
             (Some(poll), _) => Some(poll),
             (None, true) => Some(POLL),
@@ -151,7 +151,7 @@ impl FolderWatch {
         });
         let first = async {
             while self.is_silent() {
-                self.ear.some.notified().await;
+                self.inbox.some.notified().await;
             }
         };
         match next {
@@ -159,35 +159,39 @@ impl FolderWatch {
                 () = first => {}
                 () = sleep_until(next) => {
                     *self.next.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                    self.ear.with(|heard| heard.everything = true);
+                    self.inbox.with(|changes| changes.everything = true);
                 }
             },
             None => first.await,
         }
-        settle(&self.ear.some, SETTLE, SETTLE_AT_MOST).await;
-        std::mem::take(&mut *self.ear.heard.lock().unwrap_or_else(PoisonError::into_inner))
+        settle(&self.inbox.some, SETTLE, SETTLE_AT_MOST).await;
+        std::mem::take(&mut *self.inbox.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether no events are waiting.
     pub(crate) fn is_silent(&self) -> bool {
-        self.ear.heard.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.inbox.changes.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 }
 
-fn watcher(root: Root, ear: Arc<Ear>) -> notify::Result<RecommendedWatcher> {
+fn watcher(root: Root, inbox: Arc<WatchInbox>) -> notify::Result<RecommendedWatcher> {
     notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
-        Ok(event) if event.need_rescan() => ear.with(|heard| heard.everything = true),
+        Ok(event) if event.need_rescan() => inbox.with(|changes| changes.everything = true),
         Ok(event) if is_change(event.kind) => {
             let relative = event.paths.iter().filter_map(|path| root.relative(path));
             let paths: Vec<_> = relative.collect();
             if !paths.is_empty() {
                 let complete = is_complete(event.kind);
-                ear.with(|heard| paths.into_iter().for_each(|path| heard.note(path, complete)));
+                inbox.with(|changes| {
+                    for path in paths {
+                        changes.note(path, complete);
+                    }
+                });
             }
         }
         Ok(_) => {}
         // Events were lost.
-        Err(_) => ear.with(|heard| heard.everything = true),
+        Err(_) => inbox.with(|changes| changes.everything = true),
     })
 }
 
@@ -216,13 +220,13 @@ mod tests {
 
     #[test]
     fn too_many_paths_are_the_whole_folder() {
-        let mut heard = Heard::default();
+        let mut changes = ChangedPaths::default();
         for number in 0..=PATHS {
-            heard.note(PathBuf::from(number.to_string()), true);
+            changes.note(PathBuf::from(number.to_string()), true);
         }
-        assert_eq!(heard, Heard { everything: true, ..Heard::default() });
-        heard.note(PathBuf::from("one more"), true);
-        assert!(heard.paths.is_empty() && heard.complete.is_empty());
+        assert_eq!(changes, ChangedPaths { everything: true, ..ChangedPaths::default() });
+        changes.note(PathBuf::from("one more"), true);
+        assert!(changes.paths.is_empty() && changes.complete.is_empty());
     }
 
     #[tokio::test]
@@ -234,11 +238,11 @@ mod tests {
         std::fs::write(directory.path().join("a"), "x").unwrap();
         let mut paths = BTreeSet::new();
         while !paths.contains(Path::new("a")) {
-            paths.extend(watch.heard().await.paths);
+            paths.extend(watch.changes().await.paths);
         }
         std::fs::create_dir(directory.path().join("b")).unwrap();
         while !paths.contains(Path::new("b")) {
-            paths.extend(watch.heard().await.paths);
+            paths.extend(watch.changes().await.paths);
         }
         assert_eq!(watch.failed(), None);
     }
@@ -252,8 +256,8 @@ mod tests {
         watch.enter(Path::new(""));
         std::fs::read(directory.path().join("read")).unwrap();
         std::fs::write(directory.path().join("written"), "x").unwrap();
-        let heard = watch.heard().await;
-        assert_eq!(heard.paths, [PathBuf::from("written")].into());
+        let changes = watch.changes().await;
+        assert_eq!(changes.paths, [PathBuf::from("written")].into());
     }
 
     #[tokio::test(start_paused = true)]
@@ -263,7 +267,7 @@ mod tests {
         let watch = FolderWatch::new(&root, Some(Duration::from_mins(1)));
         for _ in 0..3 {
             let begun = Instant::now();
-            assert!(watch.heard().await.everything);
+            assert!(watch.changes().await.everything);
             assert!(begun.elapsed() >= Duration::from_mins(1));
         }
     }
