@@ -1,7 +1,7 @@
-//! The index of who listens to what: exact look-up by URI, ordered range by prefix.
+//! Who subscribed to what: exact look-up by URI, ordered range by prefix.
 //!
 //! The cost of a notice depends on who listens to it, not on how many other subscriptions exist.
-//! Lock order: the index, then a watched URI, then an outbox; none is held across an await.
+//! Lock order: the subscriptions, then a watched URI, then an outbox; none is held across an await.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,9 +16,9 @@ use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::outbox::{Look, Outbox, Pulse, price};
 
-/// Everything that is listened to.
+/// Every subscription of every listener.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct Subscriptions {
     metrics: Arc<Metrics>,
     limit: usize,
     patience: Duration,
@@ -57,7 +57,7 @@ struct WatchedState {
 #[error("this server holds {0} subscriptions, which is as many as it may")]
 pub(crate) struct IndexFull(usize);
 
-impl Index {
+impl Subscriptions {
     pub(crate) fn new(limit: usize, patience: Duration, metrics: Arc<Metrics>) -> Self {
         Self { metrics, limit, patience, next_id: AtomicU64::new(1), state: Mutex::default() }
     }
@@ -207,7 +207,7 @@ impl Index {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no code panics while it holds the index")
+        self.state.lock().expect("no code panics while it holds the subscriptions")
     }
 }
 
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn an_older_look_never_replaces_a_newer_one() {
-        let index = Index::new(10, Duration::ZERO, Arc::new(Metrics::new()));
+        let index = Subscriptions::new(10, Duration::ZERO, Arc::new(Metrics::new()));
         let outbox = index.listener(PLAIN, About::nobody());
         let uri = ResourceUri::parse("x://a").unwrap();
         let watched = index.follow(&uri, &outbox).unwrap().unwrap();

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use crate::about::{About, ListenerInfo};
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
+use crate::windows::Topic;
 use few::Few;
 use slot::{Held, Slot};
 
@@ -59,7 +60,7 @@ struct State {
     /// What they count for together, see [`price`].
     held: usize,
     /// Things that wait, oldest first. Invariant: a thing is here at most once (`Slot::queued`).
-    queue: Few<Thing>,
+    queue: Few<Topic>,
     /// How many of them really wait; the others went back to what the listener knows.
     waiting: usize,
     /// The streams that are open, newest first. Notices go to the newest: two streams of one
@@ -82,12 +83,6 @@ struct State {
 struct Reader {
     id: u64,
     waker: Option<Waker>,
-}
-
-#[derive(Clone, Debug)]
-enum Thing {
-    List(ListKind),
-    Uri(ResourceUri),
 }
 
 /// What a reader finds in an outbox.
@@ -177,7 +172,7 @@ impl Outbox {
         }
     }
 
-    /// Names the listener in the index.
+    /// Names the listener among the subscriptions.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -239,7 +234,7 @@ impl Outbox {
             state.waiting -= 1;
         }
         if slot.queued {
-            state.queue.retain(|thing| !matches!(thing, Thing::Uri(queued) if queued == uri));
+            state.queue.retain(|thing| !matches!(thing, Topic::Uri(queued) if queued == uri));
         }
         true
     }
@@ -267,7 +262,7 @@ impl Outbox {
         let Some(slot) = &mut lists[kind.index()] else { return false };
         let push = slot.mark(now, notice, since, waiting, &self.metrics);
         if push {
-            queue.push_back(Thing::List(kind));
+            queue.push_back(Topic::List(kind));
         }
         let waits = slot.waits.is_some() && slot.settled;
         Self::wake(state);
@@ -287,7 +282,7 @@ impl Outbox {
         let Some(slot) = uris.get_mut(uri) else { return false };
         let push = slot.mark(now, notice, since, waiting, &self.metrics);
         if push {
-            queue.push_back(Thing::Uri(uri.clone()));
+            queue.push_back(Topic::Uri(uri.clone()));
         }
         let waits = slot.waits.is_some() && slot.settled;
         Self::wake(state);
@@ -319,8 +314,8 @@ impl Outbox {
         let lists = lists
             .iter_mut()
             .zip(ListKind::ALL)
-            .filter_map(|(slot, kind)| slot.as_mut().map(|slot| (slot, Thing::List(kind))));
-        let uris = uris.iter_mut().map(|(uri, slot)| (slot, Thing::Uri(uri.clone())));
+            .filter_map(|(slot, kind)| slot.as_mut().map(|slot| (slot, Topic::List(kind))));
+        let uris = uris.iter_mut().map(|(uri, slot)| (slot, Topic::Uri(uri.clone())));
         for (slot, thing) in lists.chain(uris) {
             let Some((notice, number)) = slot.last.clone() else { continue };
             if number <= seen || slot.waits.is_some() {
@@ -459,8 +454,8 @@ impl Outbox {
         for _ in 0..state.queue.len() {
             let Some(thing) = state.queue.pop_front() else { break };
             let slot = match &thing {
-                Thing::List(kind) => state.lists[kind.index()].as_mut(),
-                Thing::Uri(uri) => state.uris.get_mut(uri),
+                Topic::List(kind) => state.lists[kind.index()].as_mut(),
+                Topic::Uri(uri) => state.uris.get_mut(uri),
             };
             let Some(slot) = slot else { continue };
             if slot.waits.is_some()

@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::about::{About, Transport};
-use crate::announcer::{Topic, Windows};
 use crate::answer::AnswerError;
 use crate::catalog::{Catalog, Edit, Route, Touched};
 use crate::config::Config;
@@ -29,7 +28,8 @@ use crate::member::Member;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::outbox::{Look, Pulse};
-use crate::subscriptions::{Index, Watched};
+use crate::subscriptions::{Subscriptions, Watched};
+use crate::windows::{Topic, Windows};
 
 pub(crate) use listener::{Listener, SubscribeError};
 
@@ -91,7 +91,7 @@ pub(crate) enum Events {
 pub(crate) struct Core {
     pub(crate) config: Config,
     pub(crate) catalog: Catalog,
-    pub(crate) index: Index,
+    pub(crate) subscriptions: Subscriptions,
     pub(crate) metrics: Arc<Metrics>,
     /// Cancelled when the hub shuts down.
     pub(crate) stopped: CancellationToken,
@@ -102,7 +102,7 @@ pub(crate) struct Core {
     wake: Notify,
     /// The watched URIs that their sources know of. Held while a source is told, so that it hears of
     /// the first watcher and of the end of the last in the order they happened. Lock order: before
-    /// the index.
+    /// the subscriptions.
     watchers: Mutex<HashMap<ResourceUri, Arc<Member>>>,
 }
 
@@ -111,7 +111,7 @@ impl Core {
         let metrics = Arc::new(Metrics::new());
         Arc::new(Self {
             catalog: Catalog::default(),
-            index: Index::new(
+            subscriptions: Subscriptions::new(
                 config.limits.subscriptions,
                 config.merging.max_wait,
                 metrics.clone(),
@@ -153,7 +153,7 @@ impl Core {
             self.resource_changed(uri, Pace::default());
         }
         for prefix in &touched.prefixes {
-            self.touch_all(&self.index.with_prefix(prefix));
+            self.touch_all(&self.subscriptions.with_prefix(prefix));
         }
     }
 
@@ -163,7 +163,7 @@ impl Core {
             Change::Resource(uri, pace) => self.resource_changed(&uri, pace),
             Change::Below(prefix) => {
                 self.metrics.changes.inc();
-                let all = self.index.with_prefix(&prefix);
+                let all = self.subscriptions.with_prefix(&prefix);
                 if all.is_empty() {
                     self.tell_outcome(&prefix, Outcome::NotFollowed);
                 }
@@ -177,7 +177,7 @@ impl Core {
 
     fn resource_changed(&self, uri: &ResourceUri, pace: Pace) {
         self.metrics.changes.inc();
-        let Some(watched) = self.index.get(uri.as_ref()) else {
+        let Some(watched) = self.subscriptions.get(uri.as_ref()) else {
             return self.tell_outcome(uri.as_ref(), Outcome::NotFollowed);
         };
         // Order: the change is readable, then counted, then due; a fingerprint taken in between is
@@ -252,14 +252,14 @@ impl Core {
 
     fn announce_list(&self, kind: ListKind, since: Instant) {
         let now = self.look_at_list(kind);
-        let told = self.index.announce_list(kind, now, self.list_notice(kind), since);
+        let told = self.subscriptions.announce_list(kind, now, self.list_notice(kind), since);
         let what = kind.as_str();
         if self.is_looked_at() {
-            let withheld = self.index.withheld(kind);
+            let withheld = self.subscriptions.withheld(kind);
             if withheld > 0 {
                 self.tell_outcome(what, Outcome::Withheld(withheld));
             }
-            if told == 0 && !self.index.is_list_followed(kind) {
+            if told == 0 && !self.subscriptions.is_list_followed(kind) {
                 return self.tell_outcome(what, Outcome::NotFollowed);
             }
         }
@@ -269,7 +269,7 @@ impl Core {
     /// Compares what a watched URI returns now, at once if its source names a version, else by
     /// reading it in a task of its own: a slow source delays nobody else.
     fn look_at(self: &Arc<Self>, looks: &mut Looks, uri: &ResourceUri, since: Instant) {
-        let Some(watched) = self.index.get(uri.as_ref()) else { return };
+        let Some(watched) = self.subscriptions.get(uri.as_ref()) else { return };
         if let Some(again) = looks.running.get_mut(uri) {
             *again = Some(since);
             return;
@@ -337,7 +337,7 @@ impl Core {
             return;
         }
         let mut told = self.watchers();
-        if self.index.get(uri.as_ref()).is_some() && !told.contains_key(uri) {
+        if self.subscriptions.get(uri.as_ref()).is_some() && !told.contains_key(uri) {
             told.insert(uri.clone(), member.clone());
             member.watched(uri);
         }
@@ -346,7 +346,7 @@ impl Core {
     /// A URI lost its last watcher: tells its source, if nobody watches it by now.
     pub(crate) fn unwatched(&self, uri: &ResourceUri) {
         let mut told = self.watchers();
-        if self.index.get(uri.as_ref()).is_none()
+        if self.subscriptions.get(uri.as_ref()).is_none()
             && let Some(member) = told.remove(uri)
         {
             member.unwatched(uri);
@@ -358,7 +358,7 @@ impl Core {
         if !member.source().wants_watchers() {
             return;
         }
-        for uri in self.index.watched() {
+        for uri in self.subscriptions.watched() {
             let route = self.catalog.route(&uri);
             if route.is_ok_and(|route| Arc::ptr_eq(&route.answerer.member, member)) {
                 self.watchers_moved(&uri, member);
@@ -428,7 +428,7 @@ impl Core {
 
     /// The counters as a Prometheus server reads them.
     pub(crate) fn metrics_text(&self) -> String {
-        let waiting = i64::try_from(self.index.waiting()).unwrap_or(i64::MAX);
+        let waiting = i64::try_from(self.subscriptions.waiting()).unwrap_or(i64::MAX);
         self.metrics.waiting.set(waiting);
         self.metrics.text()
     }

@@ -488,7 +488,7 @@ fn a_subscription_that_is_given_up_half_way_leaves_nothing() {
         let gave_up = tokio::time::timeout(Duration::from_secs(1), subscribe).await;
         assert!(gave_up.is_err());
         assert!(!listener.outbox().follows(&uri));
-        assert!(world.hub.core().index.get("p://a").is_none());
+        assert!(world.hub.core().subscriptions.get("p://a").is_none());
     });
 }
 

@@ -1,4 +1,4 @@
-//! When a change is looked at: after it has been quiet for a moment, or has waited long enough.
+//! Merging windows: decide when a change is checked, after a quiet moment or a maximum wait.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
