@@ -5,9 +5,9 @@
 //! stops waiting if the content goes back to what the listener knows. Memory is therefore bounded
 //! by what the listener subscribed to, whatever the rate of change and however slowly it reads.
 //!
-//! A notice is held back while its thing has changed again and was not looked at yet: it may have
+//! A notice is held back while its thing has changed again and was not checked yet: it may have
 //! gone back, and what the listener would read is not what it would be told of. It is not held
-//! longer than a change may wait to be looked at.
+//! longer than a change may wait to be checked.
 
 mod few;
 mod slot;
@@ -28,7 +28,7 @@ use crate::windows::Topic;
 use few::Few;
 use slot::{Held, Slot};
 
-pub(crate) use slot::{Look, Pulse};
+pub(crate) use slot::{Check, Pulse};
 
 /// At most this many bytes leave in one piece, so that one busy listener does not hold a large
 /// buffer.
@@ -189,11 +189,11 @@ impl Outbox {
     }
 
     /// Says what the listener would have listed when it began to follow this list.
-    pub(crate) fn baseline_list(&self, kind: ListKind, look: Look) {
+    pub(crate) fn baseline_list(&self, kind: ListKind, check: Check) {
         let mut state = self.lock();
         let State { lists, waiting, .. } = &mut *state;
         if let Some(slot) = &mut lists[kind.index()] {
-            slot.baseline(look, waiting);
+            slot.baseline(check, waiting);
         }
         Self::wake(state);
     }
@@ -216,11 +216,11 @@ impl Outbox {
     }
 
     /// Says what the listener would have read when it began to follow this URI.
-    pub(crate) fn baseline(&self, uri: &ResourceUri, look: Look) {
+    pub(crate) fn baseline(&self, uri: &ResourceUri, check: Check) {
         let mut state = self.lock();
         let State { uris, waiting, .. } = &mut *state;
         if let Some(slot) = uris.get_mut(uri) {
-            slot.baseline(look, waiting);
+            slot.baseline(check, waiting);
         }
         Self::wake(state);
     }
@@ -253,7 +253,7 @@ impl Outbox {
     pub(crate) fn mark_list(
         &self,
         kind: ListKind,
-        now: Look,
+        now: Check,
         notice: &Arc<Notice>,
         since: Instant,
     ) -> bool {
@@ -273,7 +273,7 @@ impl Outbox {
     pub(crate) fn mark(
         &self,
         uri: &ResourceUri,
-        now: Look,
+        now: Check,
         notice: &Arc<Notice>,
         since: Instant,
     ) -> bool {
@@ -471,10 +471,10 @@ impl Outbox {
             slot.queued = false;
             let Some((notice, since)) = slot.waits.take() else { continue };
             // Order: what the listener knows moves on only with the bytes that tell it. If the
-            // thing is dirty again, it may read something that was not looked at yet: then nobody
-            // knows what it knows, and the next look is told whatever it finds.
+            // thing is dirty again, it may read something that was not checked yet: then nobody
+            // knows what it knows, and the next check is told whatever it finds.
             let dirty = slot.is_dirty();
-            slot.told = slot.now.filter(|_| !dirty).map(|look| look.fingerprint);
+            slot.told = slot.now.filter(|_| !dirty).map(|check| check.fingerprint);
             slot.held = None;
             #[cfg(test)]
             {
@@ -527,16 +527,16 @@ mod tests {
             Outbox::new(1, wire, About::nobody(), Duration::ZERO, Arc::new(Metrics::new()));
         let (uri, pulse) = (ResourceUri::parse("p://a").unwrap(), Pulse::default());
         let notice = Arc::new(Notice::updated(&uri, None));
-        let look =
-            |text: &[u8]| Look { at: pulse.count(), fingerprint: Fingerprint::of_bytes(text) };
+        let check =
+            |text: &[u8]| Check { at: pulse.count(), fingerprint: Fingerprint::of_bytes(text) };
         let reader = outbox.attach();
         let poll = || outbox.poll_next(reader, &mut Context::from_waker(Waker::noop()));
         outbox.follow(&uri, &pulse);
-        outbox.mark(&uri, look(b"first"), &notice, Instant::now());
+        outbox.mark(&uri, check(b"first"), &notice, Instant::now());
         assert_eq!(poll(), Poll::Pending);
-        outbox.baseline(&uri, look(b"first"));
+        outbox.baseline(&uri, check(b"first"));
         assert_eq!(poll(), Poll::Pending);
-        outbox.mark(&uri, look(b"second"), &notice, Instant::now());
+        outbox.mark(&uri, check(b"second"), &notice, Instant::now());
         assert!(matches!(poll(), Poll::Ready(Next::Frames(_))));
     }
 }

@@ -15,8 +15,8 @@ use crate::path::{Core, Event};
 
 use crate::subscriptions::IndexFull;
 
-/// How often a URI is looked at to begin with if it changes meanwhile.
-const LOOKS: usize = 3;
+/// How often a URI is checked to begin with if it changes meanwhile.
+const CHECKS: usize = 3;
 
 /// Why a URI cannot be watched.
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -61,7 +61,7 @@ impl Listener {
         for kind in kinds.iter() {
             self.outbox.follow_known_list(kind, &self.core.list_pulses[kind.index()]);
             self.core.subscriptions.follow_list(kind, &self.outbox);
-            self.outbox.baseline_list(kind, self.core.look_at_list(kind));
+            self.outbox.baseline_list(kind, self.core.check_list(kind));
         }
     }
 
@@ -74,7 +74,7 @@ impl Listener {
                 for kind in kinds.iter() {
                     self.outbox.follow_list(kind, &self.core.list_pulses[kind.index()]);
                     self.core.subscriptions.follow_list(kind, &self.outbox);
-                    let now = self.core.look_at_list(kind);
+                    let now = self.core.check_list(kind);
                     self.outbox.mark_list(kind, now, self.core.list_notice(kind), since);
                 }
             }
@@ -106,8 +106,8 @@ impl Listener {
         // Cancel-safe: a request that is dropped before its baseline is known watches nothing.
         let mut undo = Undo { listener: Some(self), uri };
         self.core.watchers_moved(uri, &route.answerer.member);
-        for _ in 0..LOOKS {
-            let (now, title) = self.core.look(&watched).await;
+        for _ in 0..CHECKS {
+            let (now, title) = self.core.check(&watched).await;
             self.core.moved(&watched, now, title.as_deref(), Instant::now());
             if now.at == watched.pulse().count() {
                 break;
