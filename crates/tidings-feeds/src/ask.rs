@@ -129,15 +129,13 @@ pub(crate) async fn ask(
 }
 
 async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> Answer {
-    let kept = row.validators.as_deref().and_then(|it| serde_json::from_str(it).ok());
-    let kept: Validators = kept.unwrap_or_default();
     // Only the operator's own word names a file; a redirect does not.
     let local = local_path(&row.asked_url);
     let is_local = local.is_some();
     let fetched = if let Some(path) = local {
         // Taken before the content: what changes in between is read again the next time.
         let stamp = local_stamp(&path).await;
-        if stamp.is_some() && stamp == kept.etag {
+        if stamp.is_some() && stamp == row.validators.etag {
             return Answer::Unmodified { hints: fetch::Hints::default(), moved: None };
         }
         match read_beginning(&path, LOCAL_LIMIT).await {
@@ -156,7 +154,7 @@ async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> Answer {
     } else {
         let request = Request {
             url: row.url.clone(),
-            validators: kept,
+            validators: row.validators.clone(),
             // Headers are for whom they were given for, not for whom that one points to.
             headers: if fetch::same_origin(&row.url, &row.asked_url) {
                 row.settings.headers.clone()

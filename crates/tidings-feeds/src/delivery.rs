@@ -38,7 +38,6 @@ impl Delivery {
         let is_web = local_path(&row.asked_url).is_none();
         let cut = document.truncated && is_web && end != End::Long;
         let validators = if cut { Validators::default() } else { validators };
-        let validators = serde_json::to_string(&validators).unwrap_or_default();
         // Order: the validators after the document, or a program that is killed in between would
         // never ask for it again.
         let changes = store.apply(&row.id, &document, moment(now))?;

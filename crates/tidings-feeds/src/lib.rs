@@ -59,7 +59,7 @@ pub use self::progress::Progress;
 use self::progress::Tally;
 pub use self::refresh::{Headline, News, Refresh, Refreshed};
 use self::rounds::Wanted;
-use self::schedule::{Plan, Time};
+use self::schedule::Time;
 pub use self::status::{Standing, Status};
 use self::store::{Changes, FeedRow, Hold, Store};
 pub use self::store::{Holder, Retention, Role, StoreError};
@@ -325,9 +325,8 @@ impl Inner {
 /// Leaves alone the hosts that asked for it before the restart, or another process.
 fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Time) {
     for row in rows {
-        let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str::<Plan>(plan).ok());
         // What was planned by a clock that has since been set back says nothing.
-        let plan = plan.filter(|plan| plan.last.is_some_and(|last| last <= now));
+        let plan = row.plan.as_ref().filter(|plan| plan.last.is_some_and(|last| last <= now));
         let until = plan.and_then(|plan| plan.left_alone_until(now));
         if let Some((until, host)) = until.zip(fetch::host_of(&row.url)) {
             fetcher.leave_alone(&host, until.since(now));

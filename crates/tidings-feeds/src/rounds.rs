@@ -123,7 +123,6 @@ impl Rounds {
 
     /// Plans a feed as it is now, or forgets it if it is gone.
     fn take_up(&mut self, id: &str) {
-        let now = self.clock.time();
         let Some(row) = self.inner.board().get(id).cloned() else {
             self.agenda.remove(id);
             self.planned.remove(id);
@@ -142,12 +141,11 @@ impl Rounds {
             return;
         }
         let before = self.planned.insert(id.to_owned(), row.settings.clone());
-        let is_paused = |plan: &Plan| plan.health == Health::Paused;
         if let Some(plan) = self.agenda.get(id)
-            && is_paused(plan) == row.paused
+            && plan.is_paused() == row.is_paused()
         {
             if let Some(before) = before.filter(|before| *before != row.settings)
-                && !row.paused
+                && !plan.is_paused()
             {
                 let plan = self.set_anew(plan, &row, &before);
                 self.agenda.put(id, lane(&row), plan);
@@ -157,28 +155,28 @@ impl Rounds {
             }
             return;
         }
-        // A plan of another release may have another shape: then there is none.
-        let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
-        let plan = plan.map_or_else(
-            || Plan::new(now),
-            // A clock may have been set back since, and who is gone is asked once at a start.
-            |plan: Plan| match plan.health {
-                Health::Gone => plan.resumed(now),
-                // The headers may be what it failed for the want of.
-                Health::Failing | Health::Open if !row.settings.headers.is_empty() => {
-                    plan.resumed(now)
-                }
-                Health::Fine if row.settings.interval.is_some() => {
-                    let bounds = self.inner.bounds(&row);
-                    plan.hastened(&bounds, now, random()).caught_up(now, random())
-                }
-                _ => plan.caught_up(now, random()),
-            },
-        );
-        if is_paused(&plan) {
+        let plan = self.begun(&row);
+        if plan.is_paused() {
             self.tell(id, &Outcome::Paused);
         }
         self.agenda.put(id, lane(&row), plan);
+    }
+
+    /// The plan of a feed that has none here yet: the one that was kept, seen from now.
+    fn begun(&self, row: &FeedRow) -> Plan {
+        let now = self.clock.time();
+        let Some(plan) = &row.plan else { return Plan::new(now) };
+        // A clock may have been set back since, and who is gone is asked once at a start.
+        match plan.health {
+            Health::Gone => plan.resumed(now),
+            // The headers may be what it failed for the want of.
+            Health::Failing | Health::Open if !row.settings.headers.is_empty() => plan.resumed(now),
+            Health::Fine if row.settings.interval.is_some() => {
+                let bounds = self.inner.bounds(row);
+                plan.hastened(&bounds, now, random()).caught_up(now, random())
+            }
+            _ => plan.caught_up(now, random()),
+        }
     }
 
     /// The plan of a feed for which something else is set than before.
@@ -202,7 +200,7 @@ impl Rounds {
         }
         let refused = match self.agenda.get(&id) {
             None => Some(Outcome::Removed),
-            Some(plan) if plan.health == Health::Paused => Some(Outcome::Paused),
+            Some(plan) if plan.is_paused() => Some(Outcome::Paused),
             Some(plan) => plan.left_alone_until(now).map(Outcome::Postponed),
         };
         if let Some(outcome) = refused {

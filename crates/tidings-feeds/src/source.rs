@@ -249,7 +249,7 @@ fn unavailable(row: &FeedRow) -> AnswerError {
         None => "Feed has not been fetched yet".to_owned(),
     };
     let next = match (row.next_fetch, &row.last_error) {
-        _ if row.paused => "; it is paused".to_owned(),
+        _ if row.is_paused() => "; it is paused".to_owned(),
         (Some(next), _) => format!("; it is tried again at {next}"),
         (None, Some(_)) => "; it is not tried again by itself".to_owned(),
         (None, None) => String::new(),

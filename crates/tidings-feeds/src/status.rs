@@ -2,7 +2,7 @@
 
 use tidings_store::date::Moment;
 
-use crate::schedule::{Health, Plan, Time};
+use crate::schedule::{Health, Time};
 use crate::store::{FeedRow, State, Store};
 use crate::{Feeds, FeedsError};
 
@@ -117,8 +117,8 @@ impl Feeds {
 }
 
 fn status(row: &FeedRow) -> Status {
-    let plan: Option<Plan> = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
-    let standing = match (plan.as_ref().map(|plan| plan.health), row.state) {
+    let plan = row.plan.as_ref();
+    let standing = match (plan.map(|plan| plan.health), row.state) {
         (Some(Health::Paused), _) => Standing::Paused,
         (Some(Health::Gone), _) => Standing::Gone,
         (Some(Health::Open), _) => Standing::Resting,
@@ -126,7 +126,7 @@ fn status(row: &FeedRow) -> Status {
         (_, State::Good) => Standing::Good,
         (_, State::Failing) => Standing::Failing,
     };
-    let due = match &plan {
+    let due = match plan {
         // It is asked as soon as somebody looks.
         None => Some(row.added),
         Some(plan) => plan

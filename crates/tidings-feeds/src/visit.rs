@@ -15,7 +15,6 @@ use crate::clock::{Clock, moment};
 use crate::fetch::local_path;
 use crate::refresh::{News, Refresh, Refreshed};
 use crate::rounds::{Mode, Rounds};
-use crate::schedule::Plan;
 use crate::store::{Changes, FeedRow, Hold, Holder, Listing, Role, Seen, State, Store, StoreError};
 use crate::view::Filter;
 use crate::{Data, ExportFormat, FeedConfig, Feeds, FeedsError, Inner, check, opml, tools};
@@ -259,13 +258,12 @@ struct Sight {
 
 /// Why a feed that was wanted did not answer; nothing if it did.
 fn outcome(before: Option<&FeedRow>, now: &FeedRow) -> Option<Refresh> {
-    let plan = |row: &FeedRow| -> Option<Plan> { serde_json::from_str(row.plan.as_deref()?).ok() };
-    let last = |row: &FeedRow| plan(row).and_then(|plan| plan.last);
+    let last = |row: &FeedRow| row.plan.as_ref().and_then(|plan| plan.last);
     if before.and_then(last) == last(now) {
         // A file that is as it was leaves no trace.
         let is_file = local_path(&now.asked_url).is_some();
         return match now.next_fetch {
-            _ if now.paused => Some(Refresh::Paused),
+            _ if now.is_paused() => Some(Refresh::Paused),
             Some(until) if !is_file => Some(Refresh::Postponed(until)),
             _ => None,
         };

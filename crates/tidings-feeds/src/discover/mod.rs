@@ -225,8 +225,7 @@ impl Feeds {
             let now = inner.clock.time();
             let was_there = inner.feed_at(&feed.url).is_some();
             let row = inner.store.add(&feed.registration(), moment(now))?;
-            let known = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
-            let plan = known.unwrap_or_else(|| Plan::new(now));
+            let plan = row.plan.clone().unwrap_or_else(|| Plan::new(now));
             let bounds = inner.bounds(&row);
             let kept = delivery.keep(&inner.store, &row, &plan, &bounds, now);
             let (changes, mut plan) = match kept {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::fetch::Validators;
 use crate::store::{Hold, Store};
 use crate::{Earlier, FeedsError, Holder, Refresh, Refreshed, Role, Standing, Status, StoreError};
 
@@ -138,7 +139,7 @@ async fn what_others_write_that_nobody_can_read_is_silence() {
     both(async |_, guest| {
         let same = document("News", &[("a", 1)]);
         let keep = move |store: &Store, id: &str| {
-            store.keep_validators(id, "{}")?;
+            store.keep_validators(id, &Validators::default())?;
             store.apply(id, &same, day(4))
         };
         guest.0.record(ID, keep).await.unwrap();

@@ -126,6 +126,11 @@ impl Plan {
         (!matches!(self.health, Health::Paused | Health::Gone)).then_some(self.next)
     }
 
+    /// Whether the operator does not want it to be asked.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.health == Health::Paused
+    }
+
     /// Until when the server wants to be left alone, if it does.
     pub(crate) fn left_alone_until(&self, now: Time) -> Option<Time> {
         Some(self.not_before).filter(|until| *until > now)

@@ -8,8 +8,9 @@ use tidings_store::date::Moment;
 
 use crate::clock::moment;
 use crate::config::Earlier;
+use crate::fetch::Validators;
 use crate::id;
-use crate::schedule::{Health, Plan, Time};
+use crate::schedule::{Plan, Time};
 use crate::store::merge::{Addresses, Merge, Stored};
 use crate::store::row::{FeedRow, Metadata, Revisions, Settings, State};
 use crate::store::{Store, StoreError};
@@ -130,7 +131,7 @@ impl Store {
     /// that was paused meanwhile stays so.
     pub(crate) fn keep_plan(&self, id: &str, plan: Plan) -> Result<Plan, StoreError> {
         self.write(|transaction| {
-            let is_paused = stored_plan(transaction, id)?.is_some_and(|plan| is_paused(&plan));
+            let is_paused = stored_plan(transaction, id)?.is_some_and(|plan| plan.is_paused());
             let plan = if is_paused { plan.paused() } else { plan };
             write_plan(transaction, id, &plan, None)?;
             Ok(plan)
@@ -142,11 +143,10 @@ impl Store {
         self.write(|transaction| {
             let no_feed = || StoreError::NoFeed(id.to_owned());
             let feed = feed_of(transaction, id)?.ok_or_else(no_feed)?;
-            if feed.paused == pause {
+            if feed.is_paused() == pause {
                 return Ok(false);
             }
-            let plan = feed.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
-            let plan: Plan = plan.unwrap_or_else(|| Plan::new(now));
+            let plan = feed.plan.unwrap_or_else(|| Plan::new(now));
             let plan = if pause { plan.paused() } else { plan.resumed(now) };
             write_plan(transaction, id, &plan, Some(now))?;
             Ok(true)
@@ -154,13 +154,18 @@ impl Store {
     }
 
     /// Keeps what the server compares to see that nothing changed.
-    pub(crate) fn keep_validators(&self, id: &str, validators: &str) -> Result<(), StoreError> {
+    pub(crate) fn keep_validators(
+        &self,
+        id: &str,
+        validators: &Validators,
+    ) -> Result<(), StoreError> {
+        let written = serde_json::to_string(validators).expect("validators are plain JSON");
         self.write(|transaction| {
             // While it is open whether dates were corrected or items taken back, the document must
             // come once more.
             let query = "UPDATE feeds
                 SET validators = iif(redated IS NULL AND shrunk IS NULL, ?1, NULL) WHERE id = ?2";
-            transaction.execute(query, [validators, id])?;
+            transaction.execute(query, [written.as_str(), id])?;
             Ok(())
         })
     }
@@ -175,10 +180,16 @@ impl Store {
     }
 }
 
-fn stored_plan(transaction: &Transaction<'_>, id: &str) -> Result<Option<String>, StoreError> {
+fn stored_plan(transaction: &Transaction<'_>, id: &str) -> Result<Option<Plan>, StoreError> {
     let query = "SELECT plan FROM feeds WHERE id = ?";
     let plan = transaction.prepare_cached(query)?.query_row([id], |row| row.get(0)).optional()?;
-    Ok(plan.flatten())
+    Ok(of_this_release(plan.flatten()))
+}
+
+/// What the schedule or the fetcher wrote. Another release may have written it in another shape:
+/// then it is as if nothing had been written.
+fn of_this_release<T: DeserializeOwned>(written: Option<String>) -> Option<T> {
+    written.and_then(|text| serde_json::from_str(&text).ok())
 }
 
 /// Writes a plan, and when it became one that is shown.
@@ -261,9 +272,8 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
         2 => State::Failing,
         other => return Err(StoreError::Damaged(format!("the state {other}"))),
     };
-    let (url, plan): (String, Option<String>) = (row.get(3)?, row.get(8)?);
+    let url: String = row.get(3)?;
     Ok(FeedRow {
-        paused: plan.as_deref().is_some_and(is_paused),
         key: row.get(0)?,
         id: row.get(1)?,
         asked_url: row.get(2)?,
@@ -273,8 +283,8 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
         category: row.get(5)?,
         added: moment(6)?.ok_or_else(|| StoreError::Damaged("the time it was added".into()))?,
         settings: json(&row.get::<_, String>(7)?)?,
-        plan,
-        validators: row.get(9)?,
+        plan: of_this_release(row.get(8)?),
+        validators: of_this_release(row.get(9)?).unwrap_or_default(),
         state,
         last_error: row.get(11)?,
         last_fetch: moment(12)?,
@@ -286,11 +296,6 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
         items_size: row.get::<_, Option<i64>>(21)?.and_then(|size| u64::try_from(size).ok()),
         modified: moment(22)?,
     })
-}
-
-/// Whether a plan is to leave its feed alone. One of another release may have another shape.
-fn is_paused(plan: &str) -> bool {
-    serde_json::from_str(plan).is_ok_and(|plan: Plan| plan.health == Health::Paused)
 }
 
 /// Reads JSON that this store wrote.

@@ -6,10 +6,11 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 use tidings_store::date::Moment;
 
-use crate::fetch;
+use crate::fetch::{self, Validators};
 use crate::html;
 use crate::opml::Outline;
 use crate::parse;
+use crate::schedule::Plan;
 use crate::view::Item;
 use crate::words;
 
@@ -28,12 +29,11 @@ pub(crate) struct FeedRow {
     pub(crate) category: Option<String>,
     pub(crate) added: Moment,
     pub(crate) settings: Settings,
-    /// When it is fetched and why, as the schedule writes it.
-    pub(crate) plan: Option<String>,
-    /// Whether the plan is to leave it alone.
-    pub(crate) paused: bool,
-    /// What a server compares to see that nothing changed.
-    pub(crate) validators: Option<String>,
+    /// When it is fetched and why; `None` before the first plan, and if another release wrote it in
+    /// another shape.
+    pub(crate) plan: Option<Plan>,
+    /// What a server compares to see that nothing changed; empty if nothing is known.
+    pub(crate) validators: Validators,
     pub(crate) state: State,
     pub(crate) last_error: Option<String>,
     pub(crate) last_fetch: Option<Moment>,
@@ -127,6 +127,11 @@ impl FeedRow {
     /// When what can be read of it last became something else.
     pub(crate) fn last_modified(&self) -> Option<Moment> {
         self.modified.or(self.last_success)
+    }
+
+    /// Whether it is left alone until somebody resumes it.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.plan.as_ref().is_some_and(Plan::is_paused)
     }
 
     /// Whether it could be fetched at least once.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_server::model::Tool;
 
-use crate::schedule::{Health, Plan, Time};
+use crate::schedule::{Health, Time};
 use crate::store::{FeedRow, State};
 use crate::tools::answer::{Answer, Refusal, of_others, shortened};
 use crate::tools::budget::LeftOut;
@@ -124,9 +124,8 @@ struct Feed {
 
 impl Feed {
     fn of(row: &FeedRow, now: Time, is_asked: bool) -> Self {
-        // A plan of another release may have another shape: then there is none.
-        let plan: Option<Plan> = row.plan.as_deref().and_then(|it| serde_json::from_str(it).ok());
-        let state = match (plan.as_ref().map(|plan| plan.health), row.state) {
+        let plan = row.plan.as_ref();
+        let state = match (plan.map(|plan| plan.health), row.state) {
             (Some(Health::Paused), _) => "paused",
             (Some(Health::Gone), _) => "gone",
             (Some(Health::Open), _) => "resting",
@@ -134,7 +133,7 @@ impl Feed {
             (_, State::Good) => "good",
             (_, State::Failing) => "failing",
         };
-        let explanation = match &plan {
+        let explanation = match plan {
             _ if !is_asked => "nothing is fetched here".to_owned(),
             Some(plan) => plan.explain(now),
             None => "not asked yet".to_owned(),
@@ -213,7 +212,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
 mod tests {
     use super::*;
     use crate::clock::moment;
-    use crate::schedule::{Bounds, Failure, Outcome};
+    use crate::schedule::{Bounds, Failure, Outcome, Plan};
     use crate::store::{Registration, Retention, Store};
 
     /// A feed that failed so many times, the last time in a certain way.

@@ -30,7 +30,7 @@ pub(crate) fn meta(row: &FeedRow) -> String {
         feed: &row.metadata,
         last_error: row.last_error.as_deref().filter(|_| is_failing),
         last_success: row.last_success.filter(|_| is_failing).map(|moment| moment.to_string()),
-        paused: row.paused,
+        paused: row.is_paused(),
     })
 }
 
