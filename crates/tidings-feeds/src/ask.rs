@@ -14,7 +14,7 @@ use crate::fetch::{
 use crate::parse::{self, parse};
 use crate::rounds::random;
 use crate::schedule::{self, Failure, FeedHints, Plan, Time};
-use crate::store::{Changes, FeedRow, State, Store, StoreError};
+use crate::store::{Changes, FeedRow, Store, StoreError};
 use crate::{FeedsError, Inner};
 
 /// The largest feed on this machine.
@@ -83,7 +83,7 @@ pub(crate) async fn ask(
         Answer::Unmodified { hints, moved } => {
             let at = moment(now);
             // A file that is as it was is nothing to write down.
-            if local_path(&row.asked_url).is_some() && row.state == State::Good {
+            if local_path(&row.asked_url).is_some() && row.is_known() && !row.is_failing() {
                 let hints = plan.remembered(FeedHints::default());
                 let outcome = schedule::Outcome::Unchanged { hints, moved: None };
                 let plan = plan.after(&outcome, &bounds, now, random());

@@ -15,9 +15,10 @@ use crate::Inner;
 use crate::agenda::{Agenda, Lane};
 use crate::ask::{Asked, Outcome, ask};
 use crate::clock::Clock;
+use crate::condition::Condition;
 use crate::fetch::{self, Fetcher, local_path};
 use crate::gate::Gate;
-use crate::schedule::{Bounds, Health, Plan};
+use crate::schedule::{Bounds, Plan};
 use crate::store::{FeedRow, Settings};
 use crate::watch::Watch;
 
@@ -167,11 +168,13 @@ impl Rounds {
         let now = self.clock.time();
         let Some(plan) = &row.plan else { return Plan::new(now) };
         // A clock may have been set back since, and who is gone is asked once at a start.
-        match plan.health {
-            Health::Gone => plan.resumed(now),
+        match plan.condition {
+            Condition::Gone => plan.resumed(now),
             // The headers may be what it failed for the want of.
-            Health::Failing | Health::Open if !row.settings.headers.is_empty() => plan.resumed(now),
-            Health::Fine if row.settings.interval.is_some() => {
+            Condition::Failing | Condition::Resting if !row.settings.headers.is_empty() => {
+                plan.resumed(now)
+            }
+            Condition::Good if row.settings.interval.is_some() => {
                 let bounds = self.inner.bounds(row);
                 plan.hastened(&bounds, now, random()).caught_up(now, random())
             }

@@ -2,56 +2,10 @@
 
 use tidings_store::date::Moment;
 
-use crate::schedule::{Health, Time};
-use crate::store::{FeedRow, State, Store};
+use crate::condition::Condition;
+use crate::schedule::Time;
+use crate::store::{FeedRow, Store};
 use crate::{Feeds, FeedsError};
-
-/// How a feed does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Standing {
-    /// It was fetched the last time.
-    Good,
-    /// It was never asked.
-    New,
-    /// It could not be fetched; it is tried again, less and less often.
-    Failing,
-    /// It failed so often that it is tried once a day.
-    Resting,
-    /// Somebody does not want it to be asked.
-    Paused,
-    /// Its server says that it will not come back.
-    Gone,
-    /// It is of an earlier configuration. What is kept of it stays, for when it comes back.
-    Unserved,
-}
-
-impl Standing {
-    /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 7] = [
-        Self::Good,
-        Self::New,
-        Self::Failing,
-        Self::Resting,
-        Self::Paused,
-        Self::Gone,
-        Self::Unserved,
-    ];
-
-    /// The one word for it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::New => "new",
-            Self::Failing => "failing",
-            Self::Resting => "resting",
-            Self::Paused => "paused",
-            Self::Gone => "gone",
-            Self::Unserved => "unserved",
-        }
-    }
-}
 
 /// What a person wants to know of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +22,7 @@ pub struct Status {
     /// The folder it is in.
     pub category: Option<String>,
     /// How it does.
-    pub standing: Standing,
+    pub condition: Condition,
     /// How many of its items are kept.
     pub items: u64,
     /// Why it could not be fetched the last time.
@@ -102,7 +56,7 @@ impl Feeds {
     pub async fn unserved(&self) -> Result<Vec<Status>, FeedsError> {
         let rows = self.look(Store::unserved).await?;
         let unserved = |row: &FeedRow| Status {
-            standing: Standing::Unserved,
+            condition: Condition::Unserved,
             next_fetch: None,
             ..status(row)
         };
@@ -118,14 +72,6 @@ impl Feeds {
 
 fn status(row: &FeedRow) -> Status {
     let plan = row.plan.as_ref();
-    let standing = match (plan.map(|plan| plan.health), row.state) {
-        (Some(Health::Paused), _) => Standing::Paused,
-        (Some(Health::Gone), _) => Standing::Gone,
-        (Some(Health::Open), _) => Standing::Resting,
-        (_, State::New) => Standing::New,
-        (_, State::Good) => Standing::Good,
-        (_, State::Failing) => Standing::Failing,
-    };
     let due = match plan {
         // It is asked as soon as somebody looks.
         None => Some(row.added),
@@ -142,7 +88,7 @@ fn status(row: &FeedRow) -> Status {
         url: row.public_url(),
         title: row.shown_title().to_owned(),
         category: row.category.clone(),
-        standing,
+        condition: row.condition(),
         items: row.item_count,
         last_error: row.last_error.clone(),
         last_fetch: row.last_fetch,

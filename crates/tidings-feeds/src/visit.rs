@@ -15,7 +15,7 @@ use crate::clock::{Clock, moment};
 use crate::fetch::local_path;
 use crate::refresh::{News, Refresh, Refreshed};
 use crate::rounds::{Mode, Rounds};
-use crate::store::{Changes, FeedRow, Hold, Holder, Listing, Role, Seen, State, Store, StoreError};
+use crate::store::{Changes, FeedRow, Hold, Holder, Listing, Role, Seen, Store, StoreError};
 use crate::view::Filter;
 use crate::{Data, ExportFormat, FeedConfig, Feeds, FeedsError, Inner, check, opml, tools};
 
@@ -268,10 +268,7 @@ fn outcome(before: Option<&FeedRow>, now: &FeedRow) -> Option<Refresh> {
             _ => None,
         };
     }
-    match &now.last_error {
-        Some(error) if now.state == State::Failing => Some(Refresh::Failed(error.clone())),
-        _ => None,
-    }
+    now.last_error.clone().map(Refresh::Failed)
 }
 
 /// Takes the right to fetch for a directory. Who has it for a moment only is waited for, and who

@@ -10,11 +10,11 @@ use tokio::sync::Notify;
 
 use super::rounds::rss;
 use super::*;
+use crate::condition::Condition;
 use crate::fetch;
 use crate::fetch::tests::server::{Hit, Server, answer, redirect};
 use crate::page::Form;
 use crate::refresh::{News, Refresh};
-use crate::store::State;
 
 /// Feeds with everything allowed and no time lost.
 async fn feeds(config: Config) -> Feeds {
@@ -80,7 +80,7 @@ async fn the_only_feed_of_a_page_is_added_with_what_it_says() {
     assert!(feeds.0.board().rows().next().is_none());
     let id = feeds.add_found(found).await.unwrap();
     let row = feeds.0.board().get(&id).unwrap().clone();
-    assert_eq!((row.item_count, row.state, row.shown_title()), (2, State::Good, "File"));
+    assert_eq!((row.item_count, row.condition(), row.shown_title()), (2, Condition::Good, "File"));
     assert!(row.next_fetch.is_some());
     assert_eq!(server.paths(), ["/one", "/feed"]);
     // Its validators were kept too.

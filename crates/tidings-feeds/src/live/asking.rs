@@ -8,9 +8,10 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::ask::ask;
+use crate::condition::Condition;
 use crate::fetch::{self, Fetcher};
-use crate::schedule::{Health, Plan};
-use crate::store::{FeedRow, State};
+use crate::schedule::Plan;
+use crate::store::FeedRow;
 
 const FEED: &str = "<rss version='2.0'><channel><title>T</title><ttl>60</ttl>\
     <item><guid>1</guid><title>one</title></item></channel></rss>";
@@ -88,7 +89,7 @@ async fn what_did_not_change_is_not_sent_again() {
     let first = answer("200 OK\r\netag: \"x\"", FEED);
     let mut asked = Asked::new(&[&first, &answer("304 Not Modified", "")]).await;
     let row = asked.ask().await;
-    assert_eq!((row.item_count, row.state, row.shown_title()), (1, State::Good, "T"));
+    assert_eq!((row.item_count, row.condition(), row.shown_title()), (1, Condition::Good, "T"));
     assert!(row.next_fetch.is_some());
     let again = asked.ask().await;
     assert_eq!((again.item_count, again.revisions), (1, row.revisions));
@@ -105,13 +106,13 @@ async fn what_is_no_feed_is_a_failure_and_the_old_items_stay() {
     let mut asked = Asked::new(&answers.each_ref().map(String::as_str)).await;
     asked.ask().await;
     let row = asked.ask().await;
-    assert_eq!((row.state, row.item_count), (State::Failing, 1));
+    assert_eq!((row.is_failing(), row.item_count), (true, 1));
     let error = row.last_error.clone().unwrap();
     assert!(error.starts_with("the document is a web page, not a feed"), "{error}");
     let row = asked.ask().await;
     let error = "the server has nothing at this address (404)";
     assert_eq!(row.last_error.as_deref(), Some(error));
-    assert_eq!(asked.plan.health, Health::Failing);
+    assert_eq!(asked.plan.condition, Condition::Failing);
 }
 
 #[tokio::test]
@@ -157,8 +158,8 @@ async fn an_address_that_is_gone_behind_a_detour_is_asked_again() {
     let detour = answer("302 Found\r\nlocation: BASE/elsewhere", "");
     let mut asked = Asked::new(&[&detour, &answer("410 Gone", "")]).await;
     asked.ask().await;
-    assert_eq!(asked.plan.health, Health::Failing);
+    assert_eq!(asked.plan.condition, Condition::Failing);
     let mut asked = Asked::new(&[&answer("410 Gone", "")]).await;
     asked.ask().await;
-    assert_eq!(asked.plan.health, Health::Gone);
+    assert_eq!(asked.plan.condition, Condition::Gone);
 }

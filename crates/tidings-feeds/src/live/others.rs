@@ -5,7 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::fetch::Validators;
 use crate::store::{Hold, Store};
-use crate::{Earlier, FeedsError, Holder, Refresh, Refreshed, Role, Standing, Status, StoreError};
+use crate::{Condition, Earlier, FeedsError, Holder, Refresh, Refreshed, Role, Status, StoreError};
 
 fn config(directory: &Path) -> Config {
     let mut config = Config::new(Data::Directory(directory.to_owned()));
@@ -388,7 +388,7 @@ async fn feeds_of_an_earlier_configuration_are_served_on_where_that_is_wanted() 
     feeds.configure(vec![FeedConfig::new(OTHER_URL)], Earlier::Dropped).await.unwrap();
     assert_eq!(ids(feeds.statuses()), [OTHER_ID]);
     let unserved = feeds.unserved().await.unwrap();
-    assert_eq!(unserved[0].standing, Standing::Unserved);
+    assert_eq!(unserved[0].condition, Condition::Unserved);
     assert_eq!(ids(unserved), [ID]);
     assert!(feeds.remove(ID).await.unwrap());
     assert_eq!(feeds.unserved().await.unwrap(), []);

@@ -50,9 +50,7 @@ pub(crate) use self::marks::{Mark, Marked};
 pub(crate) use self::query::{Found, Label};
 pub(crate) use self::register::Registration;
 pub use self::retention::Retention;
-pub(crate) use self::row::{
-    Enclosure, Entry, FeedRow, Kept, Metadata, Person, Safe, Settings, State,
-};
+pub(crate) use self::row::{Enclosure, Entry, FeedRow, Kept, Metadata, Person, Safe, Settings};
 pub(crate) use self::trend::{Span, TITLES, Trend};
 pub(crate) use self::visit::Seen;
 pub(crate) use self::wishes::Wish;

@@ -12,7 +12,7 @@ use crate::fetch::Validators;
 use crate::id;
 use crate::schedule::{Plan, Time};
 use crate::store::merge::{Addresses, Merge, Stored};
-use crate::store::row::{FeedRow, Metadata, Revisions, Settings, State};
+use crate::store::row::{FeedRow, Metadata, Revisions, Settings};
 use crate::store::{Store, StoreError};
 
 /// A feed that is to be there.
@@ -32,7 +32,7 @@ pub(super) enum Origin {
 }
 
 const COLUMNS: &str = "key, id, asked_url, url, title, category, added, settings, plan, \
-    validators, state, last_error, last_fetch, last_success, next_fetch, metadata, \
+    validators, last_error, last_fetch, last_success, next_fetch, metadata, \
     metadata_revision, items_revision, status_revision, \
     (SELECT count(*) FROM items WHERE feed = feeds.key), \
     (SELECT max(moment) FROM items WHERE feed = feeds.key), items_size,
@@ -266,18 +266,12 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
     let moment = |index: usize| -> Result<Option<Moment>, StoreError> {
         Ok(row.get::<_, Option<i64>>(index)?.and_then(Moment::from_unix))
     };
-    let state = match row.get(10)? {
-        0 => State::New,
-        1 => State::Good,
-        2 => State::Failing,
-        other => return Err(StoreError::Damaged(format!("the state {other}"))),
-    };
     let url: String = row.get(3)?;
     Ok(FeedRow {
         key: row.get(0)?,
         id: row.get(1)?,
         asked_url: row.get(2)?,
-        metadata: json::<Metadata>(&row.get::<_, String>(15)?)?.shown(&url),
+        metadata: json::<Metadata>(&row.get::<_, String>(14)?)?.shown(&url),
         url,
         title: row.get(4)?,
         category: row.get(5)?,
@@ -285,16 +279,15 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
         settings: json(&row.get::<_, String>(7)?)?,
         plan: of_this_release(row.get(8)?),
         validators: of_this_release(row.get(9)?).unwrap_or_default(),
-        state,
-        last_error: row.get(11)?,
-        last_fetch: moment(12)?,
-        last_success: moment(13)?,
-        next_fetch: moment(14)?,
-        revisions: Revisions { metadata: row.get(16)?, items: row.get(17)?, status: row.get(18)? },
-        item_count: u64::try_from(row.get::<_, i64>(19)?).unwrap_or_default(),
-        newest: moment(20)?,
-        items_size: row.get::<_, Option<i64>>(21)?.and_then(|size| u64::try_from(size).ok()),
-        modified: moment(22)?,
+        last_error: row.get(10)?,
+        last_fetch: moment(11)?,
+        last_success: moment(12)?,
+        next_fetch: moment(13)?,
+        revisions: Revisions { metadata: row.get(15)?, items: row.get(16)?, status: row.get(17)? },
+        item_count: u64::try_from(row.get::<_, i64>(18)?).unwrap_or_default(),
+        newest: moment(19)?,
+        items_size: row.get::<_, Option<i64>>(20)?.and_then(|size| u64::try_from(size).ok()),
+        modified: moment(21)?,
     })
 }
 

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 use tidings_store::date::Moment;
 
+use crate::condition::Condition;
 use crate::fetch::{self, Validators};
 use crate::html;
 use crate::opml::Outline;
@@ -34,8 +35,9 @@ pub(crate) struct FeedRow {
     pub(crate) plan: Option<Plan>,
     /// What a server compares to see that nothing changed; empty if nothing is known.
     pub(crate) validators: Validators,
-    pub(crate) state: State,
+    /// Why it could not be fetched the last time, if it could not.
     pub(crate) last_error: Option<String>,
+    /// When it was last fetched, whatever came of it.
     pub(crate) last_fetch: Option<Moment>,
     pub(crate) last_success: Option<Moment>,
     pub(crate) next_fetch: Option<Moment>,
@@ -57,15 +59,6 @@ pub(crate) struct Revisions {
     pub(crate) metadata: i64,
     pub(crate) items: i64,
     pub(crate) status: i64,
-}
-
-/// How the last fetch of a feed went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// There was none yet.
-    New,
-    Good,
-    Failing,
 }
 
 /// What was set for one feed.
@@ -132,6 +125,27 @@ impl FeedRow {
     /// Whether it is left alone until somebody resumes it.
     pub(crate) fn is_paused(&self) -> bool {
         self.plan.as_ref().is_some_and(Plan::is_paused)
+    }
+
+    /// Whether it was never fetched, whatever comes of that.
+    pub(crate) fn is_new(&self) -> bool {
+        self.last_fetch.is_none()
+    }
+
+    /// Whether the last fetch failed, whatever the schedule makes of that.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.last_error.is_some()
+    }
+
+    /// How it does: as the schedule says, else as the last fetch went.
+    pub(crate) fn condition(&self) -> Condition {
+        use Condition::{Failing, Gone, Good, New, Paused, Resting};
+        match self.plan.as_ref().map(|plan| plan.condition) {
+            Some(condition @ (Paused | Gone | Resting)) => condition,
+            _ if self.is_new() => New,
+            _ if self.is_failing() => Failing,
+            _ => Good,
+        }
     }
 
     /// Whether it could be fetched at least once.

@@ -4,9 +4,8 @@ use async_compression::Level;
 use async_compression::tokio::write::{BrotliEncoder, GzipEncoder, ZstdEncoder};
 
 use super::*;
+use crate::condition::Condition;
 use crate::fetch::Validators;
-use crate::schedule::Health;
-use crate::store::State;
 
 const ONE: [(&str, u32, &str); 1] = [("a", 1, "ai")];
 
@@ -18,7 +17,7 @@ async fn watched() -> Scene {
 /// can be read.
 async fn check_failing(scene: &mut Scene, answer: Answer, reason: &str) {
     let row = scene.turn(answer).await;
-    assert_eq!((row.state, row.item_count), (State::Failing, 1), "{reason}");
+    assert_eq!((row.is_failing(), row.item_count), (true, 1), "{reason}");
     scene.ask(NEWS).await;
     scene.told(&["/meta"], &[]).await;
     let meta = scene.read("/meta").await;
@@ -64,7 +63,7 @@ async fn an_answer_that_breaks_off_gives_the_items_before_and_is_asked_for_again
     let end = whole.rfind("</item>").unwrap();
     let row =
         scene.turn(Answer::document(whole[..end].to_owned()).with("etag", "\"1\"").cut_off()).await;
-    assert_eq!((row.state, row.item_count), (State::Good, 2));
+    assert_eq!((row.condition(), row.item_count), (Condition::Good, 2));
     // It once was asked for again the next day.
     let wait = row.next_fetch.unwrap().unix() - row.last_fetch.unwrap().unix();
     assert!(wait <= 20 * 60, "{wait} s");
@@ -157,7 +156,7 @@ async fn a_packed_feed_is_read_and_a_bomb_is_not() {
         check_failing(&mut scene, answer, "the answer is larger than 65536 bytes").await;
         let body = packed(name, rss("", &ONE).as_bytes()).await;
         let row = scene.turn(Answer::document(body).with("content-encoding", name)).await;
-        assert_eq!(row.state, State::Good, "{name}");
+        assert_eq!(row.condition(), Condition::Good, "{name}");
         scene.told(&[], &[]).await;
     }
 }
@@ -208,7 +207,7 @@ async fn a_feed_that_is_gone_is_told_once_and_not_asked_again() {
     let mut scene = watched().await;
     scene.turn(Answer::new(410, "")).await;
     scene.told(&["/meta"], &[]).await;
-    assert_eq!((scene.plan(NEWS).health, scene.plan(NEWS).due()), (Health::Gone, None));
+    assert_eq!((scene.plan(NEWS).condition, scene.plan(NEWS).due()), (Condition::Gone, None));
     let error = scene.read("/meta").await["lastError"].clone();
     assert_eq!(error, "the server says that this is gone for good (410)");
 }
@@ -249,8 +248,8 @@ async fn a_host_that_wants_to_be_left_alone_is_and_no_other() {
         let now = scene.feeds.0.clock.time();
         let waits = [NEWS, same].map(|url| scene.plan(url).due().unwrap().since(now));
         assert!(waits.iter().all(|wait| *wait > Duration::from_secs(7190)), "{waits:?}");
-        assert_eq!(scene.row(same).state, State::New, "it did nothing wrong");
-        assert_eq!(scene.row(other).state, State::Good);
+        assert!(scene.row(same).is_new(), "it did nothing wrong");
+        assert_eq!(scene.row(other).condition(), Condition::Good);
     }
 }
 
