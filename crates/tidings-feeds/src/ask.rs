@@ -73,7 +73,7 @@ pub(crate) async fn ask(
     let bounds = inner.bounds(&row);
     let kept = match answer {
         // What a guest may not do says nothing of the feed.
-        Answer::Forbidden { reason } if inner.config.guest => {
+        Answer::Forbidden { reason } if inner.config.role.is_guest() => {
             return Asked { plan, outcome: Outcome::Forbidden(reason) };
         }
         Answer::Forbidden { reason } => {

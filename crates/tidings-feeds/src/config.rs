@@ -10,25 +10,15 @@ use crate::store::{Registration, Retention, Settings};
 /// Which feeds, and how they are kept.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Config {
     /// Where they are kept.
     pub data: Data,
+    /// What this process does with them: it serves and fetches them.
+    pub role: Role,
     /// The feeds of the configuration. Those that were added while it ran are there besides.
     pub feeds: Vec<FeedConfig>,
-    /// Serve what is kept in a directory, and write and fetch nothing. Another process may write
-    /// there; its news are told as if they were ours.
-    pub read_only: bool,
-    /// Be a guest in a directory that another process may serve: the feeds of the configuration
-    /// there stay as they are, and nothing is fetched unless it is asked for.
-    pub guest: bool,
-    /// Serve what another process keeps in a directory, as long as it does; when that one is gone,
-    /// fetch in its place. The feeds are those that are there.
-    pub follow: bool,
     /// What becomes of feeds of an earlier configuration that this one does not name.
     pub earlier: Earlier,
-    /// Fetch nothing, but let feeds be added and removed.
-    pub offline: bool,
     /// How much is kept of each feed.
     pub retention: Retention,
     /// Whether feeds may be on private addresses; no, since whoever can add a feed could look
@@ -44,21 +34,72 @@ impl Config {
     pub fn new(data: Data) -> Self {
         Self {
             data,
+            role: Role::default(),
             feeds: Vec::new(),
-            read_only: false,
-            guest: false,
-            follow: false,
             earlier: Earlier::default(),
-            offline: false,
             retention: Retention::default(),
             allow_private: false,
             tools: Tools::default(),
         }
     }
+}
 
-    /// Whether the directory is, or may be, somebody else's.
-    pub(crate) fn is_second(&self) -> bool {
-        self.read_only || self.guest || self.follow
+/// What a process does with the feeds of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// It serves them; there is one at a time. The feeds are those of its configuration and those
+    /// that were added.
+    Server(Fetching),
+    /// It serves what another process keeps, as long as that one does, and fetches in its place
+    /// when it is gone. The feeds are those that are there.
+    Follower(Fetching),
+    /// It comes beside a server or without one, as a command does: the feeds of the configuration
+    /// stay as they are, and nothing is fetched unless it is asked for.
+    Guest(Fetching),
+    /// It serves what is there, and writes and fetches nothing. What others write is told as if it
+    /// were ours.
+    Reader,
+}
+
+/// Whether a process may ask feeds. Where it may not, they can still be added and removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fetching {
+    /// It may.
+    #[default]
+    On,
+    /// It may not.
+    Off,
+}
+
+impl Default for Role {
+    fn default() -> Self {
+        Self::Server(Fetching::On)
+    }
+}
+
+impl Role {
+    /// Whether it may ask feeds.
+    #[must_use]
+    pub fn fetches(self) -> bool {
+        match self {
+            Self::Server(fetching) | Self::Follower(fetching) | Self::Guest(fetching) => {
+                fetching == Fetching::On
+            }
+            Self::Reader => false,
+        }
+    }
+
+    /// Whether it may change what is kept.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        self != Self::Reader
+    }
+
+    /// Whether it does what it was asked for, and leaves by itself.
+    #[must_use]
+    pub fn is_guest(self) -> bool {
+        matches!(self, Self::Guest(_))
     }
 }
 

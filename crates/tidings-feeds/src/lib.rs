@@ -50,7 +50,7 @@ use tokio::sync::{Semaphore, mpsc};
 use self::board::Board;
 use self::clock::{Clock, moment};
 pub use self::condition::Condition;
-pub use self::config::{Config, Data, Earlier, FeedConfig, Tools};
+pub use self::config::{Config, Data, Earlier, FeedConfig, Fetching, Role, Tools};
 pub use self::discover::{DiscoverError, Discovery, Obstacle};
 pub use self::document::{FetchDocumentError, Fetched, fetch_document, file_path, web_url};
 use self::fetch::Fetcher;
@@ -64,7 +64,7 @@ use self::rounds::Wanted;
 use self::schedule::Time;
 pub use self::status::Status;
 use self::store::{Changes, FeedRow, Hold, Store};
-pub use self::store::{Holder, Retention, Role, StoreError};
+pub use self::store::{Holder, Retention, StoreError};
 pub use self::tools::ExportFormat;
 use self::touched::Touched;
 
@@ -160,9 +160,8 @@ impl Feeds {
     async fn open_with(config: Config, fetching: fetch::Config) -> Result<Self, FeedsError> {
         config.feeds.iter().try_for_each(check)?;
         let clock = Clock::new();
-        let hold = match &config.data {
-            Data::Directory(path) if !config.is_second() => {
-                let role = if config.offline { Role::Offline } else { Role::Serves };
+        let hold = match (&config.data, config.role) {
+            (Data::Directory(path), role @ Role::Server(_)) => {
                 Some(visit::hold(path, clock, role, visit::FOR_A_VISIT).await?)
             }
             _ => None,
@@ -249,7 +248,7 @@ impl Feeds {
         &self,
         work: impl FnOnce(&Inner) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, FeedsError> {
-        if self.0.config.read_only {
+        if !self.0.config.role.writes() {
             return Err(FeedsError::ReadOnly);
         }
         let inner = self.0.clone();
@@ -272,29 +271,29 @@ impl Inner {
         hold: Option<Hold>,
     ) -> Result<Self, FeedsError> {
         let retention = config.retention;
-        let mut store = match (&config.data, config.read_only) {
-            (Data::Memory, true) => return Err(FeedsError::NothingToRead),
-            (Data::Memory, false) => Store::in_memory(retention)?,
-            (Data::Directory(path), true) => Store::read_only(path)?,
-            (Data::Directory(path), false) => {
-                let store = Store::in_directory(path, retention);
-                // Where nothing can be written, one can still follow.
-                let reads = |error| Store::read_only(path).map_err(|_| error);
-                if config.follow { store.or_else(reads)? } else { store? }
-            }
+        let mut store = match (&config.data, config.role) {
+            (Data::Memory, Role::Reader) => return Err(FeedsError::NothingToRead),
+            (Data::Memory, _) => Store::in_memory(retention)?,
+            (Data::Directory(path), Role::Reader) => Store::read_only(path)?,
+            // Where nothing can be written, one can still follow.
+            (Data::Directory(path), Role::Follower(_)) => Store::in_directory(path, retention)
+                .or_else(|error| Store::read_only(path).map_err(|_| error))?,
+            (Data::Directory(path), _) => Store::in_directory(path, retention)?,
         };
-        if !config.is_second() {
-            let feeds: Vec<_> = config.feeds.iter().map(FeedConfig::registration).collect();
-            store.configure(&feeds, config.earlier, moment(clock.time()))?;
-            store.tell_retention()?;
-        } else if config.guest {
+        match config.role {
+            Role::Server(_) => {
+                let feeds: Vec<_> = config.feeds.iter().map(FeedConfig::registration).collect();
+                store.configure(&feeds, config.earlier, moment(clock.time()))?;
+                store.tell_retention()?;
+            }
             // How much is kept is for the host to say.
-            store.follow_retention()?;
+            Role::Guest(_) => store.follow_retention()?,
+            Role::Follower(_) | Role::Reader => {}
         }
-        let fetcher = if config.read_only || config.offline {
-            None
-        } else {
+        let fetcher = if config.role.fetches() {
             Some(Fetcher::new(fetching).map_err(|error| FeedsError::Client(Box::new(error)))?)
+        } else {
+            None
         };
         let rows = store.feeds()?;
         if let Some(fetcher) = &fetcher {

@@ -357,7 +357,7 @@ pub(crate) fn random() -> u64 {
 mod tests {
     use super::*;
     use crate::schedule::{Failure, Outcome};
-    use crate::{Config, Data, FeedConfig, Feeds};
+    use crate::{Config, Data, FeedConfig, Feeds, Fetching, Role};
 
     const URL: &str = "https://example.com/feed.xml";
 
@@ -365,7 +365,7 @@ mod tests {
     /// gets these settings.
     async fn minutes(set: impl Fn(&mut FeedConfig)) -> u64 {
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         let feeds = Feeds::open(config).await.unwrap();
         let mut feed = FeedConfig::new(URL);
         feed.interval = Some(Duration::from_hours(24));
@@ -388,7 +388,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_feed_that_is_overdue_at_a_start_is_asked_at_once() {
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         config.feeds = vec![FeedConfig::new(URL)];
         let feeds = Feeds::open(config).await.unwrap();
         let id = feeds.statuses()[0].id.clone();
@@ -418,7 +418,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_a_network_feeds_do_not_fail_one_by_one() {
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         let url = |number: u32| format!("https://{number}.example/feed");
         config.feeds = (0..40).map(|number| FeedConfig::new(url(number))).collect();
         let feeds = Feeds::open(config).await.unwrap();

@@ -76,7 +76,7 @@ impl Source for Shelved {
         };
         tokio::join!(rounds, Others::new(self.0.clone()).run(cancel.clone()));
         // Whoever copies the database after a clean end has all of it in one file.
-        if !self.0.config.read_only {
+        if self.0.config.role.writes() {
             let settled = self.0.blocking(|inner| inner.store.settle()).await;
             if let Err(error) = settled {
                 tracing::debug!(%error, "the log of the store could not be emptied");

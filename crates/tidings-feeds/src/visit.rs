@@ -12,10 +12,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, moment};
+use crate::config::{Fetching, Role};
 use crate::fetch::local_path;
 use crate::refresh::{News, Refresh, Refreshed};
 use crate::rounds::{Mode, Rounds};
-use crate::store::{Changes, FeedRow, Hold, Holder, Listing, Role, Seen, Store, StoreError};
+use crate::store::{Changes, FeedRow, Hold, Holder, Listing, Seen, Store, StoreError};
 use crate::view::Filter;
 use crate::{Data, ExportFormat, FeedConfig, Feeds, FeedsError, Inner, check, opml, tools};
 
@@ -105,20 +106,20 @@ impl Feeds {
     ) -> Result<(), FeedsError> {
         let hold = match &self.0.config.data {
             Data::Memory => None,
-            Data::Directory(path) => match self.holder()? {
-                Some(Holder { role: Role::Offline, .. }) => return Err(FeedsError::Offline),
-                Some(Holder { role: Role::Serves, .. }) => {
-                    return self.wish_to_refresh(ids, patience, told).await;
-                }
-                None | Some(Holder { role: Role::Visits, .. }) => {
-                    match hold(path, self.0.clock, Role::Visits, patience).await {
+            Data::Directory(path) => match self.holder()?.map(|holder| holder.role) {
+                Some(Role::Server(Fetching::Off)) => return Err(FeedsError::Offline),
+                None | Some(Role::Guest(_)) => {
+                    match hold(path, self.0.clock, Role::Guest(Fetching::On), patience).await {
                         // A server was faster.
-                        Err(StoreError::Held { holder, .. }) if holder.role == Role::Serves => {
+                        Err(StoreError::Held { holder, .. })
+                            if holder.role == Role::Server(Fetching::On) =>
+                        {
                             return self.wish_to_refresh(ids, patience, told).await;
                         }
                         taken => Some(taken?),
                     }
                 }
+                Some(_) => return self.wish_to_refresh(ids, patience, told).await,
             },
         };
         let fetcher = self.0.fetcher.clone().ok_or(FeedsError::Offline)?;
@@ -283,7 +284,7 @@ pub(super) async fn hold(
     loop {
         let taken = Hold::take(directory, moment(clock.time()), role);
         let Err(StoreError::Held { holder, .. }) = &taken else { return taken };
-        let patience = if holder.role == Role::Visits { patience } else { FOR_A_LOOK };
+        let patience = if holder.role.is_guest() { patience } else { FOR_A_LOOK };
         if began.elapsed() >= patience {
             return taken;
         }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_core::ResourceUri;
-use tidings_feeds::{Config, Data, FeedConfig, Feeds, Retention, opml};
+use tidings_feeds::{Config, Data, FeedConfig, Feeds, Fetching, Retention, Role, opml};
 use tokio::task::JoinSet;
 
 use crate::Failure;
@@ -311,7 +311,7 @@ async fn searching_all(feeds: &Feeds, directory: &Path, rounds: usize) -> Result
 /// The list of a thousand feeds.
 async fn listing(rounds: usize) -> Result<(), Failure> {
     let mut config = Config::new(Data::Memory);
-    config.offline = true;
+    config.role = Role::Server(Fetching::Off);
     for number in 0..1_000 {
         let mut feed = FeedConfig::new(format!("https://feeds.example/{number}/feed.xml"));
         feed.title = Some(format!("The news number {number}"));

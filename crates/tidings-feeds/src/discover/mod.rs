@@ -333,7 +333,7 @@ fn list(feeds: &[Found]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Data};
+    use crate::{Config, Data, Fetching, Role};
 
     /// It once was there after the next start, though the answer said that it was not added.
     #[tokio::test]
@@ -347,7 +347,7 @@ mod tests {
         std::fs::write(&path, format!("<rss><channel><title>t</title>{item}</channel></rss>"))
             .unwrap();
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         let feeds = Feeds::open(config).await.unwrap();
         let feed = FeedConfig::new(path.to_str().unwrap());
         let found = feeds.discover_file(feed.clone()).await.unwrap();

@@ -30,7 +30,7 @@ impl Asked {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         config.feeds = vec![FeedConfig::new(format!("{base}/feed"))];
         let feeds = Feeds::open(config).await.unwrap();
         let id = feeds.0.board().rows().next().unwrap().id.clone();

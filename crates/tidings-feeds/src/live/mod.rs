@@ -24,7 +24,7 @@ use tidings_store::testing::Wire;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::parse::{Category, Document, Feed, Item, Person, Text, TextKind};
-use crate::{Changes, Config, Data, FeedConfig, Feeds};
+use crate::{Changes, Config, Data, FeedConfig, Feeds, Fetching, Role};
 
 const URL: &str = "https://example.com/feed.xml";
 const ID: &str = "b799e597";
@@ -52,7 +52,7 @@ impl World {
     async fn new(era: Era) -> Self {
         let mut config = Config::new(Data::Memory);
         config.feeds = vec![FeedConfig::new(URL), FeedConfig::new(OTHER_URL)];
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         Self::with(config, era).await
     }
 

@@ -79,7 +79,7 @@ async fn age_alone_is_told_to_nobody_and_what_is_too_old_goes_with_news() {
     for era in [Era::Legacy, Era::Modern] {
         let mut config = Config::new(Data::Memory);
         config.feeds = vec![FeedConfig::new(URL)];
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         config.retention.age = Some(Duration::from_hours(72));
         let mut world = World::with(config, era).await;
         let mut names = vec![("b", 2), ("a", 1)];

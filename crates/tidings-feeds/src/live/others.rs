@@ -5,19 +5,18 @@ use std::path::Path;
 use super::*;
 use crate::fetch::Validators;
 use crate::store::{Hold, Store};
-use crate::{Condition, Earlier, FeedsError, Holder, Refresh, Refreshed, Role, Status, StoreError};
+use crate::{Condition, Earlier, FeedsError, Holder, Refresh, Refreshed, Status, StoreError};
 
 fn config(directory: &Path) -> Config {
     let mut config = Config::new(Data::Directory(directory.to_owned()));
     config.feeds = vec![FeedConfig::new(URL), FeedConfig::new(OTHER_URL)];
-    config.offline = true;
+    config.role = Role::Server(Fetching::Off);
     config
 }
 
 async fn guest(directory: &Path) -> Feeds {
     let mut config = Config::new(Data::Directory(directory.to_owned()));
-    config.guest = true;
-    config.offline = true;
+    config.role = Role::Guest(Fetching::Off);
     Feeds::open(config).await.unwrap()
 }
 
@@ -110,8 +109,7 @@ async fn a_guest_lets_nothing_go_that_its_host_would_keep() {
     let directory = tempfile::tempdir().unwrap();
     Feeds::open(config(directory.path())).await.unwrap();
     let mut config = Config::new(Data::Directory(directory.path().to_owned()));
-    config.guest = true;
-    config.offline = true;
+    config.role = Role::Guest(Fetching::Off);
     config.retention = crate::Retention::new(1, Some(Duration::from_hours(1)));
     let guest = Feeds::open(config).await.unwrap();
     let grown = document("News", &[("b", 2), ("a", 1)]);
@@ -152,7 +150,7 @@ async fn what_is_served_read_only_follows_whoever_writes() {
     let directory = tempfile::tempdir().unwrap();
     let writer = Feeds::open(config(directory.path())).await.unwrap();
     let mut config = Config::new(Data::Directory(directory.path().to_owned()));
-    config.read_only = true;
+    config.role = Role::Reader;
     let mut world = World::with(config, Era::Legacy).await;
     world.listen(&[]).await;
     writer.add(FeedConfig::new("https://example.org/")).await.unwrap();
@@ -210,7 +208,7 @@ async fn a_guest_fetches_itself_where_nobody_serves() {
     let file = directory.path().join("feed.xml");
     std::fs::write(&file, RSS).unwrap();
     let mut config = Config::new(Data::Directory(directory.path().join("data")));
-    config.guest = true;
+    config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
     guest.add_unseen(FeedConfig::new(file.to_str().unwrap())).await.unwrap();
     assert_eq!(guest.progress().borrow().done, 0);
@@ -299,7 +297,7 @@ async fn a_server_that_fetches_nothing_is_not_waited_for() {
 async fn visitor(data: &Path, file: &Path) -> Feeds {
     std::fs::write(file, RSS).unwrap();
     let mut config = Config::new(Data::Directory(data.to_owned()));
-    config.guest = true;
+    config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
     guest.add_unseen(FeedConfig::new(file.to_str().unwrap())).await.unwrap();
     guest
@@ -311,7 +309,7 @@ async fn who_fetches_once_is_waited_for_by_visitors_and_servers() {
     let data = directory.path().join("data");
     let guest = visitor(&data, &directory.path().join("feed.xml")).await;
     for hold_for in [Duration::from_secs(1), QUIET / 2] {
-        let hold = Hold::take(&data, day(1), Role::Visits).unwrap();
+        let hold = Hold::take(&data, day(1), Role::Guest(Fetching::On)).unwrap();
         let leave = async {
             tokio::time::sleep(hold_for).await;
             assert_eq!(guest.0.store.wishes().unwrap(), []);
@@ -320,14 +318,14 @@ async fn who_fetches_once_is_waited_for_by_visitors_and_servers() {
         let (told, ()) = tokio::join!(refreshed(&guest), leave);
         assert_eq!(told.unwrap().len(), 1);
     }
-    let hold = Hold::take(&data, day(1), Role::Visits).unwrap();
+    let hold = Hold::take(&data, day(1), Role::Guest(Fetching::On)).unwrap();
     let leave = async {
         tokio::time::sleep(QUIET).await;
         drop(hold);
     };
     let config = Config::new(Data::Directory(data.clone()));
     let (opened, ()) = tokio::join!(Feeds::open(config), leave);
-    assert_eq!(opened.unwrap().holder().unwrap().unwrap().role, Role::Serves);
+    assert_eq!(opened.unwrap().holder().unwrap().unwrap().role, Role::Server(Fetching::On));
 }
 
 #[tokio::test(start_paused = true)]
@@ -337,7 +335,7 @@ async fn who_follows_fetches_when_the_other_is_gone_and_not_only_away() {
     drop(visitor(&data, &directory.path().join("feed.xml")).await);
     let first = Feeds::open(Config::new(Data::Directory(data.clone()))).await.unwrap();
     let mut config = Config::new(Data::Directory(data.clone()));
-    config.follow = true;
+    config.role = Role::Follower(Fetching::On);
     let mut world = World::with(config, Era::Legacy).await;
     let id = world.feeds.statuses()[0].id.clone();
     world.listen(&[]).await;
@@ -352,14 +350,14 @@ async fn who_follows_fetches_when_the_other_is_gone_and_not_only_away() {
     assert_eq!(world.notices().await, ["list"]);
     assert_eq!(world.feeds.status(&id).unwrap().items, 1);
     let holder = Holder::of(&data).unwrap().unwrap();
-    assert_eq!(holder.role, Role::Serves);
+    assert_eq!(holder.role, Role::Server(Fetching::On));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_guest_may_not_ask_is_told_and_not_kept() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = Config::new(Data::Directory(directory.path().to_owned()));
-    config.guest = true;
+    config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
     let id = guest.add_unseen(FeedConfig::new("http://127.0.0.1:8080/feed")).await.unwrap();
     let before = guest.status(&id).unwrap();

@@ -263,7 +263,7 @@ async fn a_list_of_feeds_comes_in_and_goes_out() {
     let list = br#"<opml><body><outline text="Tech"><outline text="Rust">
         <outline text="Mine" xmlUrl="https://example.org/f"/></outline></outline></body></opml>"#;
     let mut config = Config::new(Data::Memory);
-    config.offline = true;
+    config.role = Role::Server(Fetching::Off);
     let outlines = crate::opml::read(list).unwrap();
     config.feeds = outlines.iter().cloned().map(FeedConfig::from).collect();
     let feeds = Feeds::open(config).await.unwrap();
@@ -316,7 +316,7 @@ async fn folders_are_resources_of_their_own() {
 #[tokio::test(start_paused = true)]
 async fn what_a_variable_holds_is_never_shown() {
     let mut config = Config::new(Data::Memory);
-    config.offline = true;
+    config.role = Role::Server(Fetching::Off);
     let mut feed = FeedConfig::new("https://example.com/feed?key=secret");
     feed.shown_url = Some("https://example.com/feed?key=${KEY}".to_owned());
     config.feeds = vec![feed];

@@ -80,7 +80,7 @@ async fn every_tool_is_listed_with_its_schemas() {
 async fn a_server_that_may_not_be_changed_lists_no_tool_that_does() {
     for (tools, expected) in [(Tools::Reading, true), (Tools::None, false)] {
         let mut config = Config::new(Data::Memory);
-        (config.offline, config.tools) = (true, tools);
+        (config.role, config.tools) = (Role::Server(Fetching::Off), tools);
         let mut world = World::with(config, Era::Legacy).await;
         let listed = world.tools().await;
         assert_eq!(listed.is_empty(), !expected);

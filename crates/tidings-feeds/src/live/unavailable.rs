@@ -95,7 +95,7 @@ async fn many_of_them_leave_room_for_items() {
     let mut config = Config::new(Data::Memory);
     let url = |number| format!("https://example.com/{number}/{}", "x".repeat(200));
     config.feeds = (0..100).map(|number| FeedConfig::new(url(number))).collect();
-    config.offline = true;
+    config.role = Role::Server(Fetching::Off);
     let mut world = World::with(config, Era::Legacy).await;
     let ids: Vec<_> = world.feeds.0.board().rows().map(|row| row.id.clone()).collect();
     let names: Vec<_> = (0..50).map(|number| format!("number-{number}")).collect();

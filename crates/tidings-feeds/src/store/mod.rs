@@ -42,7 +42,7 @@ use crate::ask::causes;
 
 pub(crate) use self::apply::Changes;
 pub(crate) use self::hold::Hold;
-pub use self::hold::{Holder, Role};
+pub use self::hold::Holder;
 pub(crate) use self::identity::alias as address_of;
 pub(crate) use self::inbox::{Inbox, Range};
 pub(crate) use self::listing::{Listed, Listing, Order};

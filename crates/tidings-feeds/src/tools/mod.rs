@@ -131,12 +131,11 @@ async fn call(
 }
 
 fn is_offered(needs: &[Need], config: &Config) -> bool {
-    let may_change = config.tools == Tools::All && !config.read_only;
-    let may_fetch = !config.read_only && !config.offline;
+    let may_change = config.tools == Tools::All && config.role.writes();
     config.tools != Tools::None
         && needs.iter().all(|need| match need {
             Need::Change => may_change,
-            Need::Fetch => may_fetch,
+            Need::Fetch => config.role.fetches(),
         })
 }
 
@@ -154,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::Data;
+    use crate::config::{Data, Fetching, Role};
 
     fn check(change: impl FnOnce(&mut Config), expected: [bool; 4]) {
         let mut config = Config::new(Data::Memory);
@@ -169,8 +168,8 @@ mod tests {
         check(|_| {}, [true, true, true, true]);
         check(|config| config.tools = Tools::Reading, [true, true, false, false]);
         check(|config| config.tools = Tools::None, [false; 4]);
-        check(|config| config.read_only = true, [true, false, false, false]);
-        check(|config| config.offline = true, [true, false, true, false]);
+        check(|config| config.role = Role::Reader, [true, false, false, false]);
+        check(|config| config.role = Role::Server(Fetching::Off), [true, false, true, false]);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, bail};
 use tidings_feeds::{
-    Config, Data, Feeds, FeedsError, FetchDocumentError, Fetched, Status, StoreError, file_path,
-    web_url,
+    Config, Data, Feeds, FeedsError, FetchDocumentError, Fetched, Fetching, Role, Status,
+    StoreError, file_path, web_url,
 };
 use tidings_store::date::Moment;
 
@@ -85,7 +85,7 @@ pub(crate) async fn look(directory: &Path) -> Result<Option<Feeds>> {
         return Ok(None);
     }
     let mut config = Config::new(Data::Directory(directory.to_owned()));
-    config.read_only = true;
+    config.role = Role::Reader;
     match Feeds::open(config).await {
         Err(FeedsError::Store(StoreError::Older(_))) => {
             enter(directory, Reach::Nothing).await.map(Some)
@@ -113,8 +113,8 @@ pub(crate) async fn visit(directory: &Path, reach: Reach) -> Result<Option<Feeds
 /// The same for somebody who adds feeds: the directory is made if it is not there.
 pub(crate) async fn enter(directory: &Path, reach: Reach) -> Result<Feeds> {
     let mut config = Config::new(Data::Directory(directory.to_owned()));
-    config.guest = true;
-    config.offline = reach == Reach::Nothing;
+    let fetching = if reach == Reach::Nothing { Fetching::Off } else { Fetching::On };
+    config.role = Role::Guest(fetching);
     config.allow_private = reach == Reach::Private;
     Feeds::open(config).await.with_context(|| format!("opening `{}`", directory.display()))
 }

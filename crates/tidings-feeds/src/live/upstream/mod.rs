@@ -41,7 +41,7 @@ impl Scene {
     async fn with(urls: &[&str], fetching: fetch::Config) -> Self {
         let press = Press::start().await;
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         config.feeds = urls.iter().map(|url| FeedConfig::new(*url)).collect();
         let feeds = Feeds::open(config).await.unwrap();
         let fetching = fetch::Config { apart: Duration::ZERO, ..fetching };

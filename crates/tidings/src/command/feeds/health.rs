@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::{Map, json};
-use tidings_feeds::{Condition, Holder, Role, Status};
+use tidings_feeds::{Condition, Holder, Status};
 
 use super::ls::{next, object, reason};
 use crate::args::FeedsHealth;
@@ -27,7 +27,7 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
             .map(|condition| (condition.word().to_owned(), json!(number(&statuses, *condition))))
             .collect();
         let failing: Vec<_> = failing(&statuses).map(object).collect();
-        let served_by = holder.filter(|holder| holder.role != Role::Visits);
+        let served_by = holder.filter(|holder| !holder.role.is_guest());
         let served_by = served_by.map(|holder| {
             json!({ "pid": holder.pid, "since": holder.since.map(|since| since.to_string()) })
         });
@@ -48,10 +48,10 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
         states => format!("{number_of_all}: {}", states.join(", ")),
     })?;
     output.raw(&match holder {
-        Some(holder) if holder.role == Role::Visits => {
+        Some(holder) if holder.role.is_guest() => {
             format!("no server runs on them; {holder} fetches them once")
         }
-        Some(holder) if holder.role == Role::Offline => {
+        Some(holder) if !holder.role.fetches() => {
             format!("served by {holder}, which fetches nothing")
         }
         Some(holder) => format!("served by {holder}"),

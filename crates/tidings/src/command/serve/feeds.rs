@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use tidings_feeds::{
-    Config, Data, Earlier, FeedConfig, Feeds, FeedsError, Holder, Progress, Role, StoreError,
-    Tools, opml,
+    Config, Data, Earlier, FeedConfig, Feeds, FeedsError, Fetching, Holder, Progress, Role,
+    StoreError, Tools, opml,
 };
 use tokio::sync::watch;
 
@@ -63,7 +63,7 @@ pub(super) async fn open(
     let output = Output::new(args.json);
     let (config, urls) = config(args, settings).await?;
     if let Data::Directory(path) = &config.data
-        && let Some(holder) = Holder::of(path)?.filter(|holder| holder.role == Role::Visits)
+        && let Some(holder) = Holder::of(path)?.filter(|holder| holder.role.is_guest())
     {
         let path = path.display();
         output.remark(&format!("{holder} fetches the feeds in `{path}` once; waiting for it"));
@@ -160,7 +160,8 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Str
     };
     let mut config = Config::new(data);
     config.allow_private = options.allow_private || serving.allow_private;
-    config.offline = options.offline || serving.offline;
+    let fetching = if options.offline || serving.offline { Fetching::Off } else { Fetching::On };
+    config.role = Role::Server(fetching);
     if let Some(items) = serving.keep_items {
         config.retention.count = items;
     }
@@ -171,9 +172,10 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Str
     if options.read_only || serving.read_only {
         config.tools = Tools::Reading;
         if let Data::Directory(path) = config.data.clone()
-            && let Some(holder) = Holder::of(&path)?.filter(|holder| holder.role != Role::Visits)
+            && let Some(holder) = Holder::of(&path)?.filter(|holder| !holder.role.is_guest())
         {
-            follow(&mut config, &path, holder, args);
+            config.role = Role::Follower(fetching);
+            tell_followed(&path, holder, args);
             return Ok((config, Vec::new()));
         }
     }
@@ -203,7 +205,7 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Str
     if names_none || !urls.is_empty() {
         config.earlier = Earlier::Served;
     }
-    if config.offline {
+    if fetching == Fetching::Off {
         urls.clear();
     }
     Ok((config, urls))
@@ -217,13 +219,9 @@ async fn is_kept(data: &Data, file: &str) -> bool {
     !is_web(file) && statuses.iter().any(|status| status.asked_url == path)
 }
 
-/// Serves what another server keeps.
-fn follow(config: &mut Config, path: &Path, holder: Holder, args: &Serve) {
-    config.follow = true;
-    let does = match holder.role {
-        Role::Offline => "serves",
-        _ => "fetches",
-    };
+/// Says whose feeds are served.
+fn tell_followed(path: &Path, holder: Holder, args: &Serve) {
+    let does = if holder.role.fetches() { "fetches" } else { "serves" };
     Output::new(args.json)
         .remark(&format!("{holder} {does} the feeds in `{}`; following it", path.display()));
 }
