@@ -6,11 +6,10 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::{debug, warn};
 
+use crate::address::{FeedAddress, FileAddress, WebAddress};
 use crate::clock::moment;
 use crate::delivery::{Delivery, feed_hints};
-use crate::fetch::{
-    self, Fetched, Fetcher, Request, Validators, local_path, local_stamp, read_beginning,
-};
+use crate::fetch::{self, Fetched, Fetcher, Request, Validators, local_stamp, read_beginning};
 use crate::parse::{self, parse};
 use crate::rounds::random;
 use crate::schedule::{self, Failure, FeedHints, Plan, Time};
@@ -83,7 +82,7 @@ pub(crate) async fn ask(
         Answer::Unmodified { hints, moved } => {
             let at = moment(now);
             // A file that is as it was is nothing to write down.
-            if local_path(&row.asked_url).is_some() && row.is_known() && !row.is_failing() {
+            if row.address.file().is_some() && row.is_known() && !row.is_failing() {
                 let hints = plan.remembered(FeedHints::default());
                 let outcome = schedule::Outcome::Unchanged { hints, moved: None };
                 let plan = plan.after(&outcome, &bounds, now, random());
@@ -129,53 +128,19 @@ pub(crate) async fn ask(
 }
 
 async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> Answer {
-    // Only the operator's own word names a file; a redirect does not.
-    let local = local_path(&row.asked_url);
-    let is_local = local.is_some();
-    let fetched = if let Some(path) = local {
-        // Taken before the content: what changes in between is read again the next time.
-        let stamp = local_stamp(&path).await;
-        if stamp.is_some() && stamp == row.validators.etag {
-            return Answer::Unmodified { hints: fetch::Hints::default(), moved: None };
-        }
-        match read_beginning(&path, LOCAL_LIMIT).await {
-            Ok(bytes) => Fetched::Document {
-                bytes,
-                content_type: None,
-                validators: Validators { etag: stamp, last_modified: None },
-                url: row.url.clone(),
-                moved: None,
-                hints: fetch::Hints::default(),
-                link: None,
-                end: fetch::End::Whole,
-            },
-            Err(error) => return Answer::failed(&error, Failure::Transient),
-        }
-    } else {
-        let request = Request {
-            url: row.url.clone(),
-            validators: row.validators.clone(),
-            // Headers are for whom they were given for, not for whom that one points to.
-            headers: if fetch::same_origin(&row.url, &row.asked_url) {
-                row.settings.headers.clone()
-            } else {
-                Vec::new()
-            },
-            ..Request::default()
-        };
-        match fetcher.fetch(request).await {
-            Ok(fetched) => fetched,
-            Err(error) if error.is_private() => {
-                return Answer::Forbidden { reason: causes(&error) };
-            }
-            Err(error) => return Answer::failed(&error, error.kind()),
-        }
+    let fetched = match &row.address {
+        FeedAddress::File(file) => read_file(file, &row.validators).await,
+        FeedAddress::Web(address) => fetch_from(fetcher, address, row).await,
     };
     match fetched {
-        Fetched::NotModified { moved, hints } => Answer::Unmodified { hints, moved },
-        Fetched::Document { bytes, content_type, validators, url, moved, hints, end, .. } => {
+        Err(answer) => answer,
+        Ok(Fetched::NotModified { moved, hints }) => Answer::Unmodified { hints, moved },
+        Ok(Fetched::Document {
+            bytes, content_type, validators, url, moved, hints, end, ..
+        }) => {
             // A path is no address that others could follow.
-            let known = parse::Hints { content_type, base: (!is_local).then_some(url) };
+            let base = row.address.web().map(|_| url);
+            let known = parse::Hints { content_type, base };
             let turn = inner.taking.clone().acquire_owned().await.ok();
             let parsed = tokio::task::spawn_blocking(move || parse(&bytes, &known)).await;
             match parsed {
@@ -188,6 +153,50 @@ async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> Answer {
             }
         }
     }
+}
+
+/// The file of a feed, unless it is as it was.
+async fn read_file(file: &FileAddress, known: &Validators) -> Result<Fetched, Answer> {
+    // Taken before the content: what changes in between is read again the next time.
+    let stamp = local_stamp(file.path()).await;
+    if stamp.is_some() && stamp == known.etag {
+        return Ok(Fetched::NotModified { hints: fetch::Hints::default(), moved: None });
+    }
+    let read = read_beginning(file.path(), LOCAL_LIMIT).await;
+    let bytes = read.map_err(|error| Answer::failed(&error, Failure::Transient))?;
+    Ok(Fetched::Document {
+        bytes,
+        content_type: None,
+        validators: Validators { etag: stamp, last_modified: None },
+        url: file.as_str().to_owned(),
+        moved: None,
+        hints: fetch::Hints::default(),
+        link: None,
+        end: fetch::End::Whole,
+    })
+}
+
+/// What the server of a feed says.
+async fn fetch_from(
+    fetcher: &Fetcher,
+    address: &WebAddress,
+    row: &FeedRow,
+) -> Result<Fetched, Answer> {
+    // Headers are for whom they were given for, not for whom that one points to.
+    let is_same = row.address.has_same_origin(&row.asked);
+    let request = Request {
+        url: address.as_str().to_owned(),
+        validators: row.validators.clone(),
+        headers: if is_same { row.settings.headers.clone() } else { Vec::new() },
+        ..Request::default()
+    };
+    fetcher.fetch(request).await.map_err(|error| {
+        if error.is_private() {
+            Answer::Forbidden { reason: causes(&error) }
+        } else {
+            Answer::failed(&error, error.kind())
+        }
+    })
 }
 
 impl Answer {

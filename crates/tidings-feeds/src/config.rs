@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::fetch::web_address;
-use crate::opml::Outline;
+use crate::address::FeedAddress;
 use crate::store::{Registration, Retention, Settings};
 
 /// Which feeds, and how they are kept.
@@ -140,7 +139,7 @@ pub enum Tools {
 #[non_exhaustive]
 pub struct FeedConfig {
     /// Where it is.
-    pub url: String,
+    pub address: FeedAddress,
     /// A title to be used in place of its own.
     pub title: Option<String>,
     /// The folder it is in, when feeds are exported.
@@ -154,12 +153,11 @@ pub struct FeedConfig {
 }
 
 impl FeedConfig {
-    /// The feed at this URL.
+    /// The feed at this address.
     #[must_use]
-    pub fn new(url: impl Into<String>) -> Self {
+    pub fn new(address: FeedAddress) -> Self {
         let (title, category, interval, headers) = (None, None, None, Vec::new());
-        let url = web_address(&url.into());
-        Self { url, title, category, interval, headers, shown_url: None }
+        Self { address, title, category, interval, headers, shown_url: None }
     }
 
     pub(crate) fn registration(&self) -> Registration {
@@ -167,7 +165,7 @@ impl FeedConfig {
             text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
         };
         Registration {
-            url: self.url.trim().to_owned(),
+            address: self.address.clone(),
             title: filled(&self.title),
             category: filled(&self.category),
             settings: Settings {
@@ -176,13 +174,5 @@ impl FeedConfig {
                 shown_url: self.shown_url.clone(),
             },
         }
-    }
-}
-
-impl From<Outline> for FeedConfig {
-    /// A feed of a list, under the title it has there.
-    fn from(outline: Outline) -> Self {
-        let Outline { url, title, category, .. } = outline;
-        Self { title, category, ..Self::new(url) }
     }
 }

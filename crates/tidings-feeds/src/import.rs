@@ -1,11 +1,12 @@
 //! Lists of feeds taken in: what is good in them is added, and the rest is told by its line.
 
+use crate::address::WebAddress;
 use crate::ask::causes;
 use crate::config::{Earlier, FeedConfig};
 use crate::fetch::{Accept, Fetched, Request};
-use crate::opml::{self, OutlineList, ReadOpmlError};
+use crate::opml::{self, FeedList, ReadOpmlError};
 use crate::store::Changes;
-use crate::{Feeds, FeedsError, check, moment};
+use crate::{Feeds, FeedsError, moment};
 
 /// What came of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,9 +60,8 @@ impl Feeds {
         self.import_list(opml::read_own_list(bytes)?).await
     }
 
-    async fn import_list(&self, list: OutlineList) -> Result<Imported, ImportError> {
-        let feeds: Vec<_> = list.outlines.into_iter().map(FeedConfig::from).collect();
-        let registrations: Vec<_> = feeds.iter().map(FeedConfig::registration).collect();
+    async fn import_list(&self, list: FeedList) -> Result<Imported, ImportError> {
+        let registrations: Vec<_> = list.feeds.iter().map(FeedConfig::registration).collect();
         let work = move |inner: &crate::Inner| {
             let ids = inner.store.add_all(&registrations, moment(inner.clock.time()))?;
             for (id, _) in &ids {
@@ -80,13 +80,12 @@ impl Feeds {
     ///
     /// # Errors
     ///
-    /// One of them is no feed, or they cannot be kept.
+    /// They cannot be kept.
     pub async fn configure(
         &self,
         feeds: Vec<FeedConfig>,
         earlier: Earlier,
     ) -> Result<(), FeedsError> {
-        feeds.iter().try_for_each(check)?;
         self.change(move |inner| {
             let registrations: Vec<_> = feeds.iter().map(FeedConfig::registration).collect();
             inner.store.configure(&registrations, earlier, moment(inner.clock.time()))?;
@@ -100,10 +99,11 @@ impl Feeds {
     /// # Errors
     ///
     /// It cannot be fetched.
-    pub async fn fetch_list(&self, url: &str) -> Result<Vec<u8>, ImportError> {
+    pub async fn fetch_list(&self, address: &WebAddress) -> Result<Vec<u8>, ImportError> {
         let fetcher = self.0.fetcher.as_ref().ok_or(FeedsError::Offline)?;
-        let request = Request { url: url.to_owned(), accept: Accept::Opml, ..Request::default() };
-        let failed = |reason| ImportError::Fetch { url: url.to_owned(), reason };
+        let url = || address.as_str().to_owned();
+        let request = Request { url: url(), accept: Accept::Opml, ..Request::default() };
+        let failed = |reason| ImportError::Fetch { url: url(), reason };
         match fetcher.fetch(request).await {
             Ok(Fetched::Document { bytes, .. }) => Ok(bytes),
             Ok(Fetched::NotModified { .. }) => {

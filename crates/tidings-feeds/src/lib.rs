@@ -3,6 +3,7 @@
 //! The way of a document: `fetch` (bytes) → [`parse`] (what they say) → `store` (what of it is
 //! news?) → `board` (what can be read at once) → the hub. `view` says what a URI asks for.
 
+mod address;
 mod agenda;
 mod ask;
 mod board;
@@ -47,12 +48,13 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::{Semaphore, mpsc};
 
+pub use self::address::{AddressError, Asker, FeedAddress, FileAddress, WebAddress};
 use self::board::Board;
 use self::clock::{Clock, moment};
 pub use self::condition::Condition;
 pub use self::config::{Config, Data, Earlier, FeedConfig, Fetching, Role, Tools};
 pub use self::discover::{DiscoverError, Discovery, Obstacle};
-pub use self::document::{FetchDocumentError, Fetched, fetch_document, file_path, web_url};
+pub use self::document::{FetchDocumentError, Fetched, fetch_document};
 use self::fetch::Fetcher;
 pub use self::import::{ImportError, Imported};
 use self::offer::Offer;
@@ -80,9 +82,6 @@ pub enum FeedsError {
     /// What is kept cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Something that is no address of a feed.
-    #[error("`{0}` is not the URL of a feed; it begins with `https://` or `http://`")]
-    Url(String),
     /// Nothing can be fetched on this machine.
     #[error("no feed can be fetched")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -158,7 +157,6 @@ impl Feeds {
 
     /// The same with a client of these settings.
     async fn open_with(config: Config, fetching: fetch::Config) -> Result<Self, FeedsError> {
-        config.feeds.iter().try_for_each(check)?;
         let clock = Clock::new();
         let hold = match (&config.data, config.role) {
             (Data::Directory(path), role @ Role::Server(_)) => {
@@ -178,7 +176,6 @@ impl Feeds {
     ///
     /// It is no feed, or cannot be kept.
     pub async fn add(&self, feed: FeedConfig) -> Result<String, FeedsError> {
-        check_web(&feed)?;
         self.change(move |inner| {
             let row = inner.store.add(&feed.registration(), moment(inner.clock.time()))?;
             let id = row.id.clone();
@@ -329,8 +326,8 @@ fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Time) {
         // What was planned by a clock that has since been set back says nothing.
         let plan = row.plan.as_ref().filter(|plan| plan.last.is_some_and(|last| last <= now));
         let until = plan.and_then(|plan| plan.left_alone_until(now));
-        if let Some((until, host)) = until.zip(fetch::host_of(&row.url)) {
-            fetcher.leave_alone(&host, until.since(now));
+        if let Some((until, host)) = until.zip(row.address.web().and_then(WebAddress::host)) {
+            fetcher.leave_alone(host, until.since(now));
         }
     }
 }
@@ -341,16 +338,4 @@ fn respect_pauses(fetcher: &Fetcher, store: &Store, now: Time) -> Result<(), Sto
         fetcher.leave_alone(&host, length);
     }
     Ok(())
-}
-
-/// Checks the address of a feed that the operator named: on the web, or a file.
-fn check(feed: &FeedConfig) -> Result<(), FeedsError> {
-    let is_file = !feed.url.trim().is_empty() && fetch::local_path(feed.url.trim()).is_some();
-    if is_file { Ok(()) } else { check_web(feed) }
-}
-
-/// Checks the address of a feed that anybody may have named.
-fn check_web(feed: &FeedConfig) -> Result<(), FeedsError> {
-    let url = feed.url.trim();
-    if fetch::is_web(url) { Ok(()) } else { Err(FeedsError::Url(url.to_owned())) }
 }

@@ -12,11 +12,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::Inner;
+use crate::address::FeedAddress;
 use crate::agenda::{Agenda, Lane};
 use crate::ask::{Asked, Outcome, ask};
 use crate::clock::Clock;
 use crate::condition::Condition;
-use crate::fetch::{self, Fetcher, local_path};
+use crate::fetch::Fetcher;
 use crate::gate::Gate;
 use crate::schedule::{Bounds, Plan};
 use crate::store::{FeedRow, Settings};
@@ -132,9 +133,9 @@ impl Rounds {
             return;
         };
         if self.mode == Mode::All
-            && let Some(path) = local_path(&row.asked_url)
+            && let FeedAddress::File(file) = &row.address
             && !self.watch.follows(id)
-            && !self.watch.follow(id, &path)
+            && !self.watch.follow(id, file.path())
         {
             self.inner.note_unwatched();
         }
@@ -219,9 +220,9 @@ impl Rounds {
 
     /// The file of a feed was changed, or a directory on the way to it.
     fn look(&mut self, id: &str) {
-        let path = self.inner.board().get(id).and_then(|row| local_path(&row.asked_url));
-        let Some(path) = path else { return };
-        self.watch.follow(id, &path);
+        let row = self.inner.board().get(id).cloned();
+        let Some(file) = row.as_ref().and_then(|row| row.address.file()) else { return };
+        self.watch.follow(id, file.path());
         if let Some(asking) = self.asked.get_mut(id) {
             asking.again = true;
         } else if self.agenda.get(id).is_some_and(|plan| plan.due().is_some()) {
@@ -317,9 +318,9 @@ impl Rounds {
 
 /// Where a feed queues.
 fn lane(row: &FeedRow) -> Lane {
-    match local_path(&row.asked_url) {
-        Some(_) => Lane::Files,
-        None => Lane::Host(fetch::host_of(&row.url).unwrap_or_default()),
+    match &row.address {
+        FeedAddress::File(_) => Lane::Files,
+        FeedAddress::Web(address) => Lane::Host(address.host().unwrap_or_default().to_owned()),
     }
 }
 
@@ -337,7 +338,7 @@ impl Inner {
     /// Between which limits a feed is asked.
     pub(crate) fn bounds(&self, row: &FeedRow) -> Bounds {
         let fixed = row.settings.interval.map(Duration::from_secs);
-        if local_path(&row.asked_url).is_some() {
+        if let FeedAddress::File(_) = row.address {
             // A file costs nobody anything to look at.
             let every = if self.are_files_watched() { LOCAL_EVERY } else { LOCAL_UNWATCHED };
             let fixed = fixed.or(Some(every));
@@ -356,6 +357,8 @@ pub(crate) fn random() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fetch;
+    use crate::live::feed_at;
     use crate::schedule::{Failure, Outcome};
     use crate::{Config, Data, FeedConfig, Feeds, Fetching, Role};
 
@@ -367,7 +370,7 @@ mod tests {
         let mut config = Config::new(Data::Memory);
         config.role = Role::Server(Fetching::Off);
         let feeds = Feeds::open(config).await.unwrap();
-        let mut feed = FeedConfig::new(URL);
+        let mut feed = feed_at(URL);
         feed.interval = Some(Duration::from_hours(24));
         let id = feeds.add(feed.clone()).await.unwrap();
         let fetcher = Fetcher::new(fetch::Config::default()).unwrap();
@@ -389,7 +392,7 @@ mod tests {
     async fn a_feed_that_is_overdue_at_a_start_is_asked_at_once() {
         let mut config = Config::new(Data::Memory);
         config.role = Role::Server(Fetching::Off);
-        config.feeds = vec![FeedConfig::new(URL)];
+        config.feeds = vec![feed_at(URL)];
         let feeds = Feeds::open(config).await.unwrap();
         let id = feeds.statuses()[0].id.clone();
         let now = feeds.0.clock.time();
@@ -420,7 +423,7 @@ mod tests {
         let mut config = Config::new(Data::Memory);
         config.role = Role::Server(Fetching::Off);
         let url = |number: u32| format!("https://{number}.example/feed");
-        config.feeds = (0..40).map(|number| FeedConfig::new(url(number))).collect();
+        config.feeds = (0..40).map(|number| feed_at(url(number))).collect();
         let feeds = Feeds::open(config).await.unwrap();
         let silent = fetch::Directory::Silent;
         let fetcher = Fetcher::with_directory(fetch::Config::default(), silent).unwrap();

@@ -81,10 +81,7 @@ fn status(row: &FeedRow) -> Status {
     };
     Status {
         id: row.id.clone(),
-        asked_url: match &row.settings.shown_url {
-            Some(shown) => shown.clone(),
-            None => public(&row.asked_url),
-        },
+        asked_url: row.public_asked_url(),
         url: row.public_url(),
         title: row.shown_title().to_owned(),
         category: row.category.clone(),
@@ -98,12 +95,4 @@ fn status(row: &FeedRow) -> Status {
         truncated: row.metadata.truncated,
         added: row.added,
     }
-}
-
-/// A URL without a name and a password.
-fn public(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let host = rest[..end].rsplit_once('@').map_or(&rest[..end], |(_, host)| host);
-    format!("{scheme}://{host}{}", &rest[end..])
 }

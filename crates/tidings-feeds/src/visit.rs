@@ -11,14 +11,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::address::FeedAddress;
 use crate::clock::{Clock, moment};
 use crate::config::{Fetching, Role};
-use crate::fetch::local_path;
 use crate::refresh::{News, Refresh, Refreshed};
 use crate::rounds::{Mode, Rounds};
 use crate::store::{Changes, FeedRow, Hold, Holder, Listing, Seen, Store, StoreError};
 use crate::view::Filter;
-use crate::{Data, ExportFormat, FeedConfig, Feeds, FeedsError, Inner, check, opml, tools};
+use crate::{Data, ExportFormat, FeedConfig, Feeds, FeedsError, Inner, opml, tools};
 
 /// How long a directory is tried that another process holds: who only looks lets go at once.
 const FOR_A_LOOK: Duration = Duration::from_millis(500);
@@ -41,7 +41,6 @@ impl Feeds {
     ///
     /// It is no feed, or cannot be kept.
     pub async fn add_unseen(&self, feed: FeedConfig) -> Result<String, FeedsError> {
-        check(&feed)?;
         self.change(move |inner| {
             let row = inner.store.add(&feed.registration(), moment(inner.clock.time()))?;
             inner.publish(&row.id, &Changes { metadata: true, ..Changes::default() })?;
@@ -262,10 +261,9 @@ fn outcome(before: Option<&FeedRow>, now: &FeedRow) -> Option<Refresh> {
     let last = |row: &FeedRow| row.plan.as_ref().and_then(|plan| plan.last);
     if before.and_then(last) == last(now) {
         // A file that is as it was leaves no trace.
-        let is_file = local_path(&now.asked_url).is_some();
-        return match now.next_fetch {
+        return match (&now.address, now.next_fetch) {
             _ if now.is_paused() => Some(Refresh::Paused),
-            Some(until) if !is_file => Some(Refresh::Postponed(until)),
+            (FeedAddress::Web(_), Some(until)) => Some(Refresh::Postponed(until)),
             _ => None,
         };
     }

@@ -31,7 +31,7 @@ impl Asked {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let mut config = Config::new(Data::Memory);
         config.role = Role::Server(Fetching::Off);
-        config.feeds = vec![FeedConfig::new(format!("{base}/feed"))];
+        config.feeds = vec![feed_at(format!("{base}/feed"))];
         let feeds = Feeds::open(config).await.unwrap();
         let id = feeds.0.board().rows().next().unwrap().id.clone();
         let fetching = fetch::Config {
@@ -125,7 +125,7 @@ async fn a_feed_that_moved_for_good_keeps_its_id() {
         asked.ask().await;
     }
     let row = asked.ask().await;
-    assert!(row.url.ends_with("/new") && row.asked_url.ends_with("/feed"));
+    assert!(row.address.as_str().ends_with("/new") && row.asked.as_str().ends_with("/feed"));
     assert_eq!((row.id.clone(), row.item_count), (asked.id.clone(), 1));
     assert!(asked.requests().await[6].starts_with("get /new "));
 }

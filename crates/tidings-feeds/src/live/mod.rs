@@ -24,7 +24,9 @@ use tidings_store::testing::Wire;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::parse::{Category, Document, Feed, Item, Person, Text, TextKind};
-use crate::{Changes, Config, Data, FeedConfig, Feeds, Fetching, Role};
+use crate::{
+    Asker, Changes, Config, Data, FeedAddress, FeedConfig, Feeds, Fetching, Role, WebAddress,
+};
 
 const URL: &str = "https://example.com/feed.xml";
 const ID: &str = "b799e597";
@@ -51,7 +53,7 @@ struct World {
 impl World {
     async fn new(era: Era) -> Self {
         let mut config = Config::new(Data::Memory);
-        config.feeds = vec![FeedConfig::new(URL), FeedConfig::new(OTHER_URL)];
+        config.feeds = vec![feed_at(URL), feed_at(OTHER_URL)];
         config.role = Role::Server(Fetching::Off);
         Self::with(config, era).await
     }
@@ -164,6 +166,11 @@ impl World {
         let work = move |store: &crate::store::Store, id: &str| store.failed(id, error, day(now));
         self.feeds.0.record(id, work).await.unwrap();
     }
+}
+
+/// The feed at this address, which the operator named.
+pub(crate) fn feed_at(address: impl AsRef<str>) -> FeedConfig {
+    FeedConfig::new(FeedAddress::parse(address.as_ref(), Asker::Operator).unwrap())
 }
 
 /// A day of January 2024.

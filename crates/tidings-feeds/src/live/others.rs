@@ -9,7 +9,7 @@ use crate::{Condition, Earlier, FeedsError, Holder, Refresh, Refreshed, Status, 
 
 fn config(directory: &Path) -> Config {
     let mut config = Config::new(Data::Directory(directory.to_owned()));
-    config.feeds = vec![FeedConfig::new(URL), FeedConfig::new(OTHER_URL)];
+    config.feeds = vec![feed_at(URL), feed_at(OTHER_URL)];
     config.role = Role::Server(Fetching::Off);
     config
 }
@@ -40,11 +40,11 @@ async fn both(test: impl AsyncFn(&mut World, &Feeds)) {
 #[tokio::test(start_paused = true)]
 async fn a_feed_that_another_process_adds_or_removes_is_told_once_and_can_be_read() {
     both(async |world, guest| {
-        let id = guest.add_unseen(FeedConfig::new("https://example.org/")).await.unwrap();
+        let id = guest.add_unseen(feed_at("https://example.org/")).await.unwrap();
         assert_eq!(world.notices().await, ["feeds://all", "list"]);
         let all = world.read("feeds://all").await;
         assert!(all.as_array().unwrap().iter().any(|feed| feed["id"] == id.as_str()));
-        guest.add_unseen(FeedConfig::new("https://example.org/")).await.unwrap();
+        guest.add_unseen(feed_at("https://example.org/")).await.unwrap();
         assert_eq!(world.notices().await, Vec::<String>::new());
         assert!(guest.remove(&id).await.unwrap());
         assert_eq!(world.notices().await, ["feeds://all", "list"]);
@@ -60,7 +60,7 @@ async fn a_feed_that_another_process_removes_and_adds_again_is_told() {
         let again = guest.0.blocking(move |inner| {
             let row = inner.store.feed(ID)?.unwrap();
             inner.store.remove(ID)?;
-            let registration = FeedConfig::new(URL).registration();
+            let registration = feed_at(URL).registration();
             inner.store.add(&registration, row.added)?;
             inner.store.apply(ID, &other, day(3))?;
             let again = inner.store.feed(ID)?.unwrap();
@@ -153,7 +153,7 @@ async fn what_is_served_read_only_follows_whoever_writes() {
     config.role = Role::Reader;
     let mut world = World::with(config, Era::Legacy).await;
     world.listen(&[]).await;
-    writer.add(FeedConfig::new("https://example.org/")).await.unwrap();
+    writer.add(feed_at("https://example.org/")).await.unwrap();
     assert_eq!(world.notices().await, ["list"]);
 }
 
@@ -210,7 +210,7 @@ async fn a_guest_fetches_itself_where_nobody_serves() {
     let mut config = Config::new(Data::Directory(directory.path().join("data")));
     config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
-    guest.add_unseen(FeedConfig::new(file.to_str().unwrap())).await.unwrap();
+    guest.add_unseen(feed_at(file.to_str().unwrap())).await.unwrap();
     assert_eq!(guest.progress().borrow().done, 0);
     let first = refreshed(&guest).await.unwrap();
     assert_eq!((first.len(), new_items(&first[0])), (1, 1));
@@ -230,7 +230,7 @@ async fn a_feed_that_another_process_adds_is_fetched_and_one_that_it_pauses_is_n
     let mut world = World::with(Config::new(Data::Directory(data.clone())), Era::Legacy).await;
     world.listen(&[]).await;
     let guest = guest(&data).await;
-    let mut feed = FeedConfig::new(file.to_str().unwrap());
+    let mut feed = feed_at(file.to_str().unwrap());
     feed.title = Some("Mine".to_owned());
     let id = guest.add_unseen(feed).await.unwrap();
     assert_eq!(world.notices().await, ["list"]);
@@ -254,7 +254,7 @@ async fn a_host_that_asked_another_process_for_a_pause_is_left_alone() {
     let (store, now) = (&guest.0.store, guest.0.clock.time());
     store.keep_pause("127.0.0.1", Duration::from_mins(2), now).unwrap();
     assert_eq!(world.notices().await, Vec::<String>::new());
-    let feed = FeedConfig::new("http://127.0.0.1:1/feed");
+    let feed = feed_at("http://127.0.0.1:1/feed");
     let refused = world.feeds.discover(feed).await.unwrap_err();
     assert!(refused.to_string().contains("left alone"), "{refused}");
 }
@@ -265,7 +265,7 @@ async fn a_guest_has_feeds_fetched_by_whoever_serves_them() {
     let file = directory.path().join("feed.xml");
     std::fs::write(&file, RSS).unwrap();
     let data = directory.path().join("data");
-    let mut feed = FeedConfig::new(file.to_str().unwrap());
+    let mut feed = feed_at(file.to_str().unwrap());
     feed.interval = Some(Duration::from_hours(24));
     let mut config = Config::new(Data::Directory(data.clone()));
     config.feeds = vec![feed];
@@ -299,7 +299,7 @@ async fn visitor(data: &Path, file: &Path) -> Feeds {
     let mut config = Config::new(Data::Directory(data.to_owned()));
     config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
-    guest.add_unseen(FeedConfig::new(file.to_str().unwrap())).await.unwrap();
+    guest.add_unseen(feed_at(file.to_str().unwrap())).await.unwrap();
     guest
 }
 
@@ -359,7 +359,7 @@ async fn what_a_guest_may_not_ask_is_told_and_not_kept() {
     let mut config = Config::new(Data::Directory(directory.path().to_owned()));
     config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
-    let id = guest.add_unseen(FeedConfig::new("http://127.0.0.1:8080/feed")).await.unwrap();
+    let id = guest.add_unseen(feed_at("http://127.0.0.1:8080/feed")).await.unwrap();
     let before = guest.status(&id).unwrap();
     let told = refreshed(&guest).await.unwrap();
     let Refresh::Forbidden(reason) = &told[0].outcome else { panic!("{told:?}") };
@@ -374,7 +374,7 @@ async fn feeds_of_an_earlier_configuration_are_served_on_where_that_is_wanted() 
     let directory = tempfile::tempdir().unwrap();
     let open = async |urls: &[&str], earlier| {
         let mut config = config(directory.path());
-        config.feeds = urls.iter().map(|url| FeedConfig::new(*url)).collect();
+        config.feeds = urls.iter().map(|url| feed_at(*url)).collect();
         config.earlier = earlier;
         Feeds::open(config).await.unwrap()
     };
@@ -383,7 +383,7 @@ async fn feeds_of_an_earlier_configuration_are_served_on_where_that_is_wanted() 
     let feeds = open(&[], Earlier::Served).await;
     assert_eq!(ids(feeds.statuses()), [ID]);
     // A list that comes later takes the place of what was there before.
-    feeds.configure(vec![FeedConfig::new(OTHER_URL)], Earlier::Dropped).await.unwrap();
+    feeds.configure(vec![feed_at(OTHER_URL)], Earlier::Dropped).await.unwrap();
     assert_eq!(ids(feeds.statuses()), [OTHER_ID]);
     let unserved = feeds.unserved().await.unwrap();
     assert_eq!(unserved[0].condition, Condition::Unserved);

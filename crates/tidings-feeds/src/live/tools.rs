@@ -266,7 +266,7 @@ async fn an_inbox_begins_with_the_newest() {
 #[tokio::test(start_paused = true)]
 async fn folders_choose_feeds() {
     let mut world = world().await;
-    let mut feed = FeedConfig::new(OTHER_URL);
+    let mut feed = feed_at(OTHER_URL);
     feed.category = Some("Tech/Rust".to_owned());
     world.feeds.add(feed).await.unwrap();
     let merged = world.call("merge_feeds", json!({ "folder": "tech" })).await;

@@ -94,7 +94,7 @@ async fn without_named_feeds_they_are_told_where_there_is_nothing_else() {
 async fn many_of_them_leave_room_for_items() {
     let mut config = Config::new(Data::Memory);
     let url = |number| format!("https://example.com/{number}/{}", "x".repeat(200));
-    config.feeds = (0..100).map(|number| FeedConfig::new(url(number))).collect();
+    config.feeds = (0..100).map(|number| feed_at(url(number))).collect();
     config.role = Role::Server(Fetching::Off);
     let mut world = World::with(config, Era::Legacy).await;
     let ids: Vec<_> = world.feeds.0.board().rows().map(|row| row.id.clone()).collect();

@@ -151,7 +151,7 @@ pub(super) fn apply_metadata(
     changes: &mut Changes,
 ) -> Result<(), StoreError> {
     let said = Metadata::from(document);
-    let mut shown = said.clone().shown(&feed.url);
+    let mut shown = said.clone().shown(&feed.address);
     let updated = std::mem::replace(&mut shown.updated, feed.metadata.updated);
     changes.metadata = !is_alike(&shown, &feed.metadata);
     if changes.metadata || changes.has_items() {

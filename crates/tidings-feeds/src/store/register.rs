@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::de::DeserializeOwned;
 use tidings_store::date::Moment;
 
+use crate::address::FeedAddress;
 use crate::clock::moment;
 use crate::config::Earlier;
 use crate::fetch::Validators;
@@ -16,9 +17,9 @@ use crate::store::row::{FeedRow, Metadata, Revisions, Settings};
 use crate::store::{Store, StoreError};
 
 /// A feed that is to be there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
-    pub(crate) url: String,
+    pub(crate) address: FeedAddress,
     pub(crate) title: Option<String>,
     pub(crate) category: Option<String>,
     pub(crate) settings: Settings,
@@ -230,7 +231,8 @@ fn put(
         transaction.execute(query, params![title, category, settings, id, origin as i64])?;
         return Ok(id);
     }
-    let Registration { url, title, category, settings } = registration;
+    let Registration { address, title, category, settings } = registration;
+    let url = address.as_str();
     let settings = written(settings);
     let query = "SELECT count(*) FROM feeds WHERE id = ?";
     let short = id::short(url);
@@ -266,13 +268,14 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
     let moment = |index: usize| -> Result<Option<Moment>, StoreError> {
         Ok(row.get::<_, Option<i64>>(index)?.and_then(Moment::from_unix))
     };
-    let url: String = row.get(3)?;
+    let asked = FeedAddress::stored(row.get(2)?);
+    let address = asked.moved_to(row.get(3)?);
     Ok(FeedRow {
         key: row.get(0)?,
         id: row.get(1)?,
-        asked_url: row.get(2)?,
-        metadata: json::<Metadata>(&row.get::<_, String>(14)?)?.shown(&url),
-        url,
+        metadata: json::<Metadata>(&row.get::<_, String>(14)?)?.shown(&address),
+        asked,
+        address,
         title: row.get(4)?,
         category: row.get(5)?,
         added: moment(6)?.ok_or_else(|| StoreError::Damaged("the time it was added".into()))?,

@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 use tidings_store::date::Moment;
 
+use crate::address::{self, FeedAddress, WebAddress};
 use crate::condition::Condition;
-use crate::fetch::{self, Validators};
+use crate::fetch::Validators;
 use crate::html;
 use crate::opml::Outline;
 use crate::parse;
@@ -20,10 +21,10 @@ use crate::words;
 pub(crate) struct FeedRow {
     pub(crate) key: i64,
     pub(crate) id: String,
-    /// The URL that was asked for; it never moves.
-    pub(crate) asked_url: String,
-    /// The URL it is fetched from.
-    pub(crate) url: String,
+    /// The address that was asked for; it never moves.
+    pub(crate) asked: FeedAddress,
+    /// Where it is fetched from.
+    pub(crate) address: FeedAddress,
     /// A title that was given to it here.
     pub(crate) title: Option<String>,
     /// The folder it is in here.
@@ -79,33 +80,26 @@ pub(crate) struct Settings {
 impl FeedRow {
     /// The title under which it is listed.
     pub(crate) fn shown_title(&self) -> &str {
+        let untitled =
+            || address::brief(self.settings.shown_url.as_deref().unwrap_or(self.address.as_str()));
         let own = || self.metadata.title.as_deref().filter(|title| !title.is_empty());
-        self.title.as_deref().or_else(own).unwrap_or_else(|| self.public_url_text())
+        self.title.as_deref().or_else(own).unwrap_or_else(untitled)
     }
 
     /// Its URL without a name, a password and values of variables.
     pub(crate) fn public_url(&self) -> String {
-        if let Some(shown) = &self.settings.shown_url {
-            return shown.clone();
-        }
-        let Some((scheme, rest)) = self.url.split_once("://") else { return self.url.clone() };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let host = rest[..end].rsplit_once('@').map_or(&rest[..end], |(_, host)| host);
-        format!("{scheme}://{host}{}", &rest[end..])
+        self.settings.shown_url.clone().unwrap_or_else(|| self.address.public())
     }
 
-    /// What stands for a title while none is known: the URL from its host on.
-    fn public_url_text(&self) -> &str {
-        let url = self.settings.shown_url.as_deref().unwrap_or(&self.url);
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        rest[..end].rfind('@').map_or(rest, |at| &rest[at + 1..])
+    /// The same of the URL that was asked for.
+    pub(crate) fn public_asked_url(&self) -> String {
+        self.settings.shown_url.clone().unwrap_or_else(|| self.asked.public())
     }
 
     /// It in a list of feeds.
     pub(crate) fn outline(&self) -> Outline {
         Outline {
-            url: self.settings.shown_url.clone().unwrap_or_else(|| self.url.clone()),
+            url: self.settings.shown_url.clone().unwrap_or_else(|| self.address.to_string()),
             title: Some(self.shown_title().to_owned()),
             page: self.metadata.link.clone(),
             category: self.category.clone(),
@@ -185,11 +179,12 @@ pub(crate) struct Metadata {
 
 impl Metadata {
     /// The same, with its texts as they are shown, of a feed that is there.
-    pub(crate) fn shown(self, url: &str) -> Self {
+    pub(crate) fn shown(self, address: &FeedAddress) -> Self {
         // One that is a file is of the site it names.
-        let base = [Some(url), self.link.as_deref()].into_iter().flatten();
-        let base = base.filter(|url| fetch::is_web(url)).map(str::to_owned).next();
-        let safe = |text: Option<String>| Some(html::safe(&text?, base.as_deref())?.into_owned());
+        let site = || WebAddress::parse(self.link.as_deref()?).ok();
+        let base = address.web().cloned().or_else(site);
+        let base = base.as_ref().map(WebAddress::as_str);
+        let safe = |text: Option<String>| Some(html::safe(&text?, base)?.into_owned());
         let (description, copyright) = (safe(self.description), safe(self.copyright));
         Self { description, copyright, ..self }
     }
@@ -483,7 +478,8 @@ mod tests {
         for (url, expected) in
             [("https://b.org/f", "https://b.org/b"), ("/home/f.xml", "https://a.org/b")]
         {
-            let shown = said.clone().shown(url).description.unwrap();
+            let address = FeedAddress::stored(url.to_owned());
+            let shown = said.clone().shown(&address).description.unwrap();
             assert!(shown.contains(expected) && !shown.contains("onclick"), "{shown}");
         }
     }

@@ -7,6 +7,7 @@ use tidings_store::date::Moment;
 use super::*;
 use crate::config::Earlier;
 use crate::fetch::Validators;
+use crate::live::feed_at;
 use crate::parse::{Document, Feed, Item, Text, TextKind};
 use crate::schedule::{Plan, Time};
 use crate::view::Filter;
@@ -53,7 +54,7 @@ fn time(day: i64) -> Time {
 }
 
 pub(super) fn registration(url: &str) -> Registration {
-    Registration { url: url.to_owned(), ..Registration::default() }
+    feed_at(url).registration()
 }
 
 pub(super) fn store_with(retention: Retention) -> Store {

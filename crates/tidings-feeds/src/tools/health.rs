@@ -216,15 +216,15 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
 mod tests {
     use super::*;
     use crate::clock::moment;
+    use crate::live::feed_at;
     use crate::schedule::{Bounds, Failure, Outcome, Plan};
-    use crate::store::{Registration, Retention, Store};
+    use crate::store::{Retention, Store};
 
     /// A feed that failed so many times, the last time in a certain way.
     fn feed(failures: u32, last: &Failure, is_asked: bool) -> Feed {
         let store = Store::in_memory(Retention::default()).unwrap();
         let now = Time(1_790_000_000_000);
-        let url = "https://example.com/feed.xml".to_owned();
-        let registration = Registration { url, ..Registration::default() };
+        let registration = feed_at("https://example.com/feed.xml").registration();
         let id = store.add(&registration, moment(now)).unwrap().id;
         let mut plan = Plan::new(now);
         for number in 1..=failures {

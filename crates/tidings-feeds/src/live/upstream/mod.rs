@@ -42,7 +42,7 @@ impl Scene {
         let press = Press::start().await;
         let mut config = Config::new(Data::Memory);
         config.role = Role::Server(Fetching::Off);
-        config.feeds = urls.iter().map(|url| FeedConfig::new(*url)).collect();
+        config.feeds = urls.iter().map(|url| feed_at(*url)).collect();
         let feeds = Feeds::open(config).await.unwrap();
         let fetching = fetch::Config { apart: Duration::ZERO, ..fetching };
         let look_up = Directory::Told(Arc::new(directory(press.address)));

@@ -178,7 +178,7 @@ async fn a_new_address_is_taken_over_after_it_did_well_three_times() {
         scene.told(&["/meta"], &[]).await;
         scene.ask(NEWS).await;
         scene.told(&[], &[]).await;
-        assert_eq!(scene.row(NEWS).url, NEWS);
+        assert_eq!(scene.row(NEWS).address.as_str(), NEWS);
         scene.ask(NEWS).await;
         scene.told(&["", "/meta"], &["feeds://all"]).await;
         assert_eq!(scene.read("/meta").await["publicUrl"], "http://feed.example/new");
@@ -197,7 +197,7 @@ async fn a_detour_is_never_taken_over() {
     for status in [302, 303, 307, 302, 307] {
         scene.turn(Answer::redirect(status, "/new")).await;
     }
-    assert_eq!(scene.row(NEWS).url, NEWS);
+    assert_eq!(scene.row(NEWS).address.as_str(), NEWS);
     assert_eq!(scene.requests(), 10);
     scene.told(&[], &[]).await;
 }
