@@ -1,10 +1,10 @@
 //! Lists of feeds taken in: what is good in them is added, and the rest is told by its line.
 
-use crate::address::WebAddress;
+use crate::address::{Asker, WebAddress};
 use crate::ask::causes;
 use crate::config::{Earlier, FeedConfig};
 use crate::fetch::{Accept, Fetched, Request};
-use crate::opml::{self, FeedList, ReadOpmlError};
+use crate::opml::{self, ReadOpmlError};
 use crate::store::Changes;
 use crate::{Feeds, FeedsError, moment};
 
@@ -42,25 +42,14 @@ pub enum ImportError {
 
 impl Feeds {
     /// Adds the feeds of a list in OPML, with folders as categories. They stay after a restart;
-    /// what is set for those that were there stays as it is.
+    /// what is set for those that were there stays as it is. Whose list it is says what it may name:
+    /// see [`opml::read_list`].
     ///
     /// # Errors
     ///
     /// It is no list, or its feeds cannot be kept.
-    pub async fn import(&self, bytes: &[u8]) -> Result<Imported, ImportError> {
-        self.import_list(opml::read_list(bytes)?).await
-    }
-
-    /// The same for a file that the operator named, which may name files by their whole paths.
-    ///
-    /// # Errors
-    ///
-    /// It is no list, or its feeds cannot be kept.
-    pub async fn import_own(&self, bytes: &[u8]) -> Result<Imported, ImportError> {
-        self.import_list(opml::read_own_list(bytes)?).await
-    }
-
-    async fn import_list(&self, list: FeedList) -> Result<Imported, ImportError> {
+    pub async fn import(&self, bytes: &[u8], asker: Asker) -> Result<Imported, ImportError> {
+        let list = opml::read_list(bytes, asker)?;
         let registrations: Vec<_> = list.feeds.iter().map(FeedConfig::registration).collect();
         let work = move |inner: &crate::Inner| {
             let ids = inner.store.add_all(&registrations, moment(inner.clock.time()))?;

@@ -169,19 +169,18 @@ impl Feeds {
         Ok(Self(Arc::new(opened.map_err(|_| FeedsError::Interrupted)??)))
     }
 
-    /// Adds a feed, or changes what is said here of one that is there; gives its id. It stays after
-    /// a restart.
+    /// Adds a feed without looking what is there, or changes what is said here of one that is known;
+    /// gives its id. It stays after a restart.
     ///
     /// # Errors
     ///
-    /// It is no feed, or cannot be kept.
+    /// It cannot be kept.
     pub async fn add(&self, feed: FeedConfig) -> Result<String, FeedsError> {
         self.change(move |inner| {
             let row = inner.store.add(&feed.registration(), moment(inner.clock.time()))?;
-            let id = row.id.clone();
-            inner.publish(&id, &Changes { metadata: true, ..Changes::default() })?;
-            inner.touched.add(&id);
-            Ok(id)
+            inner.publish(&row.id, &Changes { metadata: true, ..Changes::default() })?;
+            inner.touched.add(&row.id);
+            Ok(row.id)
         })
         .await
     }

@@ -85,28 +85,18 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Outline>, ReadOpmlError> {
     scan(bytes).map(|list| list.outlines)
 }
 
-/// Reads a list of feeds on the web, and says what in it is none.
+/// Reads a list of feeds, and says what in it is none. A file that the operator named may name files
+/// by their whole paths. A list that came from elsewhere may not, or it could have anything here
+/// served.
 ///
 /// # Errors
 ///
 /// There is not one outline in it.
-pub fn read_list(bytes: &[u8]) -> Result<FeedList, ReadOpmlError> {
-    let reason = "is not the URL of a feed on the web";
-    chosen(bytes, reason, Asker::Client)
-}
-
-/// The same for a file that the operator named: it may name files too, by their whole paths. A list
-/// that came from elsewhere may not, or it could have anything here served.
-///
-/// # Errors
-///
-/// There is not one outline in it.
-pub fn read_own_list(bytes: &[u8]) -> Result<FeedList, ReadOpmlError> {
-    let reason = "is neither the URL of a feed on the web nor the whole path of a file";
-    chosen(bytes, reason, Asker::Operator)
-}
-
-fn chosen(bytes: &[u8], reason: &str, asker: Asker) -> Result<FeedList, ReadOpmlError> {
+pub fn read_list(bytes: &[u8], asker: Asker) -> Result<FeedList, ReadOpmlError> {
+    let reason = match asker {
+        Asker::Client => "is not the URL of a feed on the web",
+        Asker::Operator => "is neither the URL of a feed on the web nor the whole path of a file",
+    };
     let List { outlines, lines, mut problems, .. } = scan(bytes)?;
     let is_whole = |address: &FeedAddress| match address {
         FeedAddress::Web(_) => true,
@@ -352,7 +342,7 @@ mod tests {
             <outline xmlUrl='https://a.org/1'/>\n<outline text='F'>\n\
             <outline text='Three' xmlUrl='feed://a.org/3'/>\n\
             <outline xmlUrl='http://a b/../x'/>\n<outline xmlUrl='";
-        let list = read_list(list).unwrap();
+        let list = read_list(list, Asker::Client).unwrap();
         let urls: Vec<_> = list.feeds.iter().map(|it| it.address.as_str()).collect();
         assert_eq!(urls, ["https://a.org/1", "http://a.org/3"]);
         let problems: Vec<_> = list.problems.iter().map(ToString::to_string).collect();
@@ -470,8 +460,8 @@ mod tests {
         let urls = |list: FeedList| -> Vec<_> {
             list.feeds.into_iter().map(|feed| feed.address.to_string()).collect()
         };
-        assert_eq!(urls(read_list(list).unwrap()), ["https://a.org/f"]);
-        let own = read_own_list(list).unwrap();
+        assert_eq!(urls(read_list(list, Asker::Client).unwrap()), ["https://a.org/f"]);
+        let own = read_list(list, Asker::Operator).unwrap();
         assert_eq!(own.problems.len(), 1, "{:?}", own.problems);
         assert_eq!(urls(own), ["https://a.org/f", "/srv/f.xml", "file:///srv/g.xml"]);
     }

@@ -16,9 +16,9 @@ use crate::clock::{Clock, moment};
 use crate::config::{Fetching, Role};
 use crate::refresh::{News, Refresh, Refreshed};
 use crate::rounds::{Mode, Rounds};
-use crate::store::{Changes, FeedRow, Hold, Holder, Listing, Seen, Store, StoreError};
+use crate::store::{FeedRow, Hold, Holder, Listing, Seen, Store, StoreError};
 use crate::view::Filter;
-use crate::{Data, ExportFormat, FeedConfig, Feeds, FeedsError, Inner, opml, tools};
+use crate::{Data, ExportFormat, Feeds, FeedsError, Inner, opml, tools};
 
 /// How long a directory is tried that another process holds: who only looks lets go at once.
 const FOR_A_LOOK: Duration = Duration::from_millis(500);
@@ -34,22 +34,6 @@ const LOOK: Duration = Duration::from_millis(100);
 const NAMED: usize = 100;
 
 impl Feeds {
-    /// Adds a feed in the name of the operator, who may name a file too, without looking what is
-    /// there; gives its id. It stays after a restart.
-    ///
-    /// # Errors
-    ///
-    /// It is no feed, or cannot be kept.
-    pub async fn add_unseen(&self, feed: FeedConfig) -> Result<String, FeedsError> {
-        self.change(move |inner| {
-            let row = inner.store.add(&feed.registration(), moment(inner.clock.time()))?;
-            inner.publish(&row.id, &Changes { metadata: true, ..Changes::default() })?;
-            inner.touched.add(&row.id);
-            Ok(row.id)
-        })
-        .await
-    }
-
     /// The list of feeds, or their newest items as one document: of these feeds, or of all if none
     /// is named.
     ///

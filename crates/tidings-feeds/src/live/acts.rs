@@ -285,15 +285,15 @@ async fn a_list_of_the_web_is_taken_in() {
     .await;
     let feeds = feeds(Config::new(Data::Memory)).await;
     let bytes = feeds.fetch_list(&WebAddress::parse(&server.url("/list")).unwrap()).await.unwrap();
-    let imported = feeds.import(&bytes).await.unwrap();
+    let imported = feeds.import(&bytes, Asker::Client).await.unwrap();
     assert_eq!((imported.added.len(), imported.known.len()), (2, 0));
     let problem = "line 4: `/etc/passwd` is not the URL of a feed on the web";
     assert_eq!(imported.problems.iter().map(ToString::to_string).collect::<Vec<_>>(), [problem]);
     let row = feeds.0.board().get(&imported.added[0]).unwrap().clone();
     assert_eq!((row.category.as_deref(), row.shown_title()), (Some("F"), "One"));
-    let again = feeds.import(&bytes).await.unwrap();
+    let again = feeds.import(&bytes, Asker::Client).await.unwrap();
     assert_eq!((again.added.len(), again.known), (0, imported.added));
-    assert!(feeds.import(b"<html/>").await.is_err());
+    assert!(feeds.import(b"<html/>", Asker::Client).await.is_err());
     let gone = WebAddress::parse(&server.url("/gone")).unwrap();
     assert!(feeds.fetch_list(&gone).await.is_err());
 }
@@ -395,11 +395,11 @@ async fn the_page_of_a_feed_that_is_there_changes_nothing_that_is_set_for_it() {
     feed.interval = Some(Duration::from_mins(30));
     feed.headers = vec![("Authorization".to_owned(), "Bearer x".to_owned())];
     let mut world = World::over(feeds(Config::new(Data::Memory)).await, Era::Legacy).await;
-    let id = world.feeds.add_unseen(feed.clone()).await.unwrap();
+    let id = world.feeds.add(feed.clone()).await.unwrap();
     let arguments = json!({ "url": server.url("/one"), "category": "A/B" });
     let added = world.call("add_feed", arguments).await;
     assert_eq!((&added["isNew"], &added["id"]), (&json!(false), &json!(id)));
-    world.feeds.import(world.feeds.export().as_bytes()).await.unwrap();
+    world.feeds.import(world.feeds.export().as_bytes(), Asker::Client).await.unwrap();
     assert_eq!(only_id(&world.feeds), id);
     let row = world.feeds.0.board().get(&id).unwrap().clone();
     assert_eq!((row.title.as_deref(), row.category.as_deref()), (Some("Mine"), Some("A/B")));

@@ -40,11 +40,11 @@ async fn both(test: impl AsyncFn(&mut World, &Feeds)) {
 #[tokio::test(start_paused = true)]
 async fn a_feed_that_another_process_adds_or_removes_is_told_once_and_can_be_read() {
     both(async |world, guest| {
-        let id = guest.add_unseen(feed_at("https://example.org/")).await.unwrap();
+        let id = guest.add(feed_at("https://example.org/")).await.unwrap();
         assert_eq!(world.notices().await, ["feeds://all", "list"]);
         let all = world.read("feeds://all").await;
         assert!(all.as_array().unwrap().iter().any(|feed| feed["id"] == id.as_str()));
-        guest.add_unseen(feed_at("https://example.org/")).await.unwrap();
+        guest.add(feed_at("https://example.org/")).await.unwrap();
         assert_eq!(world.notices().await, Vec::<String>::new());
         assert!(guest.remove(&id).await.unwrap());
         assert_eq!(world.notices().await, ["feeds://all", "list"]);
@@ -81,7 +81,7 @@ async fn many_feeds_that_come_at_once_are_told_once() {
     both(async |world, guest| {
         let outline = |number| format!("<outline xmlUrl='https://example.org/{number}'/>");
         let list: String = (0..50).map(outline).collect();
-        guest.import(format!("<opml>{list}</opml>").as_bytes()).await.unwrap();
+        guest.import(format!("<opml>{list}</opml>").as_bytes(), Asker::Client).await.unwrap();
         assert_eq!(world.notices().await, ["feeds://all", "list"]);
         assert_eq!(world.read("feeds://all").await.as_array().unwrap().len(), 52);
     })
@@ -210,7 +210,7 @@ async fn a_guest_fetches_itself_where_nobody_serves() {
     let mut config = Config::new(Data::Directory(directory.path().join("data")));
     config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
-    guest.add_unseen(feed_at(file.to_str().unwrap())).await.unwrap();
+    guest.add(feed_at(file.to_str().unwrap())).await.unwrap();
     assert_eq!(guest.progress().borrow().done, 0);
     let first = refreshed(&guest).await.unwrap();
     assert_eq!((first.len(), new_items(&first[0])), (1, 1));
@@ -232,7 +232,7 @@ async fn a_feed_that_another_process_adds_is_fetched_and_one_that_it_pauses_is_n
     let guest = guest(&data).await;
     let mut feed = feed_at(file.to_str().unwrap());
     feed.title = Some("Mine".to_owned());
-    let id = guest.add_unseen(feed).await.unwrap();
+    let id = guest.add(feed).await.unwrap();
     assert_eq!(world.notices().await, ["list"]);
     let items = format!("feeds://feed/{id}/items");
     assert_eq!(world.read(&items).await[0]["title"], "one");
@@ -299,7 +299,7 @@ async fn visitor(data: &Path, file: &Path) -> Feeds {
     let mut config = Config::new(Data::Directory(data.to_owned()));
     config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
-    guest.add_unseen(feed_at(file.to_str().unwrap())).await.unwrap();
+    guest.add(feed_at(file.to_str().unwrap())).await.unwrap();
     guest
 }
 
@@ -359,7 +359,7 @@ async fn what_a_guest_may_not_ask_is_told_and_not_kept() {
     let mut config = Config::new(Data::Directory(directory.path().to_owned()));
     config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
-    let id = guest.add_unseen(feed_at("http://127.0.0.1:8080/feed")).await.unwrap();
+    let id = guest.add(feed_at("http://127.0.0.1:8080/feed")).await.unwrap();
     let before = guest.status(&id).unwrap();
     let told = refreshed(&guest).await.unwrap();
     let Refresh::Forbidden(reason) = &told[0].outcome else { panic!("{told:?}") };

@@ -265,7 +265,7 @@ async fn a_list_of_feeds_comes_in_and_goes_out() {
     let mut config = Config::new(Data::Memory);
     config.role = Role::Server(Fetching::Off);
     let outlines = crate::opml::read(list).unwrap();
-    config.feeds = crate::opml::read_list(list).unwrap().feeds;
+    config.feeds = crate::opml::read_list(list, Asker::Client).unwrap().feeds;
     let feeds = Feeds::open(config).await.unwrap();
     assert_eq!(crate::opml::read(feeds.export().as_bytes()).unwrap(), outlines);
 }

@@ -71,7 +71,7 @@ async fn only_the_operator_names_files() {
     let list = |url: &str| format!("<opml><outline xmlUrl='{url}'/></opml>");
     for url in ["/etc/passwd", "file:///etc/passwd", "gopher://a.org/", ""] {
         assert!(FeedAddress::parse(url, Asker::Client).is_err(), "{url}");
-        let imported = world.feeds.import(list(url).as_bytes()).await.unwrap();
+        let imported = world.feeds.import(list(url).as_bytes(), Asker::Client).await.unwrap();
         assert_eq!((imported.added.len(), imported.known.len()), (0, 0), "{url}");
     }
 }

@@ -294,7 +294,7 @@ mod tests {
         let url = address("https://example.com/feed.xml", None).unwrap();
         let feed = tidings_feeds::FeedConfig::new(url);
         let guest = enter(directory.path(), Reach::Nothing).await.unwrap();
-        let id = guest.add_unseen(feed).await.unwrap();
+        let id = guest.add(feed).await.unwrap();
         let feeds = look(directory.path()).await.unwrap().unwrap();
         assert_eq!(all(&feeds).await.unwrap().len(), 1);
         assert!(matches!(feeds.pause(&id).await, Err(FeedsError::ReadOnly)));

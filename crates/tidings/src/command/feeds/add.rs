@@ -62,9 +62,9 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
         Some(known) => {
             let mut config = config;
             config.address = address(&known.asked_url, None)?;
-            (feeds.add_unseen(config).await?, "changed", None)
+            (feeds.add(config).await?, "changed", None)
         }
-        None if args.unseen => (feeds.add_unseen(config).await?, "added", None),
+        None if args.unseen => (feeds.add(config).await?, "added", None),
         None => {
             let found = feeds.discover(config).await.map_err(|error| {
                 let hint = hint(&error);

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use tidings_feeds::{FeedAddress, opml};
+use tidings_feeds::{Asker, FeedAddress, opml};
 
 use crate::args::{ExportFormat, FeedsExport, FeedsImport};
 use crate::feeds::{Place, Reach, enter, kept, look, named};
@@ -20,9 +20,11 @@ pub(super) async fn import(args: &FeedsImport) -> Result<()> {
     opml::read(&bytes).with_context(reading)?;
     let feeds = enter(&kept.directory, Reach::Nothing).await?;
     // A file of the operator may name files; what comes from elsewhere may not.
-    let is_own = matches!(place, Place::At(FeedAddress::File(_)));
-    let imported = if is_own { feeds.import_own(&bytes).await } else { feeds.import(&bytes).await };
-    let imported = imported.with_context(reading)?;
+    let asker = match place {
+        Place::At(FeedAddress::File(_)) => Asker::Operator,
+        Place::At(FeedAddress::Web(_)) | Place::Input => Asker::Client,
+    };
+    let imported = feeds.import(&bytes, asker).await.with_context(reading)?;
     if args.kept.json {
         let problems: Vec<_> = imported
             .problems

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use tidings_feeds::{
-    Config, Data, Earlier, FeedAddress, FeedConfig, Feeds, FeedsError, Fetching, Holder, Progress,
-    Role, StoreError, Tools, WebAddress, opml,
+    Asker, Config, Data, Earlier, FeedAddress, FeedConfig, Feeds, FeedsError, Fetching, Holder,
+    Progress, Role, StoreError, Tools, WebAddress, opml,
 };
 use tokio::sync::watch;
 
@@ -199,7 +199,7 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Web
         }
         files += 1;
         let bytes = place.read(false).await.with_context(reading)?;
-        let read = opml::read_own_list(&bytes).with_context(reading)?;
+        let read = opml::read_list(&bytes, Asker::Operator).with_context(reading)?;
         config.feeds.extend(of_list(list, read, output));
     }
     let names_none = config.feeds.is_empty() && files == 0 && is_kept_named;
@@ -272,7 +272,7 @@ impl Lists {
     }
 
     async fn fetched(&self, url: &WebAddress) -> Result<Vec<FeedConfig>> {
-        let read = opml::read_list(&self.feeds.fetch_list(url).await?)?;
+        let read = opml::read_list(&self.feeds.fetch_list(url).await?, Asker::Client)?;
         Ok(of_list(url.as_str(), read, self.output))
     }
 }
