@@ -163,3 +163,43 @@ async fn an_address_that_is_gone_behind_a_detour_is_asked_again() {
     asked.ask().await;
     assert_eq!(asked.plan.condition, Condition::Gone);
 }
+
+/// What a feed said and where it moved to once were published one after the other: whoever watched
+/// heard of one answer twice, and found the old address and the old plan after the first time.
+#[tokio::test]
+async fn one_answer_is_kept_then_readable_and_then_announced_once() {
+    let moved = answer("301 Moved Permanently\r\nlocation: BASE/new", "");
+    let (feed, second) = (answer("200 OK", FEED), "<item><guid>2</guid><title>two</title></item>");
+    let news = answer("200 OK", &FEED.replace("</channel>", &format!("{second}</channel>")));
+    let answers = [&moved, &feed, &moved, &feed, &moved, &news].map(String::as_str);
+    let mut asked = Asked::new(&answers).await;
+    let (feeds, id) = (asked.feeds.clone(), asked.id.clone());
+    let hub = Hub::new("test", "1");
+    hub.add("feeds", |shelf| feeds.clone().on(shelf)).await.unwrap();
+    asked.ask().await;
+    asked.ask().await;
+    let mut events = hub.events();
+    let mut told = Vec::new();
+    let mut hear = |event: Event| {
+        let Event::Change { what, .. } = event else { return };
+        let stored = feeds.0.store.feed(&id).unwrap().unwrap();
+        assert!(stored.address.as_str().ends_with("/new") && stored.item_count == 2, "{stored:?}");
+        assert_eq!(stored.plan.as_ref().unwrap().moved, None, "the plan is that after the answer");
+        assert_eq!(feeds.0.board().get(&id).map(|row| &**row), Some(&stored), "{what}");
+        told.push(what);
+    };
+    let mut asking = Box::pin(asked.ask());
+    loop {
+        tokio::select! {
+            biased;
+            Ok(event) = events.recv() => hear(event),
+            _ = &mut asking => break,
+        }
+    }
+    while let Ok(event) = events.try_recv() {
+        hear(event);
+    }
+    for uri in ["feeds://all".to_owned(), format!("feeds://feed/{id}")] {
+        assert_eq!(told.iter().filter(|it| **it == uri).count(), 1, "{uri}: {told:?}");
+    }
+}

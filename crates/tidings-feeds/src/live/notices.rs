@@ -89,7 +89,7 @@ async fn age_alone_is_told_to_nobody_and_what_is_too_old_goes_with_news() {
         let before = world.read(&items).await;
         world.apply(ID, &document("News", &names), 9).await;
         let unmodified = |store: &crate::store::Store, id: &str| store.unmodified(id, day(9));
-        world.feeds.0.record(ID, unmodified).await.unwrap();
+        record(&world.feeds, ID, unmodified).await;
         assert_eq!(world.notices().await, Vec::<String>::new());
         assert_eq!(world.read(&items).await, before);
         names.insert(0, ("c", 9));

@@ -26,7 +26,7 @@ async fn dead() -> World {
         store.keep_plan(id, Plan::new(Time(1_704_758_400_000)))?;
         store.failed(id, "the server answered 503", day(1))
     };
-    world.feeds.0.record(OTHER_ID, failed).await.unwrap();
+    record(&world.feeds, OTHER_ID, failed).await;
     world
 }
 
