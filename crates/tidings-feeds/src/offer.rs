@@ -26,7 +26,7 @@ impl Offer {
     /// Puts on the shelf what every server of feeds has.
     pub(crate) fn new(
         shelf: Shelf,
-        tools: impl Iterator<Item = tidings_server::Offer<Tool>>,
+        tools: Vec<tidings_server::Offer<Tool>>,
         prompts: impl Iterator<Item = Prompt>,
     ) -> Result<Self, EditError> {
         let mut transaction = shelf.transaction();
