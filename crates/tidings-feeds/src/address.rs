@@ -119,9 +119,8 @@ impl FeedAddress {
     /// Without a name and a password.
     pub(crate) fn public(&self) -> String {
         let text = self.as_str();
-        let (scheme, rest) = match (self, text.split_once("://")) {
-            (Self::Web(_), Some(parts)) => parts,
-            _ => return text.to_owned(),
+        let (Self::Web(_), Some((scheme, rest))) = (self, text.split_once("://")) else {
+            return text.to_owned();
         };
         format!("{scheme}://{}", without_user(rest))
     }
@@ -271,7 +270,7 @@ mod tests {
     fn check_file(text: &str, expected: Option<&str>) {
         let address = FeedAddress::parse(text, Asker::Operator);
         let file = address.as_ref().ok().and_then(FeedAddress::file);
-        assert_eq!(file.map(|file| file.path()), expected.map(Path::new), "{text}");
+        assert_eq!(file.map(FileAddress::path), expected.map(Path::new), "{text}");
         assert!(file.is_none() || FeedAddress::parse(text, Asker::Client).is_err(), "{text}");
     }
 

@@ -16,6 +16,7 @@ mod document;
 mod fetch;
 mod folder;
 mod gate;
+mod guest;
 mod html;
 mod id;
 mod import;
@@ -38,7 +39,6 @@ mod store;
 mod tools;
 mod touched;
 mod view;
-mod visit;
 mod watch;
 mod words;
 
@@ -160,7 +160,7 @@ impl Feeds {
         let clock = Clock::new();
         let hold = match (&config.data, config.role) {
             (Data::Directory(path), role @ Role::Server(_)) => {
-                Some(visit::hold(path, clock, role, visit::FOR_A_VISIT).await?)
+                Some(guest::hold(path, clock, role, guest::FOR_A_GUEST).await?)
             }
             _ => None,
         };

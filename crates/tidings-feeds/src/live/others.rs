@@ -93,7 +93,7 @@ async fn items_that_another_process_keeps_are_told_to_the_views_they_are_in() {
     both(async |world, guest| {
         let grown = document("News", &[("c", 3), ("a", 1)]);
         let keep = move |store: &Store, id: &str| store.apply(id, &grown, day(4));
-        record(&guest, ID, keep).await;
+        record(guest, ID, keep).await;
         let told = ["", "/items"].map(|ending| format!("feeds://feed/{ID}{ending}"));
         let mut told = told.to_vec();
         told.insert(0, "feeds://all".to_owned());
@@ -140,7 +140,7 @@ async fn what_others_write_that_nobody_can_read_is_silence() {
             store.keep_validators(id, &Validators::default())?;
             store.apply(id, &same, day(4))
         };
-        record(&guest, ID, keep).await;
+        record(guest, ID, keep).await;
     })
     .await;
 }

@@ -8,7 +8,7 @@ mod skip;
 mod time;
 
 #[cfg(test)]
-mod day;
+mod simulated_day;
 #[cfg(test)]
 mod tests;
 

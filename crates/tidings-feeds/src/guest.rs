@@ -23,7 +23,7 @@ use crate::{Data, ExportFormat, Feeds, FeedsError, Inner, opml, tools};
 /// How long a directory is tried that another process holds: who only looks lets go at once.
 const FOR_A_LOOK: Duration = Duration::from_millis(500);
 /// How long a server waits for somebody who fetches once: as long as many slow feeds may take.
-pub(super) const FOR_A_VISIT: Duration = Duration::from_mins(10);
+pub(super) const FOR_A_GUEST: Duration = Duration::from_mins(10);
 /// The time between two tries.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 /// How many feeds are asked at once, those that wait for their host included.
