@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::{Keeper, Report};
+use crate::{Keeper, Report, withheld};
 
 /// Variables of our own environment that programs of a folder get. Everything else, secrets above
 /// all, stays with us.
@@ -30,6 +30,8 @@ pub struct Config {
     pub environment: Vec<(OsString, OsString)>,
     /// Names of variables that are set and not passed on: an error that mentions one gets a hint.
     pub withheld: BTreeSet<String>,
+    /// That hint for a variable: callers of tools read it, and an operator knows how to pass it.
+    pub withheld_hint: fn(&str) -> String,
     /// Whether `server.d/register.*` may be run, and how often at most.
     pub register: Option<Duration>,
     /// Whether commands that decide over tools are run; otherwise those tools are offered. True.
@@ -61,6 +63,7 @@ impl Config {
             root,
             environment: Vec::new(),
             withheld: BTreeSet::new(),
+            withheld_hint: withheld::hint,
             register: None,
             checks: true,
             poll: None,

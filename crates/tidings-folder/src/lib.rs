@@ -48,7 +48,7 @@ use self::bench::{Bench, View};
 pub use self::config::{Config, Limits};
 pub use self::describe::Introduction;
 use self::offer::{Kind, Offered, Origin};
-pub use self::problem::{Fix, Problem, Severity};
+pub use self::problem::{Fix, Problem, Setting, Severity};
 use self::rounds::Rounds;
 pub use self::script::{Keeper, keep};
 use self::stock::{Stock, Touched};
@@ -223,9 +223,11 @@ impl Inner {
         for name in bench.stock.introduction().env.clone() {
             if self.config.environment.iter().all(|(known, _)| *known != *name) {
                 let reason = format!("programs of the folder need `{name}`, and do not get it");
-                let advice = format!("set it, and serve the folder with `--env {name}`");
-                let problem = Problem::warning(describe::SERVER, reason, advice);
-                bench.stock.complain(&PathBuf::from(format!("env {name}")), Some(problem));
+                let place = PathBuf::from(format!("env {name}"));
+                let advice = "set it, and pass it to programs";
+                let problem = Problem::warning(describe::SERVER, reason, advice)
+                    .for_want_of(Setting::Variable(Some(name)));
+                bench.stock.complain(&place, Some(problem));
             }
         }
     }

@@ -18,6 +18,9 @@ pub struct Problem {
     pub advice: String,
     /// How a program can mend it without changing what anything means.
     pub fix: Option<Fix>,
+    /// What would help if it were set. How that is done is for the program to say that serves the
+    /// folder.
+    pub setting: Option<Setting>,
 }
 
 /// How bad a problem is.
@@ -41,6 +44,19 @@ pub enum Fix {
     DropByteOrderMark,
 }
 
+/// Something that can be set for a folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Setting {
+    /// A variable that programs get ([`Config::environment`](crate::Config::environment)), this one
+    /// if it is known which.
+    Variable(Option<String>),
+    /// Whether a registration may be run ([`Config::register`](crate::Config::register)).
+    Register,
+    /// Looking at the whole folder now and then ([`Config::poll`](crate::Config::poll)).
+    Poll,
+}
+
 impl Problem {
     /// Something that is not served.
     pub(crate) fn error(
@@ -55,6 +71,7 @@ impl Problem {
             reason: reason.into(),
             advice: advice.into(),
             fix: None,
+            setting: None,
         }
     }
 
@@ -84,6 +101,11 @@ impl Problem {
     /// That a program can mend.
     pub(crate) fn mended_by(self, fix: Fix) -> Self {
         Self { fix: Some(fix), ..self }
+    }
+
+    /// That would not be one if this were set.
+    pub(crate) fn for_want_of(self, setting: Setting) -> Self {
+        Self { setting: Some(setting), ..self }
     }
 }
 

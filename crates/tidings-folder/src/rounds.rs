@@ -16,7 +16,7 @@ use crate::script::{self, Ending};
 use crate::stock::Touched;
 use crate::watch::{Heard, POLL};
 use crate::workshop::Workshop;
-use crate::{Inner, Problem, Report, register};
+use crate::{Inner, Problem, Report, Setting, register};
 
 /// A save in several steps may be wrong in between: what is wrong is told when nothing moved for
 /// this long.
@@ -442,7 +442,6 @@ fn blind(reason: &str) -> Problem {
         "the system does not tell of every change ({reason}); the folder is looked at every {} s",
         POLL.as_secs()
     );
-    let advice =
-        "allow more watches (`sysctl fs.inotify.max_user_watches`), or serve it with `--poll`";
-    Problem::warning("", reason, advice)
+    let advice = "allow more watches (`sysctl fs.inotify.max_user_watches`), or have it polled";
+    Problem::warning("", reason, advice).for_want_of(Setting::Poll)
 }

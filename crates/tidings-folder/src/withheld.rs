@@ -14,11 +14,10 @@ pub(crate) fn named_in<'a>(error: &str, withheld: &'a BTreeSet<String>) -> Optio
     words.filter(|word| !word.is_empty()).find_map(|word| withheld.get(word).map(String::as_str))
 }
 
-/// What an operator does to pass a variable on.
+/// What is said of a variable unless [`Config::withheld_hint`](crate::Config::withheld_hint) says
+/// more.
 pub(crate) fn hint(variable: &str) -> String {
-    format!(
-        "`{variable}` is set and not passed to programs: serve the folder with `--env {variable}`"
-    )
+    format!("`{variable}` is set and not passed to programs; whoever serves the folder can pass it")
 }
 
 fn name_at(text: &str) -> &str {

@@ -314,6 +314,6 @@ async fn a_failure_for_want_of_a_variable_names_it() {
     let script = bench.tool("echo \"${API_KEY:?must be set}\"");
     let result = try_call(&bench, &script, request(&json!({}))).await;
     let hint =
-        "hint: `API_KEY` is set and not passed to programs: serve the folder with `--env API_KEY`";
+        "hint: `API_KEY` is set and not passed to programs; whoever serves the folder can pass it";
     assert_eq!(result.content.last(), Some(&ContentBlock::text(hint)));
 }

@@ -48,7 +48,7 @@ impl Desk<'_> {
         let problem = Problem::warning(
             path,
             "it begins with a byte order mark, which other programs stumble over",
-            "save it without, or run `tidings lint --fix`",
+            "save it without",
         );
         self.complain(problem.at(1).mended_by(Fix::DropByteOrderMark));
         Some(rest.to_owned())
