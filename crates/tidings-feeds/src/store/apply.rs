@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::{Connection, Transaction, params};
 use tidings_store::date::Moment;
 
-use crate::id::Digest;
+use crate::id::Checksum;
 use crate::parse::{Document, Problem};
 use crate::store::face::{Face, content_hash, renew};
 use crate::store::identity::{Level, Told, identified, is_shown_alike, is_told_by_text, names};
@@ -196,11 +196,11 @@ fn is_believed(
     let before: Option<String> =
         transaction.prepare_cached(query)?.query_row([feed], |row| row.get(0))?;
     let said = is_shrunk.then(|| {
-        let mut digest = Digest::new();
+        let mut checksum = Checksum::new();
         for (identity, _) in entries {
-            digest.add(Some(identity));
+            checksum.add(Some(identity));
         }
-        digest.finish()
+        checksum.finish()
     });
     let is_believed = said.is_none() || said == before;
     let kept = said.filter(|_| !is_believed);
