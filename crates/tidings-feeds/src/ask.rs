@@ -6,15 +6,14 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::{debug, warn};
 
+use crate::address::{FeedAddress, FileAddress, WebAddress};
 use crate::clock::moment;
 use crate::delivery::{Delivery, feed_hints};
-use crate::fetch::{
-    self, Fetched, Fetcher, Request, Validators, local_path, local_stamp, read_beginning,
-};
+use crate::fetch::{self, Fetched, Fetcher, Request, Validators, local_stamp, read_beginning};
 use crate::parse::{self, parse};
 use crate::rounds::random;
-use crate::schedule::{self, Failure, FeedHints, Plan, Time};
-use crate::store::{Changes, FeedRow, State, Store, StoreError};
+use crate::schedule::{self, Bounds, Failure, FeedHints, Plan, Time};
+use crate::store::{Changes, FeedRow, Store, StoreError};
 use crate::{FeedsError, Inner};
 
 /// The largest feed on this machine.
@@ -69,115 +68,134 @@ pub(crate) async fn ask(
     plan: Plan,
 ) -> Asked {
     let answer = fetched(&inner, &fetcher, &row).await;
-    let now = inner.clock.time();
-    let bounds = inner.bounds(&row);
-    let kept = match answer {
+    let (bounds, now) = (inner.bounds(&row), inner.clock.time());
+    let turn = Turn { row, plan, bounds, now };
+    let answer = match answer {
         // What a guest may not do says nothing of the feed.
-        Answer::Forbidden { reason } if inner.config.guest => {
-            return Asked { plan, outcome: Outcome::Forbidden(reason) };
+        Answer::Forbidden { reason } if inner.config.role.is_guest() => {
+            return Asked { plan: turn.plan, outcome: Outcome::Forbidden(reason) };
         }
-        Answer::Forbidden { reason } => {
-            failed(&inner, &row, &plan, reason, Failure::Rejected).await
+        // A file that is as it was is nothing to write down.
+        Answer::Unmodified { .. } if turn.is_good_file() => {
+            let plan = turn.unchanged(FeedHints::default(), None);
+            return Asked { plan, outcome: Outcome::Answered(Changes::default()) };
         }
-        Answer::Failed { reason, failure } => failed(&inner, &row, &plan, reason, failure).await,
-        Answer::Unmodified { hints, moved } => {
-            let at = moment(now);
-            // A file that is as it was is nothing to write down.
-            if local_path(&row.asked_url).is_some() && row.state == State::Good {
-                let hints = plan.remembered(FeedHints::default());
-                let outcome = schedule::Outcome::Unchanged { hints, moved: None };
-                let plan = plan.after(&outcome, &bounds, now, random());
-                return Asked { plan, outcome: Outcome::Answered(Changes::default()) };
-            }
-            let kept = inner.record(&row.id, move |store, id| store.unmodified(id, at)).await;
-            let hints = plan.remembered(feed_hints(None, &hints));
-            let outcome = schedule::Outcome::Unchanged { hints, moved: moved.as_deref() };
-            let planned = plan.after(&outcome, &bounds, now, random());
-            kept.map(|changes| (planned, Outcome::Answered(changes)))
-        }
-        Answer::Document(delivery, _turn) => keep(&inner, &row, &plan, *delivery).await,
+        answer => answer,
     };
-    let settled = match kept {
-        Ok((planned, outcome)) => {
-            settle(&inner, &row, planned).await.map(|plan| Asked { plan, outcome })
-        }
-        Err(error) => Err(error),
-    };
-    match settled {
+    let (id, before) = (turn.row.id.clone(), turn.clone());
+    match inner.record(&id, move |store| turn.keep(store, answer)).await {
         Ok(asked) => {
             inner.note_trouble(None);
             asked
         }
         Err(FeedsError::Store(StoreError::NoFeed(feed))) => {
             debug!(feed, "a feed was removed while it was asked");
-            Asked { plan, outcome: Outcome::Removed }
+            Asked { plan: before.plan, outcome: Outcome::Removed }
         }
         Err(error) => {
             let reason = causes(&error);
-            warn!(feed = row.id, error = reason, "what a feed said could not be kept");
+            warn!(feed = id, error = reason, "what a feed said could not be kept");
             let said = match &error {
                 FeedsError::Store(error) => error.outside(),
                 error => error.to_string(),
             };
             inner.note_trouble(Some(said.clone()));
             // It is no fault of the feed.
-            let outcome = schedule::Outcome::Failed(Failure::Here);
-            let plan = plan.after(&outcome, &bounds, now, random());
+            let plan = before.after(&schedule::Outcome::Failed(Failure::Here));
             Asked { plan, outcome: Outcome::Failed(said) }
         }
     }
 }
 
-async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> Answer {
-    let kept = row.validators.as_deref().and_then(|it| serde_json::from_str(it).ok());
-    let kept: Validators = kept.unwrap_or_default();
-    // Only the operator's own word names a file; a redirect does not.
-    let local = local_path(&row.asked_url);
-    let is_local = local.is_some();
-    let fetched = if let Some(path) = local {
-        // Taken before the content: what changes in between is read again the next time.
-        let stamp = local_stamp(&path).await;
-        if stamp.is_some() && stamp == kept.etag {
-            return Answer::Unmodified { hints: fetch::Hints::default(), moved: None };
-        }
-        match read_beginning(&path, LOCAL_LIMIT).await {
-            Ok(bytes) => Fetched::Document {
-                bytes,
-                content_type: None,
-                validators: Validators { etag: stamp, last_modified: None },
-                url: row.url.clone(),
-                moved: None,
-                hints: fetch::Hints::default(),
-                link: None,
-                end: fetch::End::Whole,
-            },
-            Err(error) => return Answer::failed(&error, Failure::Transient),
-        }
-    } else {
-        let request = Request {
-            url: row.url.clone(),
-            validators: kept,
-            // Headers are for whom they were given for, not for whom that one points to.
-            headers: if fetch::same_origin(&row.url, &row.asked_url) {
-                row.settings.headers.clone()
-            } else {
-                Vec::new()
-            },
-            ..Request::default()
-        };
-        match fetcher.fetch(request).await {
-            Ok(fetched) => fetched,
-            Err(error) if error.is_private() => {
-                return Answer::Forbidden { reason: causes(&error) };
+/// A feed that was asked, before anything of that is kept.
+#[derive(Clone)]
+struct Turn {
+    row: Arc<FeedRow>,
+    /// As it was when it was asked.
+    plan: Plan,
+    bounds: Bounds,
+    /// When the answer came.
+    now: Time,
+}
+
+impl Turn {
+    /// Keeps what came of asking and the plan that follows; gives what is to be told. Waits for the
+    /// disk.
+    ///
+    /// Order: when it is asked again is kept before anybody hears of the answer.
+    fn keep(self, store: &Store, answer: Answer) -> Result<(Changes, Asked), StoreError> {
+        let (id, at) = (&self.row.id, moment(self.now));
+        let (mut changes, mut planned, outcome) = match answer {
+            Answer::Document(delivery, _turn) => {
+                let Self { row, plan, bounds, now } = &self;
+                let (changes, planned) = delivery.keep(store, row, plan, bounds, *now)?;
+                (changes.clone(), planned, Outcome::Answered(changes))
             }
-            Err(error) => return Answer::failed(&error, error.kind()),
+            Answer::Unmodified { hints, moved } => {
+                let changes = store.unmodified(id, at)?;
+                let planned = self.unchanged(feed_hints(None, &hints), moved.as_deref());
+                (changes.clone(), planned, Outcome::Answered(changes))
+            }
+            Answer::Forbidden { reason } => self.failed(store, reason, Failure::Rejected)?,
+            Answer::Failed { reason, failure } => self.failed(store, reason, failure)?,
+        };
+        let address = planned.take_address();
+        let plan = store.keep_plan(id, planned)?;
+        if let Some(address) = address {
+            changes.metadata |= store.moved(id, &address, at)?;
         }
+        Ok((changes, Asked { plan, outcome }))
+    }
+
+    fn failed(
+        &self,
+        store: &Store,
+        reason: String,
+        failure: Failure,
+    ) -> Result<(Changes, Plan, Outcome), StoreError> {
+        let outcome = match failure {
+            Failure::Postponed { by } => Some(Outcome::Postponed(self.now.after(by))),
+            Failure::Here => Some(Outcome::Unable(reason.clone())),
+            _ => None,
+        };
+        let planned = self.after(&schedule::Outcome::Failed(failure));
+        if let Some(outcome) = outcome {
+            return Ok((Changes::default(), planned, outcome));
+        }
+        debug!(feed = self.row.id, reason, "a feed could not be fetched");
+        let changes = store.failed(&self.row.id, &reason, moment(self.now))?;
+        Ok((changes, planned, Outcome::Failed(reason)))
+    }
+
+    /// The plan after an answer without a document.
+    fn unchanged(&self, hints: FeedHints, moved: Option<&str>) -> Plan {
+        let hints = self.plan.remembered(hints);
+        self.after(&schedule::Outcome::Unchanged { hints, moved })
+    }
+
+    fn after(&self, outcome: &schedule::Outcome<'_>) -> Plan {
+        self.plan.after(outcome, &self.bounds, self.now, random())
+    }
+
+    fn is_good_file(&self) -> bool {
+        self.row.address.file().is_some() && self.row.is_known() && !self.row.is_failing()
+    }
+}
+
+async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> Answer {
+    let fetched = match &row.address {
+        FeedAddress::File(file) => read_file(file, &row.validators).await,
+        FeedAddress::Web(address) => fetch_from(fetcher, address, row).await,
     };
     match fetched {
-        Fetched::NotModified { moved, hints } => Answer::Unmodified { hints, moved },
-        Fetched::Document { bytes, content_type, validators, url, moved, hints, end, .. } => {
+        Err(answer) => answer,
+        Ok(Fetched::NotModified { moved, hints }) => Answer::Unmodified { hints, moved },
+        Ok(Fetched::Document {
+            bytes, content_type, validators, url, moved, hints, end, ..
+        }) => {
             // A path is no address that others could follow.
-            let known = parse::Hints { content_type, base: (!is_local).then_some(url) };
+            let base = row.address.web().map(|_| url);
+            let known = parse::Hints { content_type, base };
             let turn = inner.taking.clone().acquire_owned().await.ok();
             let parsed = tokio::task::spawn_blocking(move || parse(&bytes, &known)).await;
             match parsed {
@@ -190,6 +208,50 @@ async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> Answer {
             }
         }
     }
+}
+
+/// The file of a feed, unless it is as it was.
+async fn read_file(file: &FileAddress, known: &Validators) -> Result<Fetched, Answer> {
+    // Taken before the content: what changes in between is read again the next time.
+    let stamp = local_stamp(file.path()).await;
+    if stamp.is_some() && stamp == known.etag {
+        return Ok(Fetched::NotModified { hints: fetch::Hints::default(), moved: None });
+    }
+    let read = read_beginning(file.path(), LOCAL_LIMIT).await;
+    let bytes = read.map_err(|error| Answer::failed(&error, Failure::Transient))?;
+    Ok(Fetched::Document {
+        bytes,
+        content_type: None,
+        validators: Validators { etag: stamp, last_modified: None },
+        url: file.as_str().to_owned(),
+        moved: None,
+        hints: fetch::Hints::default(),
+        link: None,
+        end: fetch::End::Whole,
+    })
+}
+
+/// What the server of a feed says.
+async fn fetch_from(
+    fetcher: &Fetcher,
+    address: &WebAddress,
+    row: &FeedRow,
+) -> Result<Fetched, Answer> {
+    // Headers are for whom they were given for, not for whom that one points to.
+    let is_same = row.address.has_same_origin(&row.asked);
+    let request = Request {
+        url: address.as_str().to_owned(),
+        validators: row.validators.clone(),
+        headers: if is_same { row.settings.headers.clone() } else { Vec::new() },
+        ..Request::default()
+    };
+    fetcher.fetch(request).await.map_err(|error| {
+        if error.is_private() {
+            Answer::Forbidden { reason: causes(&error) }
+        } else {
+            Answer::failed(&error, error.kind())
+        }
+    })
 }
 
 impl Answer {
@@ -214,66 +276,6 @@ pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |&cause| cause.source());
     let causes: Vec<_> = causes.map(|cause| without_number(&cause.to_string())).collect();
     causes.join(": ")
-}
-
-async fn keep(
-    inner: &Arc<Inner>,
-    row: &Arc<FeedRow>,
-    plan: &Plan,
-    delivery: Delivery,
-) -> Result<(Plan, Outcome), FeedsError> {
-    let (now, bounds) = (inner.clock.time(), inner.bounds(row));
-    let (kept, plan) = (row.clone(), plan.clone());
-    let work = move |store: &Store, _: &str| {
-        let (changes, plan) = delivery.keep(store, &kept, &plan, &bounds, now)?;
-        Ok((changes.clone(), (plan, changes)))
-    };
-    let (plan, changes) = inner.record_with(&row.id, work).await?;
-    Ok((plan, Outcome::Answered(changes)))
-}
-
-async fn failed(
-    inner: &Arc<Inner>,
-    row: &FeedRow,
-    plan: &Plan,
-    reason: String,
-    failure: Failure,
-) -> Result<(Plan, Outcome), FeedsError> {
-    let now = inner.clock.time();
-    let outcome = match failure {
-        Failure::Postponed { by } => Outcome::Postponed(now.after(by)),
-        Failure::Here => Outcome::Unable(reason.clone()),
-        _ => Outcome::Failed(reason.clone()),
-    };
-    let failed = schedule::Outcome::Failed(failure);
-    let planned = plan.after(&failed, &inner.bounds(row), now, random());
-    if let Outcome::Failed(_) = outcome {
-        debug!(feed = row.id, reason, "a feed could not be fetched");
-        let (kept, at) = (planned.clone(), moment(now));
-        // Order: when it is tried again is known before anybody hears that it failed.
-        inner
-            .record(&row.id, move |store, id| {
-                store.keep_plan(id, kept)?;
-                store.failed(id, &reason, at)
-            })
-            .await?;
-    }
-    Ok((planned, outcome))
-}
-
-/// Keeps a plan, and the new address of a feed that moved for good; gives the plan that is kept.
-async fn settle(inner: &Arc<Inner>, row: &FeedRow, mut planned: Plan) -> Result<Plan, FeedsError> {
-    let address = planned.take_address();
-    let now = moment(inner.clock.time());
-    let work = move |store: &Store, id: &str| {
-        let kept = store.keep_plan(id, planned)?;
-        let metadata = match &address {
-            Some(address) => store.moved(id, address, now)?,
-            None => false,
-        };
-        Ok((Changes { metadata, ..Changes::default() }, kept))
-    };
-    inner.record_with(&row.id, work).await
 }
 
 #[cfg(test)]

@@ -159,12 +159,12 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Registration, Retention, Store};
+    use crate::live::feed_at;
+    use crate::store::{Retention, Store};
 
     fn row(store: &Store, number: u32) -> FeedRow {
         let url = format!("https://example.com/{number}");
-        let registration = Registration { url, ..Registration::default() };
-        store.add(&registration, Moment::from_unix(0).unwrap()).unwrap()
+        store.add(&feed_at(url).registration(), Moment::from_unix(0).unwrap()).unwrap()
     }
 
     fn titled(row: &FeedRow, title: &str) -> FeedRow {

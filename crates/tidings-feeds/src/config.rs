@@ -3,32 +3,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::fetch::web_address;
-use crate::opml::Outline;
+use crate::address::FeedAddress;
 use crate::store::{Registration, Retention, Settings};
 
 /// Which feeds, and how they are kept.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Config {
     /// Where they are kept.
     pub data: Data,
+    /// What this process does with them: it serves and fetches them.
+    pub role: Role,
     /// The feeds of the configuration. Those that were added while it ran are there besides.
     pub feeds: Vec<FeedConfig>,
-    /// Serve what is kept in a directory, and write and fetch nothing. Another process may write
-    /// there; its news are told as if they were ours.
-    pub read_only: bool,
-    /// Be a guest in a directory that another process may serve: the feeds of the configuration
-    /// there stay as they are, and nothing is fetched unless it is asked for.
-    pub guest: bool,
-    /// Serve what another process keeps in a directory, as long as it does; when that one is gone,
-    /// fetch in its place. The feeds are those that are there.
-    pub follow: bool,
     /// What becomes of feeds of an earlier configuration that this one does not name.
     pub earlier: Earlier,
-    /// Fetch nothing, but let feeds be added and removed.
-    pub offline: bool,
     /// How much is kept of each feed.
     pub retention: Retention,
     /// Whether feeds may be on private addresses; no, since whoever can add a feed could look
@@ -44,21 +33,72 @@ impl Config {
     pub fn new(data: Data) -> Self {
         Self {
             data,
+            role: Role::default(),
             feeds: Vec::new(),
-            read_only: false,
-            guest: false,
-            follow: false,
             earlier: Earlier::default(),
-            offline: false,
             retention: Retention::default(),
             allow_private: false,
             tools: Tools::default(),
         }
     }
+}
 
-    /// Whether the directory is, or may be, somebody else's.
-    pub(crate) fn is_second(&self) -> bool {
-        self.read_only || self.guest || self.follow
+/// What a process does with the feeds of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Role {
+    /// It serves them; there is one at a time. The feeds are those of its configuration and those
+    /// that were added.
+    Server(Fetching),
+    /// It serves what another process keeps, as long as that one does, and fetches in its place
+    /// when it is gone. The feeds are those that are there.
+    Follower(Fetching),
+    /// It comes beside a server or without one, as a command does: the feeds of the configuration
+    /// stay as they are, and nothing is fetched unless it is asked for.
+    Guest(Fetching),
+    /// It serves what is there, and writes and fetches nothing. What others write is told as if it
+    /// were ours.
+    Reader,
+}
+
+/// Whether a process may ask feeds. Where it may not, they can still be added and removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fetching {
+    /// It may.
+    #[default]
+    On,
+    /// It may not.
+    Off,
+}
+
+impl Default for Role {
+    fn default() -> Self {
+        Self::Server(Fetching::On)
+    }
+}
+
+impl Role {
+    /// Whether it may ask feeds.
+    #[must_use]
+    pub fn fetches(self) -> bool {
+        match self {
+            Self::Server(fetching) | Self::Follower(fetching) | Self::Guest(fetching) => {
+                fetching == Fetching::On
+            }
+            Self::Reader => false,
+        }
+    }
+
+    /// Whether it may change what is kept.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        self != Self::Reader
+    }
+
+    /// Whether it does what it was asked for, and leaves by itself.
+    #[must_use]
+    pub fn is_guest(self) -> bool {
+        matches!(self, Self::Guest(_))
     }
 }
 
@@ -99,7 +139,7 @@ pub enum Tools {
 #[non_exhaustive]
 pub struct FeedConfig {
     /// Where it is.
-    pub url: String,
+    pub address: FeedAddress,
     /// A title to be used in place of its own.
     pub title: Option<String>,
     /// The folder it is in, when feeds are exported.
@@ -113,12 +153,11 @@ pub struct FeedConfig {
 }
 
 impl FeedConfig {
-    /// The feed at this URL.
+    /// The feed at this address.
     #[must_use]
-    pub fn new(url: impl Into<String>) -> Self {
+    pub fn new(address: FeedAddress) -> Self {
         let (title, category, interval, headers) = (None, None, None, Vec::new());
-        let url = web_address(&url.into());
-        Self { url, title, category, interval, headers, shown_url: None }
+        Self { address, title, category, interval, headers, shown_url: None }
     }
 
     pub(crate) fn registration(&self) -> Registration {
@@ -126,7 +165,7 @@ impl FeedConfig {
             text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
         };
         Registration {
-            url: self.url.trim().to_owned(),
+            address: self.address.clone(),
             title: filled(&self.title),
             category: filled(&self.category),
             settings: Settings {
@@ -135,13 +174,5 @@ impl FeedConfig {
                 shown_url: self.shown_url.clone(),
             },
         }
-    }
-}
-
-impl From<Outline> for FeedConfig {
-    /// A feed of a list, under the title it has there.
-    fn from(outline: Outline) -> Self {
-        let Outline { url, title, category, .. } = outline;
-        Self { title, category, ..Self::new(url) }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::moment;
-use crate::fetch::{self, End, Validators, local_path};
+use crate::fetch::{self, End, Validators};
 use crate::parse::Document;
 use crate::rounds::random;
 use crate::schedule::{Bounds, FeedHints, Outcome, Plan, Skip, Time};
@@ -35,10 +35,8 @@ impl Delivery {
         let Self { document, validators, hints, moved, end } = self;
         // A document that was cut off is asked for again, whole; a file changes when it is.
         // One that is too long is so the next time, too.
-        let is_web = local_path(&row.asked_url).is_none();
-        let cut = document.truncated && is_web && end != End::Long;
+        let cut = document.truncated && row.address.web().is_some() && end != End::Long;
         let validators = if cut { Validators::default() } else { validators };
-        let validators = serde_json::to_string(&validators).unwrap_or_default();
         // Order: the validators after the document, or a program that is killed in between would
         // never ask for it again.
         let changes = store.apply(&row.id, &document, moment(now))?;

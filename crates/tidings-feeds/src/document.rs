@@ -1,8 +1,8 @@
 //! One document fetched for somebody who asks for it by its URL, as carefully as any feed.
 
 use std::error::Error;
-use std::path::PathBuf;
 
+use crate::address::WebAddress;
 use crate::fetch::{self, Accept, Fetcher, Request};
 
 /// A document from the web.
@@ -39,28 +39,20 @@ impl FetchDocumentError {
     }
 }
 
-/// The file that a text names in place of a URL: by a path, or by a `file:` URL.
-#[must_use]
-pub fn file_path(text: &str) -> Option<PathBuf> {
-    fetch::local_path(text)
-}
-
-/// An address of a feed as it is on the web: `feed://` and `feed:https://` are understood.
-#[must_use]
-pub fn web_url(text: &str) -> String {
-    fetch::web_address(text)
-}
-
 /// Fetches one document with the limits that all have: in size, time, redirects and addresses.
 ///
 /// # Errors
 ///
 /// It is not there, may not be fetched, or is too much.
-pub async fn fetch_document(url: &str, allow_private: bool) -> Result<Fetched, FetchDocumentError> {
+pub async fn fetch_document(
+    address: &WebAddress,
+    allow_private: bool,
+) -> Result<Fetched, FetchDocumentError> {
     let config = fetch::Config { allow_private, ..fetch::Config::default() };
     let fetcher =
         Fetcher::new(config).map_err(|error| FetchDocumentError::Client(Box::new(error)))?;
-    let request = Request { url: url.to_owned(), accept: Accept::Feed, ..Request::default() };
+    let request =
+        Request { url: address.as_str().to_owned(), accept: Accept::Feed, ..Request::default() };
     match fetcher.fetch(request).await {
         Ok(fetch::Fetched::Document { bytes, content_type, url, .. }) => {
             Ok(Fetched { bytes, content_type, url })

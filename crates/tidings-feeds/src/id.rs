@@ -1,4 +1,7 @@
-//! Names of feeds and hashes that are kept: FNV-1a, the same on every machine and in every release.
+//! Names of feeds and items, and checksums of what items say.
+//!
+//! Names are FNV-1a, the same on every machine and in every release: databases are full of them.
+//! Checksums are BLAKE3. They are stored too, but made again when the rules in [`crate::html`] change.
 
 /// The id of a feed: the 32-bit hash of its URL.
 pub(crate) fn short(url: &str) -> String {
@@ -18,8 +21,8 @@ pub(crate) fn long(url: &str) -> String {
     format!("{hash:016x}")
 }
 
-/// A hash of several texts, wide enough to stand for them. It is stored, so it is none that may be
-/// computed in another way one day.
+/// A name made of several texts, wide enough to stand for them. Items are found again by it, so it
+/// must never be computed in another way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digest(u128);
 
@@ -44,6 +47,30 @@ impl Digest {
     fn byte(&mut self, byte: u8) {
         let mixed = self.0 ^ u128::from(byte);
         self.0 = mixed.wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+    }
+}
+
+/// A checksum of several texts: equal texts have equal ones, and nobody can make others that have.
+#[derive(Debug)]
+pub(crate) struct Checksum(blake3::Hasher);
+
+impl Checksum {
+    pub(crate) fn new() -> Self {
+        Self(blake3::Hasher::new())
+    }
+
+    /// Adds a text. Texts do not run into each other, and none is not an empty one.
+    pub(crate) fn add(&mut self, text: Option<&str>) {
+        let length = text.map_or(u64::MAX, |text| text.len() as u64);
+        self.0.update(&length.to_le_bytes());
+        self.0.update(text.unwrap_or_default().as_bytes());
+    }
+
+    /// Half of all its digits, which is enough.
+    pub(crate) fn finish(self) -> String {
+        let mut digits = self.0.finalize().to_hex().to_string();
+        digits.truncate(32);
+        digits
     }
 }
 
@@ -73,7 +100,18 @@ mod tests {
             }
             digest.finish()
         };
-        assert_ne!(digest(&[Some("ab"), Some("c")]), digest(&[Some("a"), Some("bc")]));
-        assert_ne!(digest(&[Some("")]), digest(&[None]));
+        let checksum = |texts: &[Option<&str>]| {
+            let mut checksum = Checksum::new();
+            for text in texts {
+                checksum.add(*text);
+            }
+            checksum.finish()
+        };
+        for hash in [&digest as &dyn Fn(&[Option<&str>]) -> String, &checksum] {
+            assert_ne!(hash(&[Some("ab"), Some("c")]), hash(&[Some("a"), Some("bc")]));
+            assert_ne!(hash(&[Some("")]), hash(&[None]));
+            assert_eq!(hash(&[Some("a"), None]), hash(&[Some("a"), None]));
+            assert_eq!(hash(&[]).len(), 32);
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Lists of feeds taken in: what is good in them is added, and the rest is told by its line.
 
+use crate::address::{Asker, WebAddress};
 use crate::ask::causes;
 use crate::config::{Earlier, FeedConfig};
 use crate::fetch::{Accept, Fetched, Request};
-use crate::opml::{self, OutlineList, ReadOpmlError};
+use crate::opml::{self, ReadOpmlError};
 use crate::store::Changes;
-use crate::{Feeds, FeedsError, check, moment};
+use crate::{Feeds, FeedsError, moment};
 
 /// What came of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,27 +42,15 @@ pub enum ImportError {
 
 impl Feeds {
     /// Adds the feeds of a list in OPML, with folders as categories. They stay after a restart;
-    /// what is set for those that were there stays as it is.
+    /// what is set for those that were there stays as it is. Whose list it is says what it may name:
+    /// see [`opml::read_list`].
     ///
     /// # Errors
     ///
     /// It is no list, or its feeds cannot be kept.
-    pub async fn import(&self, bytes: &[u8]) -> Result<Imported, ImportError> {
-        self.import_list(opml::read_list(bytes)?).await
-    }
-
-    /// The same for a file that the operator named, which may name files by their whole paths.
-    ///
-    /// # Errors
-    ///
-    /// It is no list, or its feeds cannot be kept.
-    pub async fn import_own(&self, bytes: &[u8]) -> Result<Imported, ImportError> {
-        self.import_list(opml::read_own_list(bytes)?).await
-    }
-
-    async fn import_list(&self, list: OutlineList) -> Result<Imported, ImportError> {
-        let feeds: Vec<_> = list.outlines.into_iter().map(FeedConfig::from).collect();
-        let registrations: Vec<_> = feeds.iter().map(FeedConfig::registration).collect();
+    pub async fn import(&self, bytes: &[u8], asker: Asker) -> Result<Imported, ImportError> {
+        let list = opml::read_list(bytes, asker)?;
+        let registrations: Vec<_> = list.feeds.iter().map(FeedConfig::registration).collect();
         let work = move |inner: &crate::Inner| {
             let ids = inner.store.add_all(&registrations, moment(inner.clock.time()))?;
             for (id, _) in &ids {
@@ -80,13 +69,12 @@ impl Feeds {
     ///
     /// # Errors
     ///
-    /// One of them is no feed, or they cannot be kept.
+    /// They cannot be kept.
     pub async fn configure(
         &self,
         feeds: Vec<FeedConfig>,
         earlier: Earlier,
     ) -> Result<(), FeedsError> {
-        feeds.iter().try_for_each(check)?;
         self.change(move |inner| {
             let registrations: Vec<_> = feeds.iter().map(FeedConfig::registration).collect();
             inner.store.configure(&registrations, earlier, moment(inner.clock.time()))?;
@@ -100,10 +88,11 @@ impl Feeds {
     /// # Errors
     ///
     /// It cannot be fetched.
-    pub async fn fetch_list(&self, url: &str) -> Result<Vec<u8>, ImportError> {
+    pub async fn fetch_list(&self, address: &WebAddress) -> Result<Vec<u8>, ImportError> {
         let fetcher = self.0.fetcher.as_ref().ok_or(FeedsError::Offline)?;
-        let request = Request { url: url.to_owned(), accept: Accept::Opml, ..Request::default() };
-        let failed = |reason| ImportError::Fetch { url: url.to_owned(), reason };
+        let url = || address.as_str().to_owned();
+        let request = Request { url: url(), accept: Accept::Opml, ..Request::default() };
+        let failed = |reason| ImportError::Fetch { url: url(), reason };
         match fetcher.fetch(request).await {
             Ok(Fetched::Document { bytes, .. }) => Ok(bytes),
             Ok(Fetched::NotModified { .. }) => {

@@ -3,10 +3,12 @@
 //! The way of a document: `fetch` (bytes) → [`parse`] (what they say) → `store` (what of it is
 //! news?) → `board` (what can be read at once) → the hub. `view` says what a URI asks for.
 
+mod address;
 mod agenda;
 mod ask;
 mod board;
 mod clock;
+mod condition;
 mod config;
 mod delivery;
 mod discover;
@@ -14,6 +16,7 @@ mod document;
 mod fetch;
 mod folder;
 mod gate;
+mod guest;
 mod html;
 mod id;
 mod import;
@@ -36,7 +39,6 @@ mod store;
 mod tools;
 mod touched;
 mod view;
-mod visit;
 mod watch;
 mod words;
 
@@ -46,11 +48,13 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::{Semaphore, mpsc};
 
+pub use self::address::{AddressError, Asker, FeedAddress, FileAddress, WebAddress};
 use self::board::Board;
 use self::clock::{Clock, moment};
-pub use self::config::{Config, Data, Earlier, FeedConfig, Tools};
+pub use self::condition::Condition;
+pub use self::config::{Config, Data, Earlier, FeedConfig, Fetching, Role, Tools};
 pub use self::discover::{DiscoverError, Discovery, Obstacle};
-pub use self::document::{FetchDocumentError, Fetched, fetch_document, file_path, web_url};
+pub use self::document::{FetchDocumentError, Fetched, fetch_document};
 use self::fetch::Fetcher;
 pub use self::import::{ImportError, Imported};
 use self::offer::Offer;
@@ -59,10 +63,10 @@ pub use self::progress::Progress;
 use self::progress::Tally;
 pub use self::refresh::{Headline, News, Refresh, Refreshed};
 use self::rounds::Wanted;
-use self::schedule::{Plan, Time};
-pub use self::status::{Standing, Status};
+use self::schedule::Time;
+pub use self::status::Status;
 use self::store::{Changes, FeedRow, Hold, Store};
-pub use self::store::{Holder, Retention, Role, StoreError};
+pub use self::store::{Holder, Retention, StoreError};
 pub use self::tools::ExportFormat;
 use self::touched::Touched;
 
@@ -78,9 +82,6 @@ pub enum FeedsError {
     /// What is kept cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Something that is no address of a feed.
-    #[error("`{0}` is not the URL of a feed; it begins with `https://` or `http://`")]
-    Url(String),
     /// Nothing can be fetched on this machine.
     #[error("no feed can be fetched")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -156,12 +157,10 @@ impl Feeds {
 
     /// The same with a client of these settings.
     async fn open_with(config: Config, fetching: fetch::Config) -> Result<Self, FeedsError> {
-        config.feeds.iter().try_for_each(check)?;
         let clock = Clock::new();
-        let hold = match &config.data {
-            Data::Directory(path) if !config.is_second() => {
-                let role = if config.offline { Role::Offline } else { Role::Serves };
-                Some(visit::hold(path, clock, role, visit::FOR_A_VISIT).await?)
+        let hold = match (&config.data, config.role) {
+            (Data::Directory(path), role @ Role::Server(_)) => {
+                Some(guest::hold(path, clock, role, guest::FOR_A_GUEST).await?)
             }
             _ => None,
         };
@@ -170,20 +169,18 @@ impl Feeds {
         Ok(Self(Arc::new(opened.map_err(|_| FeedsError::Interrupted)??)))
     }
 
-    /// Adds a feed, or changes what is said here of one that is there; gives its id. It stays after
-    /// a restart.
+    /// Adds a feed without looking what is there, or changes what is said here of one that is known;
+    /// gives its id. It stays after a restart.
     ///
     /// # Errors
     ///
-    /// It is no feed, or cannot be kept.
+    /// It cannot be kept.
     pub async fn add(&self, feed: FeedConfig) -> Result<String, FeedsError> {
-        check_web(&feed)?;
         self.change(move |inner| {
             let row = inner.store.add(&feed.registration(), moment(inner.clock.time()))?;
-            let id = row.id.clone();
-            inner.publish(&id, &Changes { metadata: true, ..Changes::default() })?;
-            inner.touched.add(&id);
-            Ok(id)
+            inner.publish(&row.id, &Changes { metadata: true, ..Changes::default() })?;
+            inner.touched.add(&row.id);
+            Ok(row.id)
         })
         .await
     }
@@ -247,7 +244,7 @@ impl Feeds {
         &self,
         work: impl FnOnce(&Inner) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, FeedsError> {
-        if self.0.config.read_only {
+        if !self.0.config.role.writes() {
             return Err(FeedsError::ReadOnly);
         }
         let inner = self.0.clone();
@@ -270,29 +267,29 @@ impl Inner {
         hold: Option<Hold>,
     ) -> Result<Self, FeedsError> {
         let retention = config.retention;
-        let mut store = match (&config.data, config.read_only) {
-            (Data::Memory, true) => return Err(FeedsError::NothingToRead),
-            (Data::Memory, false) => Store::in_memory(retention)?,
-            (Data::Directory(path), true) => Store::read_only(path)?,
-            (Data::Directory(path), false) => {
-                let store = Store::in_directory(path, retention);
-                // Where nothing can be written, one can still follow.
-                let reads = |error| Store::read_only(path).map_err(|_| error);
-                if config.follow { store.or_else(reads)? } else { store? }
-            }
+        let mut store = match (&config.data, config.role) {
+            (Data::Memory, Role::Reader) => return Err(FeedsError::NothingToRead),
+            (Data::Memory, _) => Store::in_memory(retention)?,
+            (Data::Directory(path), Role::Reader) => Store::read_only(path)?,
+            // Where nothing can be written, one can still follow.
+            (Data::Directory(path), Role::Follower(_)) => Store::in_directory(path, retention)
+                .or_else(|error| Store::read_only(path).map_err(|_| error))?,
+            (Data::Directory(path), _) => Store::in_directory(path, retention)?,
         };
-        if !config.is_second() {
-            let feeds: Vec<_> = config.feeds.iter().map(FeedConfig::registration).collect();
-            store.configure(&feeds, config.earlier, moment(clock.time()))?;
-            store.tell_retention()?;
-        } else if config.guest {
+        match config.role {
+            Role::Server(_) => {
+                let feeds: Vec<_> = config.feeds.iter().map(FeedConfig::registration).collect();
+                store.configure(&feeds, config.earlier, moment(clock.time()))?;
+                store.tell_retention()?;
+            }
             // How much is kept is for the host to say.
-            store.follow_retention()?;
+            Role::Guest(_) => store.follow_retention()?,
+            Role::Follower(_) | Role::Reader => {}
         }
-        let fetcher = if config.read_only || config.offline {
-            None
-        } else {
+        let fetcher = if config.role.fetches() {
             Some(Fetcher::new(fetching).map_err(|error| FeedsError::Client(Box::new(error)))?)
+        } else {
+            None
         };
         let rows = store.feeds()?;
         if let Some(fetcher) = &fetcher {
@@ -325,12 +322,11 @@ impl Inner {
 /// Leaves alone the hosts that asked for it before the restart, or another process.
 fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Time) {
     for row in rows {
-        let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str::<Plan>(plan).ok());
         // What was planned by a clock that has since been set back says nothing.
-        let plan = plan.filter(|plan| plan.last.is_some_and(|last| last <= now));
+        let plan = row.plan.as_ref().filter(|plan| plan.last.is_some_and(|last| last <= now));
         let until = plan.and_then(|plan| plan.left_alone_until(now));
-        if let Some((until, host)) = until.zip(fetch::host_of(&row.url)) {
-            fetcher.leave_alone(&host, until.since(now));
+        if let Some((until, host)) = until.zip(row.address.web().and_then(WebAddress::host)) {
+            fetcher.leave_alone(host, until.since(now));
         }
     }
 }
@@ -341,16 +337,4 @@ fn respect_pauses(fetcher: &Fetcher, store: &Store, now: Time) -> Result<(), Sto
         fetcher.leave_alone(&host, length);
     }
     Ok(())
-}
-
-/// Checks the address of a feed that the operator named: on the web, or a file.
-fn check(feed: &FeedConfig) -> Result<(), FeedsError> {
-    let is_file = !feed.url.trim().is_empty() && fetch::local_path(feed.url.trim()).is_some();
-    if is_file { Ok(()) } else { check_web(feed) }
-}
-
-/// Checks the address of a feed that anybody may have named.
-fn check_web(feed: &FeedConfig) -> Result<(), FeedsError> {
-    let url = feed.url.trim();
-    if fetch::is_web(url) { Ok(()) } else { Err(FeedsError::Url(url.to_owned())) }
 }

@@ -7,7 +7,7 @@ use tidings_server::{Change, EditError, Handle, Shelf, Transaction};
 use tidings_store::date::Moment;
 
 use crate::board::Board;
-use crate::store::{FeedRow, State};
+use crate::store::FeedRow;
 use crate::view::{
     self, ALL, FOLDER_TEMPLATE, TEMPLATE, feed_uri, folder_uri, items_uri, meta_uri,
 };
@@ -26,7 +26,7 @@ impl Offer {
     /// Puts on the shelf what every server of feeds has.
     pub(crate) fn new(
         shelf: Shelf,
-        tools: impl Iterator<Item = tidings_server::Offer<Tool>>,
+        tools: Vec<tidings_server::Offer<Tool>>,
         prompts: impl Iterator<Item = Prompt>,
     ) -> Result<Self, EditError> {
         let mut transaction = shelf.transaction();
@@ -195,7 +195,7 @@ fn sizes(row: &FeedRow) -> [Option<u64>; 3] {
     // Without the two brackets of no items, which are those of the items.
     let around = bytes(view::feed(row, &[]).len()) - 2;
     // While it fails the reason is shown, and another reason is not told.
-    let meta = (row.state == State::Good).then(|| bytes(view::meta(row).len()));
+    let meta = (!row.is_failing()).then(|| bytes(view::meta(row).len()));
     [row.items_size.map(|items| around + items), row.items_size, meta]
 }
 

@@ -7,7 +7,8 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use crate::fetch::{is_web, local_path};
+use crate::address::{Asker, FeedAddress};
+use crate::config::FeedConfig;
 use crate::parse;
 
 /// The most feeds of one list; nobody reads as many.
@@ -42,9 +43,9 @@ pub struct ReadOpmlError;
 /// What a list says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct OutlineList {
-    /// The feeds that can be taken.
-    pub outlines: Vec<Outline>,
+pub struct FeedList {
+    /// The feeds that can be taken, under the titles they have there.
+    pub feeds: Vec<FeedConfig>,
     /// What cannot.
     pub problems: Vec<Problem>,
 }
@@ -84,46 +85,35 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Outline>, ReadOpmlError> {
     scan(bytes).map(|list| list.outlines)
 }
 
-/// Reads a list of feeds on the web, and says what in it is none.
+/// Reads a list of feeds, and says what in it is none. A file that the operator named may name files
+/// by their whole paths. A list that came from elsewhere may not, or it could have anything here
+/// served.
 ///
 /// # Errors
 ///
 /// There is not one outline in it.
-pub fn read_list(bytes: &[u8]) -> Result<OutlineList, ReadOpmlError> {
-    let reason = "is not the URL of a feed on the web";
-    chosen(bytes, reason, |outline| is_web(&outline.url))
-}
-
-/// The same for a file that the operator named: it may name files too, by their whole paths. A list
-/// that came from elsewhere may not, or it could have anything here served.
-///
-/// # Errors
-///
-/// There is not one outline in it.
-pub fn read_own_list(bytes: &[u8]) -> Result<OutlineList, ReadOpmlError> {
-    let reason = "is neither the URL of a feed on the web nor the whole path of a file";
-    let is_file = |url: &str| local_path(url).is_some_and(|path| path.is_absolute());
-    chosen(bytes, reason, |outline| is_web(&outline.url) || is_file(&outline.url))
-}
-
-fn chosen(
-    bytes: &[u8],
-    reason: &str,
-    is_taken: impl Fn(&Outline) -> bool,
-) -> Result<OutlineList, ReadOpmlError> {
+pub fn read_list(bytes: &[u8], asker: Asker) -> Result<FeedList, ReadOpmlError> {
+    let reason = match asker {
+        Asker::Client => "is not the URL of a feed on the web",
+        Asker::Operator => "is neither the URL of a feed on the web nor the whole path of a file",
+    };
     let List { outlines, lines, mut problems, .. } = scan(bytes)?;
-    let mut taken = Vec::new();
-    for (outline, line) in outlines.into_iter().zip(lines) {
-        if is_taken(&outline) {
-            taken.push(outline);
+    let is_whole = |address: &FeedAddress| match address {
+        FeedAddress::Web(_) => true,
+        FeedAddress::File(file) => file.path().is_absolute(),
+    };
+    let mut feeds = Vec::new();
+    for (Outline { url, title, category, .. }, line) in outlines.into_iter().zip(lines) {
+        if let Some(address) = FeedAddress::parse(&url, asker).ok().filter(is_whole) {
+            feeds.push(FeedConfig { title, category, ..FeedConfig::new(address) });
         } else {
-            let url: String = outline.url.chars().take(SHOWN).collect();
+            let url: String = url.chars().take(SHOWN).collect();
             let reason = format!("`{url}` {reason}");
             problems.push(Problem { line, reason });
         }
     }
     problems.sort_by_key(|problem| problem.line);
-    Ok(OutlineList { outlines: taken, problems })
+    Ok(FeedList { feeds, problems })
 }
 
 fn scan(bytes: &[u8]) -> Result<List, ReadOpmlError> {
@@ -352,8 +342,8 @@ mod tests {
             <outline xmlUrl='https://a.org/1'/>\n<outline text='F'>\n\
             <outline text='Three' xmlUrl='feed://a.org/3'/>\n\
             <outline xmlUrl='http://a b/../x'/>\n<outline xmlUrl='";
-        let list = read_list(list).unwrap();
-        let urls: Vec<_> = list.outlines.iter().map(|it| it.url.as_str()).collect();
+        let list = read_list(list, Asker::Client).unwrap();
+        let urls: Vec<_> = list.feeds.iter().map(|it| it.address.as_str()).collect();
         assert_eq!(urls, ["https://a.org/1", "http://a.org/3"]);
         let problems: Vec<_> = list.problems.iter().map(ToString::to_string).collect();
         assert_eq!(problems.len(), 4, "{problems:?}");
@@ -467,11 +457,11 @@ mod tests {
     fn only_a_list_of_the_operator_names_files() {
         let list = b"<opml><body><outline xmlUrl='https://a.org/f'/><outline xmlUrl='/srv/f.xml'/>
             <outline xmlUrl='file:///srv/g.xml'/><outline xmlUrl='f.xml'/></body></opml>";
-        let urls = |list: OutlineList| -> Vec<_> {
-            list.outlines.into_iter().map(|outline| outline.url).collect()
+        let urls = |list: FeedList| -> Vec<_> {
+            list.feeds.into_iter().map(|feed| feed.address.to_string()).collect()
         };
-        assert_eq!(urls(read_list(list).unwrap()), ["https://a.org/f"]);
-        let own = read_own_list(list).unwrap();
+        assert_eq!(urls(read_list(list, Asker::Client).unwrap()), ["https://a.org/f"]);
+        let own = read_list(list, Asker::Operator).unwrap();
         assert_eq!(own.problems.len(), 1, "{:?}", own.problems);
         assert_eq!(urls(own), ["https://a.org/f", "/srv/f.xml", "file:///srv/g.xml"]);
     }

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::clock::moment;
-use crate::store::{FeedRow, Hold, Holder, Role, StoreError, Wish};
+use crate::config::{Fetching, Role};
+use crate::store::{FeedRow, Hold, Holder, StoreError, Wish};
 use crate::{Data, Feeds, Inner, respect_pauses, view};
 
 /// How often it is looked whether somebody else wrote: a number is read, and nothing is written.
@@ -111,7 +112,7 @@ async fn fulfil(inner: &Arc<Inner>, wish: Wish) {
 impl Inner {
     /// Whether another process fetches what is served here, or nobody does yet.
     pub(crate) fn is_following(&self) -> bool {
-        self.config.follow && self.hold().is_none()
+        matches!(self.config.role, Role::Follower(_)) && self.hold().is_none()
     }
 
     /// Waits until this process may fetch: at once, unless it follows another. Says whether it may.
@@ -126,14 +127,14 @@ impl Inner {
                 () = cancel.cancelled() => return false,
                 _ = ticks.tick() => {}
             }
-            if let Ok(Some(Holder { role: Role::Serves | Role::Offline, .. })) = Holder::of(path) {
+            if let Ok(Some(Holder { role: Role::Server(_), .. })) = Holder::of(path) {
                 alone_since = None;
                 continue;
             }
             if alone_since.get_or_insert_with(Instant::now).elapsed() < GRACE {
                 continue;
             }
-            match Hold::take(path, moment(self.clock.time()), Role::Serves) {
+            match Hold::take(path, moment(self.clock.time()), Role::Server(Fetching::On)) {
                 Ok(hold) => {
                     warn!("whoever fetched the feeds is gone; they are fetched here from now on");
                     *self.hold() = Some(hold);

@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 
 use crate::Feeds;
-use crate::store::{FeedRow, State};
+use crate::store::FeedRow;
 
 /// How far the first fetches are, since the feeds were opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,24 +40,24 @@ pub(crate) struct Tally(watch::Sender<Progress>);
 
 impl Tally {
     pub(crate) fn new(rows: &[FeedRow]) -> Self {
-        let total = rows.iter().filter(|row| row.state == State::New).count();
+        let total = rows.iter().filter(|row| row.is_new()).count();
         Self(watch::Sender::new(Progress { total, ..Progress::default() }))
     }
 
     /// What is known of a feed became something else.
     pub(crate) fn step(&self, before: Option<&FeedRow>, now: Option<&FeedRow>) {
-        let was_new = before.is_some_and(|row| row.state == State::New);
+        let was_new = before.is_some_and(FeedRow::is_new);
         self.0.send_if_modified(|progress| {
-            match (was_new, now.map(|row| row.state)) {
-                (false, Some(State::New)) => progress.total += 1,
+            match (was_new, now) {
+                (false, Some(row)) if row.is_new() => progress.total += 1,
                 (true, None) => progress.total = progress.total.saturating_sub(1),
-                (true, Some(State::Good)) => {
-                    progress.done += 1;
-                    progress.items += now.map_or(0, |row| row.item_count);
-                }
-                (true, Some(State::Failing)) => {
+                (true, Some(row)) if row.is_failing() => {
                     progress.done += 1;
                     progress.failing += 1;
+                }
+                (true, Some(row)) if !row.is_new() => {
+                    progress.done += 1;
+                    progress.items += row.item_count;
                 }
                 _ => return false,
             }

@@ -44,28 +44,16 @@ impl Inner {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 
-    /// Writes something about a feed, makes it readable and tells of it.
-    pub(crate) async fn record(
+    /// Writes what is new of a feed, then makes it readable and tells of it, once. Gives what else
+    /// came of the work.
+    pub(crate) async fn record<T: Send + 'static>(
         self: &Arc<Self>,
         id: &str,
-        work: impl FnOnce(&Store, &str) -> Result<Changes, StoreError> + Send + 'static,
-    ) -> Result<Changes, FeedsError> {
-        let work = move |store: &Store, id: &str| {
-            let changes = work(store, id)?;
-            Ok((changes.clone(), changes))
-        };
-        self.record_with(id, work).await
-    }
-
-    /// The same for work that gives something else besides.
-    pub(crate) async fn record_with<T: Send + 'static>(
-        self: &Arc<Self>,
-        id: &str,
-        work: impl FnOnce(&Store, &str) -> Result<(Changes, T), StoreError> + Send + 'static,
+        work: impl FnOnce(&Store) -> Result<(Changes, T), StoreError> + Send + 'static,
     ) -> Result<T, FeedsError> {
         let (inner, id) = (self.clone(), id.to_owned());
         let record = move || {
-            let (changes, more) = work(&inner.store, &id)?;
+            let (changes, more) = work(&inner.store)?;
             inner.publish(&id, &changes)?;
             Ok(more)
         };

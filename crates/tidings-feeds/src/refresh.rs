@@ -105,7 +105,7 @@ impl Feeds {
     }
 
     async fn refresh_these(&self, ids: Vec<String>) -> Result<Vec<Refreshed>, FeedsError> {
-        if self.0.config.read_only || self.0.is_following() {
+        if !self.0.config.role.writes() || self.0.is_following() {
             return Err(FeedsError::ReadOnly);
         }
         let fetcher = self.0.fetcher.clone().ok_or(FeedsError::Offline)?;

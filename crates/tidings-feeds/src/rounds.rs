@@ -12,12 +12,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::Inner;
+use crate::address::FeedAddress;
 use crate::agenda::{Agenda, Lane};
 use crate::ask::{Asked, Outcome, ask};
 use crate::clock::Clock;
-use crate::fetch::{self, Fetcher, local_path};
+use crate::condition::Condition;
+use crate::fetch::Fetcher;
 use crate::gate::Gate;
-use crate::schedule::{Bounds, Health, Plan};
+use crate::schedule::{Bounds, Plan};
 use crate::store::{FeedRow, Settings};
 use crate::watch::Watch;
 
@@ -123,7 +125,6 @@ impl Rounds {
 
     /// Plans a feed as it is now, or forgets it if it is gone.
     fn take_up(&mut self, id: &str) {
-        let now = self.clock.time();
         let Some(row) = self.inner.board().get(id).cloned() else {
             self.agenda.remove(id);
             self.planned.remove(id);
@@ -132,9 +133,9 @@ impl Rounds {
             return;
         };
         if self.mode == Mode::All
-            && let Some(path) = local_path(&row.asked_url)
+            && let FeedAddress::File(file) = &row.address
             && !self.watch.follows(id)
-            && !self.watch.follow(id, &path)
+            && !self.watch.follow(id, file.path())
         {
             self.inner.note_unwatched();
         }
@@ -142,12 +143,11 @@ impl Rounds {
             return;
         }
         let before = self.planned.insert(id.to_owned(), row.settings.clone());
-        let is_paused = |plan: &Plan| plan.health == Health::Paused;
         if let Some(plan) = self.agenda.get(id)
-            && is_paused(plan) == row.paused
+            && plan.is_paused() == row.is_paused()
         {
             if let Some(before) = before.filter(|before| *before != row.settings)
-                && !row.paused
+                && !plan.is_paused()
             {
                 let plan = self.set_anew(plan, &row, &before);
                 self.agenda.put(id, lane(&row), plan);
@@ -157,28 +157,30 @@ impl Rounds {
             }
             return;
         }
-        // A plan of another release may have another shape: then there is none.
-        let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
-        let plan = plan.map_or_else(
-            || Plan::new(now),
-            // A clock may have been set back since, and who is gone is asked once at a start.
-            |plan: Plan| match plan.health {
-                Health::Gone => plan.resumed(now),
-                // The headers may be what it failed for the want of.
-                Health::Failing | Health::Open if !row.settings.headers.is_empty() => {
-                    plan.resumed(now)
-                }
-                Health::Fine if row.settings.interval.is_some() => {
-                    let bounds = self.inner.bounds(&row);
-                    plan.hastened(&bounds, now, random()).caught_up(now, random())
-                }
-                _ => plan.caught_up(now, random()),
-            },
-        );
-        if is_paused(&plan) {
+        let plan = self.begun(&row);
+        if plan.is_paused() {
             self.tell(id, &Outcome::Paused);
         }
         self.agenda.put(id, lane(&row), plan);
+    }
+
+    /// The plan of a feed that has none here yet: the one that was kept, seen from now.
+    fn begun(&self, row: &FeedRow) -> Plan {
+        let now = self.clock.time();
+        let Some(plan) = &row.plan else { return Plan::new(now) };
+        // A clock may have been set back since, and who is gone is asked once at a start.
+        match plan.condition {
+            Condition::Gone => plan.resumed(now),
+            // The headers may be what it failed for the want of.
+            Condition::Failing | Condition::Resting if !row.settings.headers.is_empty() => {
+                plan.resumed(now)
+            }
+            Condition::Good if row.settings.interval.is_some() => {
+                let bounds = self.inner.bounds(row);
+                plan.hastened(&bounds, now, random()).caught_up(now, random())
+            }
+            _ => plan.caught_up(now, random()),
+        }
     }
 
     /// The plan of a feed for which something else is set than before.
@@ -202,7 +204,7 @@ impl Rounds {
         }
         let refused = match self.agenda.get(&id) {
             None => Some(Outcome::Removed),
-            Some(plan) if plan.health == Health::Paused => Some(Outcome::Paused),
+            Some(plan) if plan.is_paused() => Some(Outcome::Paused),
             Some(plan) => plan.left_alone_until(now).map(Outcome::Postponed),
         };
         if let Some(outcome) = refused {
@@ -218,9 +220,9 @@ impl Rounds {
 
     /// The file of a feed was changed, or a directory on the way to it.
     fn look(&mut self, id: &str) {
-        let path = self.inner.board().get(id).and_then(|row| local_path(&row.asked_url));
-        let Some(path) = path else { return };
-        self.watch.follow(id, &path);
+        let row = self.inner.board().get(id).cloned();
+        let Some(file) = row.as_ref().and_then(|row| row.address.file()) else { return };
+        self.watch.follow(id, file.path());
         if let Some(asking) = self.asked.get_mut(id) {
             asking.again = true;
         } else if self.agenda.get(id).is_some_and(|plan| plan.due().is_some()) {
@@ -316,9 +318,9 @@ impl Rounds {
 
 /// Where a feed queues.
 fn lane(row: &FeedRow) -> Lane {
-    match local_path(&row.asked_url) {
-        Some(_) => Lane::Files,
-        None => Lane::Host(fetch::host_of(&row.url).unwrap_or_default()),
+    match &row.address {
+        FeedAddress::File(_) => Lane::Files,
+        FeedAddress::Web(address) => Lane::Host(address.host().unwrap_or_default().to_owned()),
     }
 }
 
@@ -336,7 +338,7 @@ impl Inner {
     /// Between which limits a feed is asked.
     pub(crate) fn bounds(&self, row: &FeedRow) -> Bounds {
         let fixed = row.settings.interval.map(Duration::from_secs);
-        if local_path(&row.asked_url).is_some() {
+        if let FeedAddress::File(_) = row.address {
             // A file costs nobody anything to look at.
             let every = if self.are_files_watched() { LOCAL_EVERY } else { LOCAL_UNWATCHED };
             let fixed = fixed.or(Some(every));
@@ -355,8 +357,10 @@ pub(crate) fn random() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fetch;
+    use crate::live::feed_at;
     use crate::schedule::{Failure, Outcome};
-    use crate::{Config, Data, FeedConfig, Feeds};
+    use crate::{Config, Data, FeedConfig, Feeds, Fetching, Role};
 
     const URL: &str = "https://example.com/feed.xml";
 
@@ -364,9 +368,9 @@ mod tests {
     /// gets these settings.
     async fn minutes(set: impl Fn(&mut FeedConfig)) -> u64 {
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         let feeds = Feeds::open(config).await.unwrap();
-        let mut feed = FeedConfig::new(URL);
+        let mut feed = feed_at(URL);
         feed.interval = Some(Duration::from_hours(24));
         let id = feeds.add(feed.clone()).await.unwrap();
         let fetcher = Fetcher::new(fetch::Config::default()).unwrap();
@@ -387,8 +391,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_feed_that_is_overdue_at_a_start_is_asked_at_once() {
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
-        config.feeds = vec![FeedConfig::new(URL)];
+        config.role = Role::Server(Fetching::Off);
+        config.feeds = vec![feed_at(URL)];
         let feeds = Feeds::open(config).await.unwrap();
         let id = feeds.statuses()[0].id.clone();
         let now = feeds.0.clock.time();
@@ -417,9 +421,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_a_network_feeds_do_not_fail_one_by_one() {
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         let url = |number: u32| format!("https://{number}.example/feed");
-        config.feeds = (0..40).map(|number| FeedConfig::new(url(number))).collect();
+        config.feeds = (0..40).map(|number| feed_at(url(number))).collect();
         let feeds = Feeds::open(config).await.unwrap();
         let silent = fetch::Directory::Silent;
         let fetcher = Fetcher::with_directory(fetch::Config::default(), silent).unwrap();

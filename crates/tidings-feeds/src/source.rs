@@ -76,7 +76,7 @@ impl Source for Shelved {
         };
         tokio::join!(rounds, Others::new(self.0.clone()).run(cancel.clone()));
         // Whoever copies the database after a clean end has all of it in one file.
-        if !self.0.config.read_only {
+        if self.0.config.role.writes() {
             let settled = self.0.blocking(|inner| inner.store.settle()).await;
             if let Err(error) = settled {
                 tracing::debug!(%error, "the log of the store could not be emptied");
@@ -249,7 +249,7 @@ fn unavailable(row: &FeedRow) -> AnswerError {
         None => "Feed has not been fetched yet".to_owned(),
     };
     let next = match (row.next_fetch, &row.last_error) {
-        _ if row.paused => "; it is paused".to_owned(),
+        _ if row.is_paused() => "; it is paused".to_owned(),
         (Some(next), _) => format!("; it is tried again at {next}"),
         (None, Some(_)) => "; it is not tried again by itself".to_owned(),
         (None, None) => String::new(),

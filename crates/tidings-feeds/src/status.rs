@@ -2,56 +2,10 @@
 
 use tidings_store::date::Moment;
 
-use crate::schedule::{Health, Plan, Time};
-use crate::store::{FeedRow, State, Store};
+use crate::condition::Condition;
+use crate::schedule::Time;
+use crate::store::{FeedRow, Store};
 use crate::{Feeds, FeedsError};
-
-/// How a feed does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Standing {
-    /// It was fetched the last time.
-    Good,
-    /// It was never asked.
-    New,
-    /// It could not be fetched; it is tried again, less and less often.
-    Failing,
-    /// It failed so often that it is tried once a day.
-    Resting,
-    /// Somebody does not want it to be asked.
-    Paused,
-    /// Its server says that it will not come back.
-    Gone,
-    /// It is of an earlier configuration. What is kept of it stays, for when it comes back.
-    Unserved,
-}
-
-impl Standing {
-    /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 7] = [
-        Self::Good,
-        Self::New,
-        Self::Failing,
-        Self::Resting,
-        Self::Paused,
-        Self::Gone,
-        Self::Unserved,
-    ];
-
-    /// The one word for it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::New => "new",
-            Self::Failing => "failing",
-            Self::Resting => "resting",
-            Self::Paused => "paused",
-            Self::Gone => "gone",
-            Self::Unserved => "unserved",
-        }
-    }
-}
 
 /// What a person wants to know of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +22,7 @@ pub struct Status {
     /// The folder it is in.
     pub category: Option<String>,
     /// How it does.
-    pub standing: Standing,
+    pub condition: Condition,
     /// How many of its items are kept.
     pub items: u64,
     /// Why it could not be fetched the last time.
@@ -102,7 +56,7 @@ impl Feeds {
     pub async fn unserved(&self) -> Result<Vec<Status>, FeedsError> {
         let rows = self.look(Store::unserved).await?;
         let unserved = |row: &FeedRow| Status {
-            standing: Standing::Unserved,
+            condition: Condition::Unserved,
             next_fetch: None,
             ..status(row)
         };
@@ -117,16 +71,8 @@ impl Feeds {
 }
 
 fn status(row: &FeedRow) -> Status {
-    let plan: Option<Plan> = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
-    let standing = match (plan.as_ref().map(|plan| plan.health), row.state) {
-        (Some(Health::Paused), _) => Standing::Paused,
-        (Some(Health::Gone), _) => Standing::Gone,
-        (Some(Health::Open), _) => Standing::Resting,
-        (_, State::New) => Standing::New,
-        (_, State::Good) => Standing::Good,
-        (_, State::Failing) => Standing::Failing,
-    };
-    let due = match &plan {
+    let plan = row.plan.as_ref();
+    let due = match plan {
         // It is asked as soon as somebody looks.
         None => Some(row.added),
         Some(plan) => plan
@@ -135,14 +81,11 @@ fn status(row: &FeedRow) -> Status {
     };
     Status {
         id: row.id.clone(),
-        asked_url: match &row.settings.shown_url {
-            Some(shown) => shown.clone(),
-            None => public(&row.asked_url),
-        },
+        asked_url: row.public_asked_url(),
         url: row.public_url(),
         title: row.shown_title().to_owned(),
         category: row.category.clone(),
-        standing,
+        condition: row.condition(),
         items: row.item_count,
         last_error: row.last_error.clone(),
         last_fetch: row.last_fetch,
@@ -152,12 +95,4 @@ fn status(row: &FeedRow) -> Status {
         truncated: row.metadata.truncated,
         added: row.added,
     }
-}
-
-/// A URL without a name and a password.
-fn public(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let host = rest[..end].rsplit_once('@').map_or(&rest[..end], |(_, host)| host);
-    format!("{scheme}://{host}{}", &rest[end..])
 }

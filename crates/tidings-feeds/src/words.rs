@@ -3,7 +3,7 @@
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
-use crate::html::begins_tag;
+use crate::html::{Tag, Token, is_inline, tokens};
 use crate::parse::unescaped;
 
 /// The words of a text, in order, without case and accents.
@@ -111,50 +111,21 @@ fn is_a_word(character: char) -> bool {
     in_script && character.is_alphanumeric()
 }
 
-/// The text between the tags. A `<` that begins no tag stays.
+/// The text between the tags. What begins like a tag and does not end stays.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    // Once there is no end of a tag any more, none is looked for: else a text of beginnings alone
-    // would be read as often as it has them.
-    let (mut tags, mut comments) = (true, true);
-    while let Some(at) = rest.find('<') {
-        plain.push_str(&unescaped(&rest[..at]));
-        let here = &rest[at..];
-        let is_comment = here.starts_with("<!--");
-        let sought = if is_comment { &mut comments } else { &mut tags };
-        let begins = *sought && begins_tag(here);
-        let length = if begins { tag_length(here) } else { None };
-        *sought &= !begins || length.is_some();
-        if let Some(length) = length {
-            if !is_inline(&here[..length]) {
-                plain.push(' ');
+    for token in tokens(text) {
+        match token {
+            Token::Text(words) | Token::Unended(words) => plain.push_str(&unescaped(words)),
+            Token::Start(Tag { name, .. }) | Token::End(name) => {
+                // Others can stand in the middle of a word.
+                if !is_inline(&name) {
+                    plain.push(' ');
+                }
             }
-            rest = &here[length..];
-        } else {
-            plain.push_str(&here[..1]);
-            rest = &here[1..];
         }
     }
-    plain.push_str(&unescaped(rest));
     plain
-}
-
-fn tag_length(text: &str) -> Option<usize> {
-    let end = if text.starts_with("<!--") { "-->" } else { ">" };
-    text.find(end).map(|at| at + end.len())
-}
-
-/// Whether a tag can stand in the middle of a word.
-fn is_inline(tag: &str) -> bool {
-    let name = tag.trim_start_matches(['<', '/']);
-    let end = name.find(|character: char| !character.is_ascii_alphanumeric());
-    let name = name[..end.unwrap_or(name.len())].to_ascii_lowercase();
-    let inline = [
-        "a", "abbr", "b", "cite", "code", "em", "font", "i", "mark", "q", "small", "span",
-        "strong", "sub", "sup", "u", "wbr",
-    ];
-    inline.contains(&name.as_str())
 }
 
 #[cfg(test)]

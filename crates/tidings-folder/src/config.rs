@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::{Keeper, Report};
+use crate::{Keeper, Report, withheld};
 
 /// Variables of our environment that programs get. All others are withheld, because they may be
 /// secrets.
@@ -30,6 +30,9 @@ pub struct Config {
     pub environment: Vec<(OsString, OsString)>,
     /// Names of variables that are set but withheld: an error that mentions one gets a hint.
     pub withheld: BTreeSet<String>,
+    /// Makes that hint for a variable. Callers of tools read it, so it should say how the operator
+    /// can pass the variable.
+    pub withheld_hint: fn(&str) -> String,
     /// Whether `server.d/register.*` may be run, and the least time between two runs.
     pub register: Option<Duration>,
     /// Whether the commands in `enabled` are run; if not, their tools are always offered. True.
@@ -61,6 +64,7 @@ impl Config {
             root,
             environment: Vec::new(),
             withheld: BTreeSet::new(),
+            withheld_hint: withheld::hint,
             register: None,
             checks: true,
             poll: None,

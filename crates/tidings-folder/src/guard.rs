@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tidings_server::AnswerError;
 
-use crate::Problem;
 use crate::offer::{Patience, Program, ToolScript};
+use crate::problem::{Problem, Setting};
 use crate::register::distrust;
 use crate::script::{self, Ending};
 use crate::tree::Root;
@@ -65,8 +65,8 @@ pub(crate) fn problem(root: &Root) -> Option<Problem> {
             return Some(Problem::error(file, reason, "write the function, or remove the file"));
         }
         let reason = "its function `mcp_tools_policy_check` is asked before every call of a tool";
-        let advice = "pass the variables it reads with `--env NAME`";
-        Some(Problem::note(file, reason, advice))
+        let problem = Problem::note(file, reason, "pass the variables it reads to programs");
+        Some(problem.for_want_of(Setting::Variable(None)))
     })
 }
 
@@ -126,7 +126,7 @@ pub(crate) async fn ask(
     };
     let text = String::from_utf8_lossy(&text);
     if let Some(variable) = withheld::read_by(&text, &workshop.withheld) {
-        return refused(&format!("it reads `{variable}`; {}", withheld::hint(variable)));
+        return refused(&format!("it reads `{variable}`; {}", (workshop.withheld_hint)(variable)));
     }
     let Some(bash) = workshop.along_path("bash".as_ref()) else {
         return refused("there is no `bash` to run it with");
@@ -209,7 +209,8 @@ mod tests {
             fixture.config.withheld.insert("READ_ONLY".into());
         };
         let refused = check(READ_ONLY, withhold).await.unwrap_err();
-        assert!(refused.contains("`--env READ_ONLY`"), "{refused}");
+        let hint = "`READ_ONLY` is set and not passed to programs";
+        assert!(refused.contains(hint), "{refused}");
     }
 
     #[tokio::test]

@@ -67,7 +67,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::config::{Config, FolderLimits};
 pub use self::describe::Introduction;
 use self::offer::{ContentOrigin, Kind, Offered};
-pub use self::problem::{Fix, Problem, Severity};
+pub use self::problem::{Fix, Problem, Setting, Severity};
 use self::publish::{Publisher, View};
 use self::rounds::Rounds;
 pub use self::script::{Keeper, keep};
@@ -245,9 +245,11 @@ impl FolderInner {
             if self.config.environment.iter().all(|(known, _)| *known != *name) {
                 let reason =
                     format!("programs of the folder need `{name}`, which is not passed to them");
-                let advice = format!("set it, and serve the folder with `--env {name}`");
-                let problem = Problem::warning(describe::SERVER, reason, advice);
-                publisher.stock.set_problem(&PathBuf::from(format!("env {name}")), Some(problem));
+                let about = PathBuf::from(format!("env {name}"));
+                let advice = "set it, and pass it to programs";
+                let problem = Problem::warning(describe::SERVER, reason, advice)
+                    .for_want_of(Setting::Variable(Some(name)));
+                publisher.stock.set_problem(&about, Some(problem));
             }
         }
     }

@@ -16,8 +16,11 @@ pub struct Problem {
     pub reason: String,
     /// What to do about it.
     pub advice: String,
-    /// How `tidings lint --fix` can solve it without changing any meaning.
+    /// How a program can fix it without changing any meaning.
     pub fix: Option<Fix>,
+    /// The setting that would help. The program that serves the folder knows how to change
+    /// it.
+    pub setting: Option<Setting>,
 }
 
 /// How bad a problem is.
@@ -41,6 +44,19 @@ pub enum Fix {
     DropByteOrderMark,
 }
 
+/// A setting of a folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Setting {
+    /// A variable that programs get ([`Config::environment`](crate::Config::environment)), this one
+    /// if it is known which.
+    Variable(Option<String>),
+    /// Whether a registration may be run ([`Config::register`](crate::Config::register)).
+    Register,
+    /// Rescanning the whole folder regularly ([`Config::poll`](crate::Config::poll)).
+    Poll,
+}
+
 impl Problem {
     /// A problem that keeps something from being served.
     pub(crate) fn error(
@@ -55,6 +71,7 @@ impl Problem {
             reason: reason.into(),
             advice: advice.into(),
             fix: None,
+            setting: None,
         }
     }
 
@@ -84,6 +101,11 @@ impl Problem {
     /// The same problem, with an automatic fix.
     pub(crate) fn mended_by(self, fix: Fix) -> Self {
         Self { fix: Some(fix), ..self }
+    }
+
+    /// The same problem, with the setting that would help.
+    pub(crate) fn for_want_of(self, setting: Setting) -> Self {
+        Self { setting: Some(setting), ..self }
     }
 }
 

@@ -4,8 +4,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::Problem;
 use crate::offer::{Patience, Program};
+use crate::problem::{Problem, Setting};
 use crate::script::{self, Ending};
 use crate::stock::{REGISTER, Stock};
 use crate::tree::Root;
@@ -32,7 +32,7 @@ pub(crate) fn executable(stock: &Stock) -> Option<PathBuf> {
 /// The note to the operator if a registration may not be run.
 pub(crate) fn unasked(file: &Path) -> Problem {
     let reason = "it is not run, so nothing it registers is offered";
-    Problem::note(file, reason, "run it with `--allow-register`, if you trust it")
+    Problem::note(file, reason, "let it be run, if you trust it").for_want_of(Setting::Register)
 }
 
 /// Why a registration is not run: anybody who can write or replace it could run programs as our

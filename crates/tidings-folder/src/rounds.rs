@@ -16,7 +16,7 @@ use crate::script::{self, Ending};
 use crate::stock::Affected;
 use crate::watch::{ChangedPaths, POLL};
 use crate::workshop::Workshop;
-use crate::{FolderInner, Problem, Report, register};
+use crate::{FolderInner, Problem, Report, Setting, register};
 
 /// Problems are reported after this much quiet, because a save in several steps may be wrong in
 /// between.
@@ -444,7 +444,6 @@ fn blind(reason: &str) -> Problem {
         "the system does not report every change ({reason}); the folder is rescanned every {} s",
         POLL.as_secs()
     );
-    let advice =
-        "allow more watches (`sysctl fs.inotify.max_user_watches`), or serve it with `--poll`";
-    Problem::warning("", reason, advice)
+    let advice = "allow more watches (`sysctl fs.inotify.max_user_watches`), or have it polled";
+    Problem::warning("", reason, advice).for_want_of(Setting::Poll)
 }

@@ -14,11 +14,9 @@ pub(crate) fn named_in<'a>(error: &str, withheld: &'a BTreeSet<String>) -> Optio
     words.filter(|word| !word.is_empty()).find_map(|word| withheld.get(word).map(String::as_str))
 }
 
-/// The hint to pass a variable on.
+/// The default of [`Config::withheld_hint`](crate::Config::withheld_hint).
 pub(crate) fn hint(variable: &str) -> String {
-    format!(
-        "`{variable}` is set and not passed to programs: serve the folder with `--env {variable}`"
-    )
+    format!("`{variable}` is set and not passed to programs; the operator can pass it")
 }
 
 fn name_at(text: &str) -> &str {

@@ -36,6 +36,7 @@ pub(crate) struct Workshop {
     pub(crate) confines: Confines,
     /// Names of variables that are set but withheld.
     pub(crate) withheld: BTreeSet<String>,
+    pub(crate) withheld_hint: fn(&str) -> String,
     keeper: Option<Keeper>,
     /// The variables passed by the operator, and those that are the same for every program.
     environment: Environment,
@@ -63,6 +64,7 @@ impl Workshop {
             hosts: hosts.clone(),
             confines: Confines::default(),
             withheld: config.withheld.clone(),
+            withheld_hint: config.withheld_hint,
             keeper: config.keeper.clone(),
             environment,
             root,

@@ -55,7 +55,7 @@ pub enum WorkspaceError {
     /// The file is not a database, or is damaged.
     #[error(
         "the database `{path}` is damaged ({details}). Move the directory aside and restore a \
-         backup in its place: `tidings workspace DIR restore FILE`"
+         backup in its place"
     )]
     Damaged {
         /// The file.
@@ -65,15 +65,12 @@ pub enum WorkspaceError {
     },
     /// The bytes of a blob do not have its hash.
     #[error(
-        "the bytes of the blob `{0}` are damaged: they are not those it was stored with. \
-         `tidings workspace DIR verify` says what can be done"
+        "the bytes of the blob `{0}` are damaged: they are not those it was stored with; \
+         verify the workspace to learn what can be done"
     )]
     Changed(String),
     /// The file to restore is not a backup.
-    #[error(
-        "`{path}` is not a backup of a workspace ({details}); give a file that \
-         `tidings workspace DIR backup FILE` wrote"
-    )]
+    #[error("`{path}` is not a backup of a workspace ({details}); give a file that a backup wrote")]
     NoBackup {
         /// The file.
         path: PathBuf,
@@ -145,7 +142,7 @@ pub enum Refusal {
     /// A blob with too many bytes.
     #[error(
         "a blob may have {limit} bytes at most; store the bytes in parts, or ask for a server with \
-         a larger `--blob-limit`"
+         a higher limit"
     )]
     BlobTooLarge {
         /// The limit.
@@ -153,9 +150,8 @@ pub enum Refusal {
     },
     /// A blob that is too large for a resource.
     #[error(
-        "this blob has {size} bytes, and a resource {limit} at most; over HTTP `GET /blob/{hash}` \
-         gives it, whole or in parts, and beside any server `tidings workspace DIR show ID \
-         --content`, with the id of its artifact"
+        "this blob has {size} bytes, and a resource {limit} at most; over HTTP, `GET /blob/{hash}` \
+         returns it, whole or in parts; on any server, its operator can export it"
     )]
     TooLargeToRead {
         /// Its hash.

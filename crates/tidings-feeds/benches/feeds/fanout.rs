@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tidings_feeds::{Config, Data, FeedConfig, Feeds};
+use tidings_feeds::{Asker, Config, Data, FeedAddress, FeedConfig, Feeds};
 use tidings_server::model::Resource;
 use tidings_server::{Fingerprint, Hub, Offer, http};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -35,7 +35,8 @@ pub(crate) async fn row(rounds: usize) -> Result<(), Failure> {
     let (sender, mut answered) = mpsc::channel(1);
     let (permit, permits) = mpsc::channel(1);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let mut feed = FeedConfig::new(format!("http://{}/feed", listener.local_addr()?));
+    let url = format!("http://{}/feed", listener.local_addr()?);
+    let mut feed = FeedConfig::new(FeedAddress::parse(&url, Asker::Client)?);
     // The shortest there is.
     feed.interval = Some(Duration::from_secs(1));
     tasks.spawn(answer(listener, permits, sender));

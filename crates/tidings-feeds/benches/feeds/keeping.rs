@@ -7,7 +7,9 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_core::ResourceUri;
-use tidings_feeds::{Config, Data, FeedConfig, Feeds, Retention, opml};
+use tidings_feeds::{
+    Asker, Config, Data, FeedAddress, FeedConfig, Feeds, Fetching, Retention, Role, opml,
+};
 use tokio::task::JoinSet;
 
 use crate::Failure;
@@ -102,7 +104,8 @@ async fn serve(directory: &Path, files: &[&Path]) -> Result<Feeds, Failure> {
     let mut config = Config::new(Data::Directory(directory.join("data")));
     config.retention = Retention::new(ITEMS as u64, None);
     for file in files {
-        let mut feed = FeedConfig::new(file.display().to_string());
+        let address = FeedAddress::parse(&file.display().to_string(), Asker::Operator)?;
+        let mut feed = FeedConfig::new(address);
         feed.interval = Some(Duration::from_hours(1));
         config.feeds.push(feed);
     }
@@ -311,9 +314,10 @@ async fn searching_all(feeds: &Feeds, directory: &Path, rounds: usize) -> Result
 /// The list of a thousand feeds.
 async fn listing(rounds: usize) -> Result<(), Failure> {
     let mut config = Config::new(Data::Memory);
-    config.offline = true;
+    config.role = Role::Server(Fetching::Off);
     for number in 0..1_000 {
-        let mut feed = FeedConfig::new(format!("https://feeds.example/{number}/feed.xml"));
+        let url = format!("https://feeds.example/{number}/feed.xml");
+        let mut feed = FeedConfig::new(FeedAddress::parse(&url, Asker::Client)?);
         feed.title = Some(format!("The news number {number}"));
         config.feeds.push(feed);
     }

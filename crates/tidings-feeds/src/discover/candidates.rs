@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use reqwest::Url;
 
+use crate::address::WebAddress;
 use crate::parse::Found;
 
 /// Where most sites have their feed.
@@ -33,10 +34,11 @@ pub(super) fn main(feeds: &[Found]) -> Option<&Found> {
 }
 
 /// Addresses to try for a page that names no feed.
-pub(super) fn usual(page: &str) -> Vec<String> {
+pub(super) fn usual(page: &str) -> Vec<WebAddress> {
     let Ok(page) = Url::parse(page) else { return Vec::new() };
-    let join = |path: &str| page.join(&format!("/{path}")).ok().map(String::from);
-    USUAL.iter().filter_map(|path| join(path)).filter(|url| *url != page.as_str()).collect()
+    let join = |path: &&str| page.join(&format!("/{path}")).ok();
+    let others = USUAL.iter().filter_map(join).filter(|url| *url != page);
+    others.filter_map(|url| WebAddress::parse(url.as_str()).ok()).collect()
 }
 
 fn is_of_comments(feed: &Found) -> bool {
@@ -104,6 +106,7 @@ mod tests {
     #[test]
     fn usual_addresses_are_of_the_site() {
         let urls = usual("https://a.org/blog/");
+        let urls: Vec<_> = urls.iter().map(WebAddress::as_str).collect();
         assert_eq!(urls[..2], ["https://a.org/feed", "https://a.org/feed.xml"]);
     }
 }

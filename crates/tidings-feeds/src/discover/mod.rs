@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use tracing::warn;
 
+use crate::address::{AddressError, FeedAddress, FileAddress, WebAddress};
 use crate::ask::{LOCAL_LIMIT, causes};
 use crate::delivery::Delivery;
 use crate::fetch::{
-    End, FetchError, Fetched, Fetcher, Hints, Request, Validators, host_of, local_path,
-    local_stamp, read_beginning, same_origin,
+    End, FetchError, Fetched, Fetcher, Hints, Request, Validators, local_stamp, read_beginning,
 };
 use crate::parse::{self, Document, Found, ParseError};
 use crate::schedule::{Failure, Plan};
 use crate::store::{Changes, FeedRow};
-use crate::{FeedConfig, Feeds, FeedsError, Inner, check_web, moment};
+use crate::{FeedConfig, Feeds, FeedsError, Inner, moment};
 
 /// How long a server is left alone that wants to be and does not say for how long.
 const UNSAID: Duration = Duration::from_mins(1);
@@ -33,9 +33,9 @@ pub struct Discovery {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoverError {
-    /// Something that is not on the web.
-    #[error("`{0}` is not the URL of a feed; it begins with `https://` or `http://`")]
-    Url(String),
+    /// A page names something that is not on the web.
+    #[error(transparent)]
+    Address(#[from] AddressError),
     /// Nothing is fetched.
     #[error("nothing is fetched here")]
     Offline,
@@ -103,7 +103,7 @@ impl Discovery {
     /// Where the feed is.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.feed.url
+        self.feed.address.as_str()
     }
 
     /// The page that named it, if it was found on one.
@@ -120,38 +120,48 @@ impl Discovery {
 }
 
 impl Feeds {
-    /// Looks for a feed at an address on the web: fetches what is there and, if that is a page, the
-    /// main feed that it names, or the one at an address that is usual. Every request is guarded as all are; nothing is kept.
+    /// Looks for a feed at an address: reads the file; or fetches what is on the web and, if that is
+    /// a page, the main feed that it names, or the one at an address that is usual. Every request is
+    /// guarded as all are; nothing is kept.
     ///
     /// # Errors
     ///
     /// There is none, or more than one and none of them is the main one.
     pub async fn discover(&self, feed: FeedConfig) -> Result<Discovery, DiscoverError> {
-        check_web(&feed).map_err(|_| DiscoverError::Url(feed.url.clone()))?;
+        match feed.address.clone() {
+            FeedAddress::Web(address) => self.discover_on_web(feed, &address).await,
+            FeedAddress::File(file) => discover_file(feed, &file).await,
+        }
+    }
+
+    async fn discover_on_web(
+        &self,
+        feed: FeedConfig,
+        address: &WebAddress,
+    ) -> Result<Discovery, DiscoverError> {
         let fetcher = self.0.fetcher.as_ref().ok_or(DiscoverError::Offline)?;
-        let feed = FeedConfig { url: feed.url.trim().to_owned(), ..feed };
-        let (feeds, linked) = match self.delivered(fetcher, &feed).await? {
+        let (feeds, linked) = match self.delivered(fetcher, &feed, address).await? {
             (Ok(delivery), _) => return Ok(self.at_home(feed, None, delivery)),
             (Err(ParseError::Page { feeds }), linked) => (feeds, linked),
-            (Err(error), _) => return Err(none(&feed.url, error.to_string())),
+            (Err(error), _) => return Err(none(address.as_str(), error.to_string())),
         };
-        let feeds = candidates::of_page(feeds, linked.as_deref(), &feed.url);
-        let page = feed.url.clone();
+        let feeds = candidates::of_page(feeds, linked.as_deref(), address.as_str());
         if feeds.is_empty() {
-            return self.at_usual_places(fetcher, feed).await;
+            return self.at_usual_places(fetcher, feed, address).await;
         }
+        let page = address.to_string();
         let Some(found) = candidates::main(&feeds) else {
             return Err(DiscoverError::Several { url: page, feeds });
         };
-        let mut feed = FeedConfig { url: found.url.clone(), ..feed };
-        check_web(&feed).map_err(|_| DiscoverError::Url(found.url.clone()))?;
+        let found = WebAddress::parse(&found.url)?;
+        let mut feed = FeedConfig { address: FeedAddress::Web(found.clone()), ..feed };
         // Headers are for whom they were given for.
-        if !same_origin(&feed.url, &page) {
+        if !found.has_same_origin(address) {
             feed.headers.clear();
         }
-        match self.delivered(fetcher, &feed).await? {
+        match self.delivered(fetcher, &feed, &found).await? {
             (Ok(delivery), _) => Ok(self.at_home(feed, Some(page), delivery)),
-            (Err(error), _) => Err(none(&feed.url, error.to_string())),
+            (Err(error), _) => Err(none(found.as_str(), error.to_string())),
         }
     }
 
@@ -160,17 +170,17 @@ impl Feeds {
         &self,
         fetcher: &Fetcher,
         feed: FeedConfig,
+        page: &WebAddress,
     ) -> Result<Discovery, DiscoverError> {
-        let page = feed.url.clone();
-        for url in candidates::usual(&page) {
-            let tried = FeedConfig { url, ..feed.clone() };
-            if let Ok((Ok(delivery), _)) = self.delivered(fetcher, &tried).await {
-                return Ok(self.at_home(tried, Some(page), delivery));
+        for address in candidates::usual(page.as_str()) {
+            if let Ok((Ok(delivery), _)) = self.delivered(fetcher, &feed, &address).await {
+                let feed = FeedConfig { address: FeedAddress::Web(address), ..feed };
+                return Ok(self.at_home(feed, Some(page.to_string()), delivery));
             }
         }
         let reason =
             "it is a web page that names no feed, and there is none at the usual addresses";
-        Err(none(&page, reason.to_owned()))
+        Err(none(page.as_str(), reason.to_owned()))
     }
 
     /// What was found, as the feed that is there already if it moved to where that one is.
@@ -178,33 +188,10 @@ impl Feeds {
         let moved = delivery.moved.as_ref().filter(|_| feed.headers.is_empty());
         let known = moved.and_then(|moved| self.0.feed_at(moved));
         let feed = match known {
-            Some(row) => FeedConfig { url: row.asked_url.clone(), ..feed },
+            Some(row) => FeedConfig { address: row.asked.clone(), ..feed },
             None => feed,
         };
         Discovery { feed, page, delivery }
-    }
-
-    /// Reads the feed in a file, which only the operator may name; nothing is kept.
-    ///
-    /// # Errors
-    ///
-    /// There is no such file, or no feed in it.
-    pub async fn discover_file(&self, feed: FeedConfig) -> Result<Discovery, DiscoverError> {
-        let feed = FeedConfig { url: feed.url.trim().to_owned(), ..feed };
-        let path = local_path(&feed.url).ok_or_else(|| DiscoverError::Url(feed.url.clone()))?;
-        let failed = |reason: String| DiscoverError::Read { path: feed.url.clone(), reason };
-        // Taken before the content: what changes in between is read again the next time.
-        let stamp = local_stamp(&path).await;
-        let bytes =
-            read_beginning(&path, LOCAL_LIMIT).await.map_err(|error| failed(causes(&error)))?;
-        let parsed =
-            tokio::task::spawn_blocking(move || parse::parse(&bytes, &parse::Hints::default()));
-        let parsed = parsed.await.map_err(|error| failed(error.to_string()))?;
-        let document = parsed.map_err(|error| none(&feed.url, error.to_string()))?;
-        let validators = Validators { etag: stamp, last_modified: None };
-        let (hints, moved, end) = (Hints::default(), None, End::Whole);
-        let delivery = Delivery { document, validators, hints, moved, end };
-        Ok(Discovery { feed, page: None, delivery })
     }
 
     /// The id of the feed that was asked for by this URL, or is there now.
@@ -223,10 +210,9 @@ impl Feeds {
         let Discovery { feed, delivery, .. } = found;
         self.change(move |inner| {
             let now = inner.clock.time();
-            let was_there = inner.feed_at(&feed.url).is_some();
+            let was_there = inner.feed_at(feed.address.as_str()).is_some();
             let row = inner.store.add(&feed.registration(), moment(now))?;
-            let known = row.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
-            let plan = known.unwrap_or_else(|| Plan::new(now));
+            let plan = row.plan.clone().unwrap_or_else(|| Plan::new(now));
             let bounds = inner.bounds(&row);
             let kept = delivery.keep(&inner.store, &row, &plan, &bounds, now);
             let (changes, mut plan) = match kept {
@@ -264,24 +250,28 @@ impl Feeds {
         &self,
         fetcher: &Fetcher,
         feed: &FeedConfig,
+        address: &WebAddress,
     ) -> Result<(Result<Delivery, ParseError>, Option<String>), DiscoverError> {
         let failed = |reason: String| {
             let obstacle = Obstacle::Lasting;
-            DiscoverError::Fetch { url: feed.url.clone(), reason, obstacle }
+            DiscoverError::Fetch { url: address.to_string(), reason, obstacle }
         };
         // A feed that is there is asked as it always is.
-        let known = self.0.feed_at(&feed.url).filter(|row| same_origin(&row.asked_url, &feed.url));
+        let is_same = |row: &Arc<FeedRow>| {
+            row.asked.web().is_some_and(|asked| asked.has_same_origin(address))
+        };
+        let known = self.0.feed_at(address.as_str()).filter(is_same);
         let headers = match known {
             Some(row) if feed.headers.is_empty() => row.settings.headers.clone(),
             _ => feed.headers.clone(),
         };
-        let request = Request { url: feed.url.clone(), headers, ..Request::default() };
+        let request = Request { url: address.to_string(), headers, ..Request::default() };
         let fetched = match fetcher.fetch(request).await {
             Ok(fetched) => fetched,
             Err(error) => {
-                self.remember(&feed.url, &error).await;
+                self.remember(address, &error).await;
                 let (reason, obstacle) = (causes(&error), Obstacle::of(&error));
-                return Err(DiscoverError::Fetch { url: feed.url.clone(), reason, obstacle });
+                return Err(DiscoverError::Fetch { url: address.to_string(), reason, obstacle });
             }
         };
         let Fetched::Document { bytes, content_type, validators, url, moved, hints, link, end } =
@@ -296,10 +286,11 @@ impl Feeds {
     }
 
     /// Keeps in mind that a server wants to be left alone, also for whoever asks it after this.
-    async fn remember(&self, url: &str, error: &FetchError) {
-        let (Failure::Refused { retry_after }, Some(host)) = (error.kind(), host_of(url)) else {
+    async fn remember(&self, address: &WebAddress, error: &FetchError) {
+        let (Failure::Refused { retry_after }, Some(host)) = (error.kind(), address.host()) else {
             return;
         };
+        let host = host.to_owned();
         let length = retry_after.unwrap_or(UNSAID);
         let kept =
             self.change(move |inner| inner.store.keep_pause(&host, length, inner.clock.time()));
@@ -309,12 +300,29 @@ impl Feeds {
     }
 }
 
+/// Reads the feed in a file; nothing is kept.
+async fn discover_file(feed: FeedConfig, file: &FileAddress) -> Result<Discovery, DiscoverError> {
+    let failed = |reason: String| DiscoverError::Read { path: file.as_str().to_owned(), reason };
+    // Taken before the content: what changes in between is read again the next time.
+    let stamp = local_stamp(file.path()).await;
+    let read = read_beginning(file.path(), LOCAL_LIMIT).await;
+    let bytes = read.map_err(|error| failed(causes(&error)))?;
+    let parsed =
+        tokio::task::spawn_blocking(move || parse::parse(&bytes, &parse::Hints::default()));
+    let parsed = parsed.await.map_err(|error| failed(error.to_string()))?;
+    let document = parsed.map_err(|error| none(file.as_str(), error.to_string()))?;
+    let validators = Validators { etag: stamp, last_modified: None };
+    let (hints, moved, end) = (Hints::default(), None, End::Whole);
+    let delivery = Delivery { document, validators, hints, moved, end };
+    Ok(Discovery { feed, page: None, delivery })
+}
+
 impl Inner {
     /// The feed that was asked for by this URL, or is there now.
     pub(crate) fn feed_at(&self, url: &str) -> Option<Arc<FeedRow>> {
         let board = self.board();
-        let asked = board.rows().find(|row| row.asked_url == url);
-        asked.or_else(|| board.rows().find(|row| row.url == url)).cloned()
+        let asked = board.rows().find(|row| row.asked.as_str() == url);
+        asked.or_else(|| board.rows().find(|row| row.address.as_str() == url)).cloned()
     }
 }
 
@@ -334,7 +342,8 @@ fn list(feeds: &[Found]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Data};
+    use crate::live::feed_at;
+    use crate::{Config, Data, Fetching, Role};
 
     /// It once was there after the next start, though the answer said that it was not added.
     #[tokio::test]
@@ -348,10 +357,10 @@ mod tests {
         std::fs::write(&path, format!("<rss><channel><title>t</title>{item}</channel></rss>"))
             .unwrap();
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
+        config.role = Role::Server(Fetching::Off);
         let feeds = Feeds::open(config).await.unwrap();
-        let feed = FeedConfig::new(path.to_str().unwrap());
-        let found = feeds.discover_file(feed.clone()).await.unwrap();
+        let feed = feed_at(path.to_str().unwrap());
+        let found = feeds.discover(feed.clone()).await.unwrap();
         feeds.0.store.fill_up();
         let error = feeds.add_found(found).await.unwrap_err();
         assert_eq!(
@@ -363,7 +372,7 @@ mod tests {
         // One that is there stays there, and what could not be stored is said.
         let id = feeds.0.store.add(&feed.registration(), moment(feeds.0.clock.time())).unwrap().id;
         feeds.0.publish(&id, &Changes::default()).unwrap();
-        let found = feeds.discover_file(feed).await.unwrap();
+        let found = feeds.discover(feed).await.unwrap();
         assert_eq!(feeds.add_found(found).await.unwrap(), id);
         assert!(feeds.0.trouble().unwrap().contains("the disk is full"));
     }

@@ -1,8 +1,7 @@
 //! Documents on this machine, which only the operator can name.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use reqwest::Url;
 use tokio::io::AsyncReadExt as _;
 
 /// Why a local document could not be read.
@@ -14,23 +13,6 @@ pub(crate) enum ReadLocalError {
     /// The operating system says no.
     #[error("could not read the file")]
     Read(#[from] std::io::Error),
-}
-
-/// The path that an operator gave in place of a URL, plain or as `file:`; none if it is a URL, or
-/// was meant to be one of the web.
-///
-/// Never called with what a document says: a feed does not name files.
-pub(crate) fn local_path(text: &str) -> Option<PathBuf> {
-    let scheme = text.split_once(':').map(|(scheme, _)| scheme.trim_start().to_ascii_lowercase());
-    if matches!(scheme.as_deref(), Some("http" | "https")) {
-        return None;
-    }
-    match Url::parse(text) {
-        Ok(url) if url.scheme() == "file" => url.to_file_path().ok(),
-        // A letter alone is a drive, not a scheme.
-        Ok(url) if url.scheme().len() > 1 => None,
-        _ => Some(PathBuf::from(text)),
-    }
 }
 
 /// Names a file as it is now, without reading it; another name is worth a look.
@@ -59,19 +41,6 @@ pub(crate) async fn read_beginning(path: &Path, limit: u64) -> Result<Vec<u8>, R
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_and_urls_are_told_apart() {
-        let path = |text| local_path(text).map(|path| path.to_string_lossy().into_owned());
-        assert_eq!(path("feed.xml").as_deref(), Some("feed.xml"));
-        assert_eq!(path("/srv/feed.xml").as_deref(), Some("/srv/feed.xml"));
-        assert_eq!(path("file:///srv/my%20feed.xml").as_deref(), Some("/srv/my feed.xml"));
-        assert_eq!(path("C:\\feed.xml").as_deref(), Some("C:\\feed.xml"));
-        assert_eq!(path("https://example.com/feed.xml"), None);
-        assert_eq!(path("gopher://example.com/"), None);
-        assert_eq!(path("http://a b/../../srv/feed.xml"), None);
-        assert_eq!(path(" HTTPS:///"), None);
-    }
 
     #[tokio::test]
     async fn a_file_is_read_up_to_the_limit() {

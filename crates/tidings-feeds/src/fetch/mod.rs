@@ -26,14 +26,13 @@ pub(crate) use client::ClientError;
 pub(crate) use failure::FetchError;
 use failure::NO_NETWORK;
 pub(crate) use hints::Hints;
-pub(crate) use local::{local_path, local_stamp, read_beginning};
+pub(crate) use local::{local_stamp, read_beginning};
 #[cfg(test)]
 pub(crate) use queue::{Moment, Order, Rules, Standing, Ticket};
 pub(crate) use request::{Accept, Request, Validators};
 pub(crate) use resolve::Directory;
 #[cfg(test)]
 pub(crate) use resolve::Found;
-pub(crate) use target::{host_of, is_web, same_origin, web_address};
 
 use super::agenda::is_near;
 use super::parse;

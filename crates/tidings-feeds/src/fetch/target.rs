@@ -85,38 +85,6 @@ fn is_allowed(port: u16) -> bool {
     matches!(port, 80 | 443) || (port >= 1024 && !OTHER_SERVICES.contains(&port))
 }
 
-/// Whom a request to this address is counted by.
-pub(crate) fn host_of(url: &str) -> Option<String> {
-    let url = Url::parse(url.trim()).ok()?;
-    url.host_str().map(|host| host.trim_end_matches('.').to_owned())
-}
-
-/// Whether this is an address on the web.
-pub(crate) fn is_web(url: &str) -> bool {
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    matches!(scheme.as_deref(), Some("http" | "https")) && Url::parse(url).is_ok()
-}
-
-/// An address as it is on the web: `feed://a.org/x` is what old browsers called `http://a.org/x`, and
-/// `feed:https://a.org/x` what they called that address.
-pub(crate) fn web_address(text: &str) -> String {
-    let text = text.trim();
-    let is_feed = text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("feed:"));
-    match text.get(5..).filter(|_| is_feed) {
-        Some(rest) if rest.starts_with("//") => format!("http:{rest}"),
-        Some(rest) if is_web(rest) => rest.to_owned(),
-        _ => text.to_owned(),
-    }
-}
-
-/// Whether two addresses are of one server.
-pub(crate) fn same_origin(one: &str, other: &str) -> bool {
-    match (Url::parse(one), Url::parse(other)) {
-        (Ok(one), Ok(other)) => one.origin() == other.origin(),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,30 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_of_feeds_is_understood() {
-        assert_eq!(web_address(" feed://a.org/x"), "http://a.org/x");
-        assert_eq!(web_address("feed:https://a.org/x"), "https://a.org/x");
-        assert_eq!(web_address("feed.xml"), "feed.xml");
-        assert_eq!(web_address("https://a.org/"), "https://a.org/");
-    }
-
-    #[test]
     fn only_the_web_is_asked() {
         for url in ["file:///etc/passwd", "ftp://example.com/", "data:,x", "gopher://example.com"] {
             assert!(matches!(Target::parse(url, true), Err(FetchError::Scheme(_))), "{url}");
         }
         assert!(matches!(Target::parse("feed.xml", true), Err(FetchError::Url)));
         assert!(matches!(Target::parse("http://", true), Err(FetchError::Url)));
-    }
-
-    #[test]
-    fn what_cannot_be_an_address_is_none() {
-        for url in ["https://a.org", "HTTP://a.org/x?y#z", "http://[::1]:80/"] {
-            assert!(is_web(url), "{url}");
-        }
-        for url in ["http://a b/../x", "http://", "https://[::1/", "http:a.org", "ftp://a.org/"] {
-            assert!(!is_web(url), "{url}");
-        }
     }
 
     #[test]

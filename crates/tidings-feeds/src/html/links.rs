@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::level::after;
+use super::tokens::Tag;
 use crate::parse::{is_relative, joined, unescaped};
 
 /// Attributes that are one address.
@@ -10,32 +10,62 @@ const ADDRESSES: [&str; 6] = ["background", "cite", "href", "longdesc", "poster"
 /// How much longer a text may become: a base is written as often as there are addresses.
 const MORE: usize = 256 << 10;
 
-/// The same HTML with every relative address resolved, and all else as it was. What leads to a place
-/// in the text itself stays.
-pub(crate) fn resolved<'a>(source: &'a str, base: Option<&str>) -> Cow<'a, str> {
-    let Some(base) = base else { return Cow::Borrowed(source) };
-    let mut out = String::new();
-    let (mut taken, mut more) = (0, 0);
-    addresses(source, |start, end| {
-        let address = meant(&source[start..end]);
-        let is_outside = !address.is_empty() && !address.starts_with('#');
-        if is_outside && is_relative(&address) && more < MORE {
-            let absolute = joined(base, &address);
-            // What cannot be resolved is as it was.
-            if absolute != address {
-                let absolute = escaped(&absolute);
-                more += absolute.len();
-                out.push_str(&source[taken..start]);
+/// What relative addresses of one text are seen from.
+#[derive(Debug, Default)]
+pub(crate) struct Links<'a> {
+    base: Option<&'a str>,
+    /// How much longer the text has become.
+    more: usize,
+}
+
+impl<'a> Links<'a> {
+    pub(crate) fn new(base: Option<&'a str>) -> Self {
+        Self { base, more: 0 }
+    }
+
+    /// What stands between the name and the end of a tag, with every relative address resolved and
+    /// all else as it was.
+    pub(super) fn attributes<'t>(&mut self, tag: &Tag<'t>) -> Cow<'t, str> {
+        let end = if tag.is_closed { "/>" } else { ">" };
+        // Invariant: the name has only letters and digits of ASCII, so it is as long as it was
+        // written. It and the angle are before the attributes.
+        let begin = 1 + tag.name.len();
+        let written = tag.written.strip_suffix(end).and_then(|written| written.get(begin..));
+        let written = written.unwrap_or_default();
+        let mut out = String::new();
+        // Places are those in the whole text.
+        let start = tag.end - tag.written.len() + begin;
+        let mut taken = 0;
+        for attribute in &tag.attributes {
+            if !ADDRESSES.contains(&attribute.name.as_str()) {
+                continue;
+            }
+            if let Some(absolute) = self.resolved(attribute.value) {
+                out.push_str(&written[taken..attribute.place.start - start]);
                 out.push_str(&absolute);
-                taken = end;
+                taken = attribute.place.end - start;
             }
         }
-    });
-    if taken == 0 {
-        return Cow::Borrowed(source);
+        if taken == 0 {
+            return Cow::Borrowed(written);
+        }
+        out.push_str(&written[taken..]);
+        Cow::Owned(out)
     }
-    out.push_str(&source[taken..]);
-    Cow::Owned(out)
+
+    /// An address of an attribute, resolved and as it can stand there. Nothing if it stays as it is:
+    /// one that is absolute, that leads to a place in the text itself, or that cannot be resolved.
+    pub(super) fn resolved(&mut self, written: &str) -> Option<String> {
+        let base = self.base.filter(|_| self.more < MORE)?;
+        let address = meant(written);
+        if address.is_empty() || address.starts_with('#') || !is_relative(&address) {
+            return None;
+        }
+        let absolute = joined(base, &address);
+        let absolute = (absolute != address).then(|| escaped(&absolute))?;
+        self.more += absolute.len();
+        Some(absolute)
+    }
 }
 
 /// The address that an attribute means: without references, and without what browsers pass over.
@@ -62,81 +92,29 @@ fn escaped(address: &str) -> String {
     out
 }
 
-/// Gives where each address begins and ends, in order; reads the text once.
-fn addresses(source: &str, mut take: impl FnMut(usize, usize)) {
-    let bytes = source.as_bytes();
-    let mut at = 0;
-    while let Some(found) = source[at..].find('<') {
-        at += found + 1;
-        let rest = &source[at..];
-        if let Some(comment) = rest.strip_prefix("!--") {
-            let Some(end) = comment.find("-->") else { return };
-            at += end + 6;
-        } else if rest.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
-            let name = word(bytes, at);
-            let Some(end) = tag(bytes, at + name, &mut take) else { return };
-            let name = &source[at..at + name];
-            at = end;
-            // What is in these is no markup.
-            if ["script", "style"].iter().any(|it| name.eq_ignore_ascii_case(it)) {
-                at = source.len() - after(&source[at..], name).len();
-            }
-        }
-    }
-}
-
-/// The attributes of a tag whose name ends here; gives where the tag ends, if it does.
-fn tag(bytes: &[u8], mut at: usize, take: &mut impl FnMut(usize, usize)) -> Option<usize> {
-    loop {
-        at += count(bytes, at, |byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'='));
-        if *bytes.get(at)? == b'>' {
-            return Some(at + 1);
-        }
-        let name = &bytes[at..at + word(bytes, at)];
-        at += name.len();
-        let equals = at + spaces(bytes, at);
-        if bytes.get(equals) != Some(&b'=') {
-            continue;
-        }
-        let start = equals + 1 + spaces(bytes, equals + 1);
-        let first = *bytes.get(start)?;
-        let (start, end) = if matches!(first, b'"' | b'\'') {
-            let end = start + 1 + count(bytes, start + 1, |byte| byte != first);
-            bytes.get(end)?;
-            (start + 1, end)
-        } else {
-            let length = count(bytes, start, |byte| !byte.is_ascii_whitespace() && byte != b'>');
-            (start, start + length)
-        };
-        if ADDRESSES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) {
-            take(start, end);
-        }
-        // A quotation mark that ends a value is passed; nothing else is.
-        at = end + usize::from(matches!(bytes.get(end), Some(b'"' | b'\'')));
-    }
-}
-
-/// How many bytes from here on are so.
-fn count(bytes: &[u8], at: usize, fits: impl Fn(u8) -> bool) -> usize {
-    bytes[at..].iter().take_while(|byte| fits(**byte)).count()
-}
-
-fn spaces(bytes: &[u8], at: usize) -> usize {
-    count(bytes, at, |byte| byte.is_ascii_whitespace())
-}
-
-/// The length of a name.
-fn word(bytes: &[u8], at: usize) -> usize {
-    count(bytes, at, |byte| !byte.is_ascii_whitespace() && !matches!(byte, b'/' | b'=' | b'>'))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::html::tokens::{Token, tokens};
 
     const BASE: &str = "https://a.org/b/c";
+
+    /// The same HTML with the addresses of all tags resolved.
+    fn resolved(source: &str, base: Option<&str>) -> String {
+        let mut links = Links::new(base);
+        let (mut out, mut taken) = (String::new(), 0);
+        for token in tokens(source) {
+            let Token::Start(tag) = token else { continue };
+            let begin = tag.end - tag.written.len() + 1 + tag.name.len();
+            out.push_str(&source[taken..begin]);
+            out.push_str(&links.attributes(&tag));
+            out.push_str(if tag.is_closed { "/>" } else { ">" });
+            taken = tag.end;
+        }
+        out + &source[taken..]
+    }
 
     #[track_caller]
     fn check(source: &str, expected: &str) {
@@ -209,8 +187,8 @@ mod tests {
     proptest! {
         #[test]
         fn once_is_enough(source in "(<a |<b>|href=|src=|'|\"|x/y|#|//|:|<!--|-->|<script>|</script>|&#58;|&#x2F|&colon;|&quot;|&#39;|&gt;|&amp|&#32;|&copy|mailto|[ é>/=&;\\n\u{a0}])*") {
-            let once = resolved(&source, Some(BASE)).into_owned();
-            prop_assert_eq!(resolved(&once, Some(BASE)), once.as_str());
+            let once = resolved(&source, Some(BASE));
+            prop_assert_eq!(&resolved(&once, Some(BASE)), &once);
         }
     }
 }

@@ -1,9 +1,11 @@
 //! HTML as Markdown, in which no markup of HTML is left.
 
+use std::fmt::Write as _;
+
 use htmd::HtmlToMarkdown;
 use htmd::options::Options;
 
-use super::begins_tag;
+use super::tokens::{Token, tokens};
 
 /// HTML that is safe, as Markdown that is.
 ///
@@ -20,18 +22,33 @@ pub(crate) fn markdown_of(safe: &str, options: Options) -> String {
 /// except where it is code, and but for those that can begin no tag wherever they stand.
 fn quoted(safe: &str) -> String {
     let mut out = String::with_capacity(safe.len());
-    let mut rest = safe;
     let mut code = Code::default();
+    for token in tokens(safe) {
+        match token {
+            Token::Text(text) => words(text, code.is_shown, &mut out),
+            Token::Start(tag) => {
+                code.begin(&tag.name, &safe[tag.end..]);
+                attributes(tag.written, &mut out);
+            }
+            Token::End(name) => {
+                code.end(&name);
+                let _ = write!(out, "</{name}>");
+            }
+            // What had no end is no markup, and would not be read as any.
+            Token::Unended(_) => {}
+        }
+    }
+    out
+}
+
+/// A text between tags.
+fn words(text: &str, is_code: bool, out: &mut String) {
+    let mut rest = text;
     while let Some(at) = rest.find(['<', '&']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        if begins_tag(rest) {
-            let end = tag_end(rest);
-            code.pass(&rest[..end], &rest[end..]);
-            attributes(&rest[..end], &mut out);
-            rest = &rest[end..];
-        } else if let Some(after) = rest.strip_prefix("&lt;").or_else(|| rest.strip_prefix('<')) {
-            let is_bare = code.is_shown
+        if let Some(after) = rest.strip_prefix("&lt;").or_else(|| rest.strip_prefix('<')) {
+            let is_bare = is_code
                 || after.starts_with([' ', '\n', '=', '-'])
                 || after.starts_with(|next: char| next.is_ascii_digit());
             out.push_str(if is_bare { "&lt;" } else { "&amp;lt;" });
@@ -42,17 +59,6 @@ fn quoted(safe: &str) -> String {
         }
     }
     out.push_str(rest);
-    out
-}
-
-/// Where a tag ends.
-fn tag_end(tag: &str) -> usize {
-    let mut is_quoted = false;
-    let end = tag.bytes().position(|byte| {
-        is_quoted ^= byte == b'"';
-        byte == b'>' && !is_quoted
-    });
-    end.map_or(tag.len(), |end| end + 1)
 }
 
 /// A tag whose attributes begin no tag.
@@ -71,14 +77,10 @@ struct Code {
 }
 
 impl Code {
-    fn pass(&mut self, tag: &str, after: &str) {
-        if tag.starts_with("<pre") || tag == "</pre>" {
-            self.is_fenced = tag.starts_with("<pre");
-        } else if tag == "</code>" {
-            self.depth = self.depth.saturating_sub(1);
-            self.is_shown &= self.depth > 0;
-        } else if tag.starts_with("<code") && !tag[5..].starts_with(|it: char| it.is_alphanumeric())
-        {
+    fn begin(&mut self, name: &str, after: &str) {
+        if name == "pre" {
+            self.is_fenced = true;
+        } else if name == "code" {
             self.depth += 1;
             // Marks inside could end it, and so could a line without words.
             let end = after.find("</code>").unwrap_or(after.len());
@@ -86,6 +88,15 @@ impl Code {
             self.is_shown = self.depth == 1
                 && !code.contains(['`', '~', '<'])
                 && (self.is_fenced || !code.contains('\n'));
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        if name == "pre" {
+            self.is_fenced = false;
+        } else if name == "code" {
+            self.depth = self.depth.saturating_sub(1);
+            self.is_shown &= self.depth > 0;
         }
     }
 }
@@ -130,7 +141,8 @@ mod tests {
     fn is_tag(text: &str) -> bool {
         // An address may stand between angles.
         let is_address = |at: usize| text[..at].ends_with("](");
-        text.match_indices('<').any(|(at, _)| super::begins_tag(&text[at..]) && !is_address(at))
+        text.match_indices('<')
+            .any(|(at, _)| crate::html::begins_tag(&text[at..]) && !is_address(at))
     }
 
     proptest! {

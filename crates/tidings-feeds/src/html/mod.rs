@@ -7,6 +7,7 @@ mod implied;
 mod level;
 mod links;
 mod markdown;
+mod tokens;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,16 +16,17 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 pub(crate) use self::implied::open_before;
-pub(crate) use self::level::{Splitter, VOID, levelled};
-pub(crate) use self::links::resolved;
+pub(crate) use self::level::{Splitter, VOID, is_inline, levelled};
+use self::links::Links;
 pub(crate) use self::markdown::markdown_of;
+pub(crate) use self::tokens::{Tag, Token, quoted_angles, tokens};
 use crate::parse::unescaped;
 
 /// The rules by which texts are made safe, as they are kept with what was made by them: the library
-/// and its release, and a number that goes up with whatever is changed here.
+/// and its release, and a number that goes up with whatever is changed here or in checksums.
 macro_rules! rules {
     () => {
-        "ammonia 4.2.4, 2"
+        "ammonia 4.2.4, 4"
     };
 }
 pub(crate) use rules;
@@ -78,8 +80,8 @@ pub(crate) fn shown(source: &str, base: Option<&str>, format: Format, most: usiz
     let beginning = &source[..source.floor_char_boundary(looked_at)];
     let mut shown = match format {
         Format::Text => cut(&plain(beginning), most),
-        Format::Markdown => cut_outside_code(&markdown(&resolved(beginning, base)), most),
-        Format::Html => html(&resolved(beginning, base), most),
+        Format::Markdown => cut_outside_code(&markdown(beginning, base), most),
+        Format::Html => html(beginning, base, most),
     };
     shown.is_cut |= beginning.len() < source.len();
     shown.text = visible(&shown.text).into_owned();
@@ -90,7 +92,7 @@ pub(crate) fn shown(source: &str, base: Option<&str>, format: Format, most: usiz
 /// nothing is left of it.
 pub(crate) fn safe<'a>(source: &'a str, base: Option<&str>) -> Option<Cow<'a, str>> {
     let safe = if has_tag(source) {
-        let safe = cleaned(&resolved(source, base));
+        let safe = cleaned(source, base);
         let is_longer = safe.len() > source.len().saturating_mul(2).saturating_add(LONGER);
         Cow::Owned(if is_longer { quoted(&plain(source), usize::MAX) } else { safe })
     } else {
@@ -134,12 +136,12 @@ pub(crate) fn as_markdown(line: &str) -> String {
 
 /// HTML without what can do harm: scripts, styles, forms, frames, addresses that run something.
 /// What has no tag has none of these, and is as it was.
-pub(crate) fn sanitised(source: &str) -> Cow<'_, str> {
-    if has_tag(source) { Cow::Owned(cleaned(source)) } else { Cow::Borrowed(source) }
+fn sanitised<'a>(source: &'a str, base: Option<&str>) -> Cow<'a, str> {
+    if has_tag(source) { Cow::Owned(cleaned(source, base)) } else { Cow::Borrowed(source) }
 }
 
-fn cleaned(source: &str) -> String {
-    SANITISER.clean(&levelled(source)).to_string()
+fn cleaned(source: &str, base: Option<&str>) -> String {
+    SANITISER.clean(&levelled(source, base)).to_string()
 }
 
 /// Whether anything in a text would be read as a tag, a comment or a declaration.
@@ -163,17 +165,20 @@ pub(crate) fn is_harmful(address: &str) -> bool {
 }
 
 /// HTML as Markdown.
-fn markdown(source: &str) -> String {
-    markdown_of(&sanitised(source), htmd::options::Options::default()).replace('\u{a0}', " ")
+fn markdown(source: &str, base: Option<&str>) -> String {
+    let options = htmd::options::Options::default();
+    markdown_of(&sanitised(source, base), options).replace('\u{a0}', " ")
 }
 
 /// The words of HTML, with a line for each paragraph.
 pub(crate) fn plain(source: &str) -> String {
     let mut text = String::with_capacity(source.len());
-    level::pieces(source, |piece| match piece {
+    level::pieces(source, Links::default(), |piece| match piece {
         level::Piece::Text(words) => text.push_str(&unescaped(words)),
-        level::Piece::Open(tag) | level::Piece::Void(tag) | level::Piece::Close(tag) => {
-            if !level::is_inline(tag.name) {
+        level::Piece::Open(level::Tag { name, .. })
+        | level::Piece::Void(level::Tag { name, .. })
+        | level::Piece::Close(name) => {
+            if !is_inline(name) {
                 text.push('\n');
             }
         }
@@ -186,11 +191,11 @@ pub(crate) fn plain(source: &str) -> String {
     lines.join("\n")
 }
 
-fn html(source: &str, most: usize) -> Shown {
+fn html(source: &str, base: Option<&str>, most: usize) -> Shown {
     let mut length = source.len();
     for _ in 0..TRIES {
         let beginning = &source[..source.floor_char_boundary(length)];
-        let safe = sanitised(beginning);
+        let safe = sanitised(beginning, base);
         let count = safe.chars().count();
         if count <= most {
             return Shown { text: safe.into_owned(), is_cut: beginning.len() < source.len() };

@@ -10,11 +10,11 @@ use tokio::sync::Notify;
 
 use super::rounds::rss;
 use super::*;
+use crate::condition::Condition;
 use crate::fetch;
 use crate::fetch::tests::server::{Hit, Server, answer, redirect};
 use crate::page::Form;
 use crate::refresh::{News, Refresh};
-use crate::store::State;
 
 /// Feeds with everything allowed and no time lost.
 async fn feeds(config: Config) -> Feeds {
@@ -25,7 +25,7 @@ async fn feeds(config: Config) -> Feeds {
 
 fn one(url: String) -> Config {
     let mut config = Config::new(Data::Memory);
-    config.feeds = vec![FeedConfig::new(url)];
+    config.feeds = vec![feed_at(url)];
     config
 }
 
@@ -73,14 +73,14 @@ fn play(hit: &Hit) -> Response {
 async fn the_only_feed_of_a_page_is_added_with_what_it_says() {
     let server = Server::start(play).await;
     let feeds = feeds(Config::new(Data::Memory)).await;
-    let found = feeds.discover(FeedConfig::new(server.url("/one"))).await.unwrap();
+    let found = feeds.discover(feed_at(server.url("/one"))).await.unwrap();
     assert_eq!(found.url(), server.url("/feed"));
     assert_eq!(found.page(), Some(server.url("/one").as_str()));
     assert_eq!(found.document().items.len(), 2);
     assert!(feeds.0.board().rows().next().is_none());
     let id = feeds.add_found(found).await.unwrap();
     let row = feeds.0.board().get(&id).unwrap().clone();
-    assert_eq!((row.item_count, row.state, row.shown_title()), (2, State::Good, "File"));
+    assert_eq!((row.item_count, row.condition(), row.shown_title()), (2, Condition::Good, "File"));
     assert!(row.next_fetch.is_some());
     assert_eq!(server.paths(), ["/one", "/feed"]);
     // Its validators were kept too.
@@ -94,7 +94,7 @@ async fn a_page_leads_to_its_main_feed_and_to_usual_addresses() {
     let server = Server::start(play).await;
     let feeds = feeds(Config::new(Data::Memory)).await;
     for (page, expected) in [("/posts", "/feed"), ("/linked", "/other"), ("/none", "/feed")] {
-        let found = feeds.discover(FeedConfig::new(server.url(page))).await.unwrap();
+        let found = feeds.discover(feed_at(server.url(page))).await.unwrap();
         assert_eq!(found.url(), server.url(expected), "{page}");
         assert_eq!(found.page(), Some(server.url(page).as_str()));
     }
@@ -103,7 +103,7 @@ async fn a_page_leads_to_its_main_feed_and_to_usual_addresses() {
         _ => answer(404, &[], ""),
     })
     .await;
-    let none = feeds.discover(FeedConfig::new(empty.url("/"))).await.unwrap_err().to_string();
+    let none = feeds.discover(feed_at(empty.url("/"))).await.unwrap_err().to_string();
     assert!(none.contains("names no feed"), "{none}");
     assert_eq!(empty.paths().len(), 7);
 }
@@ -114,7 +114,7 @@ async fn an_address_that_moved_to_a_known_feed_is_that_feed() {
     let server = Server::start(play).await;
     let feeds = feeds(Config::new(Data::Memory)).await;
     for path in ["/feed", "/old", "/one"] {
-        let found = feeds.discover(FeedConfig::new(server.url(path))).await.unwrap();
+        let found = feeds.discover(feed_at(server.url(path))).await.unwrap();
         feeds.add_found(found).await.unwrap();
     }
     assert_eq!(feeds.statuses().len(), 1);
@@ -124,21 +124,23 @@ async fn an_address_that_moved_to_a_known_feed_is_that_feed() {
 async fn what_is_no_feed_is_not_added_and_says_what_it_is() {
     let server = Server::start(play).await;
     let feeds = feeds(Config::new(Data::Memory)).await;
-    let refused = async |path: &str| {
-        feeds.discover(FeedConfig::new(server.url(path))).await.unwrap_err().to_string()
-    };
+    let refused =
+        async |path: &str| feeds.discover(feed_at(server.url(path))).await.unwrap_err().to_string();
     let two = refused("/two").await;
     assert!(two.contains("names 2 feeds"), "{two}");
     assert!(two.contains(&server.url("/feed")) && two.contains(&server.url("/other")), "{two}");
     assert!(refused("/gone").await.contains("404"));
+    let mut world = World::over(feeds.clone(), Era::Legacy).await;
     let asked = server.hits().len();
     for path in ["/etc/passwd", "file:///etc/passwd", "feed.xml", "ftp://example.com/"] {
-        assert!(feeds.discover(FeedConfig::new(path)).await.is_err(), "{path}");
+        assert!(FeedAddress::parse(path, Asker::Client).is_err(), "{path}");
+        let refused = world.refusal("add_feed", json!({ "url": path })).await;
+        assert!(refused.contains("it begins with `https://` or `http://`"), "{refused}");
         assert!(feeds.fetch_page(path, Form::Raw).await.is_err(), "{path}");
     }
     // What the operator did not allow.
     let guarded = Feeds::open(Config::new(Data::Memory)).await.unwrap();
-    let private = guarded.discover(FeedConfig::new(server.url("/feed"))).await.unwrap_err();
+    let private = guarded.discover(feed_at(server.url("/feed"))).await.unwrap_err();
     assert!(private.to_string().contains("private"), "{private}");
     let private = guarded.fetch_page(&server.url("/one"), Form::Raw).await.unwrap_err();
     assert!(private.to_string().contains("private"), "{private}");
@@ -204,7 +206,7 @@ async fn a_host_that_wants_to_be_left_alone_is_after_a_restart() {
     before.refresh(&only_id(&before)).await.unwrap();
     drop(before);
     let after = feeds(config).await;
-    let refused = after.discover(FeedConfig::new(server.url("/other"))).await.unwrap_err();
+    let refused = after.discover(feed_at(server.url("/other"))).await.unwrap_err();
     assert!(refused.to_string().contains("left alone"), "{refused}");
     assert_eq!(server.paths(), ["/feed"]);
 }
@@ -246,7 +248,7 @@ async fn a_pause_is_there_after_a_restart_and_the_feed_is_served() {
     let directory = tempfile::tempdir().unwrap();
     let config = || {
         let mut config = Config::new(Data::Directory(directory.path().to_owned()));
-        config.feeds = vec![FeedConfig::new(server.url("/feed"))];
+        config.feeds = vec![feed_at(server.url("/feed"))];
         config
     };
     let before = feeds(config()).await;
@@ -282,17 +284,18 @@ async fn a_list_of_the_web_is_taken_in() {
     })
     .await;
     let feeds = feeds(Config::new(Data::Memory)).await;
-    let bytes = feeds.fetch_list(&server.url("/list")).await.unwrap();
-    let imported = feeds.import(&bytes).await.unwrap();
+    let bytes = feeds.fetch_list(&WebAddress::parse(&server.url("/list")).unwrap()).await.unwrap();
+    let imported = feeds.import(&bytes, Asker::Client).await.unwrap();
     assert_eq!((imported.added.len(), imported.known.len()), (2, 0));
     let problem = "line 4: `/etc/passwd` is not the URL of a feed on the web";
     assert_eq!(imported.problems.iter().map(ToString::to_string).collect::<Vec<_>>(), [problem]);
     let row = feeds.0.board().get(&imported.added[0]).unwrap().clone();
     assert_eq!((row.category.as_deref(), row.shown_title()), (Some("F"), "One"));
-    let again = feeds.import(&bytes).await.unwrap();
+    let again = feeds.import(&bytes, Asker::Client).await.unwrap();
     assert_eq!((again.added.len(), again.known), (0, imported.added));
-    assert!(feeds.import(b"<html/>").await.is_err());
-    assert!(feeds.fetch_list(&server.url("/gone")).await.is_err());
+    assert!(feeds.import(b"<html/>", Asker::Client).await.is_err());
+    let gone = WebAddress::parse(&server.url("/gone")).unwrap();
+    assert!(feeds.fetch_list(&gone).await.is_err());
 }
 
 #[tokio::test]
@@ -387,16 +390,16 @@ async fn the_page_of_a_feed_that_is_there_changes_nothing_that_is_set_for_it() {
         _ => play(hit),
     })
     .await;
-    let mut feed = FeedConfig::new(server.url("/feed"));
+    let mut feed = feed_at(server.url("/feed"));
     feed.title = Some("Mine".to_owned());
     feed.interval = Some(Duration::from_mins(30));
     feed.headers = vec![("Authorization".to_owned(), "Bearer x".to_owned())];
     let mut world = World::over(feeds(Config::new(Data::Memory)).await, Era::Legacy).await;
-    let id = world.feeds.add_unseen(feed.clone()).await.unwrap();
+    let id = world.feeds.add(feed.clone()).await.unwrap();
     let arguments = json!({ "url": server.url("/one"), "category": "A/B" });
     let added = world.call("add_feed", arguments).await;
     assert_eq!((&added["isNew"], &added["id"]), (&json!(false), &json!(id)));
-    world.feeds.import(world.feeds.export().as_bytes()).await.unwrap();
+    world.feeds.import(world.feeds.export().as_bytes(), Asker::Client).await.unwrap();
     assert_eq!(only_id(&world.feeds), id);
     let row = world.feeds.0.board().get(&id).unwrap().clone();
     assert_eq!((row.title.as_deref(), row.category.as_deref()), (Some("Mine"), Some("A/B")));

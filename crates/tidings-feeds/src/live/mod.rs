@@ -18,13 +18,16 @@ mod upstream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidings_server::{Config as HubConfig, Greeting, Hub};
+use tidings_server::{Config as HubConfig, Event, Greeting, Hub};
 use tidings_store::date::Moment;
 use tidings_store::testing::Wire;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::parse::{Category, Document, Feed, Item, Person, Text, TextKind};
-use crate::{Changes, Config, Data, FeedConfig, Feeds};
+use crate::store::{Store, StoreError};
+use crate::{
+    Asker, Changes, Config, Data, FeedAddress, FeedConfig, Feeds, Fetching, Role, WebAddress,
+};
 
 const URL: &str = "https://example.com/feed.xml";
 const ID: &str = "b799e597";
@@ -51,8 +54,8 @@ struct World {
 impl World {
     async fn new(era: Era) -> Self {
         let mut config = Config::new(Data::Memory);
-        config.feeds = vec![FeedConfig::new(URL), FeedConfig::new(OTHER_URL)];
-        config.offline = true;
+        config.feeds = vec![feed_at(URL), feed_at(OTHER_URL)];
+        config.role = Role::Server(Fetching::Off);
         Self::with(config, era).await
     }
 
@@ -155,15 +158,33 @@ impl World {
 
     async fn apply(&self, id: &str, document: &Document, now: i64) -> Changes {
         let document = document.clone();
-        let work =
-            move |store: &crate::store::Store, id: &str| store.apply(id, &document, day(now));
-        self.feeds.0.record(id, work).await.unwrap()
+        let work = move |store: &Store, id: &str| store.apply(id, &document, day(now));
+        record(&self.feeds, id, work).await
     }
 
     async fn fail(&self, id: &str, error: &'static str, now: i64) {
-        let work = move |store: &crate::store::Store, id: &str| store.failed(id, error, day(now));
-        self.feeds.0.record(id, work).await.unwrap();
+        let work = move |store: &Store, id: &str| store.failed(id, error, day(now));
+        record(&self.feeds, id, work).await;
     }
+}
+
+/// Writes something about a feed, makes it readable and tells of it.
+async fn record(
+    feeds: &Feeds,
+    id: &str,
+    work: impl FnOnce(&Store, &str) -> Result<Changes, StoreError> + Send + 'static,
+) -> Changes {
+    let named = id.to_owned();
+    let work = move |store: &Store| {
+        let changes = work(store, &named)?;
+        Ok((changes.clone(), changes))
+    };
+    feeds.0.record(id, work).await.unwrap()
+}
+
+/// The feed at this address, which the operator named.
+pub(crate) fn feed_at(address: impl AsRef<str>) -> FeedConfig {
+    FeedConfig::new(FeedAddress::parse(address.as_ref(), Asker::Operator).unwrap())
 }
 
 /// A day of January 2024.

@@ -78,8 +78,8 @@ async fn the_same_document_again_is_told_to_nobody() {
 async fn age_alone_is_told_to_nobody_and_what_is_too_old_goes_with_news() {
     for era in [Era::Legacy, Era::Modern] {
         let mut config = Config::new(Data::Memory);
-        config.feeds = vec![FeedConfig::new(URL)];
-        config.offline = true;
+        config.feeds = vec![feed_at(URL)];
+        config.role = Role::Server(Fetching::Off);
         config.retention.age = Some(Duration::from_hours(72));
         let mut world = World::with(config, era).await;
         let mut names = vec![("b", 2), ("a", 1)];
@@ -89,7 +89,7 @@ async fn age_alone_is_told_to_nobody_and_what_is_too_old_goes_with_news() {
         let before = world.read(&items).await;
         world.apply(ID, &document("News", &names), 9).await;
         let unmodified = |store: &crate::store::Store, id: &str| store.unmodified(id, day(9));
-        world.feeds.0.record(ID, unmodified).await.unwrap();
+        record(&world.feeds, ID, unmodified).await;
         assert_eq!(world.notices().await, Vec::<String>::new());
         assert_eq!(world.read(&items).await, before);
         names.insert(0, ("c", 9));
@@ -161,7 +161,7 @@ async fn news_of_another_feed_are_told_to_nobody_but_the_list_of_feeds() {
 #[tokio::test(start_paused = true)]
 async fn a_feed_that_comes_or_goes_is_told_to_the_list() {
     both(async |world| {
-        let id = world.feeds.add(FeedConfig::new("https://example.org/")).await.unwrap();
+        let id = world.feeds.add(feed_at("https://example.org/")).await.unwrap();
         assert_eq!(world.notices().await, ["feeds://all", "list"]);
         assert!(world.feeds.remove(&id).await.unwrap());
         assert_eq!(world.notices().await, ["feeds://all", "list"]);
@@ -191,7 +191,7 @@ async fn the_first_answer_of_a_feed_is_told() {
 async fn a_folder_is_told_of_news_of_its_feeds_and_of_no_others() {
     for era in [Era::Legacy, Era::Modern] {
         let mut world = World::new(era).await;
-        let mut feed = FeedConfig::new(URL);
+        let mut feed = feed_at(URL);
         feed.category = Some("Tech".to_owned());
         world.feeds.add(feed).await.unwrap();
         let folder = "feeds://folder/Tech/items".to_owned();

@@ -3,20 +3,20 @@
 use std::path::Path;
 
 use super::*;
-use crate::store::{Hold, Store};
-use crate::{Earlier, FeedsError, Holder, Refresh, Refreshed, Role, Standing, Status, StoreError};
+use crate::fetch::Validators;
+use crate::store::Hold;
+use crate::{Condition, Earlier, FeedsError, Holder, Refresh, Refreshed, Status};
 
 fn config(directory: &Path) -> Config {
     let mut config = Config::new(Data::Directory(directory.to_owned()));
-    config.feeds = vec![FeedConfig::new(URL), FeedConfig::new(OTHER_URL)];
-    config.offline = true;
+    config.feeds = vec![feed_at(URL), feed_at(OTHER_URL)];
+    config.role = Role::Server(Fetching::Off);
     config
 }
 
 async fn guest(directory: &Path) -> Feeds {
     let mut config = Config::new(Data::Directory(directory.to_owned()));
-    config.guest = true;
-    config.offline = true;
+    config.role = Role::Guest(Fetching::Off);
     Feeds::open(config).await.unwrap()
 }
 
@@ -40,11 +40,11 @@ async fn both(test: impl AsyncFn(&mut World, &Feeds)) {
 #[tokio::test(start_paused = true)]
 async fn a_feed_that_another_process_adds_or_removes_is_told_once_and_can_be_read() {
     both(async |world, guest| {
-        let id = guest.add_unseen(FeedConfig::new("https://example.org/")).await.unwrap();
+        let id = guest.add(feed_at("https://example.org/")).await.unwrap();
         assert_eq!(world.notices().await, ["feeds://all", "list"]);
         let all = world.read("feeds://all").await;
         assert!(all.as_array().unwrap().iter().any(|feed| feed["id"] == id.as_str()));
-        guest.add_unseen(FeedConfig::new("https://example.org/")).await.unwrap();
+        guest.add(feed_at("https://example.org/")).await.unwrap();
         assert_eq!(world.notices().await, Vec::<String>::new());
         assert!(guest.remove(&id).await.unwrap());
         assert_eq!(world.notices().await, ["feeds://all", "list"]);
@@ -60,7 +60,7 @@ async fn a_feed_that_another_process_removes_and_adds_again_is_told() {
         let again = guest.0.blocking(move |inner| {
             let row = inner.store.feed(ID)?.unwrap();
             inner.store.remove(ID)?;
-            let registration = FeedConfig::new(URL).registration();
+            let registration = feed_at(URL).registration();
             inner.store.add(&registration, row.added)?;
             inner.store.apply(ID, &other, day(3))?;
             let again = inner.store.feed(ID)?.unwrap();
@@ -81,7 +81,7 @@ async fn many_feeds_that_come_at_once_are_told_once() {
     both(async |world, guest| {
         let outline = |number| format!("<outline xmlUrl='https://example.org/{number}'/>");
         let list: String = (0..50).map(outline).collect();
-        guest.import(format!("<opml>{list}</opml>").as_bytes()).await.unwrap();
+        guest.import(format!("<opml>{list}</opml>").as_bytes(), Asker::Client).await.unwrap();
         assert_eq!(world.notices().await, ["feeds://all", "list"]);
         assert_eq!(world.read("feeds://all").await.as_array().unwrap().len(), 52);
     })
@@ -93,7 +93,7 @@ async fn items_that_another_process_keeps_are_told_to_the_views_they_are_in() {
     both(async |world, guest| {
         let grown = document("News", &[("c", 3), ("a", 1)]);
         let keep = move |store: &Store, id: &str| store.apply(id, &grown, day(4));
-        guest.0.record(ID, keep).await.unwrap();
+        record(guest, ID, keep).await;
         let told = ["", "/items"].map(|ending| format!("feeds://feed/{ID}{ending}"));
         let mut told = told.to_vec();
         told.insert(0, "feeds://all".to_owned());
@@ -109,13 +109,12 @@ async fn a_guest_lets_nothing_go_that_its_host_would_keep() {
     let directory = tempfile::tempdir().unwrap();
     Feeds::open(config(directory.path())).await.unwrap();
     let mut config = Config::new(Data::Directory(directory.path().to_owned()));
-    config.guest = true;
-    config.offline = true;
+    config.role = Role::Guest(Fetching::Off);
     config.retention = crate::Retention::new(1, Some(Duration::from_hours(1)));
     let guest = Feeds::open(config).await.unwrap();
     let grown = document("News", &[("b", 2), ("a", 1)]);
     let keep = move |store: &Store, id: &str| store.apply(id, &grown, day(9));
-    guest.0.record(ID, keep).await.unwrap();
+    record(&guest, ID, keep).await;
     assert_eq!(guest.0.board().get(ID).unwrap().item_count, 2);
 }
 
@@ -129,7 +128,7 @@ async fn a_guest_lets_go_what_its_host_would() {
     let guest = guest(directory.path()).await;
     let grown = document("News", &[("b", 2), ("a", 1)]);
     let keep = move |store: &Store, id: &str| store.apply(id, &grown, day(9));
-    guest.0.record(ID, keep).await.unwrap();
+    record(&guest, ID, keep).await;
     assert_eq!(guest.0.board().get(ID).unwrap().item_count, 1);
 }
 
@@ -138,10 +137,10 @@ async fn what_others_write_that_nobody_can_read_is_silence() {
     both(async |_, guest| {
         let same = document("News", &[("a", 1)]);
         let keep = move |store: &Store, id: &str| {
-            store.keep_validators(id, "{}")?;
+            store.keep_validators(id, &Validators::default())?;
             store.apply(id, &same, day(4))
         };
-        guest.0.record(ID, keep).await.unwrap();
+        record(guest, ID, keep).await;
     })
     .await;
 }
@@ -151,10 +150,10 @@ async fn what_is_served_read_only_follows_whoever_writes() {
     let directory = tempfile::tempdir().unwrap();
     let writer = Feeds::open(config(directory.path())).await.unwrap();
     let mut config = Config::new(Data::Directory(directory.path().to_owned()));
-    config.read_only = true;
+    config.role = Role::Reader;
     let mut world = World::with(config, Era::Legacy).await;
     world.listen(&[]).await;
-    writer.add(FeedConfig::new("https://example.org/")).await.unwrap();
+    writer.add(feed_at("https://example.org/")).await.unwrap();
     assert_eq!(world.notices().await, ["list"]);
 }
 
@@ -209,9 +208,9 @@ async fn a_guest_fetches_itself_where_nobody_serves() {
     let file = directory.path().join("feed.xml");
     std::fs::write(&file, RSS).unwrap();
     let mut config = Config::new(Data::Directory(directory.path().join("data")));
-    config.guest = true;
+    config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
-    guest.add_unseen(FeedConfig::new(file.to_str().unwrap())).await.unwrap();
+    guest.add(feed_at(file.to_str().unwrap())).await.unwrap();
     assert_eq!(guest.progress().borrow().done, 0);
     let first = refreshed(&guest).await.unwrap();
     assert_eq!((first.len(), new_items(&first[0])), (1, 1));
@@ -231,9 +230,9 @@ async fn a_feed_that_another_process_adds_is_fetched_and_one_that_it_pauses_is_n
     let mut world = World::with(Config::new(Data::Directory(data.clone())), Era::Legacy).await;
     world.listen(&[]).await;
     let guest = guest(&data).await;
-    let mut feed = FeedConfig::new(file.to_str().unwrap());
+    let mut feed = feed_at(file.to_str().unwrap());
     feed.title = Some("Mine".to_owned());
-    let id = guest.add_unseen(feed).await.unwrap();
+    let id = guest.add(feed).await.unwrap();
     assert_eq!(world.notices().await, ["list"]);
     let items = format!("feeds://feed/{id}/items");
     assert_eq!(world.read(&items).await[0]["title"], "one");
@@ -255,7 +254,7 @@ async fn a_host_that_asked_another_process_for_a_pause_is_left_alone() {
     let (store, now) = (&guest.0.store, guest.0.clock.time());
     store.keep_pause("127.0.0.1", Duration::from_mins(2), now).unwrap();
     assert_eq!(world.notices().await, Vec::<String>::new());
-    let feed = FeedConfig::new("http://127.0.0.1:1/feed");
+    let feed = feed_at("http://127.0.0.1:1/feed");
     let refused = world.feeds.discover(feed).await.unwrap_err();
     assert!(refused.to_string().contains("left alone"), "{refused}");
 }
@@ -266,7 +265,7 @@ async fn a_guest_has_feeds_fetched_by_whoever_serves_them() {
     let file = directory.path().join("feed.xml");
     std::fs::write(&file, RSS).unwrap();
     let data = directory.path().join("data");
-    let mut feed = FeedConfig::new(file.to_str().unwrap());
+    let mut feed = feed_at(file.to_str().unwrap());
     feed.interval = Some(Duration::from_hours(24));
     let mut config = Config::new(Data::Directory(data.clone()));
     config.feeds = vec![feed];
@@ -298,9 +297,9 @@ async fn a_server_that_fetches_nothing_is_not_waited_for() {
 async fn visitor(data: &Path, file: &Path) -> Feeds {
     std::fs::write(file, RSS).unwrap();
     let mut config = Config::new(Data::Directory(data.to_owned()));
-    config.guest = true;
+    config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
-    guest.add_unseen(FeedConfig::new(file.to_str().unwrap())).await.unwrap();
+    guest.add(feed_at(file.to_str().unwrap())).await.unwrap();
     guest
 }
 
@@ -310,7 +309,7 @@ async fn who_fetches_once_is_waited_for_by_visitors_and_servers() {
     let data = directory.path().join("data");
     let guest = visitor(&data, &directory.path().join("feed.xml")).await;
     for hold_for in [Duration::from_secs(1), QUIET / 2] {
-        let hold = Hold::take(&data, day(1), Role::Visits).unwrap();
+        let hold = Hold::take(&data, day(1), Role::Guest(Fetching::On)).unwrap();
         let leave = async {
             tokio::time::sleep(hold_for).await;
             assert_eq!(guest.0.store.wishes().unwrap(), []);
@@ -319,14 +318,14 @@ async fn who_fetches_once_is_waited_for_by_visitors_and_servers() {
         let (told, ()) = tokio::join!(refreshed(&guest), leave);
         assert_eq!(told.unwrap().len(), 1);
     }
-    let hold = Hold::take(&data, day(1), Role::Visits).unwrap();
+    let hold = Hold::take(&data, day(1), Role::Guest(Fetching::On)).unwrap();
     let leave = async {
         tokio::time::sleep(QUIET).await;
         drop(hold);
     };
     let config = Config::new(Data::Directory(data.clone()));
     let (opened, ()) = tokio::join!(Feeds::open(config), leave);
-    assert_eq!(opened.unwrap().holder().unwrap().unwrap().role, Role::Serves);
+    assert_eq!(opened.unwrap().holder().unwrap().unwrap().role, Role::Server(Fetching::On));
 }
 
 #[tokio::test(start_paused = true)]
@@ -336,7 +335,7 @@ async fn who_follows_fetches_when_the_other_is_gone_and_not_only_away() {
     drop(visitor(&data, &directory.path().join("feed.xml")).await);
     let first = Feeds::open(Config::new(Data::Directory(data.clone()))).await.unwrap();
     let mut config = Config::new(Data::Directory(data.clone()));
-    config.follow = true;
+    config.role = Role::Follower(Fetching::On);
     let mut world = World::with(config, Era::Legacy).await;
     let id = world.feeds.statuses()[0].id.clone();
     world.listen(&[]).await;
@@ -351,16 +350,16 @@ async fn who_follows_fetches_when_the_other_is_gone_and_not_only_away() {
     assert_eq!(world.notices().await, ["list"]);
     assert_eq!(world.feeds.status(&id).unwrap().items, 1);
     let holder = Holder::of(&data).unwrap().unwrap();
-    assert_eq!(holder.role, Role::Serves);
+    assert_eq!(holder.role, Role::Server(Fetching::On));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_guest_may_not_ask_is_told_and_not_kept() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = Config::new(Data::Directory(directory.path().to_owned()));
-    config.guest = true;
+    config.role = Role::Guest(Fetching::On);
     let guest = Feeds::open(config).await.unwrap();
-    let id = guest.add_unseen(FeedConfig::new("http://127.0.0.1:8080/feed")).await.unwrap();
+    let id = guest.add(feed_at("http://127.0.0.1:8080/feed")).await.unwrap();
     let before = guest.status(&id).unwrap();
     let told = refreshed(&guest).await.unwrap();
     let Refresh::Forbidden(reason) = &told[0].outcome else { panic!("{told:?}") };
@@ -375,7 +374,7 @@ async fn feeds_of_an_earlier_configuration_are_served_on_where_that_is_wanted() 
     let directory = tempfile::tempdir().unwrap();
     let open = async |urls: &[&str], earlier| {
         let mut config = config(directory.path());
-        config.feeds = urls.iter().map(|url| FeedConfig::new(*url)).collect();
+        config.feeds = urls.iter().map(|url| feed_at(*url)).collect();
         config.earlier = earlier;
         Feeds::open(config).await.unwrap()
     };
@@ -384,10 +383,10 @@ async fn feeds_of_an_earlier_configuration_are_served_on_where_that_is_wanted() 
     let feeds = open(&[], Earlier::Served).await;
     assert_eq!(ids(feeds.statuses()), [ID]);
     // A list that comes later takes the place of what was there before.
-    feeds.configure(vec![FeedConfig::new(OTHER_URL)], Earlier::Dropped).await.unwrap();
+    feeds.configure(vec![feed_at(OTHER_URL)], Earlier::Dropped).await.unwrap();
     assert_eq!(ids(feeds.statuses()), [OTHER_ID]);
     let unserved = feeds.unserved().await.unwrap();
-    assert_eq!(unserved[0].standing, Standing::Unserved);
+    assert_eq!(unserved[0].condition, Condition::Unserved);
     assert_eq!(ids(unserved), [ID]);
     assert!(feeds.remove(ID).await.unwrap());
     assert_eq!(feeds.unserved().await.unwrap(), []);

@@ -263,9 +263,9 @@ async fn a_list_of_feeds_comes_in_and_goes_out() {
     let list = br#"<opml><body><outline text="Tech"><outline text="Rust">
         <outline text="Mine" xmlUrl="https://example.org/f"/></outline></outline></body></opml>"#;
     let mut config = Config::new(Data::Memory);
-    config.offline = true;
+    config.role = Role::Server(Fetching::Off);
     let outlines = crate::opml::read(list).unwrap();
-    config.feeds = outlines.iter().cloned().map(FeedConfig::from).collect();
+    config.feeds = crate::opml::read_list(list, Asker::Client).unwrap().feeds;
     let feeds = Feeds::open(config).await.unwrap();
     assert_eq!(crate::opml::read(feeds.export().as_bytes()).unwrap(), outlines);
 }
@@ -293,7 +293,7 @@ async fn ids_categories_and_authors_are_proposed() {
 #[tokio::test(start_paused = true)]
 async fn folders_are_resources_of_their_own() {
     let mut world = world().await;
-    let mut feed = FeedConfig::new(URL);
+    let mut feed = feed_at(URL);
     feed.category = Some("Tech/Rust & co".to_owned());
     world.feeds.add(feed).await.unwrap();
     let listed = world.ask("resources/list", json!({})).await;
@@ -316,8 +316,8 @@ async fn folders_are_resources_of_their_own() {
 #[tokio::test(start_paused = true)]
 async fn what_a_variable_holds_is_never_shown() {
     let mut config = Config::new(Data::Memory);
-    config.offline = true;
-    let mut feed = FeedConfig::new("https://example.com/feed?key=secret");
+    config.role = Role::Server(Fetching::Off);
+    let mut feed = feed_at("https://example.com/feed?key=secret");
     feed.shown_url = Some("https://example.com/feed?key=${KEY}".to_owned());
     config.feeds = vec![feed];
     let mut world = World::with(config, Era::Legacy).await;

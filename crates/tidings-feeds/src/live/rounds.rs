@@ -8,7 +8,7 @@ use crate::id;
 /// A hub that serves the feed in a file, asked every ten minutes.
 pub(super) async fn world(file: &Path) -> (World, String) {
     let url = file.to_str().unwrap();
-    let mut feed = FeedConfig::new(url);
+    let mut feed = feed_at(url);
     feed.interval = Some(Duration::from_mins(10));
     let mut config = Config::new(Data::Memory);
     config.feeds = vec![feed];
@@ -65,8 +65,13 @@ async fn a_feed_that_is_not_there_is_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn only_the_operator_names_files() {
-    let (world, _) = world(Path::new("/nowhere/feed.xml")).await;
+    let file = "/nowhere/feed.xml";
+    let (world, _) = world(Path::new(file)).await;
+    assert_eq!(world.feeds.statuses()[0].asked_url, file);
+    let list = |url: &str| format!("<opml><outline xmlUrl='{url}'/></opml>");
     for url in ["/etc/passwd", "file:///etc/passwd", "gopher://a.org/", ""] {
-        assert!(world.feeds.add(FeedConfig::new(url)).await.is_err(), "{url}");
+        assert!(FeedAddress::parse(url, Asker::Client).is_err(), "{url}");
+        let imported = world.feeds.import(list(url).as_bytes(), Asker::Client).await.unwrap();
+        assert_eq!((imported.added.len(), imported.known.len()), (0, 0), "{url}");
     }
 }

@@ -80,7 +80,7 @@ async fn every_tool_is_listed_with_its_schemas() {
 async fn a_server_that_may_not_be_changed_lists_no_tool_that_does() {
     for (tools, expected) in [(Tools::Reading, true), (Tools::None, false)] {
         let mut config = Config::new(Data::Memory);
-        (config.offline, config.tools) = (true, tools);
+        (config.role, config.tools) = (Role::Server(Fetching::Off), tools);
         let mut world = World::with(config, Era::Legacy).await;
         let listed = world.tools().await;
         assert_eq!(listed.is_empty(), !expected);
@@ -266,7 +266,7 @@ async fn an_inbox_begins_with_the_newest() {
 #[tokio::test(start_paused = true)]
 async fn folders_choose_feeds() {
     let mut world = world().await;
-    let mut feed = FeedConfig::new(OTHER_URL);
+    let mut feed = feed_at(OTHER_URL);
     feed.category = Some("Tech/Rust".to_owned());
     world.feeds.add(feed).await.unwrap();
     let merged = world.call("merge_feeds", json!({ "folder": "tech" })).await;

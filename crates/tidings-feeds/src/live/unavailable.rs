@@ -26,7 +26,7 @@ async fn dead() -> World {
         store.keep_plan(id, Plan::new(Time(1_704_758_400_000)))?;
         store.failed(id, "the server answered 503", day(1))
     };
-    world.feeds.0.record(OTHER_ID, failed).await.unwrap();
+    record(&world.feeds, OTHER_ID, failed).await;
     world
 }
 
@@ -94,8 +94,8 @@ async fn without_named_feeds_they_are_told_where_there_is_nothing_else() {
 async fn many_of_them_leave_room_for_items() {
     let mut config = Config::new(Data::Memory);
     let url = |number| format!("https://example.com/{number}/{}", "x".repeat(200));
-    config.feeds = (0..100).map(|number| FeedConfig::new(url(number))).collect();
-    config.offline = true;
+    config.feeds = (0..100).map(|number| feed_at(url(number))).collect();
+    config.role = Role::Server(Fetching::Off);
     let mut world = World::with(config, Era::Legacy).await;
     let ids: Vec<_> = world.feeds.0.board().rows().map(|row| row.id.clone()).collect();
     let names: Vec<_> = (0..50).map(|number| format!("number-{number}")).collect();

@@ -67,7 +67,7 @@ fn markdown(html: &str, url: &str) -> String {
         cleaner.url_relative(UrlRelative::RewriteWithBase(base));
     }
     // What was found has no comments any more that would split its texts.
-    let clean = cleaner.clean(&levelled(html)).to_string();
+    let clean = cleaner.clean(&levelled(html, None)).to_string();
     let options = Options { ul_bullet_spacing: 1, ol_number_spacing: 1, ..Options::default() };
     markdown_of(&clean, options).trim().to_owned()
 }

@@ -5,7 +5,7 @@
 //! opened again in every paragraph that follows: a page of a few kilobytes can take all memory.
 //! So this closes what it opens. It reads every byte once.
 
-use crate::html::{Splitter, VOID, open_before};
+use crate::html::{Splitter, Tag, Token, VOID, open_before, quoted_angles, tokens};
 
 /// How deep elements may be in each other.
 const DEPTH: usize = 100;
@@ -77,27 +77,16 @@ struct Page {
 impl Page {
     /// Reads to the end; nothing if there is more than fits.
     fn read(&mut self, html: &str) -> Option<()> {
-        let mut rest = html;
-        while let Some(start) = rest.find('<') {
-            self.words(&rest[..start])?;
-            rest = &rest[start..];
-            rest = if let Some(comment) = rest.strip_prefix("<!--") {
-                after(comment, "-->")
-            } else if rest.starts_with("<!") || rest.starts_with("<?") {
-                after(rest, ">")
-            } else if let Some(tag) = rest.strip_prefix("</").filter(|it| begins_a_name(it)) {
-                let (tag, after) = split_tag(tag);
-                self.end(&name(tag));
-                after
-            } else if let Some(tag) = rest.strip_prefix('<').filter(|it| begins_a_name(it)) {
-                let (tag, after) = split_tag(tag);
-                self.start(tag, after)?
-            } else {
-                self.words("&lt;")?;
-                &rest[1..]
-            };
+        let mut parts = tokens(html);
+        while let Some(part) = parts.next() {
+            match part {
+                Token::Text(text) => self.words(&quoted_angles(text))?,
+                Token::Start(tag) => self.start(&tag, &mut parts)?,
+                Token::End(name) => self.end(&name),
+                Token::Unended(_) => {}
+            }
         }
-        self.words(rest)
+        Some(())
     }
 
     /// Writes what a reader sees.
@@ -115,68 +104,74 @@ impl Page {
         (text.len() <= room).then_some(())
     }
 
-    /// Begins an element and gives what comes after what was read of it.
-    fn start<'a>(&mut self, tag: &str, after: &'a str) -> Option<&'a str> {
-        let name = name(tag);
-        match name.as_str() {
+    /// Begins an element; what is not read of it is taken from the parts that follow.
+    fn start<'a>(
+        &mut self,
+        tag: &Tag<'_>,
+        parts: &mut impl Iterator<Item = Token<'a>>,
+    ) -> Option<()> {
+        let name = tag.name.as_str();
+        match name {
             "script" | "title" => {
-                let (content, after) = self.raw(after, &name);
-                let content = match name.as_str() {
+                let content = self.content(parts, name);
+                let content = match name {
                     "title" => &content[..content.floor_char_boundary(TITLE)],
-                    _ if tag.contains("ld+json") && content.len() <= DATA => content,
-                    _ => return Some(after),
+                    _ if tag.written.contains("ld+json") && content.len() <= DATA => content,
+                    _ => return Some(()),
                 };
-                self.element(tag, &name)?;
+                self.element(tag)?;
                 self.text(content)?;
-                self.text(&format!("</{name}>"))?;
-                return Some(after);
+                return self.text(&format!("</{name}>"));
             }
             // Drawings and formulas may end where they begin; nothing else does.
-            "svg" | "math" if tag.ends_with('/') => return Some(after),
-            dropped if DROPPED.contains(&dropped) => return Some(self.raw(after, &name).1),
+            "svg" | "math" if tag.is_closed => return Some(()),
+            dropped if DROPPED.contains(&dropped) => {
+                self.content(parts, name);
+                return Some(());
+            }
             _ => {}
         }
-        self.end_what_it_ends(&name);
-        if VOID.contains(&name.as_str()) {
-            self.element(tag, &name)?;
-            return Some(after);
+        self.end_what_it_ends(name);
+        if VOID.contains(&name) {
+            return self.element(tag);
         }
-        let is_formatting = FORMATTING.contains(&name.as_str());
+        let is_formatting = FORMATTING.contains(&name);
         if self.open.len() >= DEPTH || is_formatting && self.formatting >= FORMATTING_DEPTH {
             self.skipped += 1;
-            return Some(after);
+            return Some(());
         }
-        self.element(tag, &name)?;
+        self.element(tag)?;
         self.formatting += usize::from(is_formatting);
-        self.open.push(name);
-        Some(after)
+        self.open.push(tag.name.clone());
+        Some(())
     }
 
-    /// What is in an element that holds no others, and what comes after it.
-    fn raw<'a>(&mut self, text: &'a str, name: &str) -> (&'a str, &'a str) {
-        let mut from = 0;
-        while let Some(found) = text[from..].find("</") {
-            let start = from + found;
-            let tag = &text[start + 2..];
-            if tag.get(..name.len()).is_some_and(|it| it.eq_ignore_ascii_case(name)) {
-                return (&text[..start], after(tag, ">"));
+    /// Passes what is in an element, and gives the first text of it.
+    fn content<'a>(&mut self, parts: &mut impl Iterator<Item = Token<'a>>, name: &str) -> &'a str {
+        let mut content = None;
+        let mut is_empty = true;
+        for part in parts {
+            match part {
+                Token::End(end) if end == name => return content.unwrap_or_default(),
+                Token::Text(text) => content = content.or(Some(text)),
+                _ => {}
             }
-            from = start + 2;
+            is_empty = false;
         }
-        self.is_cut |= !text.is_empty();
-        (text, "")
+        self.is_cut |= !is_empty;
+        content.unwrap_or_default()
     }
 
-    fn element(&mut self, tag: &str, name: &str) -> Option<()> {
+    fn element(&mut self, tag: &Tag<'_>) -> Option<()> {
         self.elements += 1;
         if self.elements > ELEMENTS {
             return None;
         }
-        let references = tag.bytes().filter(|byte| *byte == b'&').count();
-        let tag = if tag.len() <= TAG && references <= REFERENCES { tag } else { name };
-        self.text("<")?;
-        self.text(tag)?;
-        self.text(">")
+        if tag.written.len() <= TAG && tag.references() <= REFERENCES {
+            self.text(tag.written)
+        } else {
+            self.text(&format!("<{}>", tag.name))
+        }
     }
 
     fn end(&mut self, name: &str) {
@@ -206,37 +201,6 @@ impl Page {
             self.html.push('>');
         }
     }
-}
-
-fn begins_a_name(text: &str) -> bool {
-    text.starts_with(|letter: char| letter.is_ascii_alphabetic())
-}
-
-/// The name that a tag begins with.
-fn name(tag: &str) -> String {
-    let is_end = |letter: char| letter.is_whitespace() || letter == '/' || letter == '>';
-    tag.split(is_end).next().unwrap_or_default().to_ascii_lowercase()
-}
-
-fn after<'a>(text: &'a str, end: &str) -> &'a str {
-    text.split_once(end).map_or("", |(_, after)| after)
-}
-
-/// A tag without its brackets, and what comes after it. A bracket between quotation marks does
-/// not end it.
-fn split_tag(text: &str) -> (&str, &str) {
-    let mut quote = None;
-    let mut is_value = false;
-    for (position, byte) in text.bytes().enumerate() {
-        match (quote, byte) {
-            (Some(mark), _) if byte == mark => quote = None,
-            (None, b'>') => return (&text[..position], &text[position + 1..]),
-            (None, b'"' | b'\'') if is_value => quote = Some(byte),
-            _ => {}
-        }
-        is_value = byte == b'=' || is_value && byte.is_ascii_whitespace();
-    }
-    (text, "")
 }
 
 #[cfg(test)]
@@ -269,7 +233,7 @@ mod tests {
         check("<title>a <b> c</title>x", "<title>a <b> c</title>x");
         check("a<svg/>b<math />c", "abc");
         check("a<script>never closed", "a");
-        check("a<p class='never closed>b", "a<p class='never closed>b></p>");
+        check("a<p class='never closed>b", "a");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::ask::causes;
 use crate::fetch::{Accept, Fetched, Request};
 use crate::html;
 use crate::parse;
-use crate::{FeedConfig, Feeds, check_web};
+use crate::{Feeds, WebAddress};
 
 /// How many pages are read at once, each on a thread of its own.
 static READING: Semaphore = Semaphore::const_new(2);
@@ -91,7 +91,9 @@ impl Feeds {
     /// It cannot be fetched, or is no text.
     pub async fn fetch_page(&self, url: &str, form: Form) -> Result<Page, FetchPageError> {
         let asked = url.trim();
-        check_web(&FeedConfig::new(asked)).map_err(|_| FetchPageError::Url(asked.to_owned()))?;
+        let address =
+            WebAddress::parse(asked).map_err(|_| FetchPageError::Url(asked.to_owned()))?;
+        let asked = address.as_str();
         let fetcher = self.0.fetcher.as_ref().ok_or(FetchPageError::Offline)?;
         let failed = |reason: String| FetchPageError::Fetch { url: asked.to_owned(), reason };
         let request = Request { url: asked.to_owned(), accept: Accept::Page, ..Request::default() };

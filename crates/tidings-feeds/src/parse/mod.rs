@@ -15,7 +15,6 @@ mod entity;
 mod json;
 mod model;
 mod page;
-mod pages;
 mod problem;
 mod reader;
 mod rich;

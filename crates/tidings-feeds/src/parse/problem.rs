@@ -23,8 +23,6 @@ pub enum Problem {
     ControlCharacters,
     /// Markup that is not XML was mended.
     Markup,
-    /// JSON that is not written as it should be was mended.
-    Json,
     /// A tag was closed that was not open, or not closed.
     Nesting,
     /// The document ended before its end.
@@ -66,9 +64,6 @@ impl fmt::Display for Problem {
                 formatter.write_str("characters that XML forbids were left out")
             }
             Self::Markup => formatter.write_str("markup that is not XML was mended"),
-            Self::Json => {
-                formatter.write_str("JSON that is not written as it should be was mended")
-            }
             Self::Nesting => {
                 formatter.write_str("tags are not closed in the order they are opened")
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Health, Plan, Time};
+use super::{Condition, Plan, Time};
 
 impl Plan {
     /// How the feed does and when it is asked next, as one short line.
@@ -17,15 +17,16 @@ impl Plan {
             many => format!("the last {many} attempts failed"),
         };
         let trial = self.moved.as_ref().map(|moved| format!("; moving to {}", moved.to));
-        match self.health {
-            Health::Fine if self.not_before > now => {
+        match self.condition {
+            Condition::Good | Condition::New if self.not_before > now => {
                 format!("the server wants to be left alone; next {next}")
             }
-            Health::Fine => format!("next {next}{}", trial.unwrap_or_default()),
-            Health::Failing => format!("{failures}; next try {next}"),
-            Health::Open => format!("{failures}; tried once a day, next {next}"),
-            Health::Paused => "paused".to_owned(),
-            Health::Gone => "gone for good, says the server; not asked again".to_owned(),
+            Condition::Good | Condition::New => format!("next {next}{}", trial.unwrap_or_default()),
+            Condition::Failing => format!("{failures}; next try {next}"),
+            Condition::Resting => format!("{failures}; tried once a day, next {next}"),
+            Condition::Paused => "paused".to_owned(),
+            Condition::Gone => "gone for good, says the server; not asked again".to_owned(),
+            Condition::Unserved => "of an earlier configuration; not asked".to_owned(),
         }
     }
 }

@@ -8,13 +8,15 @@ mod skip;
 mod time;
 
 #[cfg(test)]
-mod day;
+mod simulated_day;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::condition::Condition;
 
 pub(crate) use outcome::{Failure, FeedHints, Outcome};
 pub(crate) use skip::Skip;
@@ -56,22 +58,6 @@ impl Default for Bounds {
     }
 }
 
-/// How a feed does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Health {
-    #[default]
-    Fine,
-    /// The last attempts failed; it is tried again, less and less often.
-    Failing,
-    /// It failed so often that it is only probed once a day.
-    Open,
-    /// The operator does not want it to be asked.
-    Paused,
-    /// The server says that it will not come back. It is not asked again.
-    Gone,
-}
-
 /// A new address on trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Moved {
@@ -92,7 +78,9 @@ pub(crate) struct Plan {
     pub(crate) interval: Duration,
     /// In a row.
     pub(crate) failures: u32,
-    pub(crate) health: Health,
+    /// How the feed does as far as the schedule knows: it never says `New` or `Unserved`.
+    #[serde(rename = "health")]
+    pub(crate) condition: Condition,
     pub(crate) moved: Option<Moved>,
     /// What the server asked for with `Retry-After`.
     #[serde(default)]
@@ -113,7 +101,7 @@ impl Plan {
             last: None,
             interval: FIRST_INTERVAL,
             failures: 0,
-            health: Health::Fine,
+            condition: Condition::Good,
             moved: None,
             not_before: Time::default(),
             skip: Skip::default(),
@@ -123,7 +111,12 @@ impl Plan {
 
     /// When to ask, if ever.
     pub(crate) fn due(&self) -> Option<Time> {
-        (!matches!(self.health, Health::Paused | Health::Gone)).then_some(self.next)
+        self.condition.is_asked().then_some(self.next)
+    }
+
+    /// Whether the operator does not want it to be asked.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.condition == Condition::Paused
     }
 
     /// Until when the server wants to be left alone, if it does.
@@ -209,13 +202,13 @@ impl Plan {
 
     /// Not asked until it is resumed.
     pub(crate) fn paused(&self) -> Self {
-        Self { health: Health::Paused, ..self.clone() }
+        Self { condition: Condition::Paused, ..self.clone() }
     }
 
     /// Asked again, soon. A feed that was gone gets another chance too.
     pub(crate) fn resumed(&self, now: Time) -> Self {
         let next = self.skip.next_allowed(now.max(self.not_before), 0);
-        Self { health: Health::Fine, failures: 0, next, ..self.clone() }
+        Self { condition: Condition::Good, failures: 0, next, ..self.clone() }
     }
 
     fn succeed(
@@ -227,7 +220,7 @@ impl Plan {
         random: u64,
     ) {
         self.failures = 0;
-        self.become_unless_paused(Health::Fine);
+        self.become_unless_paused(Condition::Good);
         self.skip = hints.skip;
         self.asked = hints.ttl.into_iter().chain(hints.update).max().unwrap_or_default();
         self.moved = moved.map(|to| {
@@ -264,21 +257,21 @@ impl Plan {
         };
         let factor = 2u32.saturating_pow(doublings);
         let mut wait = bounds.least().saturating_mul(factor).min(bounds.most());
-        let mut health = Health::Failing;
+        let mut condition = Condition::Failing;
         if let Failure::Refused { retry_after: Some(length) } = failure {
             // It said when to come back; there is nothing to guess.
             wait = bounds.least().max(*length);
         }
         // What costs nobody anything is not given up.
         if self.failures >= FAILURES_TO_OPEN && bounds.ceiling >= PROBE {
-            health = Health::Open;
+            condition = Condition::Resting;
             wait = wait.max(PROBE).max(bounds.most());
         }
         if *failure == Failure::Gone {
-            health = Health::Gone;
+            condition = Condition::Gone;
             wait = bounds.most();
         }
-        self.become_unless_paused(health);
+        self.become_unless_paused(condition);
         self.schedule(now, wait, share(wait / 4, random), random);
     }
 
@@ -305,9 +298,9 @@ impl Plan {
     }
 
     /// A request may still be under way when the operator pauses its feed.
-    fn become_unless_paused(&mut self, health: Health) {
-        if self.health != Health::Paused {
-            self.health = health;
+    fn become_unless_paused(&mut self, condition: Condition) {
+        if self.condition != Condition::Paused {
+            self.condition = condition;
         }
     }
 }

@@ -102,12 +102,12 @@ fn publishers_are_heard_up_to_the_ceiling() {
 fn failures_back_off_until_the_circuit_opens_and_one_success_closes_it() {
     let (waits, plan) = failing(&Failure::Transient, 9);
     assert_eq!(waits, [15, 30, 60, 120, 240, 480, 960, 1440, 1440]);
-    assert_eq!((plan.health, plan.failures), (Health::Open, 9));
+    assert_eq!((plan.condition, plan.failures), (Condition::Resting, 9));
     let plan = plan.after(&unchanged(hints()), &Bounds::default(), NOW, 0);
-    assert_eq!((plan.health, plan.failures), (Health::Fine, 0));
+    assert_eq!((plan.condition, plan.failures), (Condition::Good, 0));
     let (waits, plan) = failing(&Failure::Missing, 5);
     assert_eq!(waits, [15, 60, 240, 960, 1440]);
-    assert_eq!(plan.health, Health::Failing);
+    assert_eq!(plan.condition, Condition::Failing);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn who_asks_by_hand_while_a_server_is_down_does_not_make_it_rest() {
         let plan = plan.after(&Outcome::Failed(refused), &Bounds::default(), NOW, 0);
         assert_eq!((plan.next, plan.failures), (NOW.after(seconds(DAY)), planned.failures));
         let plan = plan.after(&Outcome::Failed(Failure::Gone), &Bounds::default(), NOW, 0);
-        assert_eq!(plan.health, Health::Gone);
+        assert_eq!(plan.condition, Condition::Gone);
     }
 }
 
@@ -137,14 +137,14 @@ fn a_server_says_when_to_come_back() {
     let postponed = Outcome::Failed(Failure::Postponed { by: seconds(90) });
     let later = due(&plan).after(&postponed, &Bounds::default(), NOW, 0);
     assert_eq!(later.next, NOW.after(seconds(90)));
-    assert_eq!((later.failures, later.health), (2, Health::Failing), "it was not asked");
+    assert_eq!((later.failures, later.condition), (2, Condition::Failing), "it was not asked");
     assert_eq!(plan.after(&postponed, &Bounds::default(), NOW, 0), plan, "it is not due");
 }
 
 #[test]
 fn a_feed_that_is_gone_or_paused_is_not_due() {
     let gone = failing(&Failure::Gone, 1).1;
-    assert_eq!((gone.health, gone.due()), (Health::Gone, None));
+    assert_eq!((gone.condition, gone.due()), (Condition::Gone, None));
     assert_eq!(gone.resumed(NOW).due(), Some(NOW));
     let paused = Plan::new(NOW).paused();
     assert_eq!(paused.due(), None);
@@ -206,7 +206,7 @@ fn trouble_of_this_machine_is_no_failure_of_a_feed() {
     let now = NOW.after(seconds(HOUR));
     let after = plan.after(&Outcome::Failed(Failure::Here), &Bounds::default(), now, 0);
     assert_eq!(after.next, now.after(HERE));
-    assert_eq!((after.failures, after.health, after.last), (0, Health::Fine, plan.last));
+    assert_eq!((after.failures, after.condition, after.last), (0, Condition::Good, plan.last));
 }
 
 #[test]
@@ -330,7 +330,7 @@ proptest! {
             prop_assert!(plan.next >= last);
             last = plan.next;
         }
-        prop_assert_eq!(plan.health, Health::Open);
+        prop_assert_eq!(plan.condition, Condition::Resting);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::{Connection, Transaction, params};
 use tidings_store::date::Moment;
 
-use crate::id::Digest;
+use crate::id::Checksum;
 use crate::parse::{Document, Problem};
 use crate::store::face::{Face, content_hash, renew};
 use crate::store::identity::{Level, Told, identified, is_shown_alike, is_told_by_text, names};
@@ -13,7 +13,7 @@ use crate::store::known::{Known, Rank, known_items, take_found};
 use crate::store::record::{apply_metadata, insert, moment_of, succeed, update};
 use crate::store::register::feed_of;
 use crate::store::retention::{bury, is_buried};
-use crate::store::row::{Entry, FeedRow, State};
+use crate::store::row::{Entry, FeedRow};
 use crate::store::{Store, StoreError, redate};
 
 /// What was news.
@@ -96,12 +96,12 @@ impl Store {
         self.write(|transaction| {
             let feed = served(transaction, id)?;
             // Another reason is no news: some have the time in them, and would be news each time.
-            let news = feed.state != State::Failing;
-            let query = "UPDATE feeds SET state = 2, last_error = ?2, last_fetch = ?3,
+            let news = !feed.is_failing();
+            let query = "UPDATE feeds SET last_error = ?2, last_fetch = ?3,
                 status_revision = status_revision + ?4, modified = iif(?4, ?3, modified)
                 WHERE key = ?1";
             transaction.execute(query, params![feed.key, error, now.unix(), news])?;
-            let availability = feed.state == State::Good;
+            let availability = !feed.is_new() && news;
             Ok(Changes { availability, ..Changes::default() })
         })
     }
@@ -196,11 +196,11 @@ fn is_believed(
     let before: Option<String> =
         transaction.prepare_cached(query)?.query_row([feed], |row| row.get(0))?;
     let said = is_shrunk.then(|| {
-        let mut digest = Digest::new();
+        let mut checksum = Checksum::new();
         for (identity, _) in entries {
-            digest.add(Some(identity));
+            checksum.add(Some(identity));
         }
-        digest.finish()
+        checksum.finish()
     });
     let is_believed = said.is_none() || said == before;
     let kept = said.filter(|_| !is_believed);

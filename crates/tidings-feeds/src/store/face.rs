@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, ToSql, Transaction, params};
 
-use crate::id::Digest;
+use crate::id::Checksum;
 use crate::store::identity::{alias, possible_names, untracked};
 use crate::store::known::Known;
 use crate::store::query::{RULES, entry_of};
@@ -52,50 +52,50 @@ pub(super) fn content_hash(entry: &Entry, known: Option<&Known>) -> String {
 }
 
 fn received(entry: &Entry) -> String {
-    let mut digest = Digest::new();
+    let mut checksum = Checksum::new();
     for text in [&entry.description, &entry.content, &entry.base] {
-        digest.add(text.as_deref());
+        checksum.add(text.as_deref());
     }
-    digest.finish()
+    checksum.finish()
 }
 
 fn shown(item: &Item<'_>) -> String {
-    let mut digest = Digest::new();
+    let mut checksum = Checksum::new();
     for text in [&item.description, &item.content] {
-        digest.add(text.as_deref());
+        checksum.add(text.as_deref());
     }
-    digest.finish()
+    checksum.finish()
 }
 
 fn hash(entry: &Entry, shown: &str) -> String {
-    let mut digest = Digest::new();
-    digest.add(entry.title.as_deref());
-    digest.add(Some(shown));
-    digest.add(entry.link.as_deref().map(alias).as_deref());
-    digest.add(entry.image.as_deref().map(untracked).as_deref());
+    let mut checksum = Checksum::new();
+    checksum.add(entry.title.as_deref());
+    checksum.add(Some(shown));
+    checksum.add(entry.link.as_deref().map(alias).as_deref());
+    checksum.add(entry.image.as_deref().map(untracked).as_deref());
     let mut categories: Vec<_> = entry.categories.iter().map(|name| words::name(name)).collect();
     categories.sort();
     categories.dedup();
     for category in &categories {
-        digest.add(Some(category));
+        checksum.add(Some(category));
     }
-    digest.add(None);
+    checksum.add(None);
     let mut aliases: Vec<_> = entry.aliases.iter().map(|name| words::label(name)).collect();
     aliases.sort();
     for alias in &aliases {
-        digest.add(Some(alias));
+        checksum.add(Some(alias));
     }
-    digest.add(None);
+    checksum.add(None);
     for person in &entry.authors {
-        digest.add(person.name.as_deref());
-        digest.add(person.email.as_deref());
+        checksum.add(person.name.as_deref());
+        checksum.add(person.email.as_deref());
     }
-    digest.add(None);
+    checksum.add(None);
     for enclosure in &entry.enclosures {
-        digest.add(Some(&untracked(&enclosure.url)));
-        digest.add(enclosure.media_type.as_deref());
+        checksum.add(Some(&untracked(&enclosure.url)));
+        checksum.add(enclosure.media_type.as_deref());
     }
-    digest.finish()
+    checksum.finish()
 }
 
 impl Store {

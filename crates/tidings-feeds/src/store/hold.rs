@@ -7,6 +7,7 @@ use std::path::Path;
 use tidings_store::database::directory;
 use tidings_store::date::Moment;
 
+use crate::config::{Fetching, Role};
 use crate::store::StoreError;
 
 /// The file that is locked. It says who locked it last; only the lock says whether that holds.
@@ -16,33 +17,21 @@ const OFFLINE: &str = "offline";
 /// What it says of one that does not stay.
 const VISIT: &str = "visit";
 
-/// What whoever has a directory does there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Role {
-    /// It serves the feeds and fetches them.
-    Serves,
-    /// It serves what is kept and fetches nothing.
-    Offline,
-    /// It fetches once, for somebody who asked for it, and lets go by itself.
-    Visits,
+/// What the file says of whoever has this role.
+fn word(role: Role) -> &'static str {
+    match role {
+        Role::Server(Fetching::Off) => OFFLINE,
+        Role::Guest(_) => VISIT,
+        _ => "",
+    }
 }
 
-impl Role {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Serves => "",
-            Self::Offline => OFFLINE,
-            Self::Visits => VISIT,
-        }
-    }
-
-    fn of(word: Option<&str>) -> Self {
-        match word {
-            Some(OFFLINE) => Self::Offline,
-            Some(VISIT) => Self::Visits,
-            _ => Self::Serves,
-        }
+/// The role that the file says.
+fn role(word: Option<&str>) -> Role {
+    match word {
+        Some(OFFLINE) => Role::Server(Fetching::Off),
+        Some(VISIT) => Role::Guest(Fetching::On),
+        _ => Role::Server(Fetching::On),
     }
 }
 
@@ -54,7 +43,7 @@ pub struct Holder {
     pub pid: Option<u32>,
     /// Since when.
     pub since: Option<Moment>,
-    /// What it does there.
+    /// What it does there: a server that fetches or does not, or a guest that fetches once.
     pub role: Role,
 }
 
@@ -85,7 +74,7 @@ impl Holder {
         let mut words = text.split_whitespace();
         let pid = words.next().and_then(|word| word.parse().ok());
         let since = words.next().and_then(Moment::parse);
-        Self { pid, since, role: Role::of(words.next()) }
+        Self { pid, since, role: role(words.next()) }
     }
 }
 
@@ -122,9 +111,9 @@ impl Hold {
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let said = format!("{} {now} {}\n", std::process::id(), role.word());
+        let said = format!("{} {now} {}\n", std::process::id(), word(role));
         file.set_len(0).and_then(|()| file.write_all(said.as_bytes())).map_err(failed)?;
-        if role != Role::Visits {
+        if !role.is_guest() {
             directory::warn_if_open(path);
         }
         Ok(Self { _file: file })
@@ -140,15 +129,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let now = Moment::from_unix(1_704_067_200).unwrap();
         assert_eq!(Holder::of(directory.path()).unwrap(), None);
-        let hold = Hold::take(directory.path(), now, Role::Offline).unwrap();
+        let hold = Hold::take(directory.path(), now, Role::Server(Fetching::Off)).unwrap();
         let pid = Some(std::process::id());
-        let holder = Holder { pid, since: Some(now), role: Role::Offline };
+        let holder = Holder { pid, since: Some(now), role: Role::Server(Fetching::Off) };
         assert_eq!(Holder::of(directory.path()).unwrap(), Some(holder));
-        let refused = Hold::take(directory.path(), now, Role::Serves).unwrap_err();
+        let refused = Hold::take(directory.path(), now, Role::Server(Fetching::On)).unwrap_err();
         assert!(matches!(refused, StoreError::Held { holder: by, .. } if by == holder));
         drop(hold);
         assert_eq!(Holder::of(directory.path()).unwrap(), None);
-        for role in [Role::Serves, Role::Visits] {
+        for role in [Role::Server(Fetching::On), Role::Guest(Fetching::On)] {
             let hold = Hold::take(directory.path(), now, role).unwrap();
             let holder = Holder { role, ..holder };
             assert_eq!(Holder::of(directory.path()).unwrap(), Some(holder));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use rusqlite::Transaction;
 
-use crate::fetch;
+use crate::address::FeedAddress;
 use crate::store::StoreError;
 use crate::store::register::{Origin, Registration, json};
 use crate::store::row::Settings;
@@ -40,7 +40,7 @@ fn first_of(one: &Registration, other: &Registration) -> Registration {
     let (first, second) = (&one.settings, &other.settings);
     let headers = if first.headers.is_empty() { &second.headers } else { &first.headers };
     Registration {
-        url: one.url.clone(),
+        address: one.address.clone(),
         title: one.title.clone().or_else(|| other.title.clone()),
         category: one.category.clone().or_else(|| other.category.clone()),
         settings: Settings {
@@ -63,7 +63,7 @@ pub(super) struct Stored {
 
 /// Where the feeds are that moved, each with the URL that was asked for. Read once for many: there
 /// is no index for it, and few move.
-pub(super) struct Addresses(HashMap<String, String>);
+pub(super) struct Addresses(HashMap<String, FeedAddress>);
 
 impl Addresses {
     pub(super) fn read(transaction: &Transaction<'_>) -> Result<Self, StoreError> {
@@ -71,7 +71,8 @@ impl Addresses {
         let query = "SELECT url, asked_url FROM feeds WHERE url <> asked_url
             ORDER BY active, key DESC";
         let mut statement = transaction.prepare_cached(query)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows =
+            statement.query_map([], |row| Ok((row.get(0)?, FeedAddress::stored(row.get(1)?))))?;
         Ok(Self(rows.collect::<Result<_, _>>()?))
     }
 
@@ -81,28 +82,31 @@ impl Addresses {
         transaction: &Transaction<'_>,
         registration: &Registration,
     ) -> Result<Option<Stored>, StoreError> {
-        let Registration { url, settings, .. } = registration;
-        if let Some(stored) = stored(transaction, url)? {
+        let Registration { address, settings, .. } = registration;
+        if let Some(stored) = stored(transaction, address)? {
             return Ok(Some(stored));
         }
         // Headers are for whom they were given for: a feed that came from elsewhere is another.
         let is_same =
-            |asked: &&String| settings.headers.is_empty() || fetch::same_origin(asked, url);
-        match self.0.get(url).filter(is_same) {
+            |asked: &&FeedAddress| settings.headers.is_empty() || asked.has_same_origin(address);
+        match self.0.get(address.as_str()).filter(is_same) {
             Some(asked) => stored(transaction, asked),
             None => Ok(None),
         }
     }
 }
 
-fn stored(transaction: &Transaction<'_>, asked_url: &str) -> Result<Option<Stored>, StoreError> {
+fn stored(
+    transaction: &Transaction<'_>,
+    asked: &FeedAddress,
+) -> Result<Option<Stored>, StoreError> {
     let query = "SELECT id, origin, active, title, category, settings FROM feeds
         WHERE asked_url = ?";
     let mut statement = transaction.prepare_cached(query)?;
-    let mut rows = statement.query([asked_url])?;
+    let mut rows = statement.query([asked.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let set = Registration {
-        url: asked_url.to_owned(),
+        address: asked.clone(),
         title: row.get(3)?,
         category: row.get(4)?,
         settings: json(&row.get::<_, String>(5)?)?,
@@ -128,10 +132,10 @@ mod tests {
     fn full(url: &str) -> Registration {
         let headers = vec![("Authorization".to_owned(), "Bearer x".to_owned())];
         Registration {
-            url: url.to_owned(),
             title: Some("Mine".to_owned()),
             category: Some("A/B".to_owned()),
             settings: Settings { interval: Some(1800), headers, ..Settings::default() },
+            ..registration(url)
         }
     }
 
@@ -148,11 +152,11 @@ mod tests {
     #[track_caller]
     fn check(store: &Store, expected: &Registration) {
         let feeds = store.feeds().unwrap();
-        let [FeedRow { asked_url, title, category, settings, .. }] = feeds.as_slice() else {
+        let [FeedRow { asked, title, category, settings, .. }] = feeds.as_slice() else {
             panic!("{feeds:?}")
         };
         let found = Registration {
-            url: asked_url.clone(),
+            address: asked.clone(),
             title: title.clone(),
             category: category.clone(),
             settings: settings.clone(),

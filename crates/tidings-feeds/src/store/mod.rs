@@ -5,8 +5,6 @@
 //! that may.
 
 mod apply;
-#[cfg(test)]
-mod edits;
 mod face;
 mod hold;
 mod identity;
@@ -17,16 +15,18 @@ mod marks;
 mod merge;
 mod pauses;
 mod query;
+#[cfg(test)]
+mod recognition;
 mod record;
 mod redate;
 mod register;
 mod retention;
 mod row;
 mod schema;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod trend;
-mod visit;
 mod wishes;
 
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ use crate::ask::causes;
 
 pub(crate) use self::apply::Changes;
 pub(crate) use self::hold::Hold;
-pub use self::hold::{Holder, Role};
+pub use self::hold::Holder;
 pub(crate) use self::identity::alias as address_of;
 pub(crate) use self::inbox::{Inbox, Range};
 pub(crate) use self::listing::{Listed, Listing, Order};
@@ -50,11 +50,9 @@ pub(crate) use self::marks::{Mark, Marked};
 pub(crate) use self::query::{Found, Label};
 pub(crate) use self::register::Registration;
 pub use self::retention::Retention;
-pub(crate) use self::row::{
-    Enclosure, Entry, FeedRow, Kept, Metadata, Person, Safe, Settings, State,
-};
+pub(crate) use self::row::{Enclosure, Entry, FeedRow, Kept, Metadata, Person, Safe, Settings};
+pub(crate) use self::seen::Seen;
 pub(crate) use self::trend::{Span, TITLES, Trend};
-pub(crate) use self::visit::Seen;
 pub(crate) use self::wishes::Wish;
 
 /// The database in a data directory.

@@ -12,7 +12,7 @@ use crate::store::apply::Changes;
 use crate::store::face::{Face, beside, write_beside};
 use crate::store::known::{Known, Rank};
 use crate::store::query::RULES;
-use crate::store::row::{Entry, FeedRow, Metadata, State};
+use crate::store::row::{Entry, FeedRow, Metadata};
 use crate::view::Item;
 use crate::words::{self, words, words_of_markup};
 
@@ -151,7 +151,7 @@ pub(super) fn apply_metadata(
     changes: &mut Changes,
 ) -> Result<(), StoreError> {
     let said = Metadata::from(document);
-    let mut shown = said.clone().shown(&feed.url);
+    let mut shown = said.clone().shown(&feed.address);
     let updated = std::mem::replace(&mut shown.updated, feed.metadata.updated);
     changes.metadata = !is_alike(&shown, &feed.metadata);
     if changes.metadata || changes.has_items() {
@@ -179,10 +179,10 @@ pub(super) fn succeed(
     now: Moment,
     changes: &mut Changes,
 ) -> Result<(), StoreError> {
-    changes.availability = feed.state != State::Good;
+    changes.availability = feed.is_new() || feed.is_failing();
     // The first answer is one even if it is empty.
     let items = changes.has_items() || changes.purged > 0 || !feed.is_known();
-    let query = "UPDATE feeds SET state = 1, last_error = NULL, last_fetch = ?2,
+    let query = "UPDATE feeds SET last_error = NULL, last_fetch = ?2,
             last_success = ?2, items_revision = items_revision + ?3,
             status_revision = status_revision + ?4, modified = iif(?5, ?2, modified)
         WHERE key = ?1";

@@ -6,18 +6,20 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::de::DeserializeOwned;
 use tidings_store::date::Moment;
 
+use crate::address::FeedAddress;
 use crate::clock::moment;
 use crate::config::Earlier;
+use crate::fetch::Validators;
 use crate::id;
-use crate::schedule::{Health, Plan, Time};
+use crate::schedule::{Plan, Time};
 use crate::store::merge::{Addresses, Merge, Stored};
-use crate::store::row::{FeedRow, Metadata, Revisions, Settings, State};
+use crate::store::row::{FeedRow, Metadata, Revisions, Settings};
 use crate::store::{Store, StoreError};
 
 /// A feed that is to be there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
-    pub(crate) url: String,
+    pub(crate) address: FeedAddress,
     pub(crate) title: Option<String>,
     pub(crate) category: Option<String>,
     pub(crate) settings: Settings,
@@ -31,7 +33,7 @@ pub(super) enum Origin {
 }
 
 const COLUMNS: &str = "key, id, asked_url, url, title, category, added, settings, plan, \
-    validators, state, last_error, last_fetch, last_success, next_fetch, metadata, \
+    validators, last_error, last_fetch, last_success, next_fetch, metadata, \
     metadata_revision, items_revision, status_revision, \
     (SELECT count(*) FROM items WHERE feed = feeds.key), \
     (SELECT max(moment) FROM items WHERE feed = feeds.key), items_size,
@@ -130,7 +132,7 @@ impl Store {
     /// that was paused meanwhile stays so.
     pub(crate) fn keep_plan(&self, id: &str, plan: Plan) -> Result<Plan, StoreError> {
         self.write(|transaction| {
-            let is_paused = stored_plan(transaction, id)?.is_some_and(|plan| is_paused(&plan));
+            let is_paused = stored_plan(transaction, id)?.is_some_and(|plan| plan.is_paused());
             let plan = if is_paused { plan.paused() } else { plan };
             write_plan(transaction, id, &plan, None)?;
             Ok(plan)
@@ -142,11 +144,10 @@ impl Store {
         self.write(|transaction| {
             let no_feed = || StoreError::NoFeed(id.to_owned());
             let feed = feed_of(transaction, id)?.ok_or_else(no_feed)?;
-            if feed.paused == pause {
+            if feed.is_paused() == pause {
                 return Ok(false);
             }
-            let plan = feed.plan.as_deref().and_then(|plan| serde_json::from_str(plan).ok());
-            let plan: Plan = plan.unwrap_or_else(|| Plan::new(now));
+            let plan = feed.plan.unwrap_or_else(|| Plan::new(now));
             let plan = if pause { plan.paused() } else { plan.resumed(now) };
             write_plan(transaction, id, &plan, Some(now))?;
             Ok(true)
@@ -154,13 +155,18 @@ impl Store {
     }
 
     /// Keeps what the server compares to see that nothing changed.
-    pub(crate) fn keep_validators(&self, id: &str, validators: &str) -> Result<(), StoreError> {
+    pub(crate) fn keep_validators(
+        &self,
+        id: &str,
+        validators: &Validators,
+    ) -> Result<(), StoreError> {
+        let written = serde_json::to_string(validators).expect("validators are plain JSON");
         self.write(|transaction| {
             // While it is open whether dates were corrected or items taken back, the document must
             // come once more.
             let query = "UPDATE feeds
                 SET validators = iif(redated IS NULL AND shrunk IS NULL, ?1, NULL) WHERE id = ?2";
-            transaction.execute(query, [validators, id])?;
+            transaction.execute(query, [written.as_str(), id])?;
             Ok(())
         })
     }
@@ -175,10 +181,16 @@ impl Store {
     }
 }
 
-fn stored_plan(transaction: &Transaction<'_>, id: &str) -> Result<Option<String>, StoreError> {
+fn stored_plan(transaction: &Transaction<'_>, id: &str) -> Result<Option<Plan>, StoreError> {
     let query = "SELECT plan FROM feeds WHERE id = ?";
     let plan = transaction.prepare_cached(query)?.query_row([id], |row| row.get(0)).optional()?;
-    Ok(plan.flatten())
+    Ok(of_this_release(plan.flatten()))
+}
+
+/// What the schedule or the fetcher wrote. Another release may have written it in another shape:
+/// then it is as if nothing had been written.
+fn of_this_release<T: DeserializeOwned>(written: Option<String>) -> Option<T> {
+    written.and_then(|text| serde_json::from_str(&text).ok())
 }
 
 /// Writes a plan, and when it became one that is shown.
@@ -219,7 +231,8 @@ fn put(
         transaction.execute(query, params![title, category, settings, id, origin as i64])?;
         return Ok(id);
     }
-    let Registration { url, title, category, settings } = registration;
+    let Registration { address, title, category, settings } = registration;
+    let url = address.as_str();
     let settings = written(settings);
     let query = "SELECT count(*) FROM feeds WHERE id = ?";
     let short = id::short(url);
@@ -255,42 +268,30 @@ fn feed(row: &Row<'_>) -> Result<FeedRow, StoreError> {
     let moment = |index: usize| -> Result<Option<Moment>, StoreError> {
         Ok(row.get::<_, Option<i64>>(index)?.and_then(Moment::from_unix))
     };
-    let state = match row.get(10)? {
-        0 => State::New,
-        1 => State::Good,
-        2 => State::Failing,
-        other => return Err(StoreError::Damaged(format!("the state {other}"))),
-    };
-    let (url, plan): (String, Option<String>) = (row.get(3)?, row.get(8)?);
+    let asked = FeedAddress::stored(row.get(2)?);
+    let address = asked.moved_to(row.get(3)?);
     Ok(FeedRow {
-        paused: plan.as_deref().is_some_and(is_paused),
         key: row.get(0)?,
         id: row.get(1)?,
-        asked_url: row.get(2)?,
-        metadata: json::<Metadata>(&row.get::<_, String>(15)?)?.shown(&url),
-        url,
+        metadata: json::<Metadata>(&row.get::<_, String>(14)?)?.shown(&address),
+        asked,
+        address,
         title: row.get(4)?,
         category: row.get(5)?,
         added: moment(6)?.ok_or_else(|| StoreError::Damaged("the time it was added".into()))?,
         settings: json(&row.get::<_, String>(7)?)?,
-        plan,
-        validators: row.get(9)?,
-        state,
-        last_error: row.get(11)?,
-        last_fetch: moment(12)?,
-        last_success: moment(13)?,
-        next_fetch: moment(14)?,
-        revisions: Revisions { metadata: row.get(16)?, items: row.get(17)?, status: row.get(18)? },
-        item_count: u64::try_from(row.get::<_, i64>(19)?).unwrap_or_default(),
-        newest: moment(20)?,
-        items_size: row.get::<_, Option<i64>>(21)?.and_then(|size| u64::try_from(size).ok()),
-        modified: moment(22)?,
+        plan: of_this_release(row.get(8)?),
+        validators: of_this_release(row.get(9)?).unwrap_or_default(),
+        last_error: row.get(10)?,
+        last_fetch: moment(11)?,
+        last_success: moment(12)?,
+        next_fetch: moment(13)?,
+        revisions: Revisions { metadata: row.get(15)?, items: row.get(16)?, status: row.get(17)? },
+        item_count: u64::try_from(row.get::<_, i64>(18)?).unwrap_or_default(),
+        newest: moment(19)?,
+        items_size: row.get::<_, Option<i64>>(20)?.and_then(|size| u64::try_from(size).ok()),
+        modified: moment(21)?,
     })
-}
-
-/// Whether a plan is to leave its feed alone. One of another release may have another shape.
-fn is_paused(plan: &str) -> bool {
-    serde_json::from_str(plan).is_ok_and(|plan: Plan| plan.health == Health::Paused)
 }
 
 /// Reads JSON that this store wrote.

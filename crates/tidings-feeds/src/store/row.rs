@@ -6,10 +6,13 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 use tidings_store::date::Moment;
 
-use crate::fetch;
+use crate::address::{self, FeedAddress, WebAddress};
+use crate::condition::Condition;
+use crate::fetch::Validators;
 use crate::html;
 use crate::opml::Outline;
 use crate::parse;
+use crate::schedule::Plan;
 use crate::view::Item;
 use crate::words;
 
@@ -18,24 +21,24 @@ use crate::words;
 pub(crate) struct FeedRow {
     pub(crate) key: i64,
     pub(crate) id: String,
-    /// The URL that was asked for; it never moves.
-    pub(crate) asked_url: String,
-    /// The URL it is fetched from.
-    pub(crate) url: String,
+    /// The address that was asked for; it never moves.
+    pub(crate) asked: FeedAddress,
+    /// Where it is fetched from.
+    pub(crate) address: FeedAddress,
     /// A title that was given to it here.
     pub(crate) title: Option<String>,
     /// The folder it is in here.
     pub(crate) category: Option<String>,
     pub(crate) added: Moment,
     pub(crate) settings: Settings,
-    /// When it is fetched and why, as the schedule writes it.
-    pub(crate) plan: Option<String>,
-    /// Whether the plan is to leave it alone.
-    pub(crate) paused: bool,
-    /// What a server compares to see that nothing changed.
-    pub(crate) validators: Option<String>,
-    pub(crate) state: State,
+    /// When it is fetched and why; `None` before the first plan, and if another release wrote it in
+    /// another shape.
+    pub(crate) plan: Option<Plan>,
+    /// What a server compares to see that nothing changed; empty if nothing is known.
+    pub(crate) validators: Validators,
+    /// Why it could not be fetched the last time, if it could not.
     pub(crate) last_error: Option<String>,
+    /// When it was last fetched, whatever came of it.
     pub(crate) last_fetch: Option<Moment>,
     pub(crate) last_success: Option<Moment>,
     pub(crate) next_fetch: Option<Moment>,
@@ -59,15 +62,6 @@ pub(crate) struct Revisions {
     pub(crate) status: i64,
 }
 
-/// How the last fetch of a feed went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// There was none yet.
-    New,
-    Good,
-    Failing,
-}
-
 /// What was set for one feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
@@ -86,33 +80,26 @@ pub(crate) struct Settings {
 impl FeedRow {
     /// The title under which it is listed.
     pub(crate) fn shown_title(&self) -> &str {
+        let untitled =
+            || address::brief(self.settings.shown_url.as_deref().unwrap_or(self.address.as_str()));
         let own = || self.metadata.title.as_deref().filter(|title| !title.is_empty());
-        self.title.as_deref().or_else(own).unwrap_or_else(|| self.public_url_text())
+        self.title.as_deref().or_else(own).unwrap_or_else(untitled)
     }
 
     /// Its URL without a name, a password and values of variables.
     pub(crate) fn public_url(&self) -> String {
-        if let Some(shown) = &self.settings.shown_url {
-            return shown.clone();
-        }
-        let Some((scheme, rest)) = self.url.split_once("://") else { return self.url.clone() };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let host = rest[..end].rsplit_once('@').map_or(&rest[..end], |(_, host)| host);
-        format!("{scheme}://{host}{}", &rest[end..])
+        self.settings.shown_url.clone().unwrap_or_else(|| self.address.public())
     }
 
-    /// What stands for a title while none is known: the URL from its host on.
-    fn public_url_text(&self) -> &str {
-        let url = self.settings.shown_url.as_deref().unwrap_or(&self.url);
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        rest[..end].rfind('@').map_or(rest, |at| &rest[at + 1..])
+    /// The same of the URL that was asked for.
+    pub(crate) fn public_asked_url(&self) -> String {
+        self.settings.shown_url.clone().unwrap_or_else(|| self.asked.public())
     }
 
     /// It in a list of feeds.
     pub(crate) fn outline(&self) -> Outline {
         Outline {
-            url: self.settings.shown_url.clone().unwrap_or_else(|| self.url.clone()),
+            url: self.settings.shown_url.clone().unwrap_or_else(|| self.address.to_string()),
             title: Some(self.shown_title().to_owned()),
             page: self.metadata.link.clone(),
             category: self.category.clone(),
@@ -127,6 +114,32 @@ impl FeedRow {
     /// When what can be read of it last became something else.
     pub(crate) fn last_modified(&self) -> Option<Moment> {
         self.modified.or(self.last_success)
+    }
+
+    /// Whether it is left alone until somebody resumes it.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.plan.as_ref().is_some_and(Plan::is_paused)
+    }
+
+    /// Whether it was never fetched, whatever comes of that.
+    pub(crate) fn is_new(&self) -> bool {
+        self.last_fetch.is_none()
+    }
+
+    /// Whether the last fetch failed, whatever the schedule makes of that.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.last_error.is_some()
+    }
+
+    /// How it does: as the schedule says, else as the last fetch went.
+    pub(crate) fn condition(&self) -> Condition {
+        use Condition::{Failing, Gone, Good, New, Paused, Resting};
+        match self.plan.as_ref().map(|plan| plan.condition) {
+            Some(condition @ (Paused | Gone | Resting)) => condition,
+            _ if self.is_new() => New,
+            _ if self.is_failing() => Failing,
+            _ => Good,
+        }
     }
 
     /// Whether it could be fetched at least once.
@@ -166,11 +179,12 @@ pub(crate) struct Metadata {
 
 impl Metadata {
     /// The same, with its texts as they are shown, of a feed that is there.
-    pub(crate) fn shown(self, url: &str) -> Self {
+    pub(crate) fn shown(self, address: &FeedAddress) -> Self {
         // One that is a file is of the site it names.
-        let base = [Some(url), self.link.as_deref()].into_iter().flatten();
-        let base = base.filter(|url| fetch::is_web(url)).map(str::to_owned).next();
-        let safe = |text: Option<String>| Some(html::safe(&text?, base.as_deref())?.into_owned());
+        let site = || WebAddress::parse(self.link.as_deref()?).ok();
+        let base = address.web().cloned().or_else(site);
+        let base = base.as_ref().map(WebAddress::as_str);
+        let safe = |text: Option<String>| Some(html::safe(&text?, base)?.into_owned());
         let (description, copyright) = (safe(self.description), safe(self.copyright));
         Self { description, copyright, ..self }
     }
@@ -464,7 +478,8 @@ mod tests {
         for (url, expected) in
             [("https://b.org/f", "https://b.org/b"), ("/home/f.xml", "https://a.org/b")]
         {
-            let shown = said.clone().shown(url).description.unwrap();
+            let address = FeedAddress::stored(url.to_owned());
+            let shown = said.clone().shown(&address).description.unwrap();
             assert!(shown.contains(expected) && !shown.contains("onclick"), "{shown}");
         }
     }

@@ -7,7 +7,7 @@ use crate::store::StoreError;
 
 /// Each makes a store of the version before it one of the next; the first makes one of nothing.
 /// What is written here stays as it is: a store may be at any of them.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     r"
 CREATE TABLE feeds (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -167,6 +167,10 @@ CREATE INDEX items_when ON items (key, moment, first_seen, position);
 -- What is dated in the future is from when it came.
 UPDATE items SET moment = first_seen
     WHERE moment > first_seen + 86400 AND moment > unixepoch() + 86400;
+",
+    r"
+-- How the last fetch went follows from `last_fetch` and `last_error`.
+ALTER TABLE feeds DROP COLUMN state;
 ",
 ];
 

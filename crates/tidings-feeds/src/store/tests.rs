@@ -6,6 +6,8 @@ use tidings_store::date::Moment;
 
 use super::*;
 use crate::config::Earlier;
+use crate::fetch::Validators;
+use crate::live::feed_at;
 use crate::parse::{Document, Feed, Item, Text, TextKind};
 use crate::schedule::{Plan, Time};
 use crate::view::Filter;
@@ -52,7 +54,7 @@ fn time(day: i64) -> Time {
 }
 
 pub(super) fn registration(url: &str) -> Registration {
-    Registration { url: url.to_owned(), ..Registration::default() }
+    feed_at(url).registration()
 }
 
 pub(super) fn store_with(retention: Retention) -> Store {
@@ -124,8 +126,9 @@ fn a_document_that_takes_back_more_than_it_leaves_must_say_so_twice() {
     let store = store();
     let all = [("d", 4), ("c", 3), ("b", 2), ("a", 1)];
     let validators = || {
-        store.keep_validators(ID, "seen").unwrap();
-        store.feed(ID).unwrap().unwrap().validators
+        let seen = Validators { etag: Some("seen".to_owned()), last_modified: None };
+        store.keep_validators(ID, &seen).unwrap();
+        store.feed(ID).unwrap().unwrap().validators.etag
     };
     check(&store, &items(&all), 5, [4, 0, 0]);
     check(&store, &items(&[("a", 1)]), 6, [0, 0, 0]);
@@ -451,10 +454,10 @@ fn a_pause_is_news_once_and_no_plan_that_is_kept_ends_it() {
     // A request was still under way.
     assert_eq!(store.keep_plan(ID, plan(2)).unwrap().due(), None);
     let row = store.feed(ID).unwrap().unwrap();
-    assert_eq!((row.paused, row.next_fetch), (true, None));
+    assert_eq!((row.is_paused(), row.next_fetch), (true, None));
     assert!(store.pause(ID, false, time(3)).unwrap());
     let row = store.feed(ID).unwrap().unwrap();
-    assert_eq!((row.paused, row.next_fetch), (false, Some(day(3))));
+    assert_eq!((row.is_paused(), row.next_fetch), (false, Some(day(3))));
     assert!(store.pause("nope", true, time(1)).is_err());
 }
 

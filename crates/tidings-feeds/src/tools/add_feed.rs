@@ -10,7 +10,7 @@ use tidings_server::model::Tool;
 use crate::tools::answer::{Answer, Refusal, count, of_others, shortened};
 use crate::tools::describe::{Effect, Words, shape, tool as describe};
 use crate::tools::{Call, Need};
-use crate::{FeedConfig, Feeds};
+use crate::{Asker, FeedAddress, FeedConfig, Feeds};
 
 pub(super) const NAME: &str = "add_feed";
 pub(super) const NEEDS: &[Need] = &[Need::Change, Need::Fetch];
@@ -100,7 +100,8 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let folder = folder.map(|folder| name("folder", &folder)).transpose()?;
     let category = category.map(|category| name("category", &category)).transpose()?;
     let category = folder.or(category);
-    let wanted = FeedConfig { title, category, interval, ..FeedConfig::new(url.trim()) };
+    let address = FeedAddress::parse(&url, Asker::Client).map_err(|_| not_on_web(&url))?;
+    let wanted = FeedConfig { title, category, interval, ..FeedConfig::new(address) };
     let found = feeds.discover(wanted).await.map_err(|error| refused(&url, error))?;
     let found_on = found.page().map(|page| shortened(page, ADDRESS).into_owned());
     let is_new = call.inner.feed_at(found.url()).is_none();
@@ -137,6 +138,10 @@ fn name(argument: &str, text: &str) -> Result<String, Refusal> {
     Ok(parts.join(" "))
 }
 
+fn not_on_web(url: &str) -> Refusal {
+    Refusal::argument("url", url, "it begins with `https://` or `http://`")
+}
+
 fn refused(url: &str, error: crate::DiscoverError) -> Refusal {
     use crate::DiscoverError as Error;
     match error {
@@ -158,7 +163,7 @@ fn refused(url: &str, error: crate::DiscoverError) -> Refusal {
         Error::None { reason, .. } => {
             Refusal::argument("url", url, &format!("there is no feed: {reason}"))
         }
-        Error::Url(_) => Refusal::argument("url", url, "it begins with `https://` or `http://`"),
+        Error::Address(_) => not_on_web(url),
         other => Refusal::new(other.to_string()),
     }
 }

@@ -17,7 +17,6 @@ pub(super) struct Words {
 
 /// How a tool behaves, apart from what it needs.
 #[derive(Clone, Copy)]
-#[allow(dead_code, reason = "for tools to come")]
 pub(super) enum Effect {
     /// It only looks at what is kept here.
     Looks,

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_server::model::Tool;
 
-use crate::schedule::{Health, Plan, Time};
-use crate::store::{FeedRow, State};
+use crate::condition::Condition;
+use crate::schedule::Time;
+use crate::store::FeedRow;
 use crate::tools::answer::{Answer, Refusal, of_others, shortened};
 use crate::tools::budget::LeftOut;
 use crate::tools::choice::{keys, offset};
@@ -27,6 +28,16 @@ pub(super) struct Arguments {
     #[serde(default)]
     offset: usize,
 }
+
+/// How a feed that is served can do.
+const STATES: [Condition; 6] = [
+    Condition::New,
+    Condition::Good,
+    Condition::Failing,
+    Condition::Resting,
+    Condition::Paused,
+    Condition::Gone,
+];
 
 /// Which feeds are told of.
 #[derive(Clone, Copy, Default, Deserialize, PartialEq)]
@@ -61,7 +72,7 @@ pub(super) fn tool() -> Tool {
     let text = json!({ "type": "string" });
     let moment = json!({ "type": "string", "format": "date-time" });
     let count = json!({ "type": "integer", "minimum": 0 });
-    let states = ["new", "good", "failing", "resting", "paused", "gone"];
+    let states: Vec<_> = STATES.iter().map(|it| it.word()).collect();
     let feed = shape(
         &json!({
             "id": text, "title": text, "publicUrl": text, "state": { "enum": states },
@@ -105,7 +116,7 @@ struct Feed {
     id: String,
     title: String,
     public_url: String,
-    state: &'static str,
+    state: Condition,
     explanation: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
@@ -124,17 +135,8 @@ struct Feed {
 
 impl Feed {
     fn of(row: &FeedRow, now: Time, is_asked: bool) -> Self {
-        // A plan of another release may have another shape: then there is none.
-        let plan: Option<Plan> = row.plan.as_deref().and_then(|it| serde_json::from_str(it).ok());
-        let state = match (plan.as_ref().map(|plan| plan.health), row.state) {
-            (Some(Health::Paused), _) => "paused",
-            (Some(Health::Gone), _) => "gone",
-            (Some(Health::Open), _) => "resting",
-            (_, State::New) => "new",
-            (_, State::Good) => "good",
-            (_, State::Failing) => "failing",
-        };
-        let explanation = match &plan {
+        let plan = row.plan.as_ref();
+        let explanation = match plan {
             _ if !is_asked => "nothing is fetched here".to_owned(),
             Some(plan) => plan.explain(now),
             None => "not asked yet".to_owned(),
@@ -145,12 +147,13 @@ impl Feed {
             explanation
         };
         let moment = |moment: Option<tidings_store::date::Moment>| moment.map(|it| it.to_string());
-        let is_waiting = is_asked && !matches!(state, "paused" | "gone");
+        let condition = row.condition();
+        let is_waiting = is_asked && condition.is_asked();
         Self {
             id: row.id.clone(),
             title: shortened(row.shown_title(), 200).into_owned(),
             public_url: shortened(&row.public_url(), 500).into_owned(),
-            state,
+            state: condition,
             explanation,
             last_error: row.last_error.as_deref().map(|it| shortened(it, 500).into_owned()),
             last_fetch: moment(row.last_fetch),
@@ -163,7 +166,7 @@ impl Feed {
     }
 
     fn is_troubled(&self) -> bool {
-        self.truncated || matches!(self.state, "failing" | "resting" | "gone")
+        self.truncated || self.state.is_trouble()
     }
 }
 
@@ -177,7 +180,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let mut feeds: Vec<_> = rows.map(|row| Feed::of(row, now, is_asked)).collect();
     let mut counts = std::collections::BTreeMap::new();
     for feed in &feeds {
-        *counts.entry(feed.state).or_default() += 1;
+        *counts.entry(feed.state.word()).or_default() += 1;
     }
     feeds.retain(|feed| arguments.only == Only::All || feed.is_troubled());
     feeds.sort_by_key(|feed| !feed.is_troubled());
@@ -198,8 +201,8 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let _ = writeln!(text, "Feeds: {}", counted.join(", "));
     let mut list = String::new();
     for feed in &feeds {
-        let _ =
-            writeln!(list, "- {} · {} · {}: {}", feed.id, feed.title, feed.state, feed.explanation);
+        let Feed { id, title, state, explanation, .. } = feed;
+        let _ = writeln!(list, "- {id} · {title} · {}: {explanation}", state.word());
         if let Some(error) = feed.last_error.as_ref().filter(|_| feed.is_troubled()) {
             let _ = writeln!(list, "  {error}");
         }
@@ -213,15 +216,15 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
 mod tests {
     use super::*;
     use crate::clock::moment;
-    use crate::schedule::{Bounds, Failure, Outcome};
-    use crate::store::{Registration, Retention, Store};
+    use crate::live::feed_at;
+    use crate::schedule::{Bounds, Failure, Outcome, Plan};
+    use crate::store::{Retention, Store};
 
     /// A feed that failed so many times, the last time in a certain way.
     fn feed(failures: u32, last: &Failure, is_asked: bool) -> Feed {
         let store = Store::in_memory(Retention::default()).unwrap();
         let now = Time(1_790_000_000_000);
-        let url = "https://example.com/feed.xml".to_owned();
-        let registration = Registration { url, ..Registration::default() };
+        let registration = feed_at("https://example.com/feed.xml").registration();
         let id = store.add(&registration, moment(now)).unwrap().id;
         let mut plan = Plan::new(now);
         for number in 1..=failures {
@@ -236,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_feed_says_how_it_does_and_why() {
-        let told = |feed: Feed| (feed.state, feed.explanation, feed.next_fetch.is_some());
+        let told = |feed: Feed| (feed.state.word(), feed.explanation, feed.next_fetch.is_some());
         let check = |feed: Feed, state, explanation: &str, is_asked_again| {
             assert_eq!(told(feed), (state, explanation.to_owned(), is_asked_again));
         };

@@ -1,4 +1,4 @@
-//! What clients can have done with the feeds: one file for each tool, and one line in the table.
+//! What clients can have done with the feeds: one file for each tool, and one line in the list.
 //!
 //! A file has `NAME`, `NEEDS`, `tool()`, its `Arguments` and `call()`. Arguments are checked against
 //! the tool's own schema before they come there. What cannot be done is a result that says why, so
@@ -25,10 +25,10 @@ mod remove_feed;
 mod search;
 mod unavailable;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use jsonschema::Validator;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidings_server::model::{CallToolResult, JsonObject, Tool};
 use tidings_server::{AnswerError, Context, Offer};
@@ -59,28 +59,52 @@ struct Call {
     budget: Budget,
 }
 
-type Answering = BoxFuture<'static, Result<Answer, Refusal>>;
-
-/// A tool as it is known here.
-struct Known {
+/// A tool as it describes itself.
+struct Described {
     tool: Tool,
-    needs: &'static [Need],
     input: Validator,
-    run: fn(Call, JsonObject) -> Answering,
 }
 
-/// Makes the table of the tools in these files.
-macro_rules! table {
+/// Where the calls of one tool are answered.
+struct Desk {
+    inner: Arc<Inner>,
+    described: Described,
+}
+
+/// Makes the tools of these files.
+macro_rules! tools {
     ($($file:ident),* $(,)?) => {
-        static TABLE: LazyLock<Vec<Known>> = LazyLock::new(|| vec![$(
-            Known::new($file::tool(), $file::NEEDS, |call, arguments| Box::pin(async move {
-                $file::call(&call, arguments::read(arguments)?).await
-            })),
-        )*]);
+        /// The tools that a server of this configuration has.
+        pub(crate) fn offered(inner: &Arc<Inner>) -> Vec<Offer<Tool>> {
+            let mut offers = Vec::new();
+            $(if is_offered($file::NEEDS, &inner.config) {
+                let described = Described::new($file::tool(), $file::NEEDS);
+                let tool = described.tool.clone();
+                let desk = Arc::new(Desk { inner: inner.clone(), described });
+                let run = move |arguments: JsonObject, context: Context| {
+                    let desk = desk.clone();
+                    async move {
+                        let work = async {
+                            let (call, arguments) = desk.open(arguments)?;
+                            $file::call(&call, arguments).await
+                        };
+                        desk.answered(&context, work).await
+                    }
+                };
+                offers.push(Offer::described(tool, run));
+            })*
+            offers
+        }
+
+        /// All tools there are, with what they need.
+        #[cfg(test)]
+        fn described() -> Vec<(Described, &'static [Need])> {
+            vec![$((Described::new($file::tool(), $file::NEEDS), $file::NEEDS)),*]
+        }
     };
 }
 
-table! {
+tools! {
     add_feed,
     all_feeds,
     export,
@@ -96,56 +120,48 @@ table! {
     search,
 }
 
-/// The tools that a server of this configuration has.
-pub(crate) fn offered(inner: &Arc<Inner>) -> impl Iterator<Item = Offer<Tool>> {
-    let known = TABLE.iter().filter(|known| is_offered(known.needs, &inner.config));
-    known.map(|known| {
-        let inner = inner.clone();
-        Offer::described(known.tool.clone(), move |arguments: JsonObject, context: Context| {
-            call(inner.clone(), known, arguments, context)
-        })
-    })
-}
+impl Desk {
+    /// Checks the arguments of a call, and reads them as the tool takes them.
+    fn open<T: DeserializeOwned>(&self, mut arguments: JsonObject) -> Result<(Call, T), Refusal> {
+        let Described { tool, input, .. } = &self.described;
+        arguments::of_old(&tool.name, &mut arguments);
+        let (budget, arguments) = arguments::checked(input, arguments)?;
+        // The other half is for the same as text.
+        let call = Call { inner: self.inner.clone(), budget: budget.shared(2) };
+        Ok((call, arguments::read(arguments)?))
+    }
 
-/// Calls a tool. What cannot be done is a result that says why.
-async fn call(
-    inner: Arc<Inner>,
-    known: &'static Known,
-    mut arguments: JsonObject,
-    context: Context,
-) -> Result<CallToolResult, AnswerError> {
-    let name = &known.tool.name;
-    arguments::of_old(name, &mut arguments);
-    let (budget, arguments) = match arguments::checked(&known.input, arguments) {
-        Ok(checked) => checked,
-        Err(refusal) => return Ok(refusal.result(name)),
-    };
-    // The other half is for the same as text.
-    let call = Call { inner, budget: budget.shared(2) };
-    let answer = tokio::select! {
-        biased;
-        () = context.cancelled() => return Err(AnswerError::Failed("cancelled".to_owned())),
-        answer = (known.run)(call, arguments) => answer,
-    };
-    Ok(answer.map_or_else(|refusal| refusal.result(name), Answer::result))
+    /// What came of a call. What cannot be done is a result that says why.
+    async fn answered(
+        &self,
+        context: &Context,
+        work: impl Future<Output = Result<Answer, Refusal>>,
+    ) -> Result<CallToolResult, AnswerError> {
+        let answer = tokio::select! {
+            biased;
+            () = context.cancelled() => return Err(AnswerError::Failed("cancelled".to_owned())),
+            answer = work => answer,
+        };
+        let name = &self.described.tool.name;
+        Ok(answer.map_or_else(|refusal| refusal.result(name), Answer::result))
+    }
 }
 
 fn is_offered(needs: &[Need], config: &Config) -> bool {
-    let may_change = config.tools == Tools::All && !config.read_only;
-    let may_fetch = !config.read_only && !config.offline;
+    let may_change = config.tools == Tools::All && config.role.writes();
     config.tools != Tools::None
         && needs.iter().all(|need| match need {
             Need::Change => may_change,
-            Need::Fetch => may_fetch,
+            Need::Fetch => config.role.fetches(),
         })
 }
 
-impl Known {
-    fn new(tool: Tool, needs: &'static [Need], run: fn(Call, JsonObject) -> Answering) -> Self {
+impl Described {
+    fn new(tool: Tool, needs: &[Need]) -> Self {
         let tool = describe::finished(tool, needs);
         let schema = Value::Object((*tool.input_schema).clone());
         let input = jsonschema::validator_for(&schema).expect("schemas of our own are right");
-        Self { tool, needs, input, run }
+        Self { tool, input }
     }
 }
 
@@ -154,7 +170,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::Data;
+    use crate::config::{Data, Fetching, Role};
 
     fn check(change: impl FnOnce(&mut Config), expected: [bool; 4]) {
         let mut config = Config::new(Data::Memory);
@@ -169,13 +185,13 @@ mod tests {
         check(|_| {}, [true, true, true, true]);
         check(|config| config.tools = Tools::Reading, [true, true, false, false]);
         check(|config| config.tools = Tools::None, [false; 4]);
-        check(|config| config.read_only = true, [true, false, false, false]);
-        check(|config| config.offline = true, [true, false, true, false]);
+        check(|config| config.role = Role::Reader, [true, false, false, false]);
+        check(|config| config.role = Role::Server(Fetching::Off), [true, false, true, false]);
     }
 
     #[test]
     fn every_tool_has_both_schemas_and_says_what_it_does() {
-        for known in TABLE.iter() {
+        for (known, needs) in described() {
             let tool = &known.tool;
             let name = &tool.name;
             assert!(tool.title.is_some() && tool.description.is_some(), "{name}");
@@ -199,7 +215,7 @@ mod tests {
                 assert!(refusal.contains(&expected), "{refusal}");
             }
             let annotations = tool.annotations.as_ref().unwrap();
-            let changes = known.needs.contains(&Need::Change);
+            let changes = needs.contains(&Need::Change);
             assert_eq!(annotations.read_only_hint, Some(!changes), "{name}");
             for hint in [
                 annotations.destructive_hint,

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_server::model::Tool;
 
-use crate::schedule::Plan;
 use crate::tools::answer::{Answer, Refusal, of_others, shortened};
 use crate::tools::describe::{Effect, Words, shape, tool as describe};
 use crate::tools::{Call, Need};
@@ -68,10 +67,9 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     })?;
     let row = call.inner.board().get(&id).cloned();
     let row = row.ok_or_else(|| Refusal::no_feed("ID", &id))?;
-    let plan = row.plan.as_deref().and_then(|plan| serde_json::from_str::<Plan>(plan).ok());
     let now = call.inner.clock.time();
-    let state = plan.map_or_else(|| "next now".to_owned(), |plan| plan.explain(now));
+    let state = row.plan.as_ref().map_or_else(|| "next now".to_owned(), |plan| plan.explain(now));
     let title = shortened(row.shown_title(), TITLE).into_owned();
     let text = format!("{id}: {state}\n{}", of_others(&title));
-    Ok(Answer::new(&Answered { id, title, paused: row.paused, changed, state }, text))
+    Ok(Answer::new(&Answered { id, title, paused: row.is_paused(), changed, state }, text))
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::item::Item;
-use crate::store::{Entry, FeedRow, Metadata, State};
+use crate::store::{Entry, FeedRow, Metadata};
 
 /// One feed in a few words, as `feeds://all` lists it.
 pub(crate) fn summary(feed: &FeedRow) -> String {
@@ -24,13 +24,15 @@ pub(crate) fn items(items: &[Entry]) -> String {
 /// `feeds://feed/{feedId}/meta`.
 pub(crate) fn meta(row: &FeedRow) -> String {
     // While it cannot be fetched, and only then: otherwise this would change with every fetch.
-    let is_failing = row.state == State::Failing;
     json(&Meta {
         head: Head::of(row),
         feed: &row.metadata,
-        last_error: row.last_error.as_deref().filter(|_| is_failing),
-        last_success: row.last_success.filter(|_| is_failing).map(|moment| moment.to_string()),
-        paused: row.paused,
+        last_error: row.last_error.as_deref(),
+        last_success: row
+            .last_success
+            .filter(|_| row.is_failing())
+            .map(|moment| moment.to_string()),
+        paused: row.is_paused(),
     })
 }
 

@@ -7,8 +7,9 @@ use tidings_store::date::Moment;
 
 use super::search::Search;
 use super::*;
+use crate::live::feed_at;
 use crate::parse::{Category, Document, Item, Person, Text, TextKind};
-use crate::store::{Entry, Registration, Retention, Store};
+use crate::store::{Entry, Retention, Store};
 use crate::words;
 
 fn parse(uri: &str) -> Result<View, AnswerError> {
@@ -209,8 +210,8 @@ proptest! {
     ) {
         let now = Moment::from_unix(43_200).unwrap();
         let store = Store::in_memory(Retention::default()).unwrap();
-        let other = Registration { url: "https://b.org".into(), ..Registration::default() };
-        let feed = Registration { url: "https://a.org".into(), ..Registration::default() };
+        let other = feed_at("https://b.org").registration();
+        let feed = feed_at("https://a.org").registration();
         let (other, feed) = (store.add(&other, now).unwrap(), store.add(&feed, now).unwrap());
         let named = items.into_iter().enumerate().map(|(number, item)| {
             Item { id: Some(number.to_string()), ..item }

@@ -106,7 +106,7 @@ async fn perform<F: Future<Output = ()>>(
     let missed = (!succeeded).then(|| missed_variable(workshop, &run)).flatten();
     let mut result = outcome::result(script, run, workshop.limits.output);
     if let Some(variable) = missed {
-        let hint = format!("hint: {}", withheld::hint(variable));
+        let hint = format!("hint: {}", (workshop.withheld_hint)(variable));
         result.content.push(ContentBlock::text(hint));
     }
     if succeeded && files.has_resources() {

@@ -48,7 +48,7 @@ impl Describer<'_> {
         let problem = Problem::warning(
             path,
             "it begins with a byte order mark, which other programs stumble over",
-            "save it without, or run `tidings lint --fix`",
+            "save it without",
         );
         self.report(problem.at(1).mended_by(Fix::DropByteOrderMark));
         Some(rest.to_owned())

@@ -47,12 +47,12 @@ impl Describer<'_> {
         let interpreter = self.interpreter(path);
         if interpreter.is_empty() {
             let reason = "it is not executable, and has no `#!` line that says what runs it";
-            let advice = "`chmod +x` it, or run `tidings lint --fix`";
+            let advice = "`chmod +x` it";
             self.report(Problem::error(path, reason, advice).mended_by(Fix::MakeExecutable));
             return None;
         }
         let reason = "it is not executable; it is run with what its `#!` line names";
-        let advice = "`chmod +x` it, or run `tidings lint --fix`";
+        let advice = "`chmod +x` it";
         self.report(Problem::warning(path, reason, advice).mended_by(Fix::MakeExecutable));
         Some(Program { path: absolute, interpreter })
     }

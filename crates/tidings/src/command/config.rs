@@ -265,10 +265,6 @@ impl Plan<'_> {
             MergeError::Taken => anyhow!("it has another server `{}`", self.name)
                 .context(left)
                 .context(Hint("`--force` replaces it, `--name NAME` keeps both".to_owned())),
-            MergeError::Lenient => self.by_hand(
-                format!("{left}: writing it would lose its comments"),
-                "add what is printed above by hand".to_owned(),
-            ),
             MergeError::NotJson(_) | MergeError::NotAnObject(_) => {
                 let hint = "mend the file, then run the command again".to_owned();
                 anyhow::Error::new(error).context(left).context(Hint(hint))

@@ -10,6 +10,7 @@ use tidings_folder::{Folder, Problem, Severity};
 use tidings_mirror::List;
 
 use crate::args;
+use crate::folder::advice::advised;
 use crate::folder::inside::{self, Register};
 use crate::folder::{existing, mend};
 use crate::present::Output;
@@ -96,9 +97,10 @@ fn conclude(summary: &str, output: &Output) -> Result<()> {
 }
 
 fn object(problem: &Problem, mended: bool) -> serde_json::Value {
+    let problem = advised(problem);
     json!({
         "file": problem.file.to_string_lossy(), "line": problem.line,
-        "severity": severity(problem), "reason": problem.reason, "advice": problem.advice,
+        "severity": severity(&problem), "reason": problem.reason, "advice": problem.advice,
         "fixable": problem.fix.is_some(), "mended": mended,
     })
 }
@@ -113,6 +115,7 @@ fn severity(problem: &Problem) -> &'static str {
 
 /// One line as compilers print it, and the advice below.
 fn words(problem: &Problem, output: &Output) -> String {
+    let problem = advised(problem);
     let file = one_line(&problem.file.to_string_lossy());
     let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
     let severity = match problem.severity {

@@ -10,6 +10,7 @@ use tidings_mirror::{List, RequestOptions};
 
 use crate::args;
 use crate::command::call::{Call, Logs};
+use crate::folder::advice::advised;
 use crate::folder::existing;
 use crate::folder::inside::{self, Register};
 use crate::present::Output;
@@ -42,7 +43,7 @@ pub(crate) async fn run(args: &args::Run) -> Result<()> {
             // What is not offered under its name may be wrong anywhere.
             let hides = !offered && problem.severity == Severity::Error;
             if hides || concerns(problem, &args.tool) {
-                session.output.remark(&format!("warning: {problem}"));
+                session.output.remark(&format!("warning: {}", advised(problem)));
             }
         }
         call.make(session).await.map_err(|error| session::with_last_words(error, &[]))

@@ -5,10 +5,10 @@ pub(crate) mod settings;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow};
 use tidings_feeds::{
-    Config, Data, Feeds, FeedsError, FetchDocumentError, Fetched, Status, StoreError, file_path,
-    web_url,
+    AddressError, Asker, Config, Data, FeedAddress, Feeds, FeedsError, FetchDocumentError, Fetched,
+    Fetching, Role, Status, StoreError, WebAddress,
 };
 use tidings_store::date::Moment;
 
@@ -85,7 +85,7 @@ pub(crate) async fn look(directory: &Path) -> Result<Option<Feeds>> {
         return Ok(None);
     }
     let mut config = Config::new(Data::Directory(directory.to_owned()));
-    config.read_only = true;
+    config.role = Role::Reader;
     match Feeds::open(config).await {
         Err(FeedsError::Store(StoreError::Older(_))) => {
             enter(directory, Reach::Nothing).await.map(Some)
@@ -113,8 +113,8 @@ pub(crate) async fn visit(directory: &Path, reach: Reach) -> Result<Option<Feeds
 /// The same for somebody who adds feeds: the directory is made if it is not there.
 pub(crate) async fn enter(directory: &Path, reach: Reach) -> Result<Feeds> {
     let mut config = Config::new(Data::Directory(directory.to_owned()));
-    config.guest = true;
-    config.offline = reach == Reach::Nothing;
+    let fetching = if reach == Reach::Nothing { Fetching::Off } else { Fetching::On };
+    config.role = Role::Guest(fetching);
     config.allow_private = reach == Reach::Private;
     Feeds::open(config).await.with_context(|| format!("opening `{}`", directory.display()))
 }
@@ -123,9 +123,10 @@ pub(crate) async fn enter(directory: &Path, reach: Reach) -> Result<Feeds> {
 pub(crate) fn named(statuses: &[Status], names: &[String]) -> Result<Vec<Status>, Usage> {
     let found = |name: &String| {
         let is_it = |it: &&Status| [&it.id, &it.asked_url, &it.url].contains(&name);
-        let path = whole(name, None);
+        let path = address(name, None);
+        let is_there = |it: &&Status| path.as_ref().is_ok_and(|path| path.as_str() == it.asked_url);
         let feed = statuses.iter().find(is_it);
-        let feed = feed.or_else(|| statuses.iter().find(|it| it.asked_url == path));
+        let feed = feed.or_else(|| statuses.iter().find(is_there));
         feed.cloned().ok_or_else(|| {
             let known: Vec<_> =
                 statuses.iter().flat_map(|it| [it.id.as_str(), it.asked_url.as_str()]).collect();
@@ -139,40 +140,31 @@ pub(crate) fn named(statuses: &[Status], names: &[String]) -> Result<Vec<Status>
     names.iter().map(found).collect()
 }
 
-pub(crate) fn is_web(url: &str) -> bool {
-    let scheme = url.trim().split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    matches!(scheme.as_deref(), Some("http" | "https"))
-}
-
-/// A path as it is from everywhere: what is kept is found again from another directory.
-pub(crate) fn whole(feed: &str, base: Option<&Path>) -> String {
-    let feed = web_url(feed);
-    let feed = feed.as_str();
-    if feed.contains("://") || feed.starts_with("file:") {
-        return feed.to_owned();
-    }
-    let path = base.map_or_else(|| PathBuf::from(feed), |base| base.join(feed));
-    std::path::absolute(path).map_or_else(|_| feed.to_owned(), |path| path.display().to_string())
+/// What the operator named, as it is from everywhere: what is kept is found again from another
+/// directory.
+pub(crate) fn address(text: &str, base: Option<&Path>) -> Result<FeedAddress, AddressError> {
+    FeedAddress::parse(text, Asker::Operator).map(|address| address.absolute(base))
 }
 
 /// What lets a request reach a private address.
 pub(crate) const ALLOW_PRIVATE: &str = "`--allow-private` lets it be on a private address";
 
 /// Checks a feed that is named to be served, and gives it as it is from everywhere.
-pub(crate) fn named_to_serve(feed: &str) -> Result<String, Usage> {
-    let feed = web_url(feed);
-    let feed = feed.as_str();
-    if is_web(feed) {
-        let hint = "keep the feed with `tidings feeds add URL --header 'Authorization: ...'`, and \
-            serve it with `--feeds`";
-        return without_password(feed, hint).map(|()| feed.to_owned());
-    }
-    let Some(path) = file_path(feed) else {
+pub(crate) fn named_to_serve(feed: &str) -> Result<FeedAddress, Usage> {
+    let Ok(named) = FeedAddress::parse(feed, Asker::Operator) else {
         let usage = Usage::new(format!("`{feed}` is not the URL of a feed"));
         return Err(usage.hint("it begins with `https://` or `http://`, or is the path of a file"));
     };
-    if path.exists() {
-        return Ok(whole(feed, None));
+    let file = match &named {
+        FeedAddress::Web(_) => {
+            let hint = "keep the feed with `tidings feeds add URL --header 'Authorization: ...'`, \
+                and serve it with `--feeds`";
+            return without_password(&named, hint).map(|()| named);
+        }
+        FeedAddress::File(file) => file,
+    };
+    if file.path().exists() {
+        return Ok(named.absolute(None));
     }
     let usage = Usage::new(format!("there is no file `{feed}`"));
     Err(usage.hint(if looks_like_host(feed) {
@@ -184,10 +176,8 @@ pub(crate) fn named_to_serve(feed: &str) -> Result<String, Usage> {
 
 /// Refuses a URL with a name or a password in it, which no request would use. It is not repeated:
 /// whoever sees the terminal would read it.
-pub(crate) fn without_password(url: &str, hint: &str) -> Result<(), Usage> {
-    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if is_web(url) && host.contains('@') {
+pub(crate) fn without_password(address: &FeedAddress, hint: &str) -> Result<(), Usage> {
+    if address.web().is_some_and(WebAddress::has_credentials) {
         return Err(Usage::new("a URL with a name or password in it is not used").hint(hint));
     }
     Ok(())
@@ -204,27 +194,48 @@ pub(crate) fn looks_like_host(path: &str) -> bool {
 }
 
 /// A document from the web.
-pub(crate) async fn fetch_document(url: &str, allow_private: bool) -> Result<Fetched> {
-    let fetched = tidings_feeds::fetch_document(url, allow_private).await;
+pub(crate) async fn fetch_document(address: &WebAddress, allow_private: bool) -> Result<Fetched> {
+    let fetched = tidings_feeds::fetch_document(address, allow_private).await;
     let is_private = fetched.as_ref().is_err_and(FetchDocumentError::is_private);
     let fetched = fetched.map_err(anyhow::Error::new);
     if is_private { fetched.context(Hint(ALLOW_PRIVATE.to_owned())) } else { fetched }
 }
 
-/// The bytes of a document: of standard input, of a file, or from the web.
-pub(crate) async fn document(place: &str, allow_private: bool) -> Result<Vec<u8>> {
-    if place == "-" {
-        let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes)?;
-        return Ok(bytes);
+/// A document that is named on the command line.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// Standard input.
+    Input,
+    /// A file, or something on the web.
+    At(FeedAddress),
+}
+
+impl Place {
+    /// Reads what was named: `-` is standard input.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        if text == "-" {
+            return Ok(Self::Input);
+        }
+        let address = FeedAddress::parse(text, Asker::Operator);
+        let address = address
+            .map_err(|_| anyhow!("only `http` and `https` addresses can be fetched, and files"))?;
+        Ok(Self::At(address))
     }
-    if is_web(place) {
-        return Ok(fetch_document(place, allow_private).await?.bytes);
+
+    /// The bytes of the document.
+    pub(crate) async fn read(&self, allow_private: bool) -> Result<Vec<u8>> {
+        match self {
+            Self::Input => {
+                let mut bytes = Vec::new();
+                std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes)?;
+                Ok(bytes)
+            }
+            Self::At(FeedAddress::File(file)) => Ok(std::fs::read(file.path())?),
+            Self::At(FeedAddress::Web(address)) => {
+                Ok(fetch_document(address, allow_private).await?.bytes)
+            }
+        }
     }
-    let Some(path) = file_path(place) else {
-        bail!("only `http` and `https` addresses can be fetched, and files");
-    };
-    Ok(std::fs::read(path)?)
 }
 
 /// The headers as they are sent: values from files and variables put in.
@@ -280,9 +291,10 @@ mod tests {
     async fn who_only_looks_can_change_nothing() {
         let directory = tempfile::tempdir().unwrap();
         assert!(look(directory.path()).await.unwrap().is_none());
-        let feed = tidings_feeds::FeedConfig::new("https://example.com/feed.xml");
+        let url = address("https://example.com/feed.xml", None).unwrap();
+        let feed = tidings_feeds::FeedConfig::new(url);
         let guest = enter(directory.path(), Reach::Nothing).await.unwrap();
-        let id = guest.add_unseen(feed).await.unwrap();
+        let id = guest.add(feed).await.unwrap();
         let feeds = look(directory.path()).await.unwrap().unwrap();
         assert_eq!(all(&feeds).await.unwrap().len(), 1);
         assert!(matches!(feeds.pause(&id).await, Err(FeedsError::ReadOnly)));
@@ -322,13 +334,6 @@ mod tests {
         assert!(said("none.xml").contains("there is no file `none.xml`"));
         assert!(said("ftp://example.org/feed").contains("is not the URL of a feed"));
         let url = "https://example.org/@me?x=a@b";
-        assert_eq!(named_to_serve(url).unwrap(), url);
-    }
-
-    #[test]
-    fn a_path_is_whole_and_a_url_is_left_alone() {
-        assert_eq!(whole("https://a.org/f", None), "https://a.org/f");
-        assert_eq!(whole("f.xml", Some(Path::new("/feeds"))), "/feeds/f.xml");
-        assert_eq!(whole("/f.xml", Some(Path::new("/feeds"))), "/f.xml");
+        assert_eq!(named_to_serve(url).unwrap().as_str(), url);
     }
 }

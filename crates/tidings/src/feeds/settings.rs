@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 use tidings_feeds::FeedConfig;
 
 use crate::args::{Limits, duration, named};
-use crate::feeds::{expanded, whole};
-use crate::report::Usage;
+use crate::feeds::{address, expanded};
+use crate::report::{Hint, Usage};
 use crate::values::nearest;
 
 /// The file that is read if nothing else says what to serve.
@@ -91,7 +91,10 @@ impl Settings {
             *data = settings.base.join(&*data);
         }
         for list in &mut settings.serve.opml {
-            *list = whole(list, Some(&settings.base));
+            // What is no address is told when it is read.
+            if let Ok(address) = address(list, Some(&settings.base)) {
+                *list = address.to_string();
+            }
         }
         Ok(settings)
     }
@@ -127,10 +130,13 @@ impl Settings {
     /// # Errors
     ///
     /// A variable is not set.
-    pub(crate) fn feeds(&self) -> Result<Vec<FeedConfig>, Usage> {
-        let feed = |feed: &Feed| -> Result<FeedConfig, Usage> {
+    pub(crate) fn feeds(&self) -> Result<Vec<FeedConfig>> {
+        let feed = |feed: &Feed| -> Result<FeedConfig> {
             let url = expanded(&feed.url)?;
-            let mut config = FeedConfig::new(whole(&url, Some(&self.base)));
+            let address = address(&url, Some(&self.base))
+                .context("opening the feeds")
+                .context(Hint("a feed on this machine is named by its path".to_owned()))?;
+            let mut config = FeedConfig::new(address);
             // What a variable holds may be secret, and is never shown.
             config.shown_url = (url != feed.url).then(|| feed.url.clone());
             config.title.clone_from(&feed.title);
@@ -199,7 +205,7 @@ mod tests {
         assert_eq!(feeds[0].category.as_deref(), Some("News"));
         assert_eq!(feeds[0].interval, Some(Duration::from_mins(30)));
         assert_eq!(feeds[0].headers, [("X-Key".to_owned(), "k".to_owned())]);
-        assert_eq!(feeds[1].url, "/here/b");
+        assert_eq!(feeds[1].address.as_str(), "/here/b");
     }
 
     #[test]
@@ -235,7 +241,7 @@ mod tests {
         let text = "[[feeds]]\nurl = 'https://a.org/${TIDINGS_NO_SUCH:-secret}'\n\
             [[feeds]]\nurl = 'https://b.org/'\n";
         let feeds = Settings::parse(text, "tidings.toml").unwrap().feeds().unwrap();
-        assert_eq!(feeds[0].url, "https://a.org/secret");
+        assert_eq!(feeds[0].address.as_str(), "https://a.org/secret");
         let shown = "https://a.org/${TIDINGS_NO_SUCH:-secret}";
         assert_eq!(feeds[0].shown_url.as_deref(), Some(shown));
         assert_eq!(feeds[1].shown_url, None);

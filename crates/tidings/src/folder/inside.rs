@@ -36,6 +36,7 @@ impl Register {
 pub(crate) fn config(root: &Path, variables: &[String], register: Register) -> Config {
     let mut config = Config::new(root.to_owned());
     config.pass(std::env::vars_os(), variables);
+    config.withheld_hint = super::advice::of_withheld;
     config.keeper = Some(super::keeper());
     config.register = (register == Register::Allowed).then_some(REGISTER);
     config

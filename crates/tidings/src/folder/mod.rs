@@ -1,5 +1,6 @@
 //! What the commands about a folder have in common: which folder, and what it is called.
 
+pub(crate) mod advice;
 pub(crate) mod inside;
 pub(crate) mod mend;
 pub(crate) mod scaffold;

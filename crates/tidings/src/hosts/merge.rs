@@ -1,13 +1,29 @@
-//! One server put into the text of an `mcp.json`, with every other byte left as it is.
+//! An `mcp.json` as people keep it, with comments and spare commas: read, or with one server put
+//! into it and all else left as it is.
 
-use std::ops::Range;
-
+use jsonc_parser::ast;
+use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::errors::ParseError;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::Serialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::ser::PrettyFormatter;
-use serde_json::{Deserializer, Serializer, Value};
+use serde_json::Value;
 
-use crate::hosts::lenient;
+/// JSON with comments and commas before a closing bracket, and nothing else that JSON lacks.
+const SYNTAX: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+/// The sign that some editors begin a file with.
+const MARK: char = '\u{feff}';
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +48,6 @@ pub(crate) enum Other {
 pub(crate) enum MergeError {
     /// It is not JSON, in the words of the parser.
     NotJson(String),
-    /// It has comments, or commas too many, between which we cannot find our way.
-    Lenient,
     /// It, or what it keeps servers under, is not an object.
     NotAnObject(Option<String>),
     /// It has another server of that name.
@@ -44,7 +58,6 @@ impl std::fmt::Display for MergeError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotJson(reason) => write!(formatter, "it is not JSON: {reason}"),
-            Self::Lenient => formatter.write_str("it has comments or commas that JSON has not"),
             Self::NotAnObject(None) => formatter.write_str("it is not a JSON object"),
             Self::NotAnObject(Some(key)) => write!(formatter, "its `{key}` is not an object"),
             Self::Taken => formatter.write_str("it has another server of that name"),
@@ -54,11 +67,21 @@ impl std::fmt::Display for MergeError {
 
 impl std::error::Error for MergeError {}
 
-/// Puts a server under `key`.
+/// The value of a text; nothing if there is none in it.
 ///
 /// # Errors
 ///
-/// If the text is not plain JSON of the usual form, or has another server of that name.
+/// If the text is not JSON, even with comments and spare commas.
+pub(super) fn read(text: &str) -> Result<Option<Value>, ParseError> {
+    let tree = CstRootNode::parse(text.strip_prefix(MARK).unwrap_or(text), &SYNTAX)?;
+    Ok(tree.to_serde_value())
+}
+
+/// Puts a server under `key`. Comments, order and layout of all else stay.
+///
+/// # Errors
+///
+/// If the text is not JSON of the usual form, or has another server of that name.
 pub(crate) fn merge(
     text: &str,
     key: &str,
@@ -66,155 +89,89 @@ pub(crate) fn merge(
     server: &impl Serialize,
     other: Other,
 ) -> Result<Merged, MergeError> {
-    let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let body = text.strip_prefix(MARK).unwrap_or(text);
     let mark = &text[..text.len() - body.len()];
     let body = if body.trim().is_empty() { "{}\n" } else { body };
-    let root: Value = serde_json::from_str(body).map_err(|error| {
-        let lenient = serde_json::from_str::<IgnoredAny>(&lenient::json(body));
-        if lenient.is_ok() { MergeError::Lenient } else { MergeError::NotJson(error.to_string()) }
-    })?;
-    let root = root.as_object().ok_or(MergeError::NotAnObject(None))?;
-    let page = Page::new(body);
-    let whole = page.object(page.skip_space(0));
-    let Some(servers) = root.get(key) else {
+    let not_json = |error: ParseError| MergeError::NotJson(error.to_string());
+    let tree = CstRootNode::parse(body, &SYNTAX).map_err(not_json)?;
+    let root = tree.object_value_or_create().ok_or(MergeError::NotAnObject(None))?;
+    let Some(servers) = member(&root, key) else {
         let servers = std::collections::BTreeMap::from([(name, server)]);
-        return Ok(Merged::Added(format!("{mark}{}", page.insert(&whole, key, &servers))));
+        append(&root, key, &servers);
+        return Ok(Merged::Added(format!("{mark}{tree}")));
     };
-    let servers = servers.as_object().ok_or_else(|| MergeError::NotAnObject(Some(key.into())))?;
-    let inner = page.object(whole.value(key).start);
-    match servers.get(name) {
-        None => Ok(Merged::Added(format!("{mark}{}", page.insert(&inner, name, server)))),
-        Some(found) if serde_json::to_value(server).is_ok_and(|server| server == *found) => {
-            Ok(Merged::Present)
+    let servers =
+        servers.object_value().ok_or_else(|| MergeError::NotAnObject(Some(key.to_owned())))?;
+    let Some(found) = member(&servers, name) else {
+        append(&servers, name, server);
+        return Ok(Merged::Added(format!("{mark}{tree}")));
+    };
+    if found.to_serde_value() == serde_json::to_value(server).ok() {
+        return Ok(Merged::Present);
+    }
+    if other == Other::Keep {
+        return Err(MergeError::Taken);
+    }
+    let is_line = is_on_one_line(&servers);
+    found.set_value(if is_line { as_it_stands(written(server)) } else { over_lines(server) });
+    Ok(Merged::Replaced(format!("{mark}{tree}")))
+}
+
+/// A member by its name; of several of one name the last counts, as it does for hosts.
+fn member(object: &CstObject, name: &str) -> Option<CstObjectProp> {
+    let is_it = |member: &CstObjectProp| member.decoded_name().as_deref() == Some(name);
+    object.properties().into_iter().rev().find(is_it)
+}
+
+/// Puts a member at the end of an object.
+fn append(object: &CstObject, name: &str, value: &impl Serialize) {
+    match object.properties().last() {
+        // The tree would break the line. So the member goes behind the last value, as it stands.
+        Some(last) if is_on_one_line(object) => {
+            let name = serde_json::to_string(name).expect("a text is JSON");
+            let before = last.value().map(|value| value.to_string()).unwrap_or_default();
+            last.set_value(as_it_stands(format!("{before}, {name}: {}", written(value))));
         }
-        Some(_) if other == Other::Keep => Err(MergeError::Taken),
-        Some(_) => {
-            let place = inner.value(name);
-            let value = page.pretty(server, &page.indent_at(place.start));
-            let (before, after) = (&body[..place.start], &body[place.end..]);
-            Ok(Merged::Replaced(format!("{mark}{before}{value}{after}")))
-        }
+        _ => drop(object.append(name, over_lines(value))),
     }
 }
 
-/// A text that is known to be JSON.
-struct Page<'a> {
-    text: &'a str,
-    line_end: &'static str,
-    /// What one level is indented by.
-    unit: String,
+fn is_on_one_line(object: &CstObject) -> bool {
+    !object.to_string().contains('\n')
 }
 
-/// Where an object and its members are.
-struct Object {
-    /// From its opening bracket to after its closing one.
-    place: Range<usize>,
-    /// The names, where they begin, and their values.
-    members: Vec<(String, usize, Range<usize>)>,
+fn written(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("what we write is JSON")
 }
 
-impl Object {
-    /// Where the value of a member is; of several of one name the last counts.
-    fn value(&self, key: &str) -> Range<usize> {
-        let member = self.members.iter().rev().find(|(name, ..)| name == key);
-        member.map(|(.., value)| value.clone()).expect("the parser saw this member")
-    }
+/// A text that the tree writes unchanged, as it does with numbers.
+fn as_it_stands(text: String) -> CstInputValue {
+    CstInputValue::Number(text)
 }
 
-impl<'a> Page<'a> {
-    fn new(text: &'a str) -> Self {
-        let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        let mut page = Self { text, line_end, unit: "  ".to_owned() };
-        let root = page.object(page.skip_space(0));
-        if let Some((_, start, _)) = root.members.first()
-            && page.begins_line(*start)
-        {
-            let indent = page.indent_at(*start);
-            if !indent.is_empty() {
-                page.unit = indent;
-            }
+/// A value that the tree writes over several lines.
+fn over_lines(value: &impl Serialize) -> CstInputValue {
+    let text = written(value);
+    let tree = parse_to_ast(&text, &CollectOptions::default(), &SYNTAX);
+    input(tree.ok().and_then(|tree| tree.value).expect("what we write is JSON"))
+}
+
+/// A value with its members in their order.
+fn input(value: ast::Value<'_>) -> CstInputValue {
+    match value {
+        ast::Value::StringLit(text) => CstInputValue::String(text.value.into_owned()),
+        ast::Value::NumberLit(number) => CstInputValue::Number(number.value.to_owned()),
+        ast::Value::BooleanLit(truth) => CstInputValue::Bool(truth.value),
+        ast::Value::NullKeyword(_) => CstInputValue::Null,
+        ast::Value::Array(array) => {
+            CstInputValue::Array(array.elements.into_iter().map(input).collect())
         }
-        page
-    }
-
-    fn skip_space(&self, from: usize) -> usize {
-        let rest = &self.text[from..];
-        from + rest.len() - rest.trim_start().len()
-    }
-
-    /// Reads one value that begins here, and tells where it ends.
-    fn value<T: DeserializeOwned>(&self, from: usize) -> (T, usize) {
-        let mut values = Deserializer::from_str(&self.text[from..]).into_iter::<T>();
-        let value = values.next().and_then(Result::ok).expect("the text is JSON");
-        (value, from + values.byte_offset())
-    }
-
-    /// The object that begins here.
-    fn object(&self, start: usize) -> Object {
-        let mut members = Vec::new();
-        let mut at = self.skip_space(start + 1);
-        while !self.text[at..].starts_with('}') {
-            let (name, end) = self.value::<String>(at);
-            // A colon is between a name and its value.
-            let from = self.skip_space(self.skip_space(end) + 1);
-            let (IgnoredAny, end) = self.value(from);
-            members.push((name, at, from..end));
-            at = self.skip_space(end);
-            if self.text[at..].starts_with(',') {
-                at = self.skip_space(at + 1);
-            }
+        ast::Value::Object(object) => {
+            let member = |member: ast::ObjectProp<'_>| {
+                (member.name.as_str().to_owned(), input(member.value))
+            };
+            CstInputValue::Object(object.properties.into_iter().map(member).collect())
         }
-        Object { place: start..at + 1, members }
-    }
-
-    /// The text with one more member at the end of this object.
-    fn insert(&self, object: &Object, key: &str, value: &impl Serialize) -> String {
-        let key = serde_json::to_string(key).expect("texts are JSON");
-        let Some((_, first, _)) = object.members.first() else {
-            let outer = self.indent_at(object.place.start);
-            let inner = format!("{outer}{}", self.unit);
-            let (value, end) = (self.pretty(value, &inner), self.line_end);
-            let text = format!("{{{end}{inner}{key}: {value}{end}{outer}}}");
-            return self.replaced(object.place.clone(), &text);
-        };
-        let (.., last) = object.members.last().expect("there is a first");
-        let text = if self.begins_line(*first) {
-            let indent = self.indent_at(*first);
-            format!(",{}{indent}{key}: {}", self.line_end, self.pretty(value, &indent))
-        } else {
-            let value = serde_json::to_string(value).expect("texts are JSON");
-            format!(", {key}: {value}")
-        };
-        self.replaced(last.end..last.end, &text)
-    }
-
-    fn replaced(&self, place: Range<usize>, text: &str) -> String {
-        format!("{}{text}{}", &self.text[..place.start], &self.text[place.end..])
-    }
-
-    fn line_before(&self, at: usize) -> &str {
-        let before = &self.text[..at];
-        &before[before.rfind('\n').map_or(0, |end| end + 1)..]
-    }
-
-    fn begins_line(&self, at: usize) -> bool {
-        self.text[..at].contains('\n') && self.line_before(at).trim().is_empty()
-    }
-
-    /// What the line of this place begins with.
-    fn indent_at(&self, at: usize) -> String {
-        self.line_before(at).chars().take_while(|letter| " \t".contains(*letter)).collect()
-    }
-
-    /// A value over several lines, all but the first after this indent.
-    fn pretty(&self, value: &impl Serialize, indent: &str) -> String {
-        let mut bytes = Vec::new();
-        let formatter = PrettyFormatter::with_indent(self.unit.as_bytes());
-        value
-            .serialize(&mut Serializer::with_formatter(&mut bytes, formatter))
-            .expect("what we write is JSON");
-        // Line breaks inside of texts are escaped, so these are all between values.
-        String::from_utf8_lossy(&bytes).replace('\n', &format!("{}{indent}", self.line_end))
     }
 }
 
@@ -222,7 +179,8 @@ impl<'a> Page<'a> {
 mod tests {
     use super::*;
     use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
-    use serde_json::{Map, json};
+    use serde_json::ser::PrettyFormatter;
+    use serde_json::{Map, Serializer, json};
 
     fn server() -> Value {
         json!({ "command": "t" })
@@ -294,13 +252,49 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_plain_json_is_left_alone() {
-        assert_eq!(add("{ // mine\n}"), Err(MergeError::Lenient));
-        assert_eq!(add("{\"a\": 1,}"), Err(MergeError::Lenient));
-        assert!(matches!(add("{\"a\": }"), Err(MergeError::NotJson(_))));
+    fn comments_and_spare_commas_stay() {
+        added(
+            "// mine\n{\n  // servers\n  \"mcpServers\": {\n    \"old\": {}, // first\n    /* last */\n  },\n}\n",
+            "// mine\n{\n  // servers\n  \"mcpServers\": {\n    \"old\": {}, // first\n    \"new\": {\n      \
+             \"command\": \"t\",\n    },\n    /* last */\n  },\n}\n",
+        );
+        // A comma goes before the comment, not into it.
+        added(
+            "{\n  \"a\": 1 // one\n}",
+            "{\n  \"a\": 1, // one\n  \"mcpServers\": {\n    \"new\": {\n      \"command\": \"t\"\n    \
+             }\n  }\n}",
+        );
+        added(
+            "{ // mine\n}",
+            "{ // mine\n  \"mcpServers\": {\n    \"new\": {\n      \"command\": \"t\"\n    }\n  }\n}",
+        );
+        let text =
+            "{\"mcpServers\": {/* a */ \"new\": {\"command\": \"old\" /* b */} /* c */}} // d";
+        let replaced = merge(text, "mcpServers", "new", &server(), Other::Replace);
+        let expected = "{\"mcpServers\": {/* a */ \"new\": {\"command\":\"t\"} /* c */}} // d";
+        assert_eq!(replaced, Ok(Merged::Replaced(expected.to_owned())));
+    }
+
+    #[test]
+    fn what_is_not_json_is_left_alone() {
+        for text in ["{\"a\": }", "{a: 1}", "{'a': 1}", "{\"a\": 0x1}", "/* open", "{} {}"] {
+            assert!(matches!(add(text), Err(MergeError::NotJson(_))), "{text}");
+        }
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(matches!(add(&deep), Err(MergeError::NotJson(_))));
         assert_eq!(add("[]"), Err(MergeError::NotAnObject(None)));
         let servers = Some("mcpServers".to_owned());
         assert_eq!(add(r#"{"mcpServers": []}"#), Err(MergeError::NotAnObject(servers)));
+    }
+
+    #[test]
+    fn comments_and_spare_commas_are_read_over() {
+        let value = json!({ "url": "http://a/b", "c": ["\",}", "é\\", ",]"] });
+        let text = "\u{feff}{\"url\": \"http://a/b\", // one\n\"c\": [\"\\\",}\", /* two\nlines */ \"é\\\\\", \",]\",],}";
+        assert_eq!(read(text).unwrap(), Some(value));
+        assert_eq!(read("// nothing").unwrap(), None);
+        let error = read("{\n  \"a\": 1\n  \"b\": 2}").unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
     }
 
     fn value() -> impl Strategy<Value = Value> {

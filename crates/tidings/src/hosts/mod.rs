@@ -3,7 +3,6 @@
 
 mod client;
 mod expand;
-mod lenient;
 mod merge;
 mod write;
 
@@ -153,8 +152,8 @@ impl Surroundings {
     }
 
     fn take(&self, file: &Path, text: &str, found: &mut Found) {
-        let value: Value = match serde_json::from_str(&lenient::json(text)) {
-            Ok(value) => value,
+        let value = match merge::read(text) {
+            Ok(value) => value.unwrap_or_default(),
             Err(error) => {
                 found.problems.push(format!("`{}` is not JSON: {error}", file.display()));
                 return;

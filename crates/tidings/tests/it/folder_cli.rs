@@ -253,12 +253,7 @@ async fn an_entry_is_written_once_and_everything_else_stays() {
         "old": {"url": "http://h"},
         "hello": {
           "command": "PROGRAM",
-          "args": [
-            "serve",
-            "--folder",
-            "~/hello",
-            "--stdio"
-          ]
+          "args": ["serve", "--folder", "~/hello", "--stdio"]
         }
       },
       "alpha": {}
@@ -295,20 +290,19 @@ async fn another_server_of_the_name_is_replaced_only_by_force() {
 }
 
 #[tokio::test]
-async fn a_file_with_comments_is_left_to_its_owner() {
+async fn a_file_with_comments_keeps_them() {
     let home = Home::with_example().await;
-    let mine = "{\n  // mine\n  \"context_servers\": {},\n}\n";
+    let mine = "{\n  // mine\n  \"context_servers\": {\n    /* none yet */\n  },\n}\n";
     home.write(".config/zed/settings.json", mine);
-    let left = home.run(&["config", "hello", "--client", "zed", "--write"]).await;
-    refused(
-        &left,
-        1,
-        "error: `~/.config/zed/settings.json` was left as it is: writing it would lose its \
-         comments\nhint: add what is printed above by hand\n",
-    );
-    assert!(left.output.contains("\"context_servers\""), "{left:?}");
-    assert_eq!(home.read(".config/zed/settings.json"), mine);
-    assert!(!home.has(".config/zed/settings.json.bak"));
+    let words = ["config", "hello", "--client", "zed", "--write", "--json"];
+    assert_eq!(home.run(&words).await.object()["state"], "added");
+    let written = home.read(".config/zed/settings.json");
+    assert!(written.starts_with("{\n  // mine\n  \"context_servers\": {\n"), "{written}");
+    assert!(written.contains("    /* none yet */\n"), "{written}");
+    assert!(written.contains("    \"hello\": {\n      \"command\": "), "{written}");
+    assert!(written.ends_with("  },\n}\n"), "{written}");
+    assert_eq!(home.read(".config/zed/settings.json.bak"), mine);
+    assert_eq!(home.run(&words).await.object()["state"], "present");
     home.write(".config/zed/settings.json", "{ nonsense");
     let broken = home.run(&["config", "hello", "--client", "zed", "--write"]).await;
     assert_eq!(broken.code, Some(1));

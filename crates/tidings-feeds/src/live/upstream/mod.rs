@@ -41,8 +41,8 @@ impl Scene {
     async fn with(urls: &[&str], fetching: fetch::Config) -> Self {
         let press = Press::start().await;
         let mut config = Config::new(Data::Memory);
-        config.offline = true;
-        config.feeds = urls.iter().map(|url| FeedConfig::new(*url)).collect();
+        config.role = Role::Server(Fetching::Off);
+        config.feeds = urls.iter().map(|url| feed_at(*url)).collect();
         let feeds = Feeds::open(config).await.unwrap();
         let fetching = fetch::Config { apart: Duration::ZERO, ..fetching };
         let look_up = Directory::Told(Arc::new(directory(press.address)));

@@ -218,7 +218,7 @@ async fn a_feed_that_returns_with_news_is_told_once_for_both() {
 #[tokio::test(start_paused = true)]
 async fn a_feed_that_comes_and_one_that_goes_are_told_to_the_list_once() {
     let mut scene = watched().await;
-    let other = scene.feeds.add(FeedConfig::new("http://feed.example/other")).await.unwrap();
+    let other = scene.feeds.add(feed_at("http://feed.example/other")).await.unwrap();
     scene.told(&[], &["feeds://all", "list"]).await;
     assert!(scene.feeds.remove(&other).await.unwrap());
     scene.told(&[], &["feeds://all", "list"]).await;

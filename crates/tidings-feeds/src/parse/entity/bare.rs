@@ -2,23 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::numeric;
+use super::{listed, numeric};
 
-/// The names that HTML takes without a semicolon, beside those of XML: of the code points from A0
-/// to FF, in order.
-const LATIN: [&str; 96] = [
-    "nbsp", "iexcl", "cent", "pound", "curren", "yen", "brvbar", "sect", "uml", "copy", "ordf",
-    "laquo", "not", "shy", "reg", "macr", "deg", "plusmn", "sup2", "sup3", "acute", "micro",
-    "para", "middot", "cedil", "sup1", "ordm", "raquo", "frac14", "frac12", "frac34", "iquest",
-    "Agrave", "Aacute", "Acirc", "Atilde", "Auml", "Aring", "AElig", "Ccedil", "Egrave", "Eacute",
-    "Ecirc", "Euml", "Igrave", "Iacute", "Icirc", "Iuml", "ETH", "Ntilde", "Ograve", "Oacute",
-    "Ocirc", "Otilde", "Ouml", "times", "Oslash", "Ugrave", "Uacute", "Ucirc", "Uuml", "Yacute",
-    "THORN", "szlig", "agrave", "aacute", "acirc", "atilde", "auml", "aring", "aelig", "ccedil",
-    "egrave", "eacute", "ecirc", "euml", "igrave", "iacute", "icirc", "iuml", "eth", "ntilde",
-    "ograve", "oacute", "ocirc", "otilde", "ouml", "divide", "oslash", "ugrave", "uacute", "ucirc",
-    "uuml", "yacute", "thorn", "yuml",
-];
-/// Longer than any of them, and than any number.
+/// Longer than any name that HTML takes without a semicolon, and than any number.
 const LONGEST: usize = 8;
 
 /// A text with such references resolved and all others left.
@@ -58,8 +44,8 @@ pub(super) fn take(text: &str, out: &mut String) -> Option<usize> {
     {
         return None;
     }
-    out.push(letter(&text[..length])?);
-    Some(length)
+    // Of the names without a semicolon the table has those that HTML takes.
+    listed(&text[..length], out).then_some(length)
 }
 
 /// A number ends where its digits do, unless letters can be digits as well.
@@ -77,22 +63,9 @@ fn count(text: &str, fits: fn(&u8) -> bool) -> usize {
     text.bytes().take(LONGEST).take_while(fits).count()
 }
 
-fn letter(name: &str) -> Option<char> {
-    match name {
-        "amp" | "AMP" => Some('&'),
-        "lt" | "LT" => Some('<'),
-        "gt" | "GT" => Some('>'),
-        "quot" | "QUOT" => Some('"'),
-        "COPY" => Some('\u{a9}'),
-        "REG" => Some('\u{ae}'),
-        _ => ('\u{a0}'..='\u{ff}').zip(LATIN).find(|(_, known)| *known == name).map(|(it, _)| it),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::entity::named;
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
@@ -119,15 +92,6 @@ mod tests {
             "?a&#1 &# &#x &#xg1 &#b",
         ] {
             check(text, text);
-        }
-    }
-
-    #[test]
-    fn each_name_is_that_of_its_code_point() {
-        for (known, name) in ('\u{a0}'..='\u{ff}').zip(LATIN) {
-            let mut text = String::new();
-            assert!(named(name, &mut text) && letter(name) == Some(known), "{name}");
-            assert_eq!(text, known.to_string());
         }
     }
 }

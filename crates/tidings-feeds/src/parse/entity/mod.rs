@@ -5,10 +5,8 @@ pub(super) mod bare;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::OnceLock;
 
-/// The named references of HTML: a name and its code points a line.
-const NAMES: &str = include_str!("names.txt");
+use web_atoms::NAMED_ENTITIES;
 
 /// How deep one declared entity may use another.
 const DEPTH: usize = 8;
@@ -144,15 +142,19 @@ fn numeric(number: &str, text: &mut String) -> bool {
     }
 }
 
-/// A reference by one of the names of HTML.
+/// A reference by one of the names of HTML, which end with a semicolon.
 fn named(name: &str, text: &mut String) -> bool {
-    static LINES: OnceLock<Vec<(&str, &str)>> = OnceLock::new();
-    let lines =
-        LINES.get_or_init(|| NAMES.lines().filter_map(|line| line.split_once(' ')).collect());
-    let Ok(index) = lines.binary_search_by_key(&name, |(name, _)| name) else { return false };
-    for code in lines[index].1.split(' ') {
-        text.extend(u32::from_str_radix(code, 16).ok().and_then(char::from_u32));
-    }
+    listed(&format!("{name};"), text)
+}
+
+/// Appends what a name in the table of HTML stands for, and says whether there is one. The table
+/// also holds the beginnings of all names, which stand for nothing.
+fn listed(name: &str, text: &mut String) -> bool {
+    let Some((first, second)) = NAMED_ENTITIES.get(name).filter(|(first, _)| *first != 0) else {
+        return false;
+    };
+    let codes = [*first, *second].into_iter().filter(|code| *code != 0);
+    text.extend(codes.filter_map(char::from_u32));
     true
 }
 
@@ -182,10 +184,11 @@ mod tests {
     }
 
     #[test]
-    fn names_are_in_order() {
-        let names: Vec<_> = NAMES.lines().filter_map(|line| line.split(' ').next()).collect();
-        assert!(names.is_sorted());
-        assert!(names.len() > 2000);
+    fn only_whole_names_are_references() {
+        check("&eacut; &hellip&hell; &Aacute;", "&eacut; &hellip&hell; Á");
+        check("&CounterClockwiseContourIntegral;", "∳");
+        check("&CounterClockwiseContourIntegrals;", "&CounterClockwiseContourIntegrals;");
+        check("&Scaron;&alpha;&fjlig;&ThickSpace;", "Šαfj\u{205f}\u{200a}");
     }
 
     #[test]

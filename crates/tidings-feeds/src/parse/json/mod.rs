@@ -1,7 +1,6 @@
 //! JSON Feed.
 
 mod digits;
-mod mend;
 
 use serde_json::{Map, Value};
 use tidings_store::date::Moment;
@@ -20,7 +19,9 @@ pub(super) fn read(
     hints: &Hints,
     mut problems: Problems,
 ) -> Result<Document, ParseError> {
-    let (value, truncated) = value(text, &mut problems)?;
+    let value = exact(text).map_err(|error| ParseError::NotAFeed {
+        reason: format!("it begins like JSON, but is none: {error}"),
+    })?;
     let Value::Object(object) = value else {
         return Err(ParseError::NotAFeed { reason: "it is JSON, but no object".to_owned() });
     };
@@ -46,31 +47,7 @@ pub(super) fn read(
         .map(|object| item(object, base, &mut problems))
         .collect();
     inherit(&mut items, &feed.authors);
-    Ok(Document { format, feed, items, problems: problems.into_vec(), truncated })
-}
-
-/// The value that a text is, and whether it is cut off: then it is what is whole of it.
-fn value(text: &str, problems: &mut Problems) -> Result<(Value, bool), ParseError> {
-    let error = match exact(text) {
-        Ok(value) => return Ok((value, false)),
-        Err(error) => error,
-    };
-    let mended = mend::mend(text);
-    let mut is_cut = mended.as_ref().is_some_and(|mended| mended.is_cut);
-    let mut found = mended.as_ref().map(|mended| exact(&mended.text));
-    // A fault that cannot be mended: what is before it is as good as before a cut.
-    if let (Some(mended), Some(Err(error))) = (&mended, &found) {
-        is_cut = true;
-        found = mend::mend(before(&mended.text, error)).map(|it| exact(&it.text));
-        // Where nothing is before it, there is only the fault to tell of.
-        found = found.filter(|found| found.as_ref().is_ok_and(has_items));
-    }
-    let Some(Ok(value)) = found else {
-        let reason = format!("it begins like JSON, but is none: {error}");
-        return Err(ParseError::NotAFeed { reason });
-    };
-    problems.add(if is_cut { Problem::Truncated } else { Problem::Json });
-    Ok((value, is_cut))
+    Ok(Document { format, feed, items, problems: problems.into_vec(), truncated: false })
 }
 
 /// The value that a text is. An id that is a number keeps all its digits.
@@ -81,17 +58,6 @@ fn exact(text: &str) -> serde_json::Result<Value> {
         return serde_json::from_str(&digits::kept(text));
     }
     Ok(value)
-}
-
-fn has_items(value: &Value) -> bool {
-    value["items"].as_array().is_some_and(|items| !items.is_empty())
-}
-
-/// The text before the place where reading it failed.
-fn before<'a>(text: &'a str, error: &serde_json::Error) -> &'a str {
-    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
-    let length = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
-    &text[..text.floor_char_boundary(length)]
 }
 
 fn feed(object: &Map<String, Value>, base: Option<&str>) -> Feed {

@@ -191,20 +191,12 @@ fn a_cut_keeps_what_was_complete() {
 }
 
 #[test]
-fn json_that_is_cut_off_or_nearly_json_is_read() {
+fn invalid_json_is_refused_with_the_place_of_the_fault() {
     let head = r#"{"version":"https://jsonfeed.org/version/1.1","title":"T","items":["#;
-    let cut = format!(r#"{head}{{"id":"1","title":"a","tags":["x"]}},{{"id":"2","title":"b"#);
-    let document = read(&cut);
-    assert_eq!(titles(&document), ["a"]);
-    assert!(document.truncated && document.problems == [Problem::Truncated]);
-    let odd = format!("{head}{{\"title\":\"a\nb\",}},{{\"title\":\"\\ud83d\"}},]}}");
-    let document = read(&odd);
-    assert_eq!(titles(&document), ["a\nb", "\u{fffd}"]);
-    assert!(!document.truncated && document.problems == [Problem::Json]);
-    // What is wrong beyond mending costs what follows it.
-    let wrong = format!(r#"{head}{{"title":"a"}},{{"title" "b"}},{{"title":"c"}}]}}"#);
-    let document = read(&wrong);
-    assert_eq!((titles(&document), document.truncated), (vec!["a"], true));
+    for rest in [r#"{"id":"1"},{"id":"2","title":"b"#, r#"{"id":"1"},]}"#, r#"{"id" "1"}]}"#] {
+        let error = parse(format!("{head}{rest}").as_bytes(), &Hints::default()).unwrap_err();
+        assert!(error.to_string().contains("line 1 column"), "{error}");
+    }
 }
 
 #[test]

@@ -90,8 +90,8 @@ fn ends_of_what_is_too_deep_take_no_longer_than_others() {
 fn json_takes_no_longer_however_it_ends() {
     let head = r#"{"version":"https://jsonfeed.org/version/1","items":[{"title":"a"},"#;
     for piece in ["{", "[", "{\"a\":", "\"", "\\", ",", "]", "}", "{},", "\"\\", "\"\\u", "\n"] {
-        let document = quick(&format!("{head}{}", piece.repeat(LARGE / 4 / piece.len()))).unwrap();
-        assert_eq!(titles(&document)[0], "a", "{piece}");
+        let text = format!("{head}{}", piece.repeat(LARGE / 4 / piece.len()));
+        assert!(quick(&text).is_none(), "{piece}");
     }
 }
 

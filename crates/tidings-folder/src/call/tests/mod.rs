@@ -315,7 +315,6 @@ async fn a_failure_for_want_of_a_variable_names_it() {
     fixture.config.withheld.insert("API_KEY".to_owned());
     let script = fixture.tool("echo \"${API_KEY:?must be set}\"");
     let result = try_call(&fixture, &script, request(&json!({}))).await;
-    let hint =
-        "hint: `API_KEY` is set and not passed to programs: serve the folder with `--env API_KEY`";
+    let hint = "hint: `API_KEY` is set and not passed to programs; the operator can pass it";
     assert_eq!(result.content.last(), Some(&ContentBlock::text(hint)));
 }

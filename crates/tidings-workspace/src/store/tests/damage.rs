@@ -19,7 +19,7 @@ fn refused(directory: &TempDir) {
 fn damaged(error: &WorkspaceError) {
     assert!(matches!(error, WorkspaceError::Damaged { .. }), "{error:?}");
     let words = error.to_string();
-    assert!(words.contains(DATABASE) && words.contains("restore FILE"), "{words}");
+    assert!(words.contains(DATABASE) && words.contains("restore a backup"), "{words}");
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn what_is_no_backup_is_said_and_leaves_nothing() {
     for file in [&text, &other, &bare, &here.to_owned()] {
         let error = restore(file);
         assert!(matches!(error, WorkspaceError::NoBackup { .. }), "{error:?}");
-        assert!(error.to_string().contains("backup FILE` wrote"), "{error}");
+        assert!(error.to_string().contains("a file that a backup wrote"), "{error}");
     }
     let error = restore(&nothing);
     assert!(matches!(&error, WorkspaceError::Path { path, .. } if *path == nothing), "{error:?}");

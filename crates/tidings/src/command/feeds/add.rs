@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
-use tidings_feeds::{DiscoverError, FeedConfig, Feeds, Obstacle};
+use tidings_feeds::{DiscoverError, FeedConfig, Feeds, Obstacle, Status};
 
 use crate::args::FeedsAdd;
-use crate::feeds::{ALLOW_PRIVATE, Reach, enter, headers, is_web, kept, looks_like_host, whole};
+use crate::feeds::{ALLOW_PRIVATE, Reach, address, enter, headers, kept, looks_like_host};
 use crate::present::Output;
 use crate::present::text::{count, one_line};
 use crate::report::{self, Hint, Usage};
@@ -24,12 +24,17 @@ pub(crate) async fn run(args: &FeedsAdd) -> Result<()> {
     let feeds = enter(&kept.directory, reach).await?;
     let mut failed = 0;
     for url in &args.urls {
-        let mut config = FeedConfig::new(whole(url, None));
-        config.title.clone_from(&args.title);
-        config.category.clone_from(&args.category);
-        config.interval = args.interval;
-        config.headers.clone_from(&headers);
-        let mut added = add(&feeds, config, args, &output).await;
+        let mut added = match address(url, None) {
+            Ok(address) => {
+                let mut config = FeedConfig::new(address);
+                config.title.clone_from(&args.title);
+                config.category.clone_from(&args.category);
+                config.interval = args.interval;
+                config.headers.clone_from(&headers);
+                add(&feeds, config, args, &output).await
+            }
+            Err(error) => Err(error.into()),
+        };
         if looks_like_host(url) && !Path::new(url).exists() {
             added = added.context(Hint(format!("did you mean `https://{url}`?")));
         }
@@ -48,22 +53,18 @@ pub(crate) async fn run(args: &FeedsAdd) -> Result<()> {
 }
 
 async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output) -> Result<()> {
-    let url = config.url.clone();
-    let known = feeds.statuses().into_iter().find(|it| [&it.asked_url, &it.url].contains(&&url));
-    let is_set = config != FeedConfig::new(url.as_str());
+    let is_it = |it: &Status| [&*it.asked_url, &*it.url].contains(&config.address.as_str());
+    let known = feeds.statuses().into_iter().find(is_it);
+    let is_set = config != FeedConfig::new(config.address.clone());
     let (id, state, page) = match known {
         Some(known) if !is_set => (known.id, "present", None),
         // What is known of it stays.
         Some(known) => {
             let mut config = config;
-            config.url = known.asked_url;
-            (feeds.add_unseen(config).await?, "changed", None)
+            config.address = address(&known.asked_url, None)?;
+            (feeds.add(config).await?, "changed", None)
         }
-        None if args.unseen => (feeds.add_unseen(config).await?, "added", None),
-        None if !is_web(&url) => {
-            let found = feeds.discover_file(config).await?;
-            (feeds.add_found(found).await?, "added", None)
-        }
+        None if args.unseen => (feeds.add(config).await?, "added", None),
         None => {
             let found = feeds.discover(config).await.map_err(|error| {
                 let hint = hint(&error);

@@ -2,10 +2,10 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use tidings_feeds::opml;
+use tidings_feeds::{Asker, FeedAddress, opml};
 
 use crate::args::{ExportFormat, FeedsExport, FeedsImport};
-use crate::feeds::{Reach, document, enter, is_web, kept, look, named};
+use crate::feeds::{Place, Reach, enter, kept, look, named};
 use crate::present::Output;
 use crate::present::text::count;
 
@@ -14,14 +14,17 @@ pub(super) async fn import(args: &FeedsImport) -> Result<()> {
     let reading = || format!("reading the list of feeds `{}`", args.list);
     let kept = kept(&args.kept.place, &output)?;
     let allow_private = args.allow_private || kept.allow_private;
-    let bytes = document(&args.list, allow_private).await.with_context(reading)?;
+    let place = Place::parse(&args.list).with_context(reading)?;
+    let bytes = place.read(allow_private).await.with_context(reading)?;
     // What is no list is told before a directory is made for it.
     opml::read(&bytes).with_context(reading)?;
     let feeds = enter(&kept.directory, Reach::Nothing).await?;
     // A file of the operator may name files; what comes from elsewhere may not.
-    let is_own = args.list != "-" && !is_web(&args.list);
-    let imported = if is_own { feeds.import_own(&bytes).await } else { feeds.import(&bytes).await };
-    let imported = imported.with_context(reading)?;
+    let asker = match place {
+        Place::At(FeedAddress::File(_)) => Asker::Operator,
+        Place::At(FeedAddress::Web(_)) | Place::Input => Asker::Client,
+    };
+    let imported = feeds.import(&bytes, asker).await.with_context(reading)?;
     if args.kept.json {
         let problems: Vec<_> = imported
             .problems

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::{Map, json};
-use tidings_feeds::{Holder, Role, Standing, Status};
+use tidings_feeds::{Condition, Holder, Status};
 
 use super::ls::{next, object, reason};
 use crate::args::FeedsHealth;
@@ -22,12 +22,12 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
     let now = now();
     let due = statuses.iter().filter(|status| next(status, now) == "due").count();
     if args.kept.json {
-        let states: Map<_, _> = Standing::ALL
+        let states: Map<_, _> = Condition::ALL
             .iter()
-            .map(|standing| (standing.word().to_owned(), json!(number(&statuses, *standing))))
+            .map(|condition| (condition.word().to_owned(), json!(number(&statuses, *condition))))
             .collect();
         let failing: Vec<_> = failing(&statuses).map(object).collect();
-        let served_by = holder.filter(|holder| holder.role != Role::Visits);
+        let served_by = holder.filter(|holder| !holder.role.is_guest());
         let served_by = served_by.map(|holder| {
             json!({ "pid": holder.pid, "since": holder.since.map(|since| since.to_string()) })
         });
@@ -37,9 +37,9 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
         }));
     }
     let number_of_all = count(statuses.len(), "feed", "feeds");
-    let states: Vec<_> = Standing::ALL
+    let states: Vec<_> = Condition::ALL
         .iter()
-        .map(|standing| (number(&statuses, *standing), standing.word()))
+        .map(|condition| (number(&statuses, *condition), condition.word()))
         .filter(|(number, _)| *number > 0)
         .map(|(number, word)| format!("{number} {word}"))
         .collect();
@@ -48,10 +48,10 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
         states => format!("{number_of_all}: {}", states.join(", ")),
     })?;
     output.raw(&match holder {
-        Some(holder) if holder.role == Role::Visits => {
+        Some(holder) if holder.role.is_guest() => {
             format!("no server runs on them; {holder} fetches them once")
         }
-        Some(holder) if holder.role == Role::Offline => {
+        Some(holder) if !holder.role.fetches() => {
             format!("served by {holder}, which fetches nothing")
         }
         Some(holder) => format!("served by {holder}"),
@@ -80,16 +80,11 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
     Ok(())
 }
 
-fn number(statuses: &[Status], standing: Standing) -> usize {
-    statuses.iter().filter(|status| status.standing == standing).count()
+fn number(statuses: &[Status], condition: Condition) -> usize {
+    statuses.iter().filter(|status| status.condition == condition).count()
 }
 
 /// Those that cannot be fetched, or not as a whole.
 fn failing(statuses: &[Status]) -> impl Iterator<Item = &Status> {
-    let fails = |status: &&Status| {
-        let standing = status.standing;
-        status.truncated
-            || matches!(standing, Standing::Failing | Standing::Resting | Standing::Gone)
-    };
-    statuses.iter().filter(fails)
+    statuses.iter().filter(|status| status.truncated || status.condition.is_trouble())
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tidings_feeds::{Standing, Status};
+use tidings_feeds::Status;
 use tidings_store::date::Moment;
 
 use crate::args::FeedsLs;
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: &FeedsLs) -> Result<()> {
             table.row([
                 status.id.clone(),
                 status.title.clone(),
-                status.standing.word().to_owned(),
+                status.condition.word().to_owned(),
                 next(status, now),
                 status.items.to_string(),
                 reason(status),
@@ -52,8 +52,9 @@ pub(super) fn reason(status: &Status) -> String {
 
 /// When a feed is asked next, from now.
 pub(super) fn next(status: &Status, now: Moment) -> String {
-    match (status.standing, status.next_fetch) {
-        (Standing::Paused | Standing::Gone, _) | (_, None) => "never".to_owned(),
+    match (status.condition, status.next_fetch) {
+        (condition, _) if !condition.is_asked() => "never".to_owned(),
+        (_, None) => "never".to_owned(),
         (_, Some(next)) if next <= now => "due".to_owned(),
         (_, Some(next)) => away(next, now),
     }
@@ -67,7 +68,7 @@ pub(super) fn object(status: &Status) -> Value {
         "url": status.url,
         "title": status.title,
         "category": status.category,
-        "state": status.standing.word(),
+        "state": status.condition.word(),
         "items": status.items,
         "next_fetch": moment(status.next_fetch),
         "last_fetch": moment(status.last_fetch),

@@ -2,12 +2,12 @@
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use tidings_feeds::Fetched;
 use tidings_feeds::parse::{Document, Hints, Item, ParseError, Text, parse};
+use tidings_feeds::{FeedAddress, Fetched};
 use tidings_store::date::Moment;
 
 use crate::args::FeedsParse;
-use crate::feeds::{document, fetch_document, is_web};
+use crate::feeds::{Place, fetch_document};
 use crate::present::Output;
 use crate::present::table::Table;
 use crate::present::text::{count, one_line};
@@ -53,10 +53,11 @@ pub(crate) async fn run(args: &FeedsParse) -> Result<()> {
 
 /// A document, and what is known of it before it is read.
 async fn read(place: &str, allow_private: bool) -> Result<(Vec<u8>, Hints)> {
-    if !is_web(place) {
-        return Ok((document(place, allow_private).await?, Hints::default()));
-    }
-    let Fetched { bytes, content_type, url, .. } = fetch_document(place, allow_private).await?;
+    let place = Place::parse(place)?;
+    let Place::At(FeedAddress::Web(address)) = &place else {
+        return Ok((place.read(allow_private).await?, Hints::default()));
+    };
+    let Fetched { bytes, content_type, url, .. } = fetch_document(address, allow_private).await?;
     Ok((bytes, Hints { content_type, base: Some(url) }))
 }
 

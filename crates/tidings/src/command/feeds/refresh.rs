@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
-use tidings_feeds::{News, Refresh, Refreshed, Role};
+use tidings_feeds::{News, Refresh, Refreshed};
 use tokio::sync::mpsc;
 
 use crate::args::FeedsRefresh;
@@ -23,7 +23,7 @@ pub(crate) async fn run(args: &FeedsRefresh) -> Result<()> {
         output.remark(&format!("no feeds are kept in `{}`", kept.directory.display()));
         return Ok(());
     };
-    if let Some(holder) = feeds.holder()?.filter(|holder| holder.role == Role::Visits) {
+    if let Some(holder) = feeds.holder()?.filter(|holder| holder.role.is_guest()) {
         output.remark(&format!("{holder} fetches the feeds once; waiting for it"));
     }
     let statuses = feeds.statuses();

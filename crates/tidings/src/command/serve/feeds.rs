@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use tidings_feeds::{
-    Config, Data, Earlier, FeedConfig, Feeds, FeedsError, Holder, Progress, Role, StoreError,
-    Tools, opml,
+    Asker, Config, Data, Earlier, FeedAddress, FeedConfig, Feeds, FeedsError, Fetching, Holder,
+    Progress, Role, StoreError, Tools, WebAddress, opml,
 };
 use tokio::sync::watch;
 
 use super::printer::Printer;
 use crate::args::Serve;
 use crate::feeds::settings::{Settings, USUAL};
-use crate::feeds::{
-    all, directory, document, is_web, look, named_to_serve, whole, without_password,
-};
+use crate::feeds::{Place, address, all, directory, look, named_to_serve, without_password};
 use crate::present::Output;
 use crate::present::text::count;
 use crate::report::{Hint, Usage};
@@ -42,7 +40,7 @@ pub(super) struct Lists {
     feeds: Feeds,
     /// The feeds that are named elsewhere.
     named: Vec<FeedConfig>,
-    urls: Vec<String>,
+    urls: Vec<WebAddress>,
     output: Output,
     /// Where the feeds are kept.
     pub(super) directory: Option<PathBuf>,
@@ -63,7 +61,7 @@ pub(super) async fn open(
     let output = Output::new(args.json);
     let (config, urls) = config(args, settings).await?;
     if let Data::Directory(path) = &config.data
-        && let Some(holder) = Holder::of(path)?.filter(|holder| holder.role == Role::Visits)
+        && let Some(holder) = Holder::of(path)?.filter(|holder| holder.role.is_guest())
     {
         let path = path.display();
         output.remark(&format!("{holder} fetches the feeds in `{path}` once; waiting for it"));
@@ -106,7 +104,6 @@ fn hint(error: &FeedsError) -> Option<&'static str> {
         FeedsError::Store(StoreError::Directory { .. } | StoreError::Database(_)) => {
             Some("`--data DIR` keeps them elsewhere, `--in-memory` not at all")
         }
-        FeedsError::Url(_) => Some("a feed on this machine is named by its path"),
         _ => None,
     }
 }
@@ -148,7 +145,7 @@ fn only_for_feeds(args: &Serve) -> Result<()> {
 }
 
 /// What is opened, and the lists on the web that belong to it.
-async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<String>)> {
+async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<WebAddress>)> {
     let is_kept_named = args.feeds || file.is_none();
     let settings = file.unwrap_or_default();
     let (options, serving) = (&args.keeping, &settings.serve);
@@ -160,7 +157,8 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Str
     };
     let mut config = Config::new(data);
     config.allow_private = options.allow_private || serving.allow_private;
-    config.offline = options.offline || serving.offline;
+    let fetching = if options.offline || serving.offline { Fetching::Off } else { Fetching::On };
+    config.role = Role::Server(fetching);
     if let Some(items) = serving.keep_items {
         config.retention.count = items;
     }
@@ -171,69 +169,72 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Str
     if options.read_only || serving.read_only {
         config.tools = Tools::Reading;
         if let Data::Directory(path) = config.data.clone()
-            && let Some(holder) = Holder::of(&path)?.filter(|holder| holder.role != Role::Visits)
+            && let Some(holder) = Holder::of(&path)?.filter(|holder| !holder.role.is_guest())
         {
-            follow(&mut config, &path, holder, args);
+            config.role = Role::Follower(fetching);
+            tell_followed(&path, holder, args);
             return Ok((config, Vec::new()));
         }
     }
     for feed in &args.feed {
-        let url = match named_to_serve(feed) {
+        let named = match named_to_serve(feed) {
+            Ok(named) => named,
             // What was kept of a file is served also when that is gone.
-            Err(_) if is_kept(&config.data, feed).await => whole(feed, None),
-            checked => checked?,
+            Err(usage) => kept_file(&config.data, feed).await.ok_or(usage)?,
         };
-        config.feeds.push(FeedConfig::new(url));
+        config.feeds.push(FeedConfig::new(named));
     }
     for feed in settings.feeds()? {
-        without_password(&feed.url, "give it in `headers` of the feed instead")?;
+        without_password(&feed.address, "give it in `headers` of the feed instead")?;
         config.feeds.push(feed);
     }
     let output = Output::new(args.json);
-    let (mut urls, files): (Vec<_>, Vec<_>) =
-        args.opml.iter().chain(&serving.opml).cloned().partition(|list| is_web(list));
-    for file in &files {
-        let reading = || format!("reading the list of feeds `{file}`");
-        let bytes = document(file, false).await.with_context(reading)?;
-        let read = opml::read_own_list(&bytes).with_context(reading)?;
-        config.feeds.extend(of_list(file, read, output));
+    let (mut urls, mut files) = (Vec::new(), 0);
+    for list in args.opml.iter().chain(&serving.opml) {
+        let reading = || format!("reading the list of feeds `{list}`");
+        let place = Place::parse(list).with_context(reading)?;
+        if let Place::At(FeedAddress::Web(address)) = place {
+            urls.push(address);
+            continue;
+        }
+        files += 1;
+        let bytes = place.read(false).await.with_context(reading)?;
+        let read = opml::read_list(&bytes, Asker::Operator).with_context(reading)?;
+        config.feeds.extend(of_list(list, read, output));
     }
-    let names_none = config.feeds.is_empty() && files.is_empty() && is_kept_named;
+    let names_none = config.feeds.is_empty() && files == 0 && is_kept_named;
     // What a list on the web said the last time holds until it was read.
     if names_none || !urls.is_empty() {
         config.earlier = Earlier::Served;
     }
-    if config.offline {
+    if fetching == Fetching::Off {
         urls.clear();
     }
     Ok((config, urls))
 }
 
-/// Whether something is kept of the feed in a file.
-async fn is_kept(data: &Data, file: &str) -> bool {
-    let Data::Directory(directory) = data else { return false };
-    let Ok(Some(feeds)) = look(directory).await else { return false };
-    let (statuses, path) = (all(&feeds).await.unwrap_or_default(), whole(file, None));
-    !is_web(file) && statuses.iter().any(|status| status.asked_url == path)
+/// The feed in a file, if something is kept of it.
+async fn kept_file(data: &Data, file: &str) -> Option<FeedAddress> {
+    let Data::Directory(directory) = data else { return None };
+    let address = address(file, None).ok().filter(|address| address.file().is_some())?;
+    let feeds = look(directory).await.ok().flatten()?;
+    let statuses = all(&feeds).await.unwrap_or_default();
+    statuses.iter().any(|status| status.asked_url == address.as_str()).then_some(address)
 }
 
-/// Serves what another server keeps.
-fn follow(config: &mut Config, path: &Path, holder: Holder, args: &Serve) {
-    config.follow = true;
-    let does = match holder.role {
-        Role::Offline => "serves",
-        _ => "fetches",
-    };
+/// Says whose feeds are served.
+fn tell_followed(path: &Path, holder: Holder, args: &Serve) {
+    let does = if holder.role.fetches() { "fetches" } else { "serves" };
     Output::new(args.json)
         .remark(&format!("{holder} {does} the feeds in `{}`; following it", path.display()));
 }
 
 /// The feeds of a list. What it says wrong is told and left out.
-fn of_list(list: &str, read: opml::OutlineList, output: Output) -> Vec<FeedConfig> {
+fn of_list(list: &str, read: opml::FeedList, output: Output) -> Vec<FeedConfig> {
     for problem in &read.problems {
         output.remark(&format!("{list}: {problem}"));
     }
-    read.outlines.into_iter().map(FeedConfig::from).collect()
+    read.feeds
 }
 
 /// Reads the lists on the web, and again those that could not be read; never ends.
@@ -270,9 +271,9 @@ impl Lists {
         }
     }
 
-    async fn fetched(&self, url: &str) -> Result<Vec<FeedConfig>> {
-        let read = opml::read_list(&self.feeds.fetch_list(url).await?)?;
-        Ok(of_list(url, read, self.output))
+    async fn fetched(&self, url: &WebAddress) -> Result<Vec<FeedConfig>> {
+        let read = opml::read_list(&self.feeds.fetch_list(url).await?, Asker::Client)?;
+        Ok(of_list(url.as_str(), read, self.output))
     }
 }
 

@@ -7,7 +7,7 @@ use tidings_folder::{Config, Folder, Report};
 use tokio::sync::mpsc;
 
 use crate::args::Serve;
-use crate::folder::keeper;
+use crate::folder::{advice, keeper};
 use crate::report::Hint;
 
 /// Looks at every folder for the first time; each gets the name its source has in the hub.
@@ -22,6 +22,7 @@ pub(super) async fn open(
         let mut config = Config::new(path.clone());
         let named: Vec<_> = variables.iter().chain(&options.env).cloned().collect();
         config.pass(std::env::vars_os(), &named);
+        config.withheld_hint = advice::of_withheld;
         config.register =
             options.allow_register.then(|| Duration::from_secs_f64(options.register_every));
         config.poll = options.poll.map(Duration::from_secs_f64);

@@ -13,6 +13,7 @@ use tidings_folder::{Problem, Report, Severity};
 use tidings_server::{Event, Outcome, http};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::folder::advice::advised;
 use crate::present::standing::StandingLine;
 
 /// How many names one line has; a checkout moves hundreds.
@@ -172,6 +173,7 @@ impl Printer {
     }
 
     fn problem(&self, kind: &str, problem: &Problem) {
+        let problem = advised(problem);
         if self.look.json {
             let severity = match problem.severity {
                 Severity::Error => "error",

@@ -86,7 +86,7 @@ mod tests {
     fn a_folder_is_a_set_of_its_files_in_order() {
         let here = tempfile::tempdir().unwrap();
         let folder = here.path().join("songs");
-        for name in ["b.txt", "a/2.txt", "a/1.txt", ".hidden", "w/workspace.sqlite"] {
+        for name in ["b.txt", "a/2.txt", "a/1.txt", ".hidden", "w/stored"] {
             let path = folder.join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, name).unwrap();

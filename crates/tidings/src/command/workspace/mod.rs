@@ -100,6 +100,12 @@ fn explained(error: WorkspaceError, dir: &Path) -> Error {
             format!("`{serve}` makes one, and so does `{}`", command("import PATH"))
         }
         WorkspaceError::Full => format!("`{}` says how much could go", command("gc --dry-run")),
+        WorkspaceError::Damaged { .. } => {
+            "`tidings workspace DIR restore FILE` restores a backup".to_owned()
+        }
+        WorkspaceError::NoBackup { .. } => {
+            "`tidings workspace DIR backup FILE` writes one".to_owned()
+        }
         WorkspaceError::Occupied(_) => "move it aside, or restore into another one".to_owned(),
         WorkspaceError::Refused(Refusal::NoArtifact(_) | Refusal::After(_)) => {
             format!("`{}` has the ids", command("ls"))

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidings_feeds::{Config, Data, FeedConfig, Feeds};
+use tidings_feeds::{Asker, Config, Data, FeedAddress, FeedConfig, Feeds};
 use tidings_server::http::{self, HttpConfig};
 use tidings_server::{Config as HubConfig, Greeting, Hub};
 
@@ -52,7 +52,7 @@ async fn a_feed_is_asked_by_itself_and_clients_of_both_eras_hear_of_news_only() 
         Some(document(hit, etag, body))
     })
     .await;
-    let mut feed = FeedConfig::new(press.url("/news"));
+    let mut feed = FeedConfig::new(FeedAddress::parse(&press.url("/news"), Asker::Client).unwrap());
     // The shortest there is.
     feed.interval = Some(Duration::from_secs(1));
     let mut config = Config::new(Data::Memory);

@@ -11,19 +11,19 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::address::FeedAddress;
 use crate::clock::{Clock, moment};
-use crate::fetch::local_path;
+use crate::config::{Fetching, Role};
 use crate::refresh::{News, Refresh, Refreshed};
 use crate::rounds::{Mode, Rounds};
-use crate::schedule::Plan;
-use crate::store::{Changes, FeedRow, Hold, Holder, Listing, Role, Seen, State, Store, StoreError};
+use crate::store::{FeedRow, Hold, Holder, Listing, Seen, Store, StoreError};
 use crate::view::Filter;
-use crate::{Data, ExportFormat, FeedConfig, Feeds, FeedsError, Inner, check, opml, tools};
+use crate::{Data, ExportFormat, Feeds, FeedsError, Inner, opml, tools};
 
 /// How long a directory is tried that another process holds: who only looks lets go at once.
 const FOR_A_LOOK: Duration = Duration::from_millis(500);
 /// How long a server waits for somebody who fetches once: as long as many slow feeds may take.
-pub(super) const FOR_A_VISIT: Duration = Duration::from_mins(10);
+pub(super) const FOR_A_GUEST: Duration = Duration::from_mins(10);
 /// The time between two tries.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 /// How many feeds are asked at once, those that wait for their host included.
@@ -34,23 +34,6 @@ const LOOK: Duration = Duration::from_millis(100);
 const NAMED: usize = 100;
 
 impl Feeds {
-    /// Adds a feed in the name of the operator, who may name a file too, without looking what is
-    /// there; gives its id. It stays after a restart.
-    ///
-    /// # Errors
-    ///
-    /// It is no feed, or cannot be kept.
-    pub async fn add_unseen(&self, feed: FeedConfig) -> Result<String, FeedsError> {
-        check(&feed)?;
-        self.change(move |inner| {
-            let row = inner.store.add(&feed.registration(), moment(inner.clock.time()))?;
-            inner.publish(&row.id, &Changes { metadata: true, ..Changes::default() })?;
-            inner.touched.add(&row.id);
-            Ok(row.id)
-        })
-        .await
-    }
-
     /// The list of feeds, or their newest items as one document: of these feeds, or of all if none
     /// is named.
     ///
@@ -106,20 +89,20 @@ impl Feeds {
     ) -> Result<(), FeedsError> {
         let hold = match &self.0.config.data {
             Data::Memory => None,
-            Data::Directory(path) => match self.holder()? {
-                Some(Holder { role: Role::Offline, .. }) => return Err(FeedsError::Offline),
-                Some(Holder { role: Role::Serves, .. }) => {
-                    return self.wish_to_refresh(ids, patience, told).await;
-                }
-                None | Some(Holder { role: Role::Visits, .. }) => {
-                    match hold(path, self.0.clock, Role::Visits, patience).await {
+            Data::Directory(path) => match self.holder()?.map(|holder| holder.role) {
+                Some(Role::Server(Fetching::Off)) => return Err(FeedsError::Offline),
+                None | Some(Role::Guest(_)) => {
+                    match hold(path, self.0.clock, Role::Guest(Fetching::On), patience).await {
                         // A server was faster.
-                        Err(StoreError::Held { holder, .. }) if holder.role == Role::Serves => {
+                        Err(StoreError::Held { holder, .. })
+                            if holder.role == Role::Server(Fetching::On) =>
+                        {
                             return self.wish_to_refresh(ids, patience, told).await;
                         }
                         taken => Some(taken?),
                     }
                 }
+                Some(_) => return self.wish_to_refresh(ids, patience, told).await,
             },
         };
         let fetcher = self.0.fetcher.clone().ok_or(FeedsError::Offline)?;
@@ -259,21 +242,16 @@ struct Sight {
 
 /// Why a feed that was wanted did not answer; nothing if it did.
 fn outcome(before: Option<&FeedRow>, now: &FeedRow) -> Option<Refresh> {
-    let plan = |row: &FeedRow| -> Option<Plan> { serde_json::from_str(row.plan.as_deref()?).ok() };
-    let last = |row: &FeedRow| plan(row).and_then(|plan| plan.last);
+    let last = |row: &FeedRow| row.plan.as_ref().and_then(|plan| plan.last);
     if before.and_then(last) == last(now) {
         // A file that is as it was leaves no trace.
-        let is_file = local_path(&now.asked_url).is_some();
-        return match now.next_fetch {
-            _ if now.paused => Some(Refresh::Paused),
-            Some(until) if !is_file => Some(Refresh::Postponed(until)),
+        return match (&now.address, now.next_fetch) {
+            _ if now.is_paused() => Some(Refresh::Paused),
+            (FeedAddress::Web(_), Some(until)) => Some(Refresh::Postponed(until)),
             _ => None,
         };
     }
-    match &now.last_error {
-        Some(error) if now.state == State::Failing => Some(Refresh::Failed(error.clone())),
-        _ => None,
-    }
+    now.last_error.clone().map(Refresh::Failed)
 }
 
 /// Takes the right to fetch for a directory. Who has it for a moment only is waited for, and who
@@ -288,7 +266,7 @@ pub(super) async fn hold(
     loop {
         let taken = Hold::take(directory, moment(clock.time()), role);
         let Err(StoreError::Held { holder, .. }) = &taken else { return taken };
-        let patience = if holder.role == Role::Visits { patience } else { FOR_A_LOOK };
+        let patience = if holder.role.is_guest() { patience } else { FOR_A_LOOK };
         if began.elapsed() >= patience {
             return taken;
         }

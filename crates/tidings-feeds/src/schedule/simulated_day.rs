@@ -159,8 +159,8 @@ impl Day {
             assert!(self.now >= host.alone_until, "left alone");
             let since = feed.answered.map(|answered| self.now.saturating_sub(answered));
             assert!(since.is_none_or(|since| since >= self.bounds.floor), "not below the floor");
-            assert!(feed.plan.health != Health::Gone, "who is gone is left in peace");
-            let is_open = feed.plan.health == Health::Open;
+            assert!(feed.plan.condition != Condition::Gone, "who is gone is left in peace");
+            let is_open = feed.plan.condition == Condition::Resting;
             assert!(!is_open || since.is_some_and(|since| since >= PROBE), "only probed");
             host.busy = true;
             host.last = Some(self.now);
@@ -283,7 +283,7 @@ fn what_failed_too_often_is_asked_once_and_then_left_for_a_day() {
     let hopeless: Vec<_> = day.feeds.iter().filter(|feed| feed.host == HOPELESS_HOST).collect();
     assert_eq!(hopeless.len(), FEEDS / HOSTS);
     for feed in hopeless {
-        assert_eq!((feed.asked, feed.plan.health), (1, Health::Open));
+        assert_eq!((feed.asked, feed.plan.condition), (1, Condition::Resting));
         assert!(feed.plan.due().is_some_and(|due| due >= BEGIN.after(DAY)));
     }
 }
