@@ -127,7 +127,7 @@ pub use crate::config::{CacheLimits, Config, Protocol};
 pub use crate::connect::ConnectError;
 pub use crate::era::Era;
 pub use crate::events::{Event, Events};
-pub use crate::handlers::{Answer, Handlers};
+pub use crate::handlers::{Answer, Asking, During, Handlers, Question};
 pub use crate::history::{Direction, Message};
 pub use crate::lists::List;
 pub use crate::mirror::{Completion, Mirror, Reference, Server, SubscribeError, Watch};

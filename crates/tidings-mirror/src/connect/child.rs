@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use super::lines::LineTransport;
+use super::wire::Wire;
 use super::{ConnectError, Signal, Sink};
 use crate::target::CommandTarget;
 
@@ -145,7 +146,7 @@ pub(crate) struct Started {
 pub(crate) fn start(
     target: &CommandTarget,
     max_message: usize,
-    sink: Sink,
+    wire: Wire,
 ) -> Result<Started, ConnectError> {
     let failed = |source| ConnectError::Spawn { program: target.program.clone(), source };
     let mut command = Command::new(&target.program);
@@ -165,6 +166,6 @@ pub(crate) fn start(
     let ((stdin, stdout), stderr) =
         pipes.ok_or_else(|| failed(std::io::Error::other("its pipes are missing")))?;
     let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let transport = LineTransport::new(stdout, stdin, max_message, sink);
+    let transport = LineTransport::new(stdout, stdin, max_message, wire);
     Ok(Started { process: Process { child, group }, transport, stderr })
 }

@@ -13,7 +13,8 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::raw::Wanted;
 use super::skim::{self, Skim};
-use super::{Signal, Sink, mend};
+use super::wire::Wire;
+use super::{Signal, mend};
 
 /// How many lines that are no messages are put up with.
 const MAX_GARBAGE: u32 = 1000;
@@ -45,12 +46,12 @@ pub(crate) struct LineTransport<R, W> {
     ready: VecDeque<ServerJsonRpcMessage>,
     garbage: u32,
     max_message: usize,
-    sink: Sink,
+    wire: Wire,
     wanted: Wanted,
 }
 
 impl<R, W> LineTransport<R, W> {
-    pub(crate) fn new(input: R, output: W, max_message: usize, sink: Sink) -> Self {
+    pub(crate) fn new(input: R, output: W, max_message: usize, wire: Wire) -> Self {
         Self {
             output: Arc::new(AsyncMutex::new(Some(output))),
             input,
@@ -60,7 +61,7 @@ impl<R, W> LineTransport<R, W> {
             ready: VecDeque::new(),
             garbage: 0,
             max_message,
-            sink,
+            wire,
             wanted: Wanted::default(),
         }
     }
@@ -80,7 +81,7 @@ impl<R, W> LineTransport<R, W> {
         let answer = passed.answered().map(|id| skim::too_large(id, self.max_message));
         if answer.is_none() {
             let dropped = format!("a message larger than {} bytes", self.max_message);
-            (self.sink)(Signal::Garbage(dropped.into()));
+            self.wire.tell(Signal::Garbage(dropped.into()));
         }
         answer
     }
@@ -126,23 +127,27 @@ impl<R, W> LineTransport<R, W> {
                 self.wanted.keep(message.get().as_bytes());
             }
             let messages = messages.iter().map(|message| mend::parse(message.get().as_bytes()));
-            self.ready.extend(messages.filter_map(Result::ok));
+            for message in messages.filter_map(Result::ok) {
+                self.wire.open.asked(&message);
+                self.ready.push_back(message);
+            }
             return self.ready.pop_front();
         }
         let message = mend::parse(line).ok();
-        if message.is_some() {
+        if let Some(message) = &message {
+            self.wire.open.asked(message);
             self.wanted.keep(line);
             self.garbage = 0;
         } else {
             self.garbage += 1;
             let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
-            (self.sink)(Signal::Garbage(text.into()));
+            self.wire.tell(Signal::Garbage(text.into()));
         }
         message
     }
 
     fn end(&self, reason: &str) {
-        (self.sink)(Signal::Ended(reason.into()));
+        self.wire.tell(Signal::Ended(reason.into()));
     }
 }
 

@@ -3,7 +3,7 @@
 // Logging levels are deprecated and still asked for.
 #![expect(deprecated, reason = "servers of every revision are spoken to")]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,11 +27,13 @@ use tokio::task::JoinSet;
 use super::client::Client;
 use super::http::{HttpClient, HttpError};
 use super::mend::take_odd;
+use super::open::Open;
 use super::raw::Raw;
 use super::{ConnectError, Listening, ProcessParts, skim};
 use crate::config::Config;
 use crate::era::{self, Era};
 use crate::events::RequestTag;
+use crate::handlers::During;
 use crate::lists::Page;
 use crate::mirror::Server;
 use crate::odd::Odd;
@@ -76,8 +78,6 @@ pub(crate) struct Link {
     client: Client,
     server: Arc<Server>,
     timeout: Duration,
-    /// Requests that may report progress.
-    progress: Mutex<HashMap<ProgressToken, RequestTag>>,
     cancellations: mpsc::Sender<RequestId>,
     /// The level of logging asked for, which a modern server is told with each request.
     log_level: Mutex<Option<LoggingLevel>>,
@@ -92,16 +92,14 @@ struct Parts {
     tasks: JoinSet<()>,
 }
 
-/// A request under way, for whoever wants to know how far it is.
+/// A request under way. Dropping it tells the server that nobody waits.
 struct Pending<'a> {
     link: &'a Link,
     id: Option<RequestId>,
-    token: ProgressToken,
 }
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        self.link.progress().remove(&self.token);
         if let Some(id) = self.id.take() {
             // Nobody waits for the answer any longer: the server need not work on it.
             let _ = self.link.cancellations.try_send(id);
@@ -139,7 +137,6 @@ impl Link {
             client,
             server: Arc::new(server),
             timeout: config.request_timeout,
-            progress: Mutex::default(),
             cancellations,
             log_level: Mutex::default(),
             http,
@@ -153,7 +150,7 @@ impl Link {
 
     /// Which of our requests reports progress.
     pub(crate) fn request_of(&self, token: &ProgressToken) -> Option<RequestTag> {
-        self.progress().get(token).copied()
+        self.client.open().tag(token)
     }
 
     /// Leaves: the session is deleted, the child and its children end.
@@ -253,7 +250,8 @@ impl Link {
             (params.input_responses, params.request_state) = (responses, state);
             ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
         };
-        match self.rounds(request, None, options, form).await? {
+        let during = During::Read { uri: uri.into() };
+        match self.rounds(request, during, options, form).await? {
             (ServerResult::ReadResourceResult(mut result), raw) => {
                 let odd = take_odd(&mut result.meta);
                 let raw = raw.beyond(&result);
@@ -276,7 +274,8 @@ impl Link {
             (params.input_responses, params.request_state) = (responses, state);
             ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
         };
-        match self.rounds(request, None, options, Form::AsSent).await? {
+        let during = During::Prompt { name: name.into() };
+        match self.rounds(request, during, options, Form::AsSent).await? {
             (ServerResult::GetPromptResult(mut result), raw) => {
                 let odd = take_odd(&mut result.meta);
                 let raw = raw.beyond(&result);
@@ -299,7 +298,8 @@ impl Link {
             (params.input_responses, params.request_state) = (responses, state);
             ClientRequest::CallToolRequest(CallToolRequest::new(params))
         };
-        match self.rounds(request, Some(tag), options, Form::AsSent).await? {
+        let during = During::Call { tool: name.into(), tag };
+        match self.rounds(request, during, options, Form::AsSent).await? {
             (ServerResult::CallToolResult(mut result), raw) => {
                 let odd = take_odd(&mut result.meta);
                 let raw = raw.beyond(&result);
@@ -318,7 +318,7 @@ impl Link {
     async fn rounds(
         &self,
         request: impl Fn(Inputs) -> ClientRequest + Send,
-        tag: Option<RequestTag>,
+        during: During,
         options: &RequestOptions,
         form: Form,
     ) -> Result<(ServerResult, Raw), RequestError> {
@@ -329,8 +329,11 @@ impl Link {
                 Form::AsSent => Raw::ask(&mut request),
                 Form::Understood => Raw::default(),
             };
-            match self.ask_with(request, tag, options).await? {
-                ServerResult::InputRequiredResult(result) => inputs = self.answer(result).await?,
+            Open::mark(&mut request, during.clone());
+            match self.ask_with(request, options).await? {
+                ServerResult::InputRequiredResult(result) => {
+                    inputs = self.answer(result, &during).await?;
+                }
                 other => return Ok((other, raw)),
             }
         }
@@ -350,7 +353,7 @@ impl Link {
                 .with_context(CompletionContext::with_arguments(context.into_iter().collect()));
         }
         let request = CompleteRequest::new(params);
-        match self.ask_with(ClientRequest::CompleteRequest(request), None, options).await? {
+        match self.ask_with(ClientRequest::CompleteRequest(request), options).await? {
             ServerResult::CompleteResult(result) => Ok(result.completion),
             _ => Err(RequestError::Unexpected),
         }
@@ -405,19 +408,18 @@ impl Link {
     }
 
     async fn ask(&self, request: ClientRequest) -> Result<ServerResult, RequestError> {
-        self.ask_with(request, None, &RequestOptions::default()).await
+        self.ask_with(request, &RequestOptions::default()).await
     }
 
     /// Sends a request and waits for its answer. If the caller stops waiting, the server is told.
     async fn ask_with(
         &self,
         request: ClientRequest,
-        tag: Option<RequestTag>,
         wanted: &RequestOptions,
     ) -> Result<ServerResult, RequestError> {
         let timeout = wanted.timeout.unwrap_or(self.timeout);
         let mut options = PeerRequestOptions::with_timeout(timeout);
-        if tag.is_some() {
+        if matches!(request, ClientRequest::CallToolRequest(_)) {
             // A call that says how far it is lives. Nothing else may take longer for saying so.
             options = options.reset_timeout_on_progress();
         }
@@ -434,33 +436,26 @@ impl Link {
             .send_request_with_option(request, options)
             .await
             .map_err(|error| failure(error, timeout))?;
-        if let Some(tag) = tag {
-            self.progress().insert(handle.progress_token.clone(), tag);
-        }
-        let mut pending = Pending {
-            link: self,
-            id: Some(handle.id.clone()),
-            token: handle.progress_token.clone(),
-        };
+        let mut pending = Pending { link: self, id: Some(handle.id.clone()) };
         let answer = handle.await_response().await;
         pending.id = None;
         answer.map_err(|error| failure(error, timeout))
     }
 
     /// Answers what the server wants to know before it goes on.
-    async fn answer(&self, result: InputRequiredResult) -> Result<Inputs, RequestError> {
+    async fn answer(
+        &self,
+        result: InputRequiredResult,
+        during: &During,
+    ) -> Result<Inputs, RequestError> {
         let mut responses = InputResponses::new();
         for (key, request) in result.input_requests.unwrap_or_default() {
-            let answer = self.client.answer(request).await;
+            let answer = self.client.answer(&key, request, during.clone()).await;
             let answer =
                 answer.map_err(|error| RequestError::Input(error.message.as_ref().into()))?;
             responses.insert(key, answer);
         }
         Ok(((!responses.is_empty()).then_some(responses), result.request_state))
-    }
-
-    fn progress(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, RequestTag>> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

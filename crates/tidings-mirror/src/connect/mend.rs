@@ -72,13 +72,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ServerJsonRpcMessage, serde_json::Er
     Ok(if is_doubtful(&message) { mended(bytes).unwrap_or(message) } else { message })
 }
 
-/// A message as the protocol library will understand it, if it would not understand it as it is.
-pub(super) fn translated(text: &str) -> Option<String> {
-    if !text.contains("\"result\"") {
-        return None;
-    }
-    let message = serde_json::from_str(text).ok()?;
-    let mended = is_doubtful(&message).then(|| mended(text.as_bytes()))??;
+/// A message as the protocol library will understand it, if it would not understand its `text` as it
+/// is.
+pub(super) fn translated(text: &str, message: &ServerJsonRpcMessage) -> Option<String> {
+    let mended = is_doubtful(message).then(|| mended(text.as_bytes()))??;
     serde_json::to_string(&mended).ok()
 }
 
@@ -566,11 +563,11 @@ mod tests {
         let mut shown = serde_json::to_value(answer(&odd)).unwrap();
         restore(&mut shown);
         assert_eq!(shown["result"], odd);
-        let text = json!({ "jsonrpc": "2.0", "id": 1, "result": odd }).to_string();
-        assert!(translated(&text).is_some_and(|text| text.contains(NOTED)));
-        assert_eq!(
-            translated(&json!({ "jsonrpc": "2.0", "id": 1, "result": good }).to_string()),
-            None
-        );
+        let passed = |result| {
+            let text = json!({ "jsonrpc": "2.0", "id": 1, "result": result }).to_string();
+            translated(&text, &serde_json::from_str(&text).unwrap())
+        };
+        assert!(passed(odd).is_some_and(|text| text.contains(NOTED)));
+        assert_eq!(passed(good), None);
     }
 }

@@ -28,9 +28,9 @@ impl Raw {
     }
 
     /// The request, and where its result is put, if anybody wants that.
-    pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<(RequestId, Self)> {
+    pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<(RequestId, Option<Self>)> {
         let ClientJsonRpcMessage::Request(request) = message else { return None };
-        Some((request.id.clone(), request.request.extensions().get::<Self>()?.clone()))
+        Some((request.id.clone(), request.request.extensions().get::<Self>().cloned()))
     }
 
     /// Takes the result of this request out of a message, if it is in there.
@@ -56,7 +56,7 @@ pub(super) struct Wanted(HashMap<RequestId, Weak<Place>>);
 impl Wanted {
     /// A request is sent.
     pub(super) fn note(&mut self, message: &ClientJsonRpcMessage) {
-        let Some((id, raw)) = Raw::asked(message) else { return };
+        let Some((id, Some(raw))) = Raw::asked(message) else { return };
         if self.0.len() >= MANY {
             // Whoever gave up waiting dropped the place.
             self.0.retain(|_, place| place.strong_count() > 0);

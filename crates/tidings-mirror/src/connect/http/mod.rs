@@ -1,0 +1,250 @@
+//! Streamable HTTP: what the protocol library asks for, over one HTTP client, with limits; and what
+//! becomes of the stream of notices.
+
+mod error;
+mod post;
+mod stream;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use tokio::sync::watch;
+
+pub(crate) use self::error::HttpError;
+use self::stream::{EventStream, StreamState};
+use super::agent::{self, innermost};
+use super::choice;
+use super::wire::Wire;
+use super::{ConnectError, Signal};
+use crate::config::Config;
+use crate::secret::{Secret, TokenMemory};
+use crate::target::{self, HttpTarget};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const EVENT_STREAM: &str = "text/event-stream";
+const JSON: &str = "application/json";
+
+/// The HTTP side of one connection. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct HttpClient {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: reqwest::Client,
+    url: reqwest::Url,
+    target: HttpTarget,
+    headers: HeaderMap,
+    token: Mutex<Option<Secret>>,
+    memory: Arc<TokenMemory>,
+    max_message: usize,
+    /// How long the server may take to say whether it is modern.
+    probe: Option<Duration>,
+    wire: Wire,
+    /// Whether somebody wants the stream of notices; until then it is not opened.
+    wanted: watch::Sender<bool>,
+    stream: watch::Sender<StreamState>,
+    /// Whether the server keeps a session; without one it has no stream of notices.
+    has_session: AtomicBool,
+    /// The last failure, for whoever must say why connecting failed.
+    trouble: Mutex<Option<HttpError>>,
+}
+
+impl HttpClient {
+    pub(crate) async fn new(
+        target: &HttpTarget,
+        config: &Config,
+        wire: Wire,
+        memory: &Arc<TokenMemory>,
+    ) -> Result<Self, ConnectError> {
+        let url = reqwest::Url::parse(&target.url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| ConnectError::Url(target::shown(&target.url)))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &target.headers {
+            let parsed = HeaderName::try_from(name.as_str())
+                .ok()
+                .zip(HeaderValue::try_from(value.reveal()).ok());
+            let (key, mut value) = parsed.ok_or_else(|| ConnectError::Header(name.clone()))?;
+            value.set_sensitive(true);
+            headers.append(key, value);
+        }
+        let client = agent::client(&url)?;
+        let token = match &target.token {
+            Some(source) => source.token().await,
+            None => None,
+        };
+        if memory.is_other(token.as_ref()) {
+            wire.tell(Signal::Reauthorized);
+        }
+        let shared = Shared {
+            client,
+            url,
+            target: target.clone(),
+            headers,
+            token: Mutex::new(token),
+            memory: memory.clone(),
+            max_message: config.max_message,
+            probe: choice::probe(config),
+            wire,
+            wanted: watch::Sender::new(false),
+            stream: watch::Sender::new(StreamState::Unopened),
+            has_session: AtomicBool::new(false),
+            trouble: Mutex::new(None),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Opens the stream of notices, and waits until that worked or did not.
+    pub(crate) async fn want_stream(&self) {
+        let is_first = !self.shared.wanted.send_replace(true);
+        if !self.shared.has_session.load(Ordering::Relaxed) {
+            if is_first {
+                self.shared.wire.tell(Signal::NoStream("it keeps no session".into()));
+            }
+            return;
+        }
+        let mut state = self.shared.stream.subscribe();
+        // Invariant: the sender is ours, so it is there.
+        let _ = state.wait_for(|state| *state != StreamState::Unopened).await;
+    }
+
+    /// Whether it is known that the server has no stream of notices.
+    pub(crate) fn has_no_stream(&self) -> bool {
+        !self.shared.has_session.load(Ordering::Relaxed)
+            || *self.shared.stream.borrow() == StreamState::Refused
+    }
+
+    /// Why an exchange failed last.
+    pub(crate) fn trouble(&self) -> Option<HttpError> {
+        self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes why an exchange failed.
+    fn fail(&self, error: HttpError) -> StreamableHttpError<HttpError> {
+        let mut trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        *trouble = Some(error.clone());
+        StreamableHttpError::Client(error)
+    }
+
+    /// Sends a request; if it is not authorised, once more with the token as it is now.
+    async fn send(
+        &self,
+        method: Method,
+        body: Option<Vec<u8>>,
+        headers: HeaderMap,
+    ) -> Result<reqwest::Response, HttpError> {
+        let token = self.token();
+        let response = self.send_with(&method, body.clone(), &headers, token.as_ref()).await?;
+        let Some(source) = &self.shared.target.token else { return Ok(response) };
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let renewed = source.token().await;
+        self.shared.token.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&renewed);
+        if self.shared.memory.is_other(renewed.as_ref()) {
+            self.shared.wire.tell(Signal::Reauthorized);
+        }
+        self.send_with(&method, body, &headers, renewed.as_ref()).await
+    }
+
+    async fn send_with(
+        &self,
+        method: &Method,
+        body: Option<Vec<u8>>,
+        headers: &HeaderMap,
+        token: Option<&Secret>,
+    ) -> Result<reqwest::Response, HttpError> {
+        let mut request = self.shared.client.request(method.clone(), self.shared.url.clone());
+        request = request.headers(self.shared.headers.clone()).headers(headers.clone());
+        if let Some(token) = token {
+            let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal()))
+                .map_err(|_| HttpError::Unauthorized)?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, JSON).body(body);
+        }
+        request.send().await.map_err(|error| HttpError::Unreachable(innermost(&error)))
+    }
+
+    fn token(&self) -> Option<Secret> {
+        self.shared.token.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl StreamableHttpClient for HttpClient {
+    type Error = HttpError;
+
+    async fn post_message(
+        &self,
+        _uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<HttpError>> {
+        self.post(message, session_id, custom_headers).await
+    }
+
+    async fn delete_session(
+        &self,
+        _uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), StreamableHttpError<HttpError>> {
+        let headers = headers(custom_headers, Some(&session_id), None);
+        // Whatever the server says: we are leaving.
+        let _ = self.send(Method::DELETE, None, headers).await;
+        Ok(())
+    }
+
+    async fn get_stream(
+        &self,
+        _uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<EventStream, StreamableHttpError<HttpError>> {
+        self.open_stream(session_id, last_event_id, custom_headers).await
+    }
+}
+
+fn headers(
+    custom: HashMap<HeaderName, HeaderValue>,
+    session: Option<&str>,
+    last_event: Option<&str>,
+) -> HeaderMap {
+    let mut headers: HeaderMap = custom.into_iter().collect();
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    for (name, value) in [(SESSION, session), (LAST_EVENT, last_event)] {
+        // A server that gives something that is no header value gets it back from nobody.
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+fn header(response: &reqwest::Response, name: &HeaderName) -> Option<String> {
+    response.headers().get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// The type without its parameters; `nothing` if there is none.
+fn content_type(response: &reqwest::Response) -> String {
+    let full = header(response, &CONTENT_TYPE).unwrap_or_else(|| "no content type".to_owned());
+    full.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
