@@ -20,6 +20,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::ReusableBoxFuture;
 
 use crate::cache::{PromptContent, ResourceContent, TemplateContent, ToolOutcome};
+use crate::item::Item;
 use crate::lists::List;
 use crate::odd::Odd;
 use crate::watchers::Watchers;
@@ -155,7 +156,7 @@ pub struct ListChange<T> {
     pub items: Items<T>,
     /// What was added, removed, changed or moved. Empty if the list could not be loaded.
     #[serde(serialize_with = "written::diff")]
-    pub diff: Diff<Arc<T>>,
+    pub diff: Diff<Arc<Item<T>>>,
     /// Why the list could not be loaded; then `items` is the last good one.
     pub error: Option<Arc<str>>,
 }
@@ -163,13 +164,13 @@ pub struct ListChange<T> {
 impl<T> ListChange<T> {
     /// A list as it is now, and how it differs from what it was.
     #[must_use]
-    pub fn new(items: Items<T>, diff: Diff<Arc<T>>) -> Self {
+    pub fn new(items: Items<T>, diff: Diff<Arc<Item<T>>>) -> Self {
         Self { items, diff, error: None }
     }
 }
 
 /// A list at one moment; cheap to clone.
-pub type Items<T> = Arc<[Arc<T>]>;
+pub type Items<T> = Arc<[Arc<Item<T>>]>;
 
 /// Why something was read or announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -546,7 +547,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_event_can_be_built_and_written_as_json() {
-        let tool = Arc::new(Tool::new("add", "adds", serde_json::Map::new()));
+        let tool = Tool::new("add", "adds", serde_json::Map::new());
+        let tool = Arc::new(Item::from(tool));
         let diff = Diff { added: vec![tool.clone()], ..Diff::default() };
         let tools = Event::ToolsChanged(ListChange::new([tool].into(), diff));
         let shown = serde_json::to_value(&tools).unwrap();

@@ -10,6 +10,7 @@ use tidings_core::{Diff, ListKind};
 use tokio::time::Instant;
 
 use crate::events::{Items, ListChange};
+use crate::item::Item;
 use crate::odd::Odd;
 use crate::pace::{Merging, Pace};
 use crate::request::RequestError;
@@ -97,7 +98,7 @@ impl Listed for Prompt {
 /// One page of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Page<T> {
-    pub(crate) items: Vec<T>,
+    pub(crate) items: Vec<Item<T>>,
     /// What is not as the protocol says, by its place on this page.
     pub(crate) odd: Vec<Odd>,
     pub(crate) next: Option<String>,
@@ -146,7 +147,7 @@ struct Walk<T> {
     ticket: u64,
     /// Which listing this is.
     number: u64,
-    items: Vec<T>,
+    items: Vec<Item<T>>,
     odd: Vec<Odd>,
     /// How many items the server sent, those that cannot be used included.
     sent: usize,
@@ -160,7 +161,7 @@ impl<T> Walk<T> {
         Self { ticket, number, items, odd, sent: 0, cursors }
     }
 
-    fn take(&mut self, items: Vec<T>, odd: Vec<Odd>) {
+    fn take(&mut self, items: Vec<Item<T>>, odd: Vec<Odd>) {
         let before = self.sent;
         self.sent += items.len() + odd.iter().filter(|odd| !odd.usable).count();
         self.items.extend(items);
@@ -366,8 +367,8 @@ impl<T: Listed> Listing<T> {
     }
 
     /// Puts the new items in place; what is equal stays the same object.
-    fn replace(&mut self, items: Vec<T>) -> Option<ListChange<T>> {
-        let old: std::collections::HashMap<&str, &Arc<T>> =
+    fn replace(&mut self, items: Vec<Item<T>>) -> Option<ListChange<T>> {
+        let old: std::collections::HashMap<&str, &Arc<Item<T>>> =
             self.items.iter().map(|item| (item.key(), item)).collect();
         let items: Items<T> = items
             .into_iter()

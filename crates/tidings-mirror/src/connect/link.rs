@@ -167,10 +167,16 @@ impl Link {
 
     pub(crate) async fn tools(&self, cursor: Option<String>) -> Result<Page<Tool>, RequestError> {
         let request = ListToolsRequest { params: page(cursor), ..ListToolsRequest::default() };
-        match self.ask(ClientRequest::ListToolsRequest(request)).await? {
+        let mut request = ClientRequest::ListToolsRequest(request);
+        let raw = Raw::ask(&mut request);
+        match self.ask(request).await? {
             ServerResult::ListToolsResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
-                Ok(Page { items: result.tools, odd, next: result.next_cursor })
+                Ok(Page {
+                    items: raw.items("tools", result.tools, &odd),
+                    odd,
+                    next: result.next_cursor,
+                })
             }
             _ => Err(RequestError::Unexpected),
         }
@@ -182,10 +188,16 @@ impl Link {
     ) -> Result<Page<Resource>, RequestError> {
         let request =
             ListResourcesRequest { params: page(cursor), ..ListResourcesRequest::default() };
-        match self.ask(ClientRequest::ListResourcesRequest(request)).await? {
+        let mut request = ClientRequest::ListResourcesRequest(request);
+        let raw = Raw::ask(&mut request);
+        match self.ask(request).await? {
             ServerResult::ListResourcesResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
-                Ok(Page { items: result.resources, odd, next: result.next_cursor })
+                Ok(Page {
+                    items: raw.items("resources", result.resources, &odd),
+                    odd,
+                    next: result.next_cursor,
+                })
             }
             _ => Err(RequestError::Unexpected),
         }
@@ -199,10 +211,16 @@ impl Link {
             params: page(cursor),
             ..ListResourceTemplatesRequest::default()
         };
-        match self.ask(ClientRequest::ListResourceTemplatesRequest(request)).await? {
+        let mut request = ClientRequest::ListResourceTemplatesRequest(request);
+        let raw = Raw::ask(&mut request);
+        match self.ask(request).await? {
             ServerResult::ListResourceTemplatesResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
-                Ok(Page { items: result.resource_templates, odd, next: result.next_cursor })
+                Ok(Page {
+                    items: raw.items("resourceTemplates", result.resource_templates, &odd),
+                    odd,
+                    next: result.next_cursor,
+                })
             }
             _ => Err(RequestError::Unexpected),
         }
@@ -213,10 +231,16 @@ impl Link {
         cursor: Option<String>,
     ) -> Result<Page<Prompt>, RequestError> {
         let request = ListPromptsRequest { params: page(cursor), ..ListPromptsRequest::default() };
-        match self.ask(ClientRequest::ListPromptsRequest(request)).await? {
+        let mut request = ClientRequest::ListPromptsRequest(request);
+        let raw = Raw::ask(&mut request);
+        match self.ask(request).await? {
             ServerResult::ListPromptsResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
-                Ok(Page { items: result.prompts, odd, next: result.next_cursor })
+                Ok(Page {
+                    items: raw.items("prompts", result.prompts, &odd),
+                    odd,
+                    next: result.next_cursor,
+                })
             }
             _ => Err(RequestError::Unexpected),
         }

@@ -1,12 +1,15 @@
 //! Answers as the server sent them, kept beside what the protocol library makes of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions as _, RequestId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::item::Item;
+use crate::odd::Odd;
 
 /// How many requests on one connection are remembered before those that nobody waits for are
 /// forgotten.
@@ -47,6 +50,32 @@ impl Raw {
         let is_same = serde_json::to_value(typed).is_ok_and(|typed| typed == value);
         (!is_same).then_some(sent)
     }
+
+    /// The items of a list, each with what was sent of it if that says more. `odd` are those on this
+    /// page that are not as the protocol says; the ones that cannot be used are not `known`.
+    pub(super) fn items<T: Serialize>(
+        &self,
+        key: &str,
+        known: Vec<T>,
+        odd: &[Odd],
+    ) -> Vec<Item<T>> {
+        let sent = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let texts = sent.as_deref().and_then(|sent| texts(sent, key, odd)).unwrap_or_default();
+        // A list that was put together in another way is not paired by guessing.
+        if texts.len() != known.len() {
+            return known.into_iter().map(Item::from).collect();
+        }
+        known.into_iter().zip(texts).map(|(known, sent)| Item::new(known, sent.get())).collect()
+    }
+}
+
+/// The usable items of a result as they were sent, in the order of the server.
+fn texts<'a>(sent: &'a str, key: &str, odd: &[Odd]) -> Option<Vec<&'a RawValue>> {
+    let mut fields: HashMap<String, &RawValue> = serde_json::from_str(sent).ok()?;
+    let items: Vec<&RawValue> = serde_json::from_str(fields.remove(key)?.get()).ok()?;
+    let left_out: HashSet<_> = odd.iter().filter(|odd| !odd.usable).map(|odd| odd.index).collect();
+    let usable = items.into_iter().enumerate().filter(|(index, _)| !left_out.contains(index));
+    Some(usable.map(|(_, item)| item).collect())
 }
 
 /// Which results are wanted, on a connection where answers come in any order.
@@ -105,6 +134,20 @@ mod tests {
         assert_eq!(raw.beyond(&json!({ "a": 1 })).as_deref(), Some(r#"{"a":1,"new":2}"#));
         raw.keep(&id, sent);
         assert_eq!(raw.beyond(&json!({ "new": 2, "a": 1 })), None, "all of it was understood");
+    }
+
+    #[test]
+    fn items_are_paired_with_what_was_sent_of_them() {
+        let raw = Raw::default();
+        let sent = br#"{"id":7,"result":{"tools":[{"a":1},5,{"a":2,"new":3}]}}"#;
+        let listed = || vec![json!({ "a": 1 }), json!({ "a": 2 })];
+        raw.keep(&RequestId::Number(7), sent);
+        let items = raw.items("tools", listed(), &[Odd::new(1, "no object", json!(5))]);
+        let raws: Vec<_> = items.iter().map(Item::raw).collect();
+        assert_eq!(raws, [json!({ "a": 1 }), json!({ "a": 2, "new": 3 })]);
+        raw.keep(&RequestId::Number(7), sent);
+        let unpaired = raw.items("tools", listed(), &[]);
+        assert_eq!(unpaired[1].raw(), json!({ "a": 2 }), "nobody knows which is which");
     }
 
     #[test]

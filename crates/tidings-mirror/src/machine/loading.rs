@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::{Machine, PageAnswer, Request};
 use crate::cache::Kind;
 use crate::events::{Event, Items, ListChange, Warning};
+use crate::item::Item;
 use crate::lists::{Ask, List, Listed, Outcome, Page};
 use crate::pace::Merging;
 use crate::request::RequestError;
@@ -86,7 +87,7 @@ impl Machine {
             PageAnswer::Resources(answer) => {
                 let outcome =
                     self.lists.resources.page(ticket, empty_if_unknown(answer), fresh, most, time);
-                let uris = |items: &[Arc<Resource>]| -> Vec<Arc<str>> {
+                let uris = |items: &[Arc<Item<Resource>>]| -> Vec<Arc<str>> {
                     items.iter().map(|item| item.uri.as_str().into()).collect()
                 };
                 let moved = match &outcome {

@@ -55,7 +55,7 @@ impl Bench {
     }
 
     fn page(&mut self, ticket: u64, names: &[&str], next: Option<&str>) -> Vec<Request> {
-        let tool = |name: &&str| Tool::new((*name).to_owned(), "", JsonObject::new());
+        let tool = |name: &&str| Tool::new((*name).to_owned(), "", JsonObject::new()).into();
         let items = names.iter().map(tool).collect();
         let answer =
             PageAnswer::Tools(Ok(Page { items, odd: Vec::new(), next: next.map(str::to_owned) }));
@@ -569,7 +569,7 @@ async fn a_watched_resource_that_is_not_listed_any_longer_is_read_to_see_whether
         Offer { lists: vec![List::Resources], announced: ListKinds::ALL, ..Offer::default() };
     let (ticket, _) = page_of(&bench.tell(Input::Connected(offer)));
     let page = |uris: &[&str]| {
-        let items = uris.iter().map(|uri| Resource::new(*uri, "r")).collect();
+        let items = uris.iter().map(|uri| Resource::new(*uri, "r").into()).collect();
         PageAnswer::Resources(Ok(Page { items, odd: Vec::new(), next: None }))
     };
     bench.tell(Input::Page { ticket, answer: page(&[URI]) });

@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tidings_core::Diff;
-use tidings_mirror::Event;
 use tidings_mirror::cache::ResourceContent;
 use tidings_mirror::events::{Cause, ConnectionState, ListChange, Progress};
 use tidings_mirror::model::{Prompt, Resource, ResourceTemplate, Tool};
 use tidings_mirror::odd::put_back;
+use tidings_mirror::{Event, Item};
 
 use crate::present::body::Body;
 use crate::present::colour::Paint;
@@ -340,7 +340,7 @@ fn keyed<'a, T>(
     change: &'a ListChange<T>,
     key: impl Fn(&'a T) -> &'a str,
 ) -> ListWords<'a> {
-    let keys = |items: &'a [Arc<T>]| items.iter().map(|item| key(item)).collect();
+    let keys = |items: &'a [Arc<Item<T>>]| items.iter().map(|item| key(item)).collect();
     let diff = Diff {
         added: keys(&change.diff.added),
         removed: keys(&change.diff.removed),

@@ -109,6 +109,17 @@ async fn a_result_is_printed_as_the_server_sent_it() {
 }
 
 #[tokio::test]
+async fn items_are_printed_as_the_server_sent_them() {
+    let sent = json!({ "name": "pay", "inputSchema": {}, "verdict": { "unheard": "of" } });
+    let server = answering(&[json!({ "tools": [sent] })]);
+    let server: Vec<_> = server.iter().map(String::as_str).collect();
+    for command in [&["tools"][..], &["show", "pay"]] {
+        let line = [command, &["--json", "--protocol", "legacy"], &server].concat();
+        assert_eq!(run(&line).await.object(), sent, "{command:?}");
+    }
+}
+
+#[tokio::test]
 async fn one_item_is_shown_whole() {
     let demo = Demo::start(STILL).await;
     let url = demo.url();

@@ -18,6 +18,7 @@ use super::*;
 use crate::cache::{self, Reader};
 use crate::config::CacheLimits;
 use crate::events::{ContentKey, Events, ListChange};
+use crate::item::Item;
 use crate::lists::Listed;
 
 #[derive(Clone, Debug)]
@@ -62,8 +63,8 @@ enum Step {
 /// What the events say, and nothing else.
 #[derive(Debug, Default, PartialEq)]
 struct Replay {
-    tools: Vec<Arc<Tool>>,
-    resources: Vec<Arc<Resource>>,
+    tools: Vec<Arc<Item<Tool>>>,
+    resources: Vec<Arc<Item<Resource>>>,
     subscriptions: BTreeSet<Arc<str>>,
     contents: BTreeMap<Arc<str>, Vec<ResourceContents>>,
     /// Watched resources that were told to be gone, and not to be back.
@@ -71,12 +72,12 @@ struct Replay {
     connection: Option<ConnectionState>,
 }
 
-fn replay_list<T: Listed + std::fmt::Debug>(list: &mut Vec<Arc<T>>, change: &ListChange<T>) {
+fn replay_list<T: Listed + std::fmt::Debug>(list: &mut Vec<Arc<Item<T>>>, change: &ListChange<T>) {
     if change.error.is_some() {
         assert_eq!(**list, *change.items, "a list that failed to load stays as it was");
         return;
     }
-    let mut keys: BTreeMap<String, Arc<T>> =
+    let mut keys: BTreeMap<String, Arc<Item<T>>> =
         list.iter().map(|item| (item.key().to_owned(), item.clone())).collect();
     for item in &change.diff.removed {
         assert!(keys.remove(item.key()).is_some());
@@ -414,12 +415,18 @@ impl World {
 
     fn check(&self) {
         let tools: Vec<_> =
-            self.machine.lists().tools.items().iter().map(|tool| (**tool).clone()).collect();
+            self.machine.lists().tools.items().iter().map(|tool| tool.known().clone()).collect();
         assert_eq!(tools, self.server.tools(), "the tools are those of the server");
         let odd: Vec<_> = self.machine.lists().tools.odd().iter().map(|odd| odd.index).collect();
         assert_eq!(odd, self.server.odd_tools(), "what cannot be read is told apart");
-        let resources: Vec<_> =
-            self.machine.lists().resources.items().iter().map(|item| (**item).clone()).collect();
+        let resources: Vec<_> = self
+            .machine
+            .lists()
+            .resources
+            .items()
+            .iter()
+            .map(|item| item.known().clone())
+            .collect();
         assert_eq!(resources, self.server.resources(), "the resources are those of the server");
         let watched: BTreeSet<_> = self.machine.subscriptions().cloned().collect();
         let gone = self.machine.gone_resources();
