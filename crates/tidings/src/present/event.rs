@@ -299,6 +299,7 @@ fn connection(state: &ConnectionState) -> Value {
             object["after_ms"] = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).into();
             object
         }
+        ConnectionState::Disconnected { reason } => with_reason("disconnected", reason),
         ConnectionState::Closed { reason } => with_reason("closed", reason),
         other => with_reason("other", &other.to_string()),
     }

@@ -21,6 +21,14 @@ use crate::events::{ContentKey, Events, ListChange};
 use crate::item::Item;
 use crate::lists::Listed;
 
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    Lost,
+    /// Somebody wants it to end, and to keep everything.
+    Asked,
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     SetTool(u8, u8),
@@ -54,7 +62,7 @@ enum Step {
     Unsubscribe(u8),
     Forget(u8),
     Wait(u16),
-    Disconnect,
+    Disconnect(Why),
     Connect,
     StreamLost,
     StreamBack,
@@ -276,7 +284,7 @@ impl World {
                 self.now += Duration::from_millis(ms.into());
                 self.tell(Input::Tick);
             }
-            Step::Disconnect => self.disconnect(),
+            Step::Disconnect(why) => self.disconnect(why),
             Step::Connect => self.connect(),
             Step::StreamLost => {
                 if self.connected && self.stream {
@@ -367,7 +375,7 @@ impl World {
         }
     }
 
-    fn disconnect(&mut self) {
+    fn disconnect(&mut self, why: Why) {
         if !self.connected {
             return;
         }
@@ -376,8 +384,17 @@ impl World {
         self.notices.clear();
         self.server.watched.clear();
         // Answers that were on their way may still arrive: they are late then.
-        self.tell(Input::State(ConnectionState::Lost { reason: "test".into() }));
-        self.tell(Input::Gone { keep: true });
+        let reason = "test".into();
+        match why {
+            Why::Lost => {
+                self.tell(Input::State(ConnectionState::Lost { reason }));
+                self.tell(Input::Gone { keep: true });
+            }
+            Why::Asked => {
+                self.tell(Input::Gone { keep: true });
+                self.tell(Input::State(ConnectionState::Disconnected { reason }));
+            }
+        }
     }
 
     fn connect(&mut self) {
@@ -484,7 +501,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => key.clone().prop_map(Step::Unsubscribe),
         1 => key.prop_map(Step::Forget),
         3 => (0u16..400).prop_map(Step::Wait),
-        1 => Just(Step::Disconnect),
+        1 => prop_oneof![Just(Why::Lost), Just(Why::Asked)].prop_map(Step::Disconnect),
         2 => Just(Step::Connect),
         1 => Just(Step::StreamLost),
         2 => Just(Step::StreamBack),
