@@ -78,9 +78,10 @@ impl History {
         self.add(Direction::Sent, serde_json::to_vec(message).ok(), asks, answers);
     }
 
-    pub(crate) fn received(&self, message: &ServerJsonRpcMessage) {
+    /// Gives the number of the message.
+    pub(crate) fn received(&self, message: &ServerJsonRpcMessage) -> Option<u64> {
         if self.capacity == 0 {
-            return;
+            return None;
         }
         let (asks, answers) = match message {
             ServerJsonRpcMessage::Request(request) => (Some(&request.id), None),
@@ -88,7 +89,7 @@ impl History {
             ServerJsonRpcMessage::Error(error) => (None, error.id.as_ref()),
             ServerJsonRpcMessage::Notification(_) => (None, None),
         };
-        self.add(Direction::Received, serde_json::to_vec(message).ok(), asks, answers);
+        self.add(Direction::Received, serde_json::to_vec(message).ok(), asks, answers)
     }
 
     pub(crate) fn messages(&self) -> Vec<Arc<Message>> {
@@ -116,8 +117,8 @@ impl History {
         text: Option<Vec<u8>>,
         asks: Option<&RequestId>,
         answers: Option<&RequestId>,
-    ) {
-        let Some(text) = text else { return };
+    ) -> Option<u64> {
+        let text = text?;
         let length = text.len().min(MAX_MESSAGE);
         let json = if text.len() > MAX_MESSAGE {
             let id = answers.or(asks);
@@ -147,6 +148,7 @@ impl History {
             log.bytes -= length;
         }
         self.last.send_replace(number);
+        Some(number)
     }
 }
 

@@ -134,8 +134,8 @@ pub(crate) enum Outcome<T> {
         /// Why it was not read to its end, if it was read to its end before.
         cut: Option<Arc<str>>,
     },
-    /// The list could not be loaded; it stays as it was.
-    Failed(RequestError),
+    /// The list could not be loaded; it stays as it was. The notice that led to the attempt.
+    Failed(RequestError, Option<u64>),
     /// It belongs to a listing that is over.
     Late,
 }
@@ -192,6 +192,10 @@ pub(crate) struct Listing<T> {
     cut: Option<Arc<str>>,
     error: Option<RequestError>,
     pace: Pace,
+    /// The newest notice since the last listing began.
+    heard: Option<u64>,
+    /// The notice that led to the listing under way, or to the one that is tried again.
+    because: Option<u64>,
     walk: Option<Walk<T>>,
     /// How often the listing under way was begun again.
     restarts: u32,
@@ -205,9 +209,20 @@ pub(crate) struct Listing<T> {
 
 impl<T> Default for Listing<T> {
     fn default() -> Self {
-        let (items, odd) = (Vec::new().into(), Vec::new().into());
-        let (cut, error, pace, walk) = (None, None, Pace::default(), None);
-        Self { items, odd, cut, error, pace, walk, restarts: 0, begun: 0, ended: 0, before: 0 }
+        Self {
+            items: Vec::new().into(),
+            odd: Vec::new().into(),
+            cut: None,
+            error: None,
+            pace: Pace::default(),
+            heard: None,
+            because: None,
+            walk: None,
+            restarts: 0,
+            begun: 0,
+            ended: 0,
+            before: 0,
+        }
     }
 }
 
@@ -240,8 +255,16 @@ impl<T: Listed> Listing<T> {
         self.begun + 1
     }
 
-    /// The list may have changed. Gives the page to ask for, if it must be asked for now.
-    pub(crate) fn mark(&mut self, ticket: u64, now: Instant, merging: Merging) -> Option<Ask> {
+    /// The list may have changed, as the message with the number `notice` says. Gives the page to ask
+    /// for, if it must be asked for now.
+    pub(crate) fn mark(
+        &mut self,
+        ticket: u64,
+        now: Instant,
+        merging: Merging,
+        notice: Option<u64>,
+    ) -> Option<Ask> {
+        self.heard = notice.or(self.heard);
         self.pace.mark(now, merging).then(|| self.begin(ticket))
     }
 
@@ -258,6 +281,7 @@ impl<T: Listed> Listing<T> {
     /// Forgets the listing under way: its answers will not come, or not be for us.
     pub(crate) fn abandon(&mut self) {
         self.pace.reset();
+        (self.heard, self.because) = (None, None);
         self.walk = None;
         self.restarts = 0;
         self.ended = self.begun;
@@ -332,11 +356,14 @@ impl<T: Listed> Listing<T> {
         self.error = None;
         self.pace.finish(merging);
         let cut = cut.filter(|cut| was_cut.as_ref() != Some(cut));
-        Outcome::Loaded { change: self.replace(items), again, odd, cut }
+        let notice = self.because.take();
+        let change = self.replace(items).map(|change| ListChange { notice, ..change });
+        Outcome::Loaded { change, again, odd, cut }
     }
 
     fn begin(&mut self, ticket: u64) -> Ask {
         self.begun += 1;
+        self.because = self.heard.take().or(self.because);
         self.walk = Some(Walk::new(ticket, self.begun));
         Ask { ticket, cursor: None }
     }
@@ -356,7 +383,7 @@ impl<T: Listed> Listing<T> {
         self.end();
         self.error = Some(error.clone());
         self.pace.fail(now);
-        Outcome::Failed(error)
+        Outcome::Failed(error, self.because)
     }
 
     fn end(&mut self) {
@@ -387,6 +414,6 @@ impl<T: Listed> Listing<T> {
             return None;
         }
         self.items = items.clone();
-        Some(ListChange { items, diff, error: None })
+        Some(ListChange { items, diff, error: None, notice: None })
     }
 }

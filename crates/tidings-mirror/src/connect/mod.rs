@@ -59,8 +59,8 @@ const STREAM_RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration
 /// What a connection says of itself.
 #[derive(Debug)]
 pub(crate) enum Signal {
-    /// A notification, in the order of the wire.
-    Notice(Box<ServerNotification>),
+    /// A notification, in the order of the wire, and the number of its message in the log.
+    Notice(Box<ServerNotification>, Option<u64>),
     /// The stream of notices broke.
     StreamLost,
     /// The stream of notices is there again.

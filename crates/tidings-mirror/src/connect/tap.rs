@@ -38,11 +38,11 @@ impl<T> Tap<T> {
 
     /// Shows a message, and gives what the protocol library needs of it.
     fn take(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        self.wire.history.received(&message);
+        let number = self.wire.history.received(&message);
         match message {
-            ServerJsonRpcMessage::Notification(notification) => {
-                self.notice(notification.notification).map(ServerJsonRpcMessage::notification)
-            }
+            ServerJsonRpcMessage::Notification(notification) => self
+                .notice(notification.notification, number)
+                .map(ServerJsonRpcMessage::notification),
             other => self.understood(other),
         }
     }
@@ -57,8 +57,12 @@ impl<T> Tap<T> {
     /// The library ends a stream of notices on which comes what was not asked for, and one whose
     /// reader is slow. What is on a stream is for the sink alone, so the library gets none of it but
     /// the beginning and the end.
-    fn notice(&mut self, mut notice: ServerNotification) -> Option<ServerNotification> {
-        self.wire.tell(Signal::Notice(Box::new(notice.clone())));
+    fn notice(
+        &mut self,
+        mut notice: ServerNotification,
+        number: Option<u64>,
+    ) -> Option<ServerNotification> {
+        self.wire.tell(Signal::Notice(Box::new(notice.clone()), number));
         let Some(stream) = notice.get_meta().subscription_id() else { return Some(notice) };
         match &mut notice {
             ServerNotification::SubscriptionsAcknowledgedNotification(acknowledged) => {

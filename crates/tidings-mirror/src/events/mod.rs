@@ -38,7 +38,8 @@ use crate::written;
 /// let content = ResourceContent::of_text("a:b", "hello");
 /// assert_eq!(content.text(), "hello");
 /// let (uri, content) = ("a:b".into(), content.into());
-/// let event = Event::ResourceContentChanged { uri, content, cause: Cause::Notice };
+/// let (cause, notice) = (Cause::Notice, None);
+/// let event = Event::ResourceContentChanged { uri, content, cause, notice };
 /// let json = serde_json::to_value(&event).unwrap();
 /// assert_eq!(json["event"], "resource_content_changed");
 /// assert_eq!(json["content"]["contents"][0]["text"], "hello");
@@ -63,6 +64,10 @@ pub enum Event {
         content: Arc<ResourceContent>,
         /// Why it was read.
         cause: Cause,
+        /// The number of the notice's [`Message`](crate::Message) in the log, if a notice was the
+        /// reason and the log is kept. If several notices led to one read, it is the newest.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        notice: Option<u64>,
     },
     /// A watched resource that nobody has read here changed, or a sub-resource of a watched one.
     ResourceUpdated {
@@ -71,6 +76,10 @@ pub enum Event {
         /// [`Cause::Notice`] if the server said so; [`Cause::Resync`] if notices may have been
         /// missed, so that nobody knows.
         cause: Cause,
+        /// The number of the notice's [`Message`](crate::Message) in the log, if a notice was the
+        /// reason and the log is kept. If several notices led to one read, it is the newest.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        notice: Option<u64>,
     },
     /// A watched resource is not there any longer. What was kept of it is dropped. If it comes back,
     /// its content is told with [`Cause::Returned`].
@@ -81,6 +90,10 @@ pub enum Event {
         reason: Arc<str>,
         /// Why it was read.
         cause: Cause,
+        /// The number of the notice's [`Message`](crate::Message) in the log, if a notice was the
+        /// reason and the log is kept. If several notices led to one read, it is the newest.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        notice: Option<u64>,
     },
     /// A template was read.
     TemplateContentChanged {
@@ -155,13 +168,17 @@ pub struct ListChange<T> {
     pub diff: Diff<Arc<Item<T>>>,
     /// Why the list could not be loaded; then `items` is the last good one.
     pub error: Option<Arc<str>>,
+    /// The number of the [`Message`](crate::Message) in the log whose notice led to this load, if a
+    /// notice did and the log is kept. If several did, it is the newest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<u64>,
 }
 
 impl<T> ListChange<T> {
     /// A list as it is now, and how it differs from what it was.
     #[must_use]
     pub fn new(items: Items<T>, diff: Diff<Arc<Item<T>>>) -> Self {
-        Self { items, diff, error: None }
+        Self { items, diff, error: None, notice: None }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::pace::Merging;
 use crate::request::RequestError;
 
 impl Machine {
-    pub(super) fn list_notice(&mut self, kind: ListKind, now: Instant) {
+    pub(super) fn list_notice(&mut self, kind: ListKind, notice: Option<u64>, now: Instant) {
         let Some(offer) = &self.offer else { return };
         if offer.unfollowed.contains(kind) {
             return;
@@ -28,7 +28,7 @@ impl Machine {
         let lists: Vec<_> =
             offer.lists.iter().copied().filter(|list| list.kind() == kind).collect();
         for list in lists {
-            self.mark_list(list, self.rules.merging, now);
+            self.mark_list(list, self.rules.merging, notice, now);
         }
     }
 
@@ -38,12 +38,20 @@ impl Machine {
         }
     }
 
-    pub(super) fn mark_list(&mut self, list: List, merging: Merging, now: Instant) {
+    /// A list changed, or may have; `notice` is the number of the message that says so.
+    pub(super) fn mark_list(
+        &mut self,
+        list: List,
+        merging: Merging,
+        notice: Option<u64>,
+        now: Instant,
+    ) {
         if !self.offers(list) {
             return;
         }
         let ticket = self.tickets + 1;
-        let ask = with_list!(self.lists, list, listing => listing.mark(ticket, now, merging));
+        let ask =
+            with_list!(self.lists, list, listing => listing.mark(ticket, now, merging, notice));
         self.ask(list, ask);
     }
 
@@ -92,15 +100,15 @@ impl Machine {
                 };
                 let moved = match &outcome {
                     Outcome::Loaded { change: Some(change), .. } => {
-                        Some((uris(&change.diff.added), uris(&change.diff.removed)))
+                        Some((uris(&change.diff.added), uris(&change.diff.removed), change.notice))
                     }
                     _ => None,
                 };
                 let items = self.lists.resources.items().clone();
                 self.outcome(List::Resources, outcome, items, Event::ResourcesChanged);
-                if let Some((added, removed)) = moved {
+                if let Some((added, removed, notice)) = moved {
                     self.keep_listed_resources();
-                    self.look_again(&added, &removed, now);
+                    self.look_again(&added, &removed, notice, now);
                 }
             }
             PageAnswer::Templates(answer) => {
@@ -146,10 +154,11 @@ impl Machine {
                     self.events.emit(Event::Warning(Warning::ListCut { list, reason }));
                 }
             }
-            Outcome::Failed(error) => {
+            Outcome::Failed(error, notice) => {
                 let error: Arc<str> = error.to_string().into();
                 let diff = tidings_core::Diff::default();
-                self.events.emit(event(ListChange { items, diff, error: Some(error.clone()) }));
+                let failed = ListChange { items, diff, error: Some(error.clone()), notice };
+                self.events.emit(event(failed));
                 self.events.emit(Event::Warning(Warning::ListFailed { list, error }));
             }
             Outcome::Late => {}

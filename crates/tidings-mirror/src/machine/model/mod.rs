@@ -17,7 +17,7 @@ use self::server::{Asked, Server, key_of, uri};
 use super::*;
 use crate::cache::{self, Reader};
 use crate::config::CacheLimits;
-use crate::events::{ContentKey, Events, ListChange};
+use crate::events::{Cause, ContentKey, Events, ListChange};
 use crate::item::Item;
 use crate::lists::Listed;
 
@@ -109,7 +109,7 @@ impl Replay {
                     self.gone.retain(|uri| uris.contains(uri));
                     self.subscriptions = uris;
                 }
-                Event::ResourceContentChanged { uri, content, cause } => {
+                Event::ResourceContentChanged { uri, content, cause, .. } => {
                     let was_gone = self.gone.remove(&uri);
                     assert_eq!(was_gone, cause == Cause::Returned, "what comes back was gone");
                     self.contents.insert(uri, content.contents.clone());
@@ -320,7 +320,7 @@ impl World {
             // What can be read of a list stays the same, so nobody is told.
             Step::Repeat => self.server.is_endless = !self.server.is_endless,
             Step::Babble if self.connected && self.stream => {
-                self.tell(Input::Updated("other://thing".into()));
+                self.tell(Input::Updated("other://thing".into(), None));
                 self.tell(Input::Unknown("notifications/weather".into()));
             }
             _ => {}
@@ -359,8 +359,8 @@ impl World {
             self.notices.remove(index);
         }
         self.tell(match notice {
-            Notice::List(kind) => Input::ListNotice(kind),
-            Notice::Updated(uri) => Input::Updated(uri),
+            Notice::List(kind) => Input::ListNotice(kind, None),
+            Notice::Updated(uri) => Input::Updated(uri, None),
         });
     }
 
@@ -371,7 +371,7 @@ impl World {
         let index = index % self.notices.len();
         if let Notice::Updated(uri) = self.notices[index].clone() {
             self.notices.remove(index);
-            self.tell(Input::Updated(format!("{uri}/part").into()));
+            self.tell(Input::Updated(format!("{uri}/part").into(), None));
         }
     }
 
