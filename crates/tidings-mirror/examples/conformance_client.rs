@@ -34,7 +34,7 @@ async fn main() -> Result<(), Failure> {
     let played = play(&mirror, &scenario).await;
     if played.is_err() {
         for message in mirror.history() {
-            eprintln!("{:?} {}", message.direction, message.json);
+            eprintln!("{:?} {}", message.direction, message.text());
         }
     }
     mirror.close().await;

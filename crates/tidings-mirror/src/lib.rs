@@ -129,7 +129,7 @@ pub use crate::connect::ConnectError;
 pub use crate::era::Era;
 pub use crate::events::{Event, Events};
 pub use crate::handlers::{Answer, Asking, During, Handlers, Question};
-pub use crate::history::{Direction, Message};
+pub use crate::history::{ClosedBy, Direction, Fact, Happened, Message, Record};
 pub use crate::item::Item;
 pub use crate::lists::List;
 pub use crate::mirror::{Completion, Mirror, Reference, Server, SubscribeError, Watch};

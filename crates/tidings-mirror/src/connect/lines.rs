@@ -78,8 +78,11 @@ impl<R, W> LineTransport<R, W> {
         self.passing.get_or_insert_default().take(&part);
         end?;
         let passed = self.passing.take()?;
-        let answer = passed.answered().map(|id| skim::too_large(id, self.max_message));
-        if answer.is_none() {
+        let answer =
+            passed.answered().map(|id| skim::too_large(id, self.max_message, passed.bytes()));
+        if let Some(answer) = &answer {
+            self.wire.received(answer, &[]);
+        } else {
             let dropped = format!("a message larger than {} bytes", self.max_message);
             self.wire.tell(Signal::Garbage(dropped.into()));
         }
@@ -126,16 +129,17 @@ impl<R, W> LineTransport<R, W> {
             for message in &messages {
                 self.wanted.keep(message.get().as_bytes());
             }
-            let messages = messages.iter().map(|message| mend::parse(message.get().as_bytes()));
-            for message in messages.filter_map(Result::ok) {
-                self.wire.open.asked(&message);
-                self.ready.push_back(message);
+            for text in messages.iter().map(|message| message.get().as_bytes()) {
+                if let Ok(message) = mend::parse(text) {
+                    self.heard(&message, text);
+                    self.ready.push_back(message);
+                }
             }
             return self.ready.pop_front();
         }
         let message = mend::parse(line).ok();
         if let Some(message) = &message {
-            self.wire.open.asked(message);
+            self.heard(message, line);
             self.wanted.keep(line);
             self.garbage = 0;
         } else {
@@ -144,6 +148,11 @@ impl<R, W> LineTransport<R, W> {
             self.wire.tell(Signal::Garbage(text.into()));
         }
         message
+    }
+
+    fn heard(&self, message: &ServerJsonRpcMessage, text: &[u8]) {
+        self.wire.open.asked(message);
+        self.wire.received(message, text);
     }
 
     fn end(&self, reason: &str) {
@@ -163,9 +172,13 @@ where
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), LineError>> + Send + 'static {
         self.wanted.note(&item);
+        let line = serde_json::to_vec(&item);
+        if let Ok(line) = &line {
+            self.wire.sent(&item, line);
+        }
         let output = self.output.clone();
         async move {
-            let mut line = serde_json::to_vec(&item).map_err(LineError::Encode)?;
+            let mut line = line.map_err(LineError::Encode)?;
             line.push(b'\n');
             let mut output = output.lock().await;
             let pipe = output.as_mut().ok_or(LineError::Ended)?;

@@ -40,7 +40,6 @@ use self::http::HttpClient;
 use self::lines::LineTransport;
 pub(crate) use self::link::{Link, Taken};
 pub(crate) use self::listen::{End, Listening};
-pub(crate) use self::mend::restore;
 use self::open::Open;
 use self::tap::Tap;
 use self::wire::Wire;

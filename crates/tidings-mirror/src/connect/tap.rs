@@ -1,5 +1,5 @@
-//! A transport that shows what passes: notices in the order of the wire, and every message to the
-//! log for people who debug.
+//! A transport that keeps from the protocol library what it would stumble over, and knows which
+//! requests are open.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -36,13 +36,12 @@ impl<T> Tap<T> {
         Self { inner, wire, probe, patience, unanswered, opening }
     }
 
-    /// Shows a message, and gives what the protocol library needs of it.
+    /// What the protocol library needs of a message.
     fn take(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        let number = self.wire.history.received(&message);
         match message {
-            ServerJsonRpcMessage::Notification(notification) => self
-                .notice(notification.notification, number)
-                .map(ServerJsonRpcMessage::notification),
+            ServerJsonRpcMessage::Notification(notification) => {
+                self.notice(notification.notification).map(ServerJsonRpcMessage::notification)
+            }
             other => self.understood(other),
         }
     }
@@ -55,14 +54,9 @@ impl<T> Tap<T> {
     }
 
     /// The library ends a stream of notices on which comes what was not asked for, and one whose
-    /// reader is slow. What is on a stream is for the sink alone, so the library gets none of it but
-    /// the beginning and the end.
-    fn notice(
-        &mut self,
-        mut notice: ServerNotification,
-        number: Option<u64>,
-    ) -> Option<ServerNotification> {
-        self.wire.tell(Signal::Notice(Box::new(notice.clone()), number));
+    /// reader is slow. What is on a stream was told where it came from, so the library gets none of it
+    /// but the beginning and the end.
+    fn notice(&mut self, mut notice: ServerNotification) -> Option<ServerNotification> {
         let Some(stream) = notice.get_meta().subscription_id() else { return Some(notice) };
         match &mut notice {
             ServerNotification::SubscriptionsAcknowledgedNotification(acknowledged) => {
@@ -126,7 +120,6 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
                 _ => {}
             }
         }
-        self.wire.history.sent(&item);
         // Before it is on the wire: a question about it may come at once.
         self.wire.open.sent(&item);
         let request = match &item {

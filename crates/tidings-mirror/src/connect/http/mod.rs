@@ -6,9 +6,9 @@ mod post;
 mod stream;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -25,6 +25,7 @@ use super::choice;
 use super::wire::Wire;
 use super::{ConnectError, Signal};
 use crate::config::Config;
+use crate::history::{ClosedBy, Happened, shortened};
 use crate::secret::{Secret, TokenMemory};
 use crate::target::{self, HttpTarget};
 
@@ -55,6 +56,10 @@ struct Shared {
     stream: watch::Sender<StreamState>,
     /// Whether the server keeps a session; without one it has no stream of notices.
     has_session: AtomicBool,
+    /// How many streams of events were opened.
+    streams: AtomicU64,
+    /// Whether the end of the session is in the log.
+    is_session_over: AtomicBool,
     /// The last failure, for whoever must say why connecting failed.
     trouble: Mutex<Option<HttpError>>,
 }
@@ -100,6 +105,8 @@ impl HttpClient {
             wanted: watch::Sender::new(false),
             stream: watch::Sender::new(StreamState::Unopened),
             has_session: AtomicBool::new(false),
+            streams: AtomicU64::new(0),
+            is_session_over: AtomicBool::new(false),
             trouble: Mutex::new(None),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -155,6 +162,7 @@ impl HttpClient {
         if self.shared.memory.is_other(renewed.as_ref()) {
             self.shared.wire.tell(Signal::Reauthorized);
         }
+        self.retried(&method, "it was not authorised");
         self.send_with(&method, body, &headers, renewed.as_ref()).await
     }
 
@@ -176,7 +184,44 @@ impl HttpClient {
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, JSON).body(body);
         }
-        request.send().await.map_err(|error| HttpError::Unreachable(innermost(&error)))
+        let began = Instant::now();
+        let answered = request.send().await;
+        let (method, took) = (method.as_str().into(), began.elapsed());
+        match answered {
+            Ok(response) => {
+                let status = response.status().as_u16();
+                self.shared.wire.happened(Happened::HttpAnswered { method, status, took });
+                Ok(response)
+            }
+            Err(error) => {
+                let reason = innermost(&error);
+                let words = reason.as_str().into();
+                self.shared.wire.happened(Happened::HttpFailed { method, reason: words, took });
+                Err(HttpError::Unreachable(reason))
+            }
+        }
+    }
+
+    fn retried(&self, method: &Method, reason: &str) {
+        let (method, reason) = (method.as_str().into(), reason.into());
+        self.shared.wire.happened(Happened::HttpRetried { method, reason });
+    }
+
+    /// Notes in the log that the session is over, once.
+    fn session_ended(&self, session: &str, by: ClosedBy) {
+        if !self.shared.is_session_over.swap(true, Ordering::Relaxed) {
+            let session = shortened(session);
+            self.shared.wire.happened(Happened::SessionEnded { session, by });
+        }
+    }
+
+    /// The server does not know the session, and with it the connection is over.
+    fn session_expired(&self, session: &str) -> StreamableHttpError<HttpError> {
+        self.session_ended(session, ClosedBy::Server);
+        self.shared
+            .wire
+            .tell(Signal::Ended("the server does not know the session any longer".into()));
+        StreamableHttpError::SessionExpired
     }
 
     fn token(&self) -> Option<Secret> {
@@ -208,6 +253,7 @@ impl StreamableHttpClient for HttpClient {
         let headers = headers(custom_headers, Some(&session_id), None);
         // Whatever the server says: we are leaving.
         let _ = self.send(Method::DELETE, None, headers).await;
+        self.session_ended(&session_id, ClosedBy::Client);
         Ok(())
     }
 

@@ -10,10 +10,11 @@ use rmcp::transport::streamable_http_client::{StreamableHttpError, StreamableHtt
 
 use super::super::body;
 use super::super::choice::not_modern;
+use super::super::mend;
 use super::super::raw::Raw;
-use super::super::{Signal, mend};
 use super::error::preview;
 use super::{EVENT_STREAM, HttpClient, HttpError, JSON, SESSION, content_type, header, headers};
+use crate::history::{Happened, shortened};
 
 impl HttpClient {
     /// The body as text, as far as a person would read it.
@@ -49,6 +50,7 @@ impl HttpClient {
         custom: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<HttpError>> {
         let body = serde_json::to_vec(&message)?;
+        self.shared.wire.sent(&message, &body);
         let headers = headers(custom, session.as_deref(), None);
         let response =
             self.send(Method::POST, Some(body), headers).await.map_err(|error| self.fail(error))?;
@@ -58,15 +60,18 @@ impl HttpClient {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if !status.is_success() {
-            return self.refused(&message, session.is_some(), response).await;
+            return self.refused(&message, session.as_deref(), response).await;
         }
         let given = header(&response, &SESSION);
-        if given.is_some() {
-            self.shared.has_session.store(true, Ordering::Relaxed);
+        if let Some(session) = &given
+            && !self.shared.has_session.swap(true, Ordering::Relaxed)
+        {
+            let session = shortened(session);
+            self.shared.wire.happened(Happened::SessionBegun { session });
         }
         match content_type(&response).as_str() {
             EVENT_STREAM => {
-                let events = self.events(response, Raw::asked(&message));
+                let events = self.events(response, &Method::POST, Raw::asked(&message));
                 Ok(StreamableHttpPostResponse::Sse(events, given))
             }
             JSON => {
@@ -77,10 +82,13 @@ impl HttpClient {
                     raw.keep(&id, &body);
                 }
                 match mend::parse(&body) {
-                    Ok(answer) => match belongs(&message, answer) {
-                        Some(answer) => Ok(StreamableHttpPostResponse::Json(answer, given)),
-                        None => Err(self.fail(HttpError::OtherAnswer)),
-                    },
+                    Ok(answer) => {
+                        self.shared.wire.received(&answer, &body);
+                        match belongs(&message, answer) {
+                            Some(answer) => Ok(StreamableHttpPostResponse::Json(answer, given)),
+                            None => Err(self.fail(HttpError::OtherAnswer)),
+                        }
+                    }
                     // Nobody waits for an answer to this one.
                     Err(_) if !wants_answer => Ok(StreamableHttpPostResponse::Accepted),
                     Err(_) => Err(self.fail(HttpError::NotAMessage(preview(&body)))),
@@ -95,23 +103,21 @@ impl HttpClient {
     async fn refused(
         &self,
         message: &ClientJsonRpcMessage,
-        has_session: bool,
+        session: Option<&str>,
         response: reqwest::Response,
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<HttpError>> {
         let status = response.status();
-        match status {
-            StatusCode::UNAUTHORIZED => return Err(self.fail(HttpError::Unauthorized)),
-            StatusCode::FORBIDDEN => return Err(self.fail(HttpError::Forbidden)),
-            StatusCode::NOT_FOUND if has_session => {
-                self.shared
-                    .wire
-                    .tell(Signal::Ended("the server does not know the session any longer".into()));
-                return Err(StreamableHttpError::SessionExpired);
-            }
+        match (status, session) {
+            (StatusCode::UNAUTHORIZED, _) => return Err(self.fail(HttpError::Unauthorized)),
+            (StatusCode::FORBIDDEN, _) => return Err(self.fail(HttpError::Forbidden)),
+            (StatusCode::NOT_FOUND, Some(session)) => return Err(self.session_expired(session)),
             _ => {}
         }
         let (code, body) = Self::preview(response).await;
         let parsed = serde_json::from_slice::<ServerJsonRpcMessage>(&body).ok();
+        if let Some(parsed) = &parsed {
+            self.shared.wire.received(parsed, &body);
+        }
         let error = match parsed {
             Some(ServerJsonRpcMessage::Error(error)) => Some(error),
             _ => None,

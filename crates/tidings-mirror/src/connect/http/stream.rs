@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -12,8 +13,10 @@ use sse_stream::{Sse, SseStream};
 
 use super::super::body;
 use super::super::raw::Raw;
+use super::super::wire::Wire;
 use super::super::{Signal, mend};
 use super::{EVENT_STREAM, HttpClient, HttpError, content_type, headers};
+use crate::history::{ClosedBy, Happened};
 
 /// Where the stream of notices of a legacy session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,17 +61,16 @@ impl HttpClient {
         };
         let status = response.status();
         if is_answer && status.is_success() {
-            return Ok(self.events(response, None));
+            return Ok(self.events(response, &Method::GET, None));
         }
         if is_answer {
             let status = status.as_u16();
             return Err(self.fail(HttpError::Status { status, preview: String::new() }));
         }
-        if status == StatusCode::NOT_FOUND && session.is_some() && self.was_open() {
-            self.shared
-                .wire
-                .tell(Signal::Ended("the server does not know the session any longer".into()));
-            return Err(StreamableHttpError::SessionExpired);
+        if let Some(session) = session.as_deref().filter(|_| self.was_open())
+            && status == StatusCode::NOT_FOUND
+        {
+            return Err(self.session_expired(session));
         }
         let kind = content_type(&response);
         if status.is_success() && kind == EVENT_STREAM {
@@ -95,6 +97,7 @@ impl HttpClient {
     pub(super) fn events(
         &self,
         response: reqwest::Response,
+        method: &Method,
         asked: Option<(RequestId, Option<Raw>)>,
     ) -> EventStream {
         let stream = body::bounded(response.bytes_stream(), self.shared.max_message);
@@ -102,6 +105,7 @@ impl HttpClient {
         let understood = move |mut event: Sse| {
             let Some(data) = event.data.as_deref() else { return event };
             let Ok(message) = serde_json::from_str(data) else { return event };
+            wire.received(&message, data.as_bytes());
             match (&message, &asked) {
                 (ServerJsonRpcMessage::Request(_), Some((id, _))) => {
                     wire.open.asked_within(&message, id);
@@ -116,7 +120,16 @@ impl HttpClient {
             }
             event
         };
-        SseStream::from_bytes_stream(stream).map(move |event| event.map(&understood)).boxed()
+        let mut open = OpenStream::new(self, method);
+        // After the last event there is one more step, which says that it was the last.
+        let events = SseStream::from_bytes_stream(stream).map(Some);
+        events
+            .chain(futures_util::stream::once(std::future::ready(None)))
+            .filter_map(move |event| {
+                open.take(event.as_ref());
+                std::future::ready(event.map(|event| event.map(&understood)))
+            })
+            .boxed()
     }
 
     /// The stream could not be opened, or not again.
@@ -142,12 +155,45 @@ impl HttpClient {
         }
         let end = StreamEnd(self.clone());
         // The guard lives in the stream: when the stream ends, or is not wanted any longer, it says so.
-        self.events(response, None)
+        self.events(response, &Method::GET, None)
             .map(move |event| {
                 let _ = &end;
                 event
             })
             .boxed()
+    }
+}
+
+/// A stream of events in the log, from its beginning to its end.
+struct OpenStream {
+    wire: Wire,
+    number: u64,
+    by: ClosedBy,
+}
+
+impl OpenStream {
+    fn new(client: &HttpClient, method: &Method) -> Self {
+        let shared = &client.shared;
+        let (stream, wire) = (shared.streams.fetch_add(1, Ordering::Relaxed), shared.wire.clone());
+        let stream = stream + 1;
+        wire.happened(Happened::StreamOpened { stream, method: method.as_str().into() });
+        Self { wire, number: stream, by: ClosedBy::Client }
+    }
+
+    /// An event of the stream; nothing at its end.
+    fn take(&mut self, event: Option<&Result<Sse, SseError>>) {
+        match event {
+            Some(Ok(_)) => {}
+            Some(Err(_)) => self.by = ClosedBy::Nobody,
+            None if self.by == ClosedBy::Client => self.by = ClosedBy::Server,
+            None => {}
+        }
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.wire.happened(Happened::StreamClosed { stream: self.number, by: self.by });
     }
 }
 

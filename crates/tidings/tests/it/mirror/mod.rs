@@ -5,6 +5,7 @@ mod bad;
 mod child;
 mod imperfect;
 mod live;
+mod logged;
 mod sent;
 mod streams;
 mod supervised;
