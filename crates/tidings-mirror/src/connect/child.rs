@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal as Kill, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use super::lines::LineTransport;
 use super::wire::Wire;
@@ -152,7 +152,7 @@ impl Drop for Process {
 /// What a freshly started server consists of.
 pub(crate) struct Started {
     pub(crate) process: Process,
-    pub(crate) transport: LineTransport<ChildStdout, ChildStdin>,
+    pub(crate) transport: LineTransport<ChildStdout>,
     pub(crate) stderr: ChildStderr,
 }
 

@@ -1,7 +1,7 @@
 //! Messages as lines, both ways: what stdio is, and any other pair of byte streams.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use rmcp::RoleClient;
@@ -9,7 +9,9 @@ use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::task::JoinSet;
 
 use super::raw::Wanted;
 use super::skim::{self, Skim};
@@ -18,6 +20,11 @@ use super::{Signal, mend};
 
 /// How many lines that are no messages are put up with.
 const MAX_GARBAGE: u32 = 1000;
+/// How many messages may wait for a server that does not read: then requests wait, for as long as
+/// they may, and notices are dropped.
+const WAITING: usize = 256;
+/// How long the messages that wait have at the end.
+const DRAIN: Duration = Duration::from_millis(500);
 const NOT_MCP: &str = "the server prints something that is not MCP on its standard output";
 /// How much of such a line is shown.
 const SHOWN: usize = 160;
@@ -25,8 +32,6 @@ const SHOWN: usize = 160;
 /// Why a server cannot be spoken to any longer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LineError {
-    #[error("could not write to the server")]
-    Write(#[source] std::io::Error),
     #[error("could not write the message")]
     Encode(#[source] serde_json::Error),
     #[error("the server has ended")]
@@ -34,8 +39,10 @@ pub(crate) enum LineError {
 }
 
 /// Messages as lines, both ways.
-pub(crate) struct LineTransport<R, W> {
-    output: Arc<AsyncMutex<Option<W>>>,
+pub(crate) struct LineTransport<R> {
+    /// Messages on their way to the writer. A server that does not read holds up the writer alone.
+    output: Option<mpsc::Sender<Vec<u8>>>,
+    writer: JoinSet<()>,
     input: R,
     buffer: BytesMut,
     /// How much of the buffer is known to hold no line end.
@@ -50,10 +57,17 @@ pub(crate) struct LineTransport<R, W> {
     wanted: Wanted,
 }
 
-impl<R, W> LineTransport<R, W> {
-    pub(crate) fn new(input: R, output: W, max_message: usize, wire: Wire) -> Self {
+impl<R> LineTransport<R> {
+    pub(crate) fn new<W>(input: R, output: W, max_message: usize, wire: Wire) -> Self
+    where
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let (sender, lines) = mpsc::channel(WAITING);
+        let mut writer = JoinSet::new();
+        writer.spawn(write(output, lines, wire.clone()));
         Self {
-            output: Arc::new(AsyncMutex::new(Some(output))),
+            output: Some(sender),
+            writer,
             input,
             buffer: BytesMut::new(),
             scanned: 0,
@@ -160,11 +174,31 @@ impl<R, W> LineTransport<R, W> {
     }
 }
 
-impl<R, W> Transport<RoleClient> for LineTransport<R, W>
-where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
+/// Writes what there is to write, until there is no more to come or nobody reads.
+async fn write(
+    mut output: impl AsyncWrite + Unpin,
+    mut lines: mpsc::Receiver<Vec<u8>>,
+    wire: Wire,
+) {
+    while let Some(line) = lines.recv().await {
+        let written = async {
+            output.write_all(&line).await?;
+            output.flush().await
+        };
+        match written.await {
+            Ok(()) => {}
+            // It is ending. What it printed before says why, and is read before the end is seen.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return,
+            Err(error) => {
+                let reason = format!("could not write to the server: {error}");
+                wire.tell(Signal::Ended(reason.into()));
+                return;
+            }
+        }
+    }
+}
+
+impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
     type Error = LineError;
 
     fn send(
@@ -176,21 +210,20 @@ where
         if let Ok(line) = &line {
             self.wire.sent(&item, line);
         }
-        let output = self.output.clone();
+        let (output, is_notice) =
+            (self.output.clone(), matches!(item, ClientJsonRpcMessage::Notification(_)));
         async move {
             let mut line = line.map_err(LineError::Encode)?;
             line.push(b'\n');
-            let mut output = output.lock().await;
-            let pipe = output.as_mut().ok_or(LineError::Ended)?;
-            let written = async {
-                pipe.write_all(&line).await?;
-                pipe.flush().await
+            let output = output.ok_or(LineError::Ended)?;
+            // Whoever gives up a request must not have to wait until the server can be told.
+            let unsent = match output.try_send(line) {
+                Err(TrySendError::Full(line)) if !is_notice => line,
+                _ => return Ok(()),
             };
-            match written.await {
-                // It is ending. What it printed before says why, and is read before the end is seen.
-                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-                other => other.map_err(LineError::Write),
-            }
+            // A server that is gone is seen where its messages end.
+            let _ = output.send(unsent).await;
+            Ok(())
         }
     }
 
@@ -231,8 +264,68 @@ where
     }
 
     async fn close(&mut self) -> Result<(), LineError> {
-        // The end of its input tells a server to end.
-        drop(self.output.lock().await.take());
+        // The end of its input tells a server to end. One that does not read is not waited for.
+        self.output = None;
+        let _ = tokio::time::timeout(DRAIN, self.writer.join_next()).await;
+        self.writer.abort_all();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::history::History;
+
+    fn transport(room: usize) -> (LineTransport<tokio::io::Empty>, tokio::io::DuplexStream) {
+        let (ours, theirs) = tokio::io::duplex(room);
+        let wire = Wire::new(Arc::new(|_| {}), Arc::new(History::new(0)));
+        (LineTransport::new(tokio::io::empty(), ours, 1 << 20, wire), theirs)
+    }
+
+    fn message(message: &serde_json::Value) -> ClientJsonRpcMessage {
+        serde_json::from_value(message.clone()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_read_holds_up_neither_a_notice_nor_the_end() {
+        let (mut transport, _theirs) = transport(1);
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        for _ in 0..WAITING {
+            transport.send(message(&request)).await.unwrap();
+        }
+        // One is with the writer.
+        tokio::task::yield_now().await;
+        transport.send(message(&request)).await.unwrap();
+        let second = Duration::from_secs(1);
+        let waits = tokio::time::timeout(second, transport.send(message(&request))).await;
+        assert!(waits.is_err(), "a request waits for its turn");
+        let notice = json!({
+            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 },
+        });
+        tokio::time::timeout(second, transport.send(message(&notice))).await.unwrap().unwrap();
+        let began = Instant::now();
+        transport.close().await.unwrap();
+        assert!(began.elapsed() <= DRAIN);
+        assert!(transport.send(message(&request)).await.is_err(), "it is closed");
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_before_the_end_is_written() {
+        let (mut transport, mut theirs) = transport(1 << 16);
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        transport.send(message(&request)).await.unwrap();
+        transport.close().await.unwrap();
+        drop(transport);
+        let mut written = String::new();
+        theirs.read_to_string(&mut written).await.unwrap();
+        let (line, rest) = written.split_once('\n').unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(line).unwrap()["id"], 1);
+        assert_eq!(rest, "");
     }
 }

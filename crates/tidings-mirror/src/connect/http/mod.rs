@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rmcp::model::ClientJsonRpcMessage;
@@ -62,6 +63,29 @@ struct Shared {
     is_session_over: AtomicBool,
     /// The last failure, for whoever must say why connecting failed.
     trouble: Mutex<Option<HttpError>>,
+}
+
+/// Whether a request may reach the server twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repeat {
+    /// The second time changes nothing.
+    Harmless,
+    /// It may do something twice.
+    Harmful,
+}
+
+/// One request, but for what every request has.
+struct Request<'a> {
+    method: &'a Method,
+    body: Option<Bytes>,
+    headers: &'a HeaderMap,
+}
+
+/// Why a request has no answer.
+struct Failed {
+    error: HttpError,
+    /// Whether there was a connection, on which nothing came back.
+    was_connected: bool,
 }
 
 impl HttpClient {
@@ -148,11 +172,13 @@ impl HttpClient {
     async fn send(
         &self,
         method: Method,
-        body: Option<Vec<u8>>,
+        body: Option<Bytes>,
         headers: HeaderMap,
+        repeat: Repeat,
     ) -> Result<reqwest::Response, HttpError> {
         let token = self.token();
-        let response = self.send_with(&method, body.clone(), &headers, token.as_ref()).await?;
+        let request = Request { method: &method, body, headers: &headers };
+        let response = self.send_twice(&request, token.as_ref(), repeat).await?;
         let Some(source) = &self.shared.target.token else { return Ok(response) };
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
@@ -163,30 +189,54 @@ impl HttpClient {
             self.shared.wire.tell(Signal::Reauthorized);
         }
         self.retried(&method, "it was not authorised");
-        self.send_with(&method, body, &headers, renewed.as_ref()).await
+        self.send_twice(&request, renewed.as_ref(), repeat).await
+    }
+
+    /// Sends a request. If the server closed the connection before it answered anything, the request
+    /// is sent once more on a new connection, where that does no harm: a server, or something on the
+    /// way, may forget connections that rest.
+    ///
+    /// What was not sent at all is sent again by the HTTP client itself, whatever it is.
+    async fn send_twice(
+        &self,
+        request: &Request<'_>,
+        token: Option<&Secret>,
+        repeat: Repeat,
+    ) -> Result<reqwest::Response, HttpError> {
+        match self.send_with(&self.shared.client, request, token).await {
+            Ok(response) => Ok(response),
+            Err(failed) if failed.was_connected && repeat == Repeat::Harmless => {
+                self.retried(request.method, "the connection was closed before the answer");
+                // Another client: the pool of this one may hold more connections like that.
+                let fresh = agent::client(&self.shared.url);
+                let fresh = fresh.map_err(|error| HttpError::Unreachable(error.to_string()))?;
+                let again = self.send_with(&fresh, request, token).await;
+                again.map_err(|failed| failed.error)
+            }
+            Err(failed) => Err(failed.error),
+        }
     }
 
     async fn send_with(
         &self,
-        method: &Method,
-        body: Option<Vec<u8>>,
-        headers: &HeaderMap,
+        client: &reqwest::Client,
+        sent: &Request<'_>,
         token: Option<&Secret>,
-    ) -> Result<reqwest::Response, HttpError> {
-        let mut request = self.shared.client.request(method.clone(), self.shared.url.clone());
-        request = request.headers(self.shared.headers.clone()).headers(headers.clone());
+    ) -> Result<reqwest::Response, Failed> {
+        let mut request = client.request(sent.method.clone(), self.shared.url.clone());
+        request = request.headers(self.shared.headers.clone()).headers(sent.headers.clone());
         if let Some(token) = token {
             let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal()))
-                .map_err(|_| HttpError::Unauthorized)?;
+                .map_err(|_| Failed { error: HttpError::Unauthorized, was_connected: false })?;
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }
-        if let Some(body) = body {
-            request = request.header(CONTENT_TYPE, JSON).body(body);
+        if let Some(body) = &sent.body {
+            request = request.header(CONTENT_TYPE, JSON).body(body.clone());
         }
         let began = Instant::now();
         let answered = request.send().await;
-        let (method, took) = (method.as_str().into(), began.elapsed());
+        let (method, took) = (sent.method.as_str().into(), began.elapsed());
         match answered {
             Ok(response) => {
                 let status = response.status().as_u16();
@@ -197,7 +247,8 @@ impl HttpClient {
                 let reason = innermost(&error);
                 let words = reason.as_str().into();
                 self.shared.wire.happened(Happened::HttpFailed { method, reason: words, took });
-                Err(HttpError::Unreachable(reason))
+                let was_connected = !error.is_connect() && !error.is_timeout();
+                Err(Failed { error: HttpError::Unreachable(reason), was_connected })
             }
         }
     }
@@ -252,7 +303,7 @@ impl StreamableHttpClient for HttpClient {
     ) -> Result<(), StreamableHttpError<HttpError>> {
         let headers = headers(custom_headers, Some(&session_id), None);
         // Whatever the server says: we are leaving.
-        let _ = self.send(Method::DELETE, None, headers).await;
+        let _ = self.send(Method::DELETE, None, headers, Repeat::Harmless).await;
         self.session_ended(&session_id, ClosedBy::Client);
         Ok(())
     }

@@ -13,7 +13,9 @@ use super::super::choice::not_modern;
 use super::super::mend;
 use super::super::raw::Raw;
 use super::error::preview;
-use super::{EVENT_STREAM, HttpClient, HttpError, JSON, SESSION, content_type, header, headers};
+use super::{
+    EVENT_STREAM, HttpClient, HttpError, JSON, Repeat, SESSION, content_type, header, headers,
+};
 use crate::history::{Happened, shortened};
 
 impl HttpClient {
@@ -52,8 +54,8 @@ impl HttpClient {
         let body = serde_json::to_vec(&message)?;
         self.shared.wire.sent(&message, &body);
         let headers = headers(custom, session.as_deref(), None);
-        let response =
-            self.send(Method::POST, Some(body), headers).await.map_err(|error| self.fail(error))?;
+        let sent = self.send(Method::POST, Some(body.into()), headers, repeat(&message)).await;
+        let response = sent.map_err(|error| self.fail(error))?;
         let status = response.status();
         let wants_answer = matches!(message, ClientJsonRpcMessage::Request(_));
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
@@ -170,4 +172,26 @@ fn probed(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
 /// Some servers give numbers back as text.
 fn is_same(one: &RequestId, other: &RequestId) -> bool {
     one.to_string() == other.to_string()
+}
+
+/// Whether a message may be sent twice. A call may do something each time.
+fn repeat(message: &ClientJsonRpcMessage) -> Repeat {
+    let ClientJsonRpcMessage::Request(request) = message else { return Repeat::Harmful };
+    match request.request {
+        ClientRequest::InitializeRequest(_)
+        | ClientRequest::DiscoverRequest(_)
+        | ClientRequest::PingRequest(_)
+        | ClientRequest::CompleteRequest(_)
+        | ClientRequest::SetLevelRequest(_)
+        | ClientRequest::ListToolsRequest(_)
+        | ClientRequest::ListPromptsRequest(_)
+        | ClientRequest::ListResourcesRequest(_)
+        | ClientRequest::ListResourceTemplatesRequest(_)
+        | ClientRequest::GetPromptRequest(_)
+        | ClientRequest::ReadResourceRequest(_)
+        | ClientRequest::SubscribeRequest(_)
+        | ClientRequest::UnsubscribeRequest(_)
+        | ClientRequest::SubscriptionsListenRequest(_) => Repeat::Harmless,
+        _ => Repeat::Harmful,
+    }
 }

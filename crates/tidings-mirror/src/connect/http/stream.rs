@@ -15,7 +15,7 @@ use super::super::body;
 use super::super::raw::Raw;
 use super::super::wire::Wire;
 use super::super::{Signal, mend};
-use super::{EVENT_STREAM, HttpClient, HttpError, content_type, headers};
+use super::{EVENT_STREAM, HttpClient, HttpError, Repeat, content_type, headers};
 use crate::history::{ClosedBy, Happened};
 
 /// Where the stream of notices of a legacy session is.
@@ -50,7 +50,7 @@ impl HttpClient {
             let _ = wanted.wait_for(|wanted| *wanted).await;
         }
         let headers = headers(custom, session.as_deref(), last_event.as_deref());
-        let response = match self.send(Method::GET, None, headers).await {
+        let response = match self.send(Method::GET, None, headers, Repeat::Harmless).await {
             Ok(response) => response,
             Err(error) => {
                 if !is_answer {

@@ -3,6 +3,7 @@
 mod asked;
 mod bad;
 mod child;
+mod dropped;
 mod imperfect;
 mod live;
 mod logged;
