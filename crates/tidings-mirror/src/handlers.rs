@@ -107,6 +107,8 @@ pub struct Handlers {
     pub(crate) elicit: Option<Handler<ElicitRequestParams, ElicitResult>>,
     pub(crate) sample: Option<Handler<CreateMessageRequestParams, CreateMessageResult>>,
     pub(crate) roots: Option<Handler<(), Vec<Root>>>,
+    /// Whether all three are declared, handler or not.
+    pub(crate) declares_all: bool,
 }
 
 impl Handlers {
@@ -136,6 +138,15 @@ impl Handlers {
         self
     }
 
+    /// Declares questions, samples and roots to the server even where there is no handler: for whoever
+    /// drives rounds of input with [`Mirror::call_tool_once`](crate::Mirror::call_tool_once) and its
+    /// kin. Without a handler, what is asked in any other way is still declined.
+    #[must_use]
+    pub fn declare_all(mut self) -> Self {
+        self.declares_all = true;
+        self
+    }
+
     /// Names the folders the server may look at.
     #[must_use]
     pub fn roots<F>(mut self, handler: impl Fn(Asking) -> F + Send + Sync + 'static) -> Self
@@ -154,6 +165,7 @@ impl std::fmt::Debug for Handlers {
             .field("elicit", &self.elicit.is_some())
             .field("sample", &self.sample.is_some())
             .field("roots", &self.roots.is_some())
+            .field("declares_all", &self.declares_all)
             .finish()
     }
 }

@@ -111,6 +111,7 @@ pub mod odd;
 mod options;
 mod pace;
 mod request;
+mod rounds;
 mod schema;
 mod secret;
 mod shared;
@@ -136,6 +137,7 @@ pub use crate::mirror::{Completion, Mirror, Reference, Server, SubscribeError, W
 pub use crate::odd::Odd;
 pub use crate::options::{NO_ARGUMENTS, RequestOptions};
 pub use crate::request::RequestError;
+pub use crate::rounds::{Answers, Once, Round};
 pub use crate::secret::{Secret, TokenSource};
 pub use crate::target::{CommandTarget, HttpTarget, StreamsTarget, Target, TargetError};
 pub use crate::watchers::{Gone, Update};

@@ -404,12 +404,7 @@ impl<T: Listed> Listing<T> {
                 _ => Arc::new(item),
             })
             .collect();
-        let diff = Diff::between_by(
-            &self.items,
-            &items,
-            |item| item.key(),
-            |old, new| Arc::ptr_eq(old, new),
-        );
+        let diff = Diff::between_by(&self.items, &items, |item| item.key(), Arc::ptr_eq);
         if diff.is_empty() {
             return None;
         }

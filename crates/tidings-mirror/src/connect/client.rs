@@ -30,14 +30,16 @@ impl Client {
     pub(super) fn new(config: &Config, version: ProtocolVersion, open: Arc<Open>) -> Self {
         let handlers = config.handlers.clone();
         let mut capabilities = ClientCapabilities::default();
-        if handlers.elicit.is_some() {
+        let is_declared = |has_handler: bool| has_handler || handlers.declares_all;
+        if is_declared(handlers.elicit.is_some()) {
             let both = ElicitationCapability::new()
                 .with_form(FormElicitationCapability::default())
                 .with_url(UrlElicitationCapability::default());
             capabilities.elicitation = Some(both);
         }
-        capabilities.sampling = handlers.sample.is_some().then(SamplingCapability::default);
-        capabilities.roots = handlers.roots.is_some().then(RootsCapabilities::default);
+        capabilities.sampling =
+            is_declared(handlers.sample.is_some()).then(SamplingCapability::default);
+        capabilities.roots = is_declared(handlers.roots.is_some()).then(RootsCapabilities::default);
         let info =
             ClientConfig::new(capabilities, config.client.clone()).with_protocol_version(version);
         Self { info, handlers, open }

@@ -39,6 +39,7 @@ use crate::mirror::Server;
 use crate::odd::Odd;
 use crate::options::RequestOptions;
 use crate::request::RequestError;
+use crate::rounds::{Drive, Once, Round};
 
 /// How often a server may ask for input before it answers one request.
 const MAX_ROUNDS: usize = 10;
@@ -251,15 +252,18 @@ impl Link {
         &self,
         uri: &str,
     ) -> Result<Taken<ReadResourceResult>, RequestError> {
-        self.read_as(uri, &RequestOptions::default(), Form::Understood).await
+        let options = RequestOptions::default();
+        let read = self.read_as(uri, &options, Form::Understood, Drive::Handlers).await?;
+        read.done().ok_or(RequestError::Unexpected)
     }
 
     pub(crate) async fn read(
         &self,
         uri: &str,
         options: &RequestOptions,
-    ) -> Result<Taken<ReadResourceResult>, RequestError> {
-        self.read_as(uri, options, Form::AsSent).await
+        drive: Drive,
+    ) -> Result<Once<Taken<ReadResourceResult>>, RequestError> {
+        self.read_as(uri, options, Form::AsSent, drive).await
     }
 
     async fn read_as(
@@ -267,7 +271,8 @@ impl Link {
         uri: &str,
         options: &RequestOptions,
         form: Form,
-    ) -> Result<Taken<ReadResourceResult>, RequestError> {
+        drive: Drive,
+    ) -> Result<Once<Taken<ReadResourceResult>>, RequestError> {
         let params = ReadResourceRequestParams::new(uri);
         let request = |(responses, state): Inputs| {
             let mut params = params.clone();
@@ -275,12 +280,13 @@ impl Link {
             ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
         };
         let during = During::Read { uri: uri.into() };
-        match self.rounds(request, during, options, form).await? {
+        match self.rounds(request, during, options, form, drive).await? {
             (ServerResult::ReadResourceResult(mut result), raw) => {
                 let odd = take_odd(&mut result.meta);
                 let raw = raw.beyond(&result);
-                Ok(Taken { result, odd, raw })
+                Ok(Once::Done(Taken { result, odd, raw }))
             }
+            (ServerResult::InputRequiredResult(asked), _) => Ok(Once::Asked(Round::new(asked))),
             _ => Err(RequestError::Unexpected),
         }
     }
@@ -290,7 +296,8 @@ impl Link {
         name: &str,
         arguments: JsonObject,
         options: &RequestOptions,
-    ) -> Result<Taken<GetPromptResult>, RequestError> {
+        drive: Drive,
+    ) -> Result<Once<Taken<GetPromptResult>>, RequestError> {
         let mut params = GetPromptRequestParams::new(name);
         params.arguments = (!arguments.is_empty()).then_some(arguments);
         let request = |(responses, state): Inputs| {
@@ -299,12 +306,13 @@ impl Link {
             ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
         };
         let during = During::Prompt { name: name.into() };
-        match self.rounds(request, during, options, Form::AsSent).await? {
+        match self.rounds(request, during, options, Form::AsSent, drive).await? {
             (ServerResult::GetPromptResult(mut result), raw) => {
                 let odd = take_odd(&mut result.meta);
                 let raw = raw.beyond(&result);
-                Ok(Taken { result, odd, raw })
+                Ok(Once::Done(Taken { result, odd, raw }))
             }
+            (ServerResult::InputRequiredResult(asked), _) => Ok(Once::Asked(Round::new(asked))),
             _ => Err(RequestError::Unexpected),
         }
     }
@@ -315,7 +323,8 @@ impl Link {
         arguments: JsonObject,
         tag: RequestTag,
         options: &RequestOptions,
-    ) -> Result<Taken<CallToolResult>, RequestError> {
+        drive: Drive,
+    ) -> Result<Once<Taken<CallToolResult>>, RequestError> {
         let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
         let request = |(responses, state): Inputs| {
             let mut params = params.clone();
@@ -323,30 +332,39 @@ impl Link {
             ClientRequest::CallToolRequest(CallToolRequest::new(params))
         };
         let during = During::Call { tool: name.into(), tag };
-        match self.rounds(request, during, options, Form::AsSent).await? {
+        match self.rounds(request, during, options, Form::AsSent, drive).await? {
             (ServerResult::CallToolResult(mut result), raw) => {
                 let odd = take_odd(&mut result.meta);
                 let raw = raw.beyond(&result);
-                Ok(Taken { result, odd, raw })
+                Ok(Once::Done(Taken { result, odd, raw }))
             }
+            (ServerResult::InputRequiredResult(asked), _) => Ok(Once::Asked(Round::new(asked))),
             // The tool ran: what it gave is kept as it came.
-            (other, _) => {
-                let item = serde_json::to_value(other).unwrap_or_default();
+            (other, raw) => {
+                let raw = raw.take();
+                let sent = raw.as_deref().and_then(|sent| serde_json::from_str(sent).ok());
+                let item = sent.or_else(|| serde_json::to_value(other).ok()).unwrap_or_default();
                 let odd = vec![Odd::new(0, "it is not the result of a tool", item)];
-                Ok(Taken { result: CallToolResult::success(Vec::new()), odd, raw: None })
+                let result = CallToolResult::success(Vec::new());
+                Ok(Once::Done(Taken { result, odd, raw }))
             }
         }
     }
 
-    /// Sends a request, and again with what the server wants to know, until it gives a result.
+    /// Sends a request, and again with what the server wants to know, until it gives a result. If the
+    /// caller answers by itself, what the server wants to know is given back.
     async fn rounds(
         &self,
         request: impl Fn(Inputs) -> ClientRequest + Send,
         during: During,
         options: &RequestOptions,
         form: Form,
+        drive: Drive,
     ) -> Result<(ServerResult, Raw), RequestError> {
-        let mut inputs = (None, None);
+        let (mut inputs, is_driven) = match drive {
+            Drive::Handlers => ((None, None), true),
+            Drive::Caller(answers) => (answers.into_parts(), false),
+        };
         for _ in 0..MAX_ROUNDS {
             let mut request = request(inputs);
             let raw = match form {
@@ -355,7 +373,7 @@ impl Link {
             };
             Open::mark(&mut request, during.clone());
             match self.ask_with(request, options).await? {
-                ServerResult::InputRequiredResult(result) => {
+                ServerResult::InputRequiredResult(result) if is_driven => {
                     inputs = self.answer(result, &during).await?;
                 }
                 other => return Ok((other, raw)),
@@ -455,11 +473,12 @@ impl Link {
         if !meta.is_empty() {
             options = options.with_meta(meta);
         }
-        let handle = self
-            .peer
-            .send_request_with_option(request, options)
-            .await
-            .map_err(|error| failure(error, timeout))?;
+        // A server that does not read what it is sent is as silent as one that does not answer.
+        let sending = self.peer.send_request_with_option(request, options);
+        let handle = match tokio::time::timeout(timeout, sending).await {
+            Ok(sent) => sent.map_err(|error| failure(error, timeout))?,
+            Err(_) => return Err(RequestError::Timeout(timeout)),
+        };
         let mut pending = Pending { link: self, id: Some(handle.id.clone()) };
         let answer = handle.await_response().await;
         pending.id = None;

@@ -43,9 +43,14 @@ impl Raw {
         }
     }
 
+    /// The result as it was sent.
+    pub(super) fn take(&self) -> Option<Arc<str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// The result as it was sent, if that says anything that `typed` does not.
     pub(super) fn beyond(&self, typed: &impl Serialize) -> Option<Arc<str>> {
-        let sent = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let sent = self.take()?;
         let value: Value = serde_json::from_str(&sent).ok()?;
         let is_same = serde_json::to_value(typed).is_ok_and(|typed| typed == value);
         (!is_same).then_some(sent)
@@ -59,7 +64,7 @@ impl Raw {
         known: Vec<T>,
         odd: &[Odd],
     ) -> Vec<Item<T>> {
-        let sent = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sent = self.take();
         let texts = sent.as_deref().and_then(|sent| texts(sent, key, odd)).unwrap_or_default();
         // A list that was put together in another way is not paired by guessing.
         if texts.len() != known.len() {

@@ -183,10 +183,9 @@ impl OpenStream {
     /// An event of the stream; nothing at its end.
     fn take(&mut self, event: Option<&Result<Sse, SseError>>) {
         match event {
-            Some(Ok(_)) => {}
             Some(Err(_)) => self.by = ClosedBy::Nobody,
             None if self.by == ClosedBy::Client => self.by = ClosedBy::Server,
-            None => {}
+            _ => {}
         }
     }
 }

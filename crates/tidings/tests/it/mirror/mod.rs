@@ -7,6 +7,7 @@ mod dropped;
 mod imperfect;
 mod live;
 mod logged;
+mod rounds;
 mod sent;
 mod streams;
 mod supervised;

@@ -97,7 +97,7 @@ async fn anything_that_names_a_server_can_be_connected_to() {
 /// Backs off for longer than any test waits.
 fn patient() -> Config {
     let mut config = Config::default();
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     config.reconnect = Some(Backoff { first: hour, most: hour, attempts: None });
     config
 }
