@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Machine, Request};
 use crate::cache::{Fresh, ResourceContent, TemplateContent};
 use crate::events::{Cause, Event, Warning};
-use crate::pace::Pace;
+use crate::pace::{Merging, Pace};
 use crate::request::RequestError;
 use crate::spelling::plain;
 
@@ -82,6 +82,17 @@ impl Watch {
     pub(super) fn reset(&mut self) {
         self.pace.reset();
         (self.heard, self.because) = (None, None);
+    }
+
+    /// The read under way failed.
+    fn failed(&mut self, error: &RequestError, merging: Merging, now: Instant) {
+        if matches!(error, RequestError::TooLarge(_)) && !self.is_refused {
+            // Until it changes again, it stays as large; the server says when it does.
+            self.pace.finish(merging);
+            self.because = None;
+        } else {
+            self.pace.fail(now);
+        }
     }
 }
 
@@ -358,13 +369,7 @@ impl Machine {
                 }
             }
             Err(error) => {
-                if matches!(error, RequestError::TooLarge(_)) && !watch.is_refused {
-                    // Until it changes again, it stays as large; the server says when it does.
-                    watch.pace.finish(merging);
-                    watch.because = None;
-                } else {
-                    watch.pace.fail(now);
-                }
+                watch.failed(&error, merging, now);
                 let error = error.to_string().into();
                 self.events.emit(Event::Warning(Warning::ReadFailed { uri: uri.clone(), error }));
             }

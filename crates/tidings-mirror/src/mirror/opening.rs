@@ -135,7 +135,8 @@ impl Mirror {
         Self { inner: Arc::new(inner), options: Arc::default() }
     }
 
-    /// Waits until there is a connection and its lists are loaded, however often that must be tried.
+    /// Waits until there is a connection and its lists are loaded, however often that must be tried,
+    /// and while the mirror is disconnected.
     ///
     /// # Errors
     ///
