@@ -304,3 +304,65 @@ fn accepts(headers: &HeaderMap, kinds: &[&str]) -> bool {
     let accept: String = accept.collect::<Vec<_>>().join(",").to_ascii_lowercase();
     kinds.iter().all(|kind| accept.contains(kind)) || accept.contains("*/*")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use axum::routing::post;
+    use hyper::service::Service as _;
+    use hyper_util::service::TowerToHyperService;
+    use tokio::net::TcpStream;
+    use tokio::sync::Semaphore;
+    use tokio::task::JoinSet;
+
+    use super::*;
+
+    /// A connection from this address.
+    async fn line(peer: [u8; 4]) -> Arc<Line> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        Line::new(accepted.unwrap().0, IpAddr::from(peer), Arc::default())
+    }
+
+    #[tokio::test]
+    async fn an_address_sends_half_of_the_bodies_to_other_routes() {
+        let (begun, ending) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (begins, ends) = (begun.clone(), ending.clone());
+        let slow = async move || {
+            begins.add_permits(1);
+            ends.acquire().await.unwrap().forget();
+        };
+        let mut config = HttpConfig::default();
+        config.hosts.push("server.example".to_owned());
+        config.beside = Some(Router::new().route("/blob", post(slow).get(async || "bytes")));
+        let hub = Hub::new("uploads", "1");
+        let router = TowerToHyperService::new(router(&hub, config));
+        let send = |method: Method, line: &Arc<Line>| {
+            let request = Request::builder().method(method).uri("/blob");
+            let mut request =
+                request.header(header::HOST, "server.example").body(Body::empty()).unwrap();
+            line.note(request.extensions_mut());
+            router.call(request)
+        };
+        let (one, other) = (line([192, 0, 2, 1]).await, line([192, 0, 2, 2]).await);
+        let mut sending = JoinSet::new();
+        for _ in 0..UPLOADS / 2 {
+            sending.spawn(send(Method::POST, &one));
+        }
+        begun.acquire_many(32).await.unwrap().forget();
+        let refused = send(Method::POST, &one).await.unwrap();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(refused.headers().contains_key(header::RETRY_AFTER));
+        // Whoever only reads is served, and so is another address.
+        assert_eq!(send(Method::GET, &one).await.unwrap().status(), StatusCode::OK);
+        sending.spawn(send(Method::POST, &other));
+        begun.acquire().await.unwrap().forget();
+        ending.add_permits(UPLOADS);
+        while let Some(answer) = sending.join_next().await {
+            assert_eq!(answer.unwrap().unwrap().status(), StatusCode::OK);
+        }
+        assert_eq!(send(Method::POST, &one).await.unwrap().status(), StatusCode::OK);
+    }
+}
