@@ -25,7 +25,7 @@ pub(crate) async fn collect(
     mut body: Body,
     limit: usize,
     share: &mut Share,
-) -> Result<Bytes, Response> {
+) -> Result<Collected, Response> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let announced = announced.map_or(0, |length| length.parse().unwrap_or(usize::MAX));
     if announced > limit {
@@ -39,7 +39,7 @@ pub(crate) async fn collect(
             Ok(Some(Err(_))) => {
                 return Err(reply::refuse(StatusCode::BAD_REQUEST, "the request was cut off"));
             }
-            Ok(None) => return Ok(collected.join()),
+            Ok(None) => return Ok(collected),
             Err(_) if collected.length - before >= LEAST => {
                 (deadline, before) = (deadline + WINDOW, collected.length);
                 continue;
@@ -61,7 +61,8 @@ pub(crate) async fn collect(
 }
 
 /// What came of a body.
-struct Collected {
+#[derive(Debug)]
+pub(crate) struct Collected {
     /// All but the last are full.
     pieces: Vec<Vec<u8>>,
     length: usize,
@@ -85,8 +86,12 @@ impl Collected {
         }
     }
 
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
     /// The whole of it. Each piece goes as soon as it was copied.
-    fn join(mut self) -> Bytes {
+    pub(crate) fn join(mut self) -> Bytes {
         if self.pieces.len() == 1 {
             return self.pieces.remove(0).into();
         }
@@ -144,7 +149,9 @@ mod tests {
         }
         let mut share = Budget::new(budget, Arc::new(Metrics::new())).share(None);
         let collected = collect(&headers, body, 100_000, &mut share).await;
-        collected.map(|bytes| bytes.len()).map_err(|response| response.status().as_u16())
+        collected
+            .map(|collected| collected.join().len())
+            .map_err(|response| response.status().as_u16())
     }
 
     #[tokio::test(start_paused = true)]

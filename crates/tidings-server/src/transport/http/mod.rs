@@ -15,7 +15,6 @@ use axum::extract::State;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{any, get};
-use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use rmcp::model::{ClientRequest, JsonRpcMessage};
@@ -26,6 +25,7 @@ use tracing::info;
 
 use crate::hub::Hub;
 use crate::metrics;
+use crate::transport::body::Collected;
 use crate::transport::budget::Share;
 use crate::transport::intake::{Fault, FaultKind};
 use crate::transport::line::Line;
@@ -235,20 +235,23 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
     let (parts, body) = request.into_parts();
     // What the request takes is counted until it is answered.
     let mut share = app.budget.share(Line::peer(&parts.extensions).map(Origin::of));
-    let bytes = match body::collect(&parts.headers, body, app.config.body_limit, &mut share).await {
-        Ok(bytes) => bytes,
+    let limit = app.config.body_limit;
+    let collected = match body::collect(&parts.headers, body, limit, &mut share).await {
+        Ok(collected) => collected,
         Err(refusal) => {
             app.core.metrics.refused.inc();
             return refusal;
         }
     };
     // On the heap, as it may move to another thread and is large.
-    let (length, responding) = (bytes.len(), respond(app.clone(), parts, bytes, share));
+    let length = collected.length();
+    let responding = respond(app.clone(), parts, collected, share);
     beside::run(length, Box::pin(responding)).await
 }
 
 /// Reads a message and answers it.
-async fn respond(app: Arc<App>, parts: Parts, bytes: Bytes, mut share: Share) -> Response {
+async fn respond(app: Arc<App>, parts: Parts, body: Collected, mut share: Share) -> Response {
+    let bytes = body.join();
     let received = match intake::read(&bytes, Some(&mut share)) {
         Ok(received) => received,
         Err(fault) => return unreadable(&app, fault),
