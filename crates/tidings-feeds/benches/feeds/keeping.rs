@@ -290,7 +290,9 @@ async fn searching_all(feeds: &Feeds, directory: &Path, rounds: usize) -> Result
             words.extend((0..common).map(|_| news::word(random.below(200))));
             words.extend((0..rare).map(|_| news::word(1000 + random.below(4000))));
             if !end.is_empty() {
-                words.iter_mut().for_each(|word| word.truncate(5));
+                for word in &mut words {
+                    word.truncate(5);
+                }
             }
             let search = words.iter().map(|word| format!("{word}{end}")).collect::<Vec<_>>();
             let arguments = json!({ "search": search.join(" "), "limit": 20 });
