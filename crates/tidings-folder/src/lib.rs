@@ -42,6 +42,7 @@ use tidings_server::model::{
 use tidings_server::{
     AnswerError, Completion, Completions, Contents, Context, EditError, Shelf, Source,
 };
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use self::bench::{Bench, View};
@@ -113,7 +114,12 @@ pub(crate) struct Inner {
     workshop: RwLock<Arc<Workshop>>,
     /// Held while files are looked at, on threads that may wait.
     bench: Mutex<Bench>,
+    /// Turns of reads of files.
+    turns: Semaphore,
 }
+
+/// How many files are read as resources at once.
+const TURNS: usize = 8;
 
 impl Folder {
     /// Looks at a folder for the first time. Programs that decide what is offered are run, if the
@@ -133,7 +139,8 @@ impl Folder {
         let watch = Watch::new(&root, config.poll);
         let bench = Mutex::new(Bench::new(stock, view.clone()));
         let workshop = RwLock::new(Arc::new(Workshop::new(&config, &Hosts::default())));
-        let inner = Arc::new(Inner { root, config, watch, view, workshop, bench });
+        let turns = Semaphore::new(TURNS);
+        let inner = Arc::new(Inner { root, config, watch, view, workshop, bench, turns });
         let first = inner.clone();
         let look = move || {
             call::sweep(&first.workshop().scratch);
