@@ -11,7 +11,7 @@ use tidings_mirror::model::{
     ElicitResult, ElicitationAction, InputRequest, InputRequiredResult, Root, Tool,
 };
 use tidings_mirror::{Event, Handlers, Mirror, Protocol, StreamsTarget, Target};
-use tidings_server::{AnswerError, Context, EditError, Hub, Shelf, Source, stdio};
+use tidings_server::{Answer, AnswerError, Context, EditError, Hub, Shelf, Source, stdio};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +32,7 @@ fn questions() -> BTreeMap<String, Value> {
     ])
 }
 
-fn said(value: &Value) -> CallToolResponse {
+fn said(value: &Value) -> Answer<CallToolResponse> {
     CallToolResult::success(vec![ContentBlock::text(value.to_string())]).into()
 }
 
@@ -49,7 +49,7 @@ impl Source for Curious {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
         if request.name == "slow" {
             for step in 1..=3 {
                 context.progress(f64::from(step), Some(3.0), Some("working")).await;
