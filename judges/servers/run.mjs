@@ -48,7 +48,7 @@ function servers(program) {
     },
     tidings: {
       eras: ['legacy', 'modern'],
-      version: spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout?.trim().split(' ')[1],
+      version: spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout?.split(/\s+/)[1],
       stdio: [...demo, '--stdio'],
       http: [...demo, '--http', '127.0.0.1:0'],
       check: station,

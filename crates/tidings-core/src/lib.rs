@@ -8,18 +8,16 @@
 //! - [`Fingerprint`] is the only answer to "did it change?".
 //! - [`Diff`] is what separates two versions of one list.
 //! - [`Change`] says what may have moved: a resource, all below a prefix, or a list ([`ListKind`]).
-//! - [`Filter`] is what one listener asked to hear about.
 //!
 //! ```
-//! use tidings_core::{Filter, Fingerprint, ListKind, ListKinds, ResourceUri, Template};
+//! use tidings_core::{Fingerprint, ResourceUri, Template};
 //!
 //! let template = Template::parse("feed://news/{id}")?;
 //! let values = template.matches("feed://news/42").expect("the URI has the template's shape");
 //! assert_eq!(values["id"], "42");
 //!
 //! let uri = ResourceUri::parse(&template.expand(&values))?;
-//! let filter = Filter { lists: ListKinds::from_iter([ListKind::Tools]), uris: [uri.clone()].into() };
-//! assert!(filter.wants(&uri) && !filter.wants_list(ListKind::Prompts));
+//! assert_eq!(uri.as_ref(), "feed://news/42");
 //!
 //! assert_ne!(Fingerprint::of_bytes(b"old"), Fingerprint::of_bytes(b"new"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -27,14 +25,12 @@
 
 pub mod change;
 pub mod diff;
-pub mod filter;
 pub mod fingerprint;
 pub mod template;
 pub mod uri;
 
 pub use change::{Change, ListKind, ListKinds, Pace};
 pub use diff::Diff;
-pub use filter::Filter;
 pub use fingerprint::Fingerprint;
 pub use template::{Template, TemplateError};
 pub use uri::{ResourceUri, UriError};

@@ -2,8 +2,8 @@
 
 use rmcp::model::Icon;
 
-use crate::announcer::Merging;
 use crate::era::VersionRules;
+use crate::windows::Merging;
 
 /// How a hub introduces itself and how it behaves.
 #[derive(Clone, Debug)]

@@ -170,7 +170,7 @@ impl Hub {
     pub async fn shutdown(&self) {
         let core = &self.owner.core;
         core.stopped.cancel();
-        core.index.close_all();
+        core.subscriptions.close_all();
         let mut tasks = std::mem::take(&mut self.lock().tasks);
         let ended = async { while tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, ended).await.is_err() {

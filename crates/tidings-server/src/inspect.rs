@@ -49,7 +49,7 @@ impl Hub {
             items,
             health: member.health(),
         });
-        let (listeners, watched) = core.index.inspect();
+        let (listeners, watched) = core.subscriptions.inspect();
         Inspection { sources: sources.collect(), listeners, watched }
     }
 }

@@ -105,12 +105,11 @@
 //!
 //! # Inside
 //!
-//! The path of a change: `catalog` (readable) → `announcer` (quiet for a moment?) → `path`
+//! The path of a change: `catalog` (readable) → `windows` (quiet for a moment?) → `path`
 //! (fingerprint moved?) → `subscriptions` (who subscribed?) → `outbox` (what one listener has yet to
 //! be sent) → `transport` (bytes).
 
 mod about;
-mod announcer;
 mod answer;
 mod answers;
 mod catalog;
@@ -134,9 +133,9 @@ mod source;
 mod subscriptions;
 mod transport;
 mod weight;
+mod windows;
 
 pub use about::{ListenerInfo, Transport, WatchedInfo};
-pub use announcer::Merging;
 pub use answer::{Answer, AnswerError, Completion, CompletionOf, Completions, Contents};
 pub use catalog::Item;
 pub use config::{Config, Greeting, Limits};
@@ -157,3 +156,4 @@ pub use tidings_core::{
     Change, Fingerprint, ListKind, ListKinds, Pace, ResourceUri, Template, UriError,
 };
 pub use transport::{http, stdio};
+pub use windows::Merging;

@@ -1,7 +1,7 @@
-//! The index of who listens to what: exact look-up by URI, ordered range by prefix.
+//! Who subscribed to what: exact look-up by URI, ordered range by prefix.
 //!
 //! The cost of a notice depends on who listens to it, not on how many other subscriptions exist.
-//! Lock order: the index, then a watched URI, then an outbox; none is held across an await.
+//! Lock order: the subscriptions, then a watched URI, then an outbox; none is held across an await.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +14,11 @@ use tokio::time::Instant;
 use crate::about::{About, ListenerInfo, WatchedInfo};
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
-use crate::outbox::{Look, Outbox, Pulse, price};
+use crate::outbox::{Check, Outbox, Pulse, price};
 
-/// Everything that is listened to.
+/// Every subscription of every listener.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct Subscriptions {
     metrics: Arc<Metrics>,
     limit: usize,
     patience: Duration,
@@ -49,7 +49,7 @@ pub(crate) struct Watched {
 #[derive(Debug, Default)]
 struct WatchedState {
     listeners: BTreeMap<u64, Arc<Outbox>>,
-    current: Option<Look>,
+    current: Option<Check>,
 }
 
 /// The hub holds as many subscriptions as it may.
@@ -57,7 +57,7 @@ struct WatchedState {
 #[error("this server holds {0} subscriptions, which is as many as it may")]
 pub(crate) struct IndexFull(usize);
 
-impl Index {
+impl Subscriptions {
     pub(crate) fn new(limit: usize, patience: Duration, metrics: Arc<Metrics>) -> Self {
         Self { metrics, limit, patience, next_id: AtomicU64::new(1), state: Mutex::default() }
     }
@@ -185,7 +185,7 @@ impl Index {
     pub(crate) fn announce_list(
         &self,
         kind: ListKind,
-        now: Look,
+        now: Check,
         notice: &Arc<Notice>,
         since: Instant,
     ) -> usize {
@@ -207,7 +207,7 @@ impl Index {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no code panics while it holds the index")
+        self.state.lock().expect("no code panics while it holds the subscriptions")
     }
 }
 
@@ -268,11 +268,11 @@ impl Watched {
         &self.pulse
     }
 
-    /// What a look found. An older one never replaces a newer
+    /// What a check found. An older one never replaces a newer
     /// one. Says how many listeners have a notice waiting.
     pub(crate) fn apply(
         &self,
-        now: Look,
+        now: Check,
         since: Instant,
         notice: impl FnOnce() -> Notice,
     ) -> usize {
@@ -300,7 +300,7 @@ impl Watched {
     }
 
     /// Gives a new listener what was read last, even if a source spoke of a change since: that
-    /// change is on its way to being looked at and told.
+    /// change is on its way to being checked and told.
     pub(crate) fn settle_with_latest(&self, outbox: &Outbox) {
         if let Some(now) = self.lock().current {
             outbox.baseline(&self.uri, now);
@@ -329,24 +329,24 @@ mod tests {
     const PLAIN: Wire = Wire::Legacy { titled: false, numbered: false };
 
     #[test]
-    fn an_older_look_never_replaces_a_newer_one() {
-        let index = Index::new(10, Duration::ZERO, Arc::new(Metrics::new()));
+    fn an_older_check_never_replaces_a_newer_one() {
+        let index = Subscriptions::new(10, Duration::ZERO, Arc::new(Metrics::new()));
         let outbox = index.listener(PLAIN, About::nobody());
         let uri = ResourceUri::parse("x://a").unwrap();
         let watched = index.follow(&uri, &outbox).unwrap().unwrap();
-        let look = |at: u64, text: &[u8]| {
-            let now = Look { at, fingerprint: Fingerprint::of_bytes(text) };
+        let check = |at: u64, text: &[u8]| {
+            let now = Check { at, fingerprint: Fingerprint::of_bytes(text) };
             watched.apply(now, Instant::now(), || Notice::updated(&uri, None))
         };
         watched.pulse().beat();
         watched.pulse().beat();
-        look(2, b"new");
-        assert!(watched.settle(&outbox), "the newest look is the baseline");
-        assert_eq!(look(1, b"old"), 0, "a late answer is not news");
+        check(2, b"new");
+        assert!(watched.settle(&outbox), "the newest check is the baseline");
+        assert_eq!(check(1, b"old"), 0, "a late answer is not news");
         let later = index.listener(PLAIN, About::nobody());
         index.follow(&uri, &later).unwrap().unwrap();
-        assert!(watched.settle(&later), "and it did not make the newest look old");
-        look(2, b"new");
+        assert!(watched.settle(&later), "and it did not make the newest check old");
+        check(2, b"new");
         let reader = later.attach();
         let mut context = Context::from_waker(Waker::noop());
         let next: Poll<Next> = later.poll_next(reader, &mut context);

@@ -5,9 +5,9 @@
 //! stops waiting if the content goes back to what the listener knows. Memory is therefore bounded
 //! by what the listener subscribed to, whatever the rate of change and however slowly it reads.
 //!
-//! A notice is held back while its thing has changed again and was not looked at yet: it may have
+//! A notice is held back while its thing has changed again and was not checked yet: it may have
 //! gone back, and what the listener would read is not what it would be told of. It is not held
-//! longer than a change may wait to be looked at.
+//! longer than a change may wait to be checked.
 
 mod few;
 mod slot;
@@ -24,10 +24,11 @@ use tokio::time::Instant;
 use crate::about::{About, ListenerInfo};
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
+use crate::windows::Topic;
 use few::Few;
 use slot::{Held, Slot};
 
-pub(crate) use slot::{Look, Pulse};
+pub(crate) use slot::{Check, Pulse};
 
 /// At most this many bytes leave in one piece, so that one busy listener does not hold a large
 /// buffer.
@@ -59,7 +60,7 @@ struct State {
     /// What they count for together, see [`price`].
     held: usize,
     /// Things that wait, oldest first. Invariant: a thing is here at most once (`Slot::queued`).
-    queue: Few<Thing>,
+    queue: Few<Topic>,
     /// How many of them really wait; the others went back to what the listener knows.
     waiting: usize,
     /// The streams that are open, newest first. Notices go to the newest: two streams of one
@@ -82,12 +83,6 @@ struct State {
 struct Reader {
     id: u64,
     waker: Option<Waker>,
-}
-
-#[derive(Clone, Debug)]
-enum Thing {
-    List(ListKind),
-    Uri(ResourceUri),
 }
 
 /// What a reader finds in an outbox.
@@ -177,7 +172,7 @@ impl Outbox {
         }
     }
 
-    /// Names the listener in the index.
+    /// Names the listener among the subscriptions.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -194,11 +189,11 @@ impl Outbox {
     }
 
     /// Says what the listener would have listed when it began to follow this list.
-    pub(crate) fn baseline_list(&self, kind: ListKind, look: Look) {
+    pub(crate) fn baseline_list(&self, kind: ListKind, check: Check) {
         let mut state = self.lock();
         let State { lists, waiting, .. } = &mut *state;
         if let Some(slot) = &mut lists[kind.index()] {
-            slot.baseline(look, waiting);
+            slot.baseline(check, waiting);
         }
         Self::wake(state);
     }
@@ -221,11 +216,11 @@ impl Outbox {
     }
 
     /// Says what the listener would have read when it began to follow this URI.
-    pub(crate) fn baseline(&self, uri: &ResourceUri, look: Look) {
+    pub(crate) fn baseline(&self, uri: &ResourceUri, check: Check) {
         let mut state = self.lock();
         let State { uris, waiting, .. } = &mut *state;
         if let Some(slot) = uris.get_mut(uri) {
-            slot.baseline(look, waiting);
+            slot.baseline(check, waiting);
         }
         Self::wake(state);
     }
@@ -239,7 +234,7 @@ impl Outbox {
             state.waiting -= 1;
         }
         if slot.queued {
-            state.queue.retain(|thing| !matches!(thing, Thing::Uri(queued) if queued == uri));
+            state.queue.retain(|thing| !matches!(thing, Topic::Uri(queued) if queued == uri));
         }
         true
     }
@@ -258,7 +253,7 @@ impl Outbox {
     pub(crate) fn mark_list(
         &self,
         kind: ListKind,
-        now: Look,
+        now: Check,
         notice: &Arc<Notice>,
         since: Instant,
     ) -> bool {
@@ -267,7 +262,7 @@ impl Outbox {
         let Some(slot) = &mut lists[kind.index()] else { return false };
         let push = slot.mark(now, notice, since, waiting, &self.metrics);
         if push {
-            queue.push_back(Thing::List(kind));
+            queue.push_back(Topic::List(kind));
         }
         let waits = slot.waits.is_some() && slot.settled;
         Self::wake(state);
@@ -278,7 +273,7 @@ impl Outbox {
     pub(crate) fn mark(
         &self,
         uri: &ResourceUri,
-        now: Look,
+        now: Check,
         notice: &Arc<Notice>,
         since: Instant,
     ) -> bool {
@@ -287,7 +282,7 @@ impl Outbox {
         let Some(slot) = uris.get_mut(uri) else { return false };
         let push = slot.mark(now, notice, since, waiting, &self.metrics);
         if push {
-            queue.push_back(Thing::Uri(uri.clone()));
+            queue.push_back(Topic::Uri(uri.clone()));
         }
         let waits = slot.waits.is_some() && slot.settled;
         Self::wake(state);
@@ -319,8 +314,8 @@ impl Outbox {
         let lists = lists
             .iter_mut()
             .zip(ListKind::ALL)
-            .filter_map(|(slot, kind)| slot.as_mut().map(|slot| (slot, Thing::List(kind))));
-        let uris = uris.iter_mut().map(|(uri, slot)| (slot, Thing::Uri(uri.clone())));
+            .filter_map(|(slot, kind)| slot.as_mut().map(|slot| (slot, Topic::List(kind))));
+        let uris = uris.iter_mut().map(|(uri, slot)| (slot, Topic::Uri(uri.clone())));
         for (slot, thing) in lists.chain(uris) {
             let Some((notice, number)) = slot.last.clone() else { continue };
             if number <= seen || slot.waits.is_some() {
@@ -459,8 +454,8 @@ impl Outbox {
         for _ in 0..state.queue.len() {
             let Some(thing) = state.queue.pop_front() else { break };
             let slot = match &thing {
-                Thing::List(kind) => state.lists[kind.index()].as_mut(),
-                Thing::Uri(uri) => state.uris.get_mut(uri),
+                Topic::List(kind) => state.lists[kind.index()].as_mut(),
+                Topic::Uri(uri) => state.uris.get_mut(uri),
             };
             let Some(slot) = slot else { continue };
             if slot.waits.is_some()
@@ -476,10 +471,10 @@ impl Outbox {
             slot.queued = false;
             let Some((notice, since)) = slot.waits.take() else { continue };
             // Order: what the listener knows moves on only with the bytes that tell it. If the
-            // thing is dirty again, it may read something that was not looked at yet: then nobody
-            // knows what it knows, and the next look is told whatever it finds.
+            // thing is dirty again, it may read something that was not checked yet: then nobody
+            // knows what it knows, and the next check is told whatever it finds.
             let dirty = slot.is_dirty();
-            slot.told = slot.now.filter(|_| !dirty).map(|look| look.fingerprint);
+            slot.told = slot.now.filter(|_| !dirty).map(|check| check.fingerprint);
             slot.held = None;
             #[cfg(test)]
             {
@@ -532,16 +527,16 @@ mod tests {
             Outbox::new(1, wire, About::nobody(), Duration::ZERO, Arc::new(Metrics::new()));
         let (uri, pulse) = (ResourceUri::parse("p://a").unwrap(), Pulse::default());
         let notice = Arc::new(Notice::updated(&uri, None));
-        let look =
-            |text: &[u8]| Look { at: pulse.count(), fingerprint: Fingerprint::of_bytes(text) };
+        let check =
+            |text: &[u8]| Check { at: pulse.count(), fingerprint: Fingerprint::of_bytes(text) };
         let reader = outbox.attach();
         let poll = || outbox.poll_next(reader, &mut Context::from_waker(Waker::noop()));
         outbox.follow(&uri, &pulse);
-        outbox.mark(&uri, look(b"first"), &notice, Instant::now());
+        outbox.mark(&uri, check(b"first"), &notice, Instant::now());
         assert_eq!(poll(), Poll::Pending);
-        outbox.baseline(&uri, look(b"first"));
+        outbox.baseline(&uri, check(b"first"));
         assert_eq!(poll(), Poll::Pending);
-        outbox.mark(&uri, look(b"second"), &notice, Instant::now());
+        outbox.mark(&uri, check(b"second"), &notice, Instant::now());
         assert!(matches!(poll(), Poll::Ready(Next::Frames(_))));
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::metrics::Metrics;
 use crate::notice::Notice;
 
-/// Counts the changes a source spoke of, of one thing. A look at the thing is current if it was
+/// Counts the changes a source spoke of, of one thing. A check of the thing is current if it was
 /// taken at the newest count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pulse(Arc<AtomicU64>);
@@ -27,10 +27,10 @@ impl Pulse {
     }
 }
 
-/// What was found when a thing was looked at.
+/// What was found when a thing was checked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
-    /// The count of changes before the content was looked at.
+pub(crate) struct Check {
+    /// The count of changes before the content was checked.
     pub(crate) at: u64,
     /// What names the content.
     pub(crate) fingerprint: Fingerprint,
@@ -45,8 +45,8 @@ pub(super) struct Slot {
     pub(super) settled: bool,
     /// What the listener was last told of; `None` before anything was.
     pub(super) told: Option<Fingerprint>,
-    /// The newest look; written by `mark`.
-    pub(super) now: Option<Look>,
+    /// The newest check; written by `mark`.
+    pub(super) now: Option<Check>,
     /// Since when the notice is held back.
     pub(super) held: Option<Instant>,
     /// Whether the thing stands in the queue.
@@ -80,9 +80,9 @@ impl Slot {
         }
     }
 
-    /// Whether the thing changed since it was looked at.
+    /// Whether the thing changed since it was checked.
     pub(super) fn is_dirty(&self) -> bool {
-        self.now.is_some_and(|look| look.at != self.pulse.count())
+        self.now.is_some_and(|check| check.at != self.pulse.count())
     }
 
     /// Whether the notice is held back.
@@ -99,26 +99,26 @@ impl Slot {
     }
 
     /// Sets what the listener knows, if it knows nothing yet.
-    pub(super) fn baseline(&mut self, look: Look, waiting: &mut usize) {
+    pub(super) fn baseline(&mut self, check: Check, waiting: &mut usize) {
         self.settled = true;
         if self.told.is_some() {
             return;
         }
-        self.told = Some(look.fingerprint);
-        // A newer look may have come first: then it stays, and so does its notice if it differs.
-        if self.now.is_none_or(|now| now.at <= look.at) {
-            self.now = Some(look);
+        self.told = Some(check.fingerprint);
+        // A newer check may have come first: then it stays, and so does its notice if it differs.
+        if self.now.is_none_or(|now| now.at <= check.at) {
+            self.now = Some(check);
         }
-        let known = self.now.is_some_and(|now| now.fingerprint == look.fingerprint);
+        let known = self.now.is_some_and(|now| now.fingerprint == check.fingerprint);
         if known && self.waits.take().is_some() {
             *waiting -= 1;
         }
     }
 
-    /// Notes the newest look; true if the thing must be put into the queue.
+    /// Notes the newest check; true if the thing must be put into the queue.
     pub(super) fn mark(
         &mut self,
-        now: Look,
+        now: Check,
         notice: &Arc<Notice>,
         since: Instant,
         waiting: &mut usize,

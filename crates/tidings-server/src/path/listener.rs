@@ -15,8 +15,8 @@ use crate::path::{Core, Event};
 
 use crate::subscriptions::IndexFull;
 
-/// How often a URI is looked at to begin with if it changes meanwhile.
-const LOOKS: usize = 3;
+/// How often a URI is checked to begin with if it changes meanwhile.
+const CHECKS: usize = 3;
 
 /// Why a URI cannot be watched.
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -47,7 +47,7 @@ pub(crate) struct Listener {
 
 impl Listener {
     pub(crate) fn new(core: &Arc<Core>, wire: Wire, about: About) -> Self {
-        let outbox = core.index.listener(wire, about);
+        let outbox = core.subscriptions.listener(wire, about);
         core.tell(|| Event::ListenerCame { id: outbox.id(), client: outbox.client() });
         Self { core: core.clone(), outbox }
     }
@@ -60,8 +60,8 @@ impl Listener {
     pub(crate) fn follow_lists(&self, kinds: ListKinds) {
         for kind in kinds.iter() {
             self.outbox.follow_known_list(kind, &self.core.list_pulses[kind.index()]);
-            self.core.index.follow_list(kind, &self.outbox);
-            self.outbox.baseline_list(kind, self.core.look_at_list(kind));
+            self.core.subscriptions.follow_list(kind, &self.outbox);
+            self.outbox.baseline_list(kind, self.core.check_list(kind));
         }
     }
 
@@ -73,8 +73,8 @@ impl Listener {
                 let since = Instant::now();
                 for kind in kinds.iter() {
                     self.outbox.follow_list(kind, &self.core.list_pulses[kind.index()]);
-                    self.core.index.follow_list(kind, &self.outbox);
-                    let now = self.core.look_at_list(kind);
+                    self.core.subscriptions.follow_list(kind, &self.outbox);
+                    let now = self.core.check_list(kind);
                     self.outbox.mark_list(kind, now, self.core.list_notice(kind), since);
                 }
             }
@@ -96,7 +96,9 @@ impl Listener {
         if self.outbox.followed_count() + price(uri) > limit && !self.outbox.follows(uri) {
             return Err(SubscribeError::TooMany(limit));
         }
-        let Some(watched) = self.core.index.follow(uri, &self.outbox)? else { return Ok(()) };
+        let Some(watched) = self.core.subscriptions.follow(uri, &self.outbox)? else {
+            return Ok(());
+        };
         if watched.settle(&self.outbox) {
             self.core.watchers_moved(uri, &route.answerer.member);
             return Ok(());
@@ -104,8 +106,8 @@ impl Listener {
         // Cancel-safe: a request that is dropped before its baseline is known watches nothing.
         let mut undo = Undo { listener: Some(self), uri };
         self.core.watchers_moved(uri, &route.answerer.member);
-        for _ in 0..LOOKS {
-            let (now, title) = self.core.look(&watched).await;
+        for _ in 0..CHECKS {
+            let (now, title) = self.core.check(&watched).await;
             self.core.moved(&watched, now, title.as_deref(), Instant::now());
             if now.at == watched.pulse().count() {
                 break;
@@ -118,7 +120,7 @@ impl Listener {
 
     /// Stops watching a URI.
     pub(crate) fn unsubscribe(&self, uri: &ResourceUri) {
-        if self.core.index.unfollow(uri, &self.outbox) {
+        if self.core.subscriptions.unfollow(uri, &self.outbox) {
             self.core.unwatched(uri);
         }
     }
@@ -126,7 +128,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        for uri in self.core.index.forget(&self.outbox) {
+        for uri in self.core.subscriptions.forget(&self.outbox) {
             self.core.unwatched(&uri);
         }
         self.core.tell(|| Event::ListenerLeft { id: self.outbox.id() });

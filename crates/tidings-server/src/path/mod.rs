@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::about::{About, Transport};
-use crate::announcer::{Topic, Windows};
 use crate::catalog::{Catalog, Edit, Route, Touched};
 use crate::config::Config;
 use crate::context::{Announce, Context};
@@ -27,13 +26,14 @@ use crate::edit::EditError;
 use crate::member::Member;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
-use crate::outbox::{Look, Pulse};
-use crate::subscriptions::{Index, Watched};
+use crate::outbox::{Check, Pulse};
+use crate::subscriptions::{Subscriptions, Watched};
+use crate::windows::{Topic, Windows};
 
 pub(crate) use listener::{Listener, SubscribeError};
 
 /// How long a source may take to be read for comparing.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(30);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many events a slow receiver may fall behind before it misses some; each is a line to show.
 const EVENTS: usize = 1024;
 
@@ -90,7 +90,7 @@ pub(crate) enum Events {
 pub(crate) struct Core {
     pub(crate) config: Config,
     pub(crate) catalog: Catalog,
-    pub(crate) index: Index,
+    pub(crate) subscriptions: Subscriptions,
     pub(crate) metrics: Arc<Metrics>,
     /// Cancelled when the hub shuts down.
     pub(crate) stopped: CancellationToken,
@@ -101,7 +101,7 @@ pub(crate) struct Core {
     wake: Notify,
     /// The watched URIs that their sources know of. Held while a source is told, so that it hears of
     /// the first watcher and of the end of the last in the order they happened. Lock order: before
-    /// the index.
+    /// the subscriptions.
     watchers: Mutex<HashMap<ResourceUri, Arc<Member>>>,
 }
 
@@ -110,7 +110,7 @@ impl Core {
         let metrics = Arc::new(Metrics::new());
         Arc::new(Self {
             catalog: Catalog::default(),
-            index: Index::new(
+            subscriptions: Subscriptions::new(
                 config.limits.subscriptions,
                 config.merging.max_wait,
                 metrics.clone(),
@@ -152,7 +152,7 @@ impl Core {
             self.resource_changed(uri, Pace::default());
         }
         for prefix in &touched.prefixes {
-            self.touch_all(&self.index.with_prefix(prefix));
+            self.touch_all(&self.subscriptions.with_prefix(prefix));
         }
     }
 
@@ -162,7 +162,7 @@ impl Core {
             Change::Resource(uri, pace) => self.resource_changed(&uri, pace),
             Change::Below(prefix) => {
                 self.metrics.changes.inc();
-                let all = self.index.with_prefix(&prefix);
+                let all = self.subscriptions.with_prefix(&prefix);
                 if all.is_empty() {
                     self.tell_outcome(&prefix, Outcome::NotFollowed);
                 }
@@ -176,7 +176,7 @@ impl Core {
 
     fn resource_changed(&self, uri: &ResourceUri, pace: Pace) {
         self.metrics.changes.inc();
-        let Some(watched) = self.index.get(uri.as_ref()) else {
+        let Some(watched) = self.subscriptions.get(uri.as_ref()) else {
             return self.tell_outcome(uri.as_ref(), Outcome::NotFollowed);
         };
         // Order: the change is readable, then counted, then due; a fingerprint taken in between is
@@ -224,25 +224,25 @@ impl Core {
         }
     }
 
-    /// Looks at what is due, until the hub stops.
+    /// Checks what is due, until the hub stops.
     pub(crate) async fn announce(self: Arc<Self>) {
-        let mut looks = Looks::default();
+        let mut checks = Checks::default();
         loop {
             let due = self.windows().next_due();
             tokio::select! {
                 () = self.stopped.cancelled() => break,
                 () = self.wake.notified() => {}
                 () = sleep_until(due) => {}
-                Some(done) = looks.tasks.join_next_with_id() => self.looked(&mut looks, done),
+                Some(done) = checks.tasks.join_next_with_id() => self.checked(&mut checks, done),
             }
             while let Some((topic, since)) = self.take_due() {
                 match topic {
                     Topic::List(kind) => self.announce_list(kind, since),
-                    Topic::Uri(uri) => self.look_at(&mut looks, &uri, since),
+                    Topic::Uri(uri) => self.start_check(&mut checks, &uri, since),
                 }
             }
         }
-        looks.tasks.shutdown().await;
+        checks.tasks.shutdown().await;
     }
 
     fn take_due(&self) -> Option<(Topic, Instant)> {
@@ -250,15 +250,15 @@ impl Core {
     }
 
     fn announce_list(&self, kind: ListKind, since: Instant) {
-        let now = self.look_at_list(kind);
-        let told = self.index.announce_list(kind, now, self.list_notice(kind), since);
+        let now = self.check_list(kind);
+        let told = self.subscriptions.announce_list(kind, now, self.list_notice(kind), since);
         let what = kind.as_str();
-        if self.is_looked_at() {
-            let withheld = self.index.withheld(kind);
+        if self.is_observed() {
+            let withheld = self.subscriptions.withheld(kind);
             if withheld > 0 {
                 self.tell_outcome(what, Outcome::Withheld(withheld));
             }
-            if told == 0 && !self.index.is_list_followed(kind) {
+            if told == 0 && !self.subscriptions.is_list_followed(kind) {
                 return self.tell_outcome(what, Outcome::NotFollowed);
             }
         }
@@ -267,9 +267,9 @@ impl Core {
 
     /// Compares what a watched URI returns now, at once if its source names a version, else by
     /// reading it in a task of its own: a slow source delays nobody else.
-    fn look_at(self: &Arc<Self>, looks: &mut Looks, uri: &ResourceUri, since: Instant) {
-        let Some(watched) = self.index.get(uri.as_ref()) else { return };
-        if let Some(again) = looks.running.get_mut(uri) {
+    fn start_check(self: &Arc<Self>, checks: &mut Checks, uri: &ResourceUri, since: Instant) {
+        let Some(watched) = self.subscriptions.get(uri.as_ref()) else { return };
+        if let Some(again) = checks.running.get_mut(uri) {
             *again = Some(since);
             return;
         }
@@ -278,15 +278,15 @@ impl Core {
             unread @ Sight::Unread { .. } => unread,
         };
         let core = self.clone();
-        let look = looks.tasks.spawn(async move {
+        let check = checks.tasks.spawn(async move {
             let (now, title) = core.read(&watched, sight).await;
             core.moved(&watched, now, title.as_deref(), since);
         });
-        looks.running.insert(uri.clone(), None);
-        looks.names.insert(look.id(), uri.clone());
+        checks.running.insert(uri.clone(), None);
+        checks.names.insert(check.id(), uri.clone());
     }
 
-    fn looked(self: &Arc<Self>, looks: &mut Looks, done: Result<(Id, ()), JoinError>) {
+    fn checked(self: &Arc<Self>, checks: &mut Checks, done: Result<(Id, ()), JoinError>) {
         let id = match done {
             Ok((id, ())) => id,
             Err(failed) => {
@@ -294,14 +294,14 @@ impl Core {
                 failed.id()
             }
         };
-        if let Some(uri) = looks.names.remove(&id)
-            && let Some(Some(since)) = looks.running.remove(&uri)
+        if let Some(uri) = checks.names.remove(&id)
+            && let Some(Some(since)) = checks.running.remove(&uri)
         {
-            self.look_at(looks, &uri, since);
+            self.start_check(checks, &uri, since);
         }
     }
 
-    fn moved(&self, watched: &Watched, now: Look, title: Option<&str>, since: Instant) {
+    fn moved(&self, watched: &Watched, now: Check, title: Option<&str>, since: Instant) {
         let told = watched.apply(now, since, || Notice::updated(watched.uri(), title));
         self.report(watched.uri().as_ref(), told);
     }
@@ -314,19 +314,19 @@ impl Core {
         self.tell_outcome(what, Outcome::Announced(listeners));
     }
 
-    /// Tells people who look what became of a change.
+    /// Reports to observers what became of a change.
     fn tell_outcome(&self, what: &str, outcome: Outcome) {
         self.tell(|| Event::Change { what: what.to_owned(), outcome });
     }
 
-    /// Tells people who look; costs nothing while nobody does.
+    /// Reports to observers; costs nothing while nobody does.
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
-        if self.is_looked_at() {
+        if self.is_observed() {
             drop(self.events.send(event()));
         }
     }
 
-    fn is_looked_at(&self) -> bool {
+    fn is_observed(&self) -> bool {
         self.events.receiver_count() > 0
     }
 
@@ -336,7 +336,7 @@ impl Core {
             return;
         }
         let mut told = self.watchers();
-        if self.index.get(uri.as_ref()).is_some() && !told.contains_key(uri) {
+        if self.subscriptions.get(uri.as_ref()).is_some() && !told.contains_key(uri) {
             told.insert(uri.clone(), member.clone());
             member.watched(uri);
         }
@@ -345,7 +345,7 @@ impl Core {
     /// A URI lost its last watcher: tells its source, if nobody watches it by now.
     pub(crate) fn unwatched(&self, uri: &ResourceUri) {
         let mut told = self.watchers();
-        if self.index.get(uri.as_ref()).is_none()
+        if self.subscriptions.get(uri.as_ref()).is_none()
             && let Some(member) = told.remove(uri)
         {
             member.unwatched(uri);
@@ -357,7 +357,7 @@ impl Core {
         if !member.source().wants_watchers() {
             return;
         }
-        for uri in self.index.watched() {
+        for uri in self.subscriptions.watched() {
             let route = self.catalog.route(&uri);
             if route.is_ok_and(|route| Arc::ptr_eq(&route.answerer.member, member)) {
                 self.watchers_moved(&uri, member);
@@ -374,39 +374,39 @@ impl Core {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at a watched URI: at once if its source names a version, or nobody answers for it.
+    /// Checks a watched URI: at once if its source names a version, or nobody answers for it.
     fn sight(&self, watched: &Watched) -> Sight {
-        // Order: the count before the content, so that a change in between is looked at again.
+        // Order: the count before the content, so that a change in between is checked again.
         let at = watched.pulse().count();
         let uri = watched.uri();
         let Ok(route) = self.catalog.route(uri) else {
-            return Sight::Known(Look { at, fingerprint: Fingerprint::ABSENT }, None);
+            return Sight::Known(Check { at, fingerprint: Fingerprint::ABSENT }, None);
         };
         match route.answerer.version(uri) {
-            Some(fingerprint) => Sight::Known(Look { at, fingerprint }, route.title),
+            Some(fingerprint) => Sight::Known(Check { at, fingerprint }, route.title),
             None => Sight::Unread { at, route },
         }
     }
 
     /// What a read of this URI returns now, and the resource's title in the list.
-    async fn look(self: &Arc<Self>, watched: &Watched) -> (Look, Option<String>) {
+    async fn check(self: &Arc<Self>, watched: &Watched) -> (Check, Option<String>) {
         let sight = self.sight(watched);
         self.read(watched, sight).await
     }
 
-    /// Reads what a look must read.
-    async fn read(self: &Arc<Self>, watched: &Watched, sight: Sight) -> (Look, Option<String>) {
+    /// Reads what a check must read.
+    async fn read(self: &Arc<Self>, watched: &Watched, sight: Sight) -> (Check, Option<String>) {
         let (at, route) = match sight {
             Sight::Known(now, title) => return (now, title),
             Sight::Unread { at, route } => (at, route),
         };
         let reading = self.fingerprint(watched.uri(), &route);
-        let fingerprint = tokio::time::timeout(LOOK_TIMEOUT, reading).await.unwrap_or_else(|_| {
+        let fingerprint = tokio::time::timeout(CHECK_TIMEOUT, reading).await.unwrap_or_else(|_| {
             warn!(uri = %watched.uri(), "reading a watched resource took too long");
-            // A client that waits longer may read anything: each such look is news.
+            // A client that waits longer may read anything: each such check is news.
             Fingerprint::of_bytes(&at.to_le_bytes())
         });
-        (Look { at, fingerprint }, route.title)
+        (Check { at, fingerprint }, route.title)
     }
 
     /// Names what a read of this URI returns now; that it fails is a state too.
@@ -427,7 +427,7 @@ impl Core {
 
     /// The counters as a Prometheus server reads them.
     pub(crate) fn metrics_text(&self) -> String {
-        let waiting = i64::try_from(self.index.waiting()).unwrap_or(i64::MAX);
+        let waiting = i64::try_from(self.subscriptions.waiting()).unwrap_or(i64::MAX);
         self.metrics.waiting.set(waiting);
         self.metrics.text()
     }
@@ -448,9 +448,9 @@ impl Core {
         Listener::new(self, Wire::Legacy { titled, numbered }, about)
     }
 
-    fn look_at_list(&self, kind: ListKind) -> Look {
+    fn check_list(&self, kind: ListKind) -> Check {
         let at = self.list_pulses[kind.index()].count();
-        Look { at, fingerprint: self.catalog.list_fingerprint(kind) }
+        Check { at, fingerprint: self.catalog.list_fingerprint(kind) }
     }
 
     fn list_notice(&self, kind: ListKind) -> &Arc<Notice> {
@@ -468,10 +468,10 @@ impl Announce for Core {
     }
 }
 
-/// A look at a watched URI, as far as it goes without waiting.
+/// A check of a watched URI, as far as it goes without waiting.
 enum Sight {
     /// What was found, and the resource's title in the list.
-    Known(Look, Option<String>),
+    Known(Check, Option<String>),
     /// It must be read.
     Unread { at: u64, route: Route },
 }
@@ -479,7 +479,7 @@ enum Sight {
 /// The reads that are under way to compare content: one for each URI, and whether another is
 /// wanted when it ends.
 #[derive(Default)]
-struct Looks {
+struct Checks {
     tasks: JoinSet<()>,
     names: HashMap<Id, ResourceUri>,
     running: HashMap<ResourceUri, Option<Instant>>,

@@ -73,7 +73,7 @@ const URIS: [&str; 3] = ["p://a", "p://b", "p://c"];
 const TOOLS: [&str; 3] = ["x", "y", "z"];
 const READERS: usize = 3;
 const PLAIN: Wire = Wire::Legacy { titled: false, numbered: false };
-/// Longer than a change can wait to be looked at, slow reads included.
+/// Longer than a change can wait to be checked, slow reads included.
 const SETTLED: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -181,7 +181,7 @@ impl World {
             let listener = Listener::new(world.hub.core(), PLAIN, About::nobody());
             listener.follow_lists([ListKind::Tools].into_iter().collect());
             let attached = listener.outbox().attach();
-            let knows = [("tools".to_owned(), world.look("tools"))].into();
+            let knows = [("tools".to_owned(), world.check("tools"))].into();
             let ahead = BTreeSet::new();
             world.readers.push(Reader { listener, attached, knows, ahead, hurried: 0 });
         }
@@ -189,7 +189,7 @@ impl World {
     }
 
     /// What a client sees that asks now; it must be what was done, whoever was told of it.
-    fn look(&self, thing: &str) -> Seen {
+    fn check(&self, thing: &str) -> Seen {
         if thing != "tools" {
             return self.pages.now(thing).map(|text| vec![text]);
         }
@@ -254,7 +254,7 @@ impl World {
                 let follows = self.readers[reader].knows.contains_key(uri.as_ref());
                 self.readers[reader].listener.subscribe(&uri).await.unwrap();
                 if !follows {
-                    let seen = self.look(uri.as_ref());
+                    let seen = self.check(uri.as_ref());
                     self.readers[reader].knows.insert(uri.to_string(), seen);
                 }
             }
@@ -275,7 +275,7 @@ impl World {
         let things = drain(&self.readers[reader]);
         let hurried = self.readers[reader].listener.outbox().hurried();
         for thing in things {
-            let seen = self.look(&thing);
+            let seen = self.check(&thing);
             let reader = &mut self.readers[reader];
             let before = reader.knows.insert(thing.clone(), seen.clone());
             let before = before.unwrap_or_else(|| panic!("only who asked: told of {thing}"));
@@ -332,7 +332,7 @@ proptest! {
             for reader in 0..READERS {
                 world.read(reader);
                 for (thing, known) in &world.readers[reader].knows {
-                    assert_eq!(known, &world.look(thing), "lost: the last change of {thing}");
+                    assert_eq!(known, &world.check(thing), "lost: the last change of {thing}");
                 }
             }
             tokio::time::sleep(SETTLED).await;
@@ -404,7 +404,7 @@ fn a_notice_is_held_back_while_its_thing_is_dirty_again() {
         world.step(Step::Write { uri: 0, text: 1 }).await;
         world.step(Step::Wait { ms: 26 }).await;
         world.step(Step::Write { uri: 0, text: 2 }).await;
-        assert!(drain(&world.readers[0]).is_empty(), "it changed again and was not looked at");
+        assert!(drain(&world.readers[0]).is_empty(), "it changed again and was not checked");
         world.step(Step::Wait { ms: 26 }).await;
         assert_eq!(drain(&world.readers[0]), ["p://a"]);
         world.step(Step::Wait { ms: 300 }).await;
@@ -488,7 +488,7 @@ fn a_subscription_that_is_given_up_half_way_leaves_nothing() {
         let gave_up = tokio::time::timeout(Duration::from_secs(1), subscribe).await;
         assert!(gave_up.is_err());
         assert!(!listener.outbox().follows(&uri));
-        assert!(world.hub.core().index.get("p://a").is_none());
+        assert!(world.hub.core().subscriptions.get("p://a").is_none());
     });
 }
 

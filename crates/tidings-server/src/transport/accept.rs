@@ -24,8 +24,10 @@ use crate::transport::writer::Writers;
 
 /// A peer that acknowledges nothing for this long is gone.
 const PEER_SILENCE: Duration = Duration::from_mins(1);
-/// A connection on which no request comes, or only half of one, is closed after this.
-const REQUEST_SILENCE: Duration = Duration::from_secs(75);
+/// A connection on which no request comes, or only half of one, is closed after this. Usual clients
+/// close idle connections after 90 seconds at most. A server that closes them earlier makes requests
+/// fail that are sent at that moment.
+const REQUEST_SILENCE: Duration = Duration::from_mins(2);
 /// The read buffer of a connection grows to this much, and so may the headers of a request. The
 /// library's default of 400 KiB would let idle connections hold more than the budget for bodies.
 const READ_BUFFER: usize = 64 << 10;

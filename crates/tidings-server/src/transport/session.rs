@@ -336,7 +336,7 @@ impl Sessions {
         self.core.metrics.sessions.set(i64::try_from(left).unwrap_or(i64::MAX));
         session.cancel.cancel();
         if let Some(outbox) = session.connection.outbox() {
-            self.core.index.forget(outbox);
+            self.core.subscriptions.forget(outbox);
             outbox.close();
         }
     }

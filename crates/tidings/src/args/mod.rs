@@ -6,6 +6,7 @@ mod feeds;
 mod folder;
 mod limits;
 mod serve;
+mod version;
 mod workspace;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -32,7 +33,8 @@ pub(crate) use self::workspace::{
 
 /// Keeps MCP clients and servers in step.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true, after_help = WAY_IN)]
+#[command(version = version::SHORT.as_str(), long_version = version::LONG.as_str())]
+#[command(arg_required_else_help = true, after_help = WAY_IN)]
 pub(crate) struct Args {
     /// What is logged on standard error.
     #[arg(long, global = true, value_enum, default_value_t = LogLevel::Warn)]

@@ -11,7 +11,7 @@ use super::*;
 use crate::about::About;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
-use crate::outbox::{Look, Pulse};
+use crate::outbox::{Check, Pulse};
 
 /// How long a notice may be held back here.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -50,21 +50,21 @@ async fn bench() -> Bench {
     line.begin(&outbox, outbox.attach());
     let io = Io::new(line.clone());
     let bench = Bench { line, io, outbox, uri, pulse, client, task: Arc::default() };
-    bench.outbox.baseline(&bench.uri, bench.look());
+    bench.outbox.baseline(&bench.uri, bench.check());
     bench
 }
 
 impl Bench {
-    fn look(&self) -> Look {
+    fn check(&self) -> Check {
         let at = self.pulse.count();
-        Look { at, fingerprint: Fingerprint::of_bytes(&at.to_le_bytes()) }
+        Check { at, fingerprint: Fingerprint::of_bytes(&at.to_le_bytes()) }
     }
 
     /// The thing changes, and a notice waits.
     fn change(&self) {
         self.pulse.beat();
         let notice = Arc::new(Notice::updated(&self.uri, None));
-        self.outbox.mark(&self.uri, self.look(), &notice, Instant::now());
+        self.outbox.mark(&self.uri, self.check(), &notice, Instant::now());
     }
 
     /// The library asks the body.

@@ -150,5 +150,8 @@ pub(crate) fn http() -> reqwest::Client {
         .unwrap()
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth();
-    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).build().unwrap()
+    // A server closes connections on which nothing came for ten seconds: none that old is used, or a
+    // request could meet the end of its connection.
+    let builder = reqwest::Client::builder().pool_idle_timeout(Duration::from_secs(5));
+    builder.no_proxy().tls_backend_preconfigured(tls).build().unwrap()
 }

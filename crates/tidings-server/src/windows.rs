@@ -1,4 +1,4 @@
-//! When a change is looked at: after it has been quiet for a moment, or has waited long enough.
+//! Merging windows: decide when a change is checked, after a quiet moment or a maximum wait.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use tidings_core::{ListKind, Pace, ResourceUri};
 use tokio::time::Instant;
 
-/// How far apart many looks at one thing are, if the maximum wait is no shorter.
+/// How far apart many checks of one thing are, if the maximum wait is no shorter.
 const APART: Duration = Duration::from_millis(250);
-/// How many looks are remembered before old ones are swept out.
+/// How many checks are remembered before old ones are swept out.
 const SWEEP: usize = 1024;
-/// How many looks at one thing may follow each other before they are the maximum wait apart.
+/// How many checks of one thing may follow each other before they are the maximum wait apart.
 const BURST: u32 = 4;
 
 /// A thing that can be dirty.
@@ -26,9 +26,9 @@ pub(crate) enum Topic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Merging {
-    /// A thing is looked at when it has not changed for this long. Zero: at once.
+    /// A thing is checked when it has not changed for this long. Zero: at once.
     pub quiet: Duration,
-    /// And at the latest this long after its first change that was not looked at.
+    /// And at the latest this long after its first change that was not checked.
     pub max_wait: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Merging {
         Self { quiet, max_wait }
     }
 
-    /// Every change is looked at at once.
+    /// Every change is checked at once.
     #[must_use]
     pub fn off() -> Self {
         Self::new(Duration::ZERO, Duration::ZERO)
@@ -62,16 +62,16 @@ pub(crate) struct Windows {
     /// Invariant: one entry for each dirty thing, and one more for each that is hurried.
     schedule: BTreeMap<(Instant, u64), Topic>,
     next: u64,
-    /// When things that are looked at without waiting were last looked at; old ones are swept out.
-    looked: HashMap<Topic, Looked>,
+    /// When things that are checked without waiting were last checked; old ones are swept out.
+    checked: HashMap<Topic, Checked>,
 }
 
-/// The looks at one thing so far.
+/// The checks of one thing so far.
 #[derive(Clone, Copy, Debug)]
-struct Looked {
+struct Checked {
     at: Instant,
-    /// The next look is not before this. Each look moves it on by the maximum wait, or [`APART`],
-    /// from a few such times in the past: some looks may follow each other, and many are that far
+    /// The next check is not before this. Each check moves it on by the maximum wait, or [`APART`],
+    /// from a few such times in the past: some checks may follow each other, and many are that far
     /// apart.
     free: Instant,
 }
@@ -84,9 +84,9 @@ struct Window {
     settled: bool,
     /// There is an entry for looking at it at once.
     hurried: bool,
-    /// It is not looked at before this, if its looks are counted.
+    /// It is not checked before this, if its checks are counted.
     not_before: Option<Instant>,
-    /// Its looks are counted.
+    /// Its checks are counted.
     paced: bool,
 }
 
@@ -108,7 +108,7 @@ impl Windows {
             dirty: HashMap::new(),
             schedule: BTreeMap::new(),
             next: 0,
-            looked: HashMap::new(),
+            checked: HashMap::new(),
         }
     }
 
@@ -128,7 +128,7 @@ impl Windows {
             window.settled = false;
             return false;
         }
-        let not_before = self.looked.get(&topic).map(|looked| looked.free);
+        let not_before = self.checked.get(&topic).map(|checked| checked.free);
         let paced = not_before.is_some();
         let window =
             Window { first: now, last: now, settled: false, hurried: false, not_before, paced };
@@ -139,7 +139,7 @@ impl Windows {
     }
 
     /// As [`Self::mark`], for a thing whose changes were gathered before they are marked, so that
-    /// they are further apart than the quiet time: its looks are counted.
+    /// they are further apart than the quiet time: its checks are counted.
     pub(crate) fn mark_unsettled(&mut self, topic: &Topic, now: Instant) -> bool {
         let fresh = self.mark(topic.clone(), now);
         if let Some(window) = self.dirty.get_mut(topic) {
@@ -148,11 +148,12 @@ impl Windows {
         fresh
     }
 
-    /// Makes a thing dirty by a change that is complete: it is due at once, unless it was looked at
+    /// Makes a thing dirty by a change that is complete: it is due at once, unless it was checked
     /// within the quiet time, or too often. True if the schedule has a new entry.
     pub(crate) fn mark_settled(&mut self, topic: Topic, now: Instant) -> bool {
-        let rested = |looked: &Looked| looked.at + self.merging.quiet <= now && looked.free <= now;
-        let rested = self.looked.get(&topic).is_none_or(rested);
+        let rested =
+            |checked: &Checked| checked.at + self.merging.quiet <= now && checked.free <= now;
+        let rested = self.checked.get(&topic).is_none_or(rested);
         let fresh = self.mark(topic.clone(), now);
         let Some(window) = self.dirty.get_mut(&topic) else { return fresh };
         window.settled = rested;
@@ -164,7 +165,7 @@ impl Windows {
         true
     }
 
-    /// When to look next.
+    /// When to check next.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.schedule.first_key_value().map(|((due, _), _)| *due)
     }
@@ -177,7 +178,7 @@ impl Windows {
                 return None;
             }
             let topic = entry.remove();
-            // What came up sooner has been looked at by its other entry.
+            // What came up sooner has been checked by its other entry.
             let Some(window) = self.dirty.get(&topic) else { continue };
             let due = window.due(self.merging);
             if due > now {
@@ -196,12 +197,12 @@ impl Windows {
         let Merging { quiet, max_wait } = self.merging;
         // Whoever wants no quiet time wants every change at once.
         let apart = if quiet.is_zero() { Duration::ZERO } else { max_wait.min(APART) };
-        if self.looked.len() >= SWEEP {
-            self.looked.retain(|_, looked| looked.at + quiet > now || looked.free > now);
+        if self.checked.len() >= SWEEP {
+            self.checked.retain(|_, checked| checked.at + quiet > now || checked.free > now);
         }
         let earliest = now.checked_sub(apart * (BURST - 1)).unwrap_or(now);
-        let free = self.looked.get(&topic).map_or(earliest, |looked| looked.free.max(earliest));
-        self.looked.insert(topic, Looked { at: now, free: free + apart });
+        let free = self.checked.get(&topic).map_or(earliest, |checked| checked.free.max(earliest));
+        self.checked.insert(topic, Checked { at: now, free: free + apart });
     }
 
     fn put(&mut self, due: Instant, topic: Topic) {
@@ -245,14 +246,14 @@ mod tests {
     fn endless_changes_wait_no_longer_than_the_maximum() {
         let start = Instant::now();
         let mut windows = Windows::new(Merging::default());
-        let mut looks = 0;
+        let mut checks = 0;
         for ms in 0..2000 {
             if ms % 20 == 0 {
                 windows.mark(TOOLS, at(start, ms));
             }
-            looks += usize::from(windows.take_due(at(start, ms)).is_some());
+            checks += usize::from(windows.take_due(at(start, ms)).is_some());
         }
-        assert_eq!(looks, 7, "one each 260 ms: the maximum, then the next change");
+        assert_eq!(checks, 7, "one each 260 ms: the maximum, then the next change");
     }
 
     /// A file that is rewritten all the time: its changes are gathered for 40 ms each.
@@ -261,7 +262,7 @@ mod tests {
         let start = Instant::now();
         for settled in [true, false] {
             let mut windows = Windows::new(Merging::default());
-            let mut looks = 0;
+            let mut checks = 0;
             for ms in 0..5000 {
                 let now = at(start, ms);
                 if ms % 40 == 0 {
@@ -271,9 +272,9 @@ mod tests {
                         windows.mark_unsettled(&TOOLS, now);
                     }
                 }
-                looks += usize::from(windows.take_due(now).is_some());
+                checks += usize::from(windows.take_due(now).is_some());
             }
-            assert!((18..=24).contains(&looks), "{looks} looks in 5 s");
+            assert!((18..=24).contains(&checks), "{checks} checks in 5 s");
         }
     }
 
@@ -308,20 +309,20 @@ mod tests {
         windows.mark_settled(TOOLS, at(start, 310));
         assert!(windows.take_due(at(start, 310)).is_some());
         windows.mark_settled(TOOLS, at(start, 320));
-        assert_eq!(windows.take_due(at(start, 330)), None, "it was looked at just now");
+        assert_eq!(windows.take_due(at(start, 330)), None, "it was checked just now");
         assert_eq!(windows.take_due(at(start, 345)), Some((TOOLS, at(start, 320))));
     }
 
     #[test]
-    fn many_looks_are_a_quarter_second_apart_and_never_without_a_quiet_time() {
+    fn many_checks_are_a_quarter_second_apart_and_never_without_a_quiet_time() {
         let told = |quiet: u64, max_wait: u64, apart: u64| {
             let times = Merging::new(Duration::from_millis(quiet), Duration::from_millis(max_wait));
             let (start, mut windows) = (Instant::now(), Windows::new(times));
-            let looks = (0..20).map(|number| at(start, number * apart)).filter(|now| {
+            let checks = (0..20).map(|number| at(start, number * apart)).filter(|now| {
                 windows.mark_unsettled(&TOOLS, *now);
                 windows.take_due(*now + times.quiet).is_some()
             });
-            looks.count()
+            checks.count()
         };
         assert_eq!(told(0, 250, 100), 20, "no quiet time");
         assert_eq!(told(25, 5000, 1000), 20, "one a second");
