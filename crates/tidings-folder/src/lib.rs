@@ -40,7 +40,7 @@ use tidings_server::model::{
     GetPromptResult, PromptMessage,
 };
 use tidings_server::{
-    AnswerError, Completion, Completions, Contents, Context, EditError, Shelf, Source,
+    Answer, AnswerError, Completion, Completions, Contents, Context, EditError, Shelf, Source,
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -309,21 +309,21 @@ impl Source for Shelved {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
         let offered = self.inner.offered(Kind::Tool, &request.name);
         let Some(Offered::Tool(offer)) = offered.as_deref() else {
             return Err(AnswerError::not_found(request.name));
         };
         let workshop = self.inner.workshop();
         guard::ask(&workshop, &self.inner.root, &offer.script).await?;
-        call::call(&workshop, &offer.script, request, context).await
+        Ok(call::call(&workshop, &offer.script, request, context).await?.into())
     }
 
     async fn prompt(
         &self,
         request: GetPromptRequestParams,
         _: &Context,
-    ) -> Result<GetPromptResponse, AnswerError> {
+    ) -> Result<Answer<GetPromptResponse>, AnswerError> {
         let offered = self.inner.offered(Kind::Prompt, &request.name);
         let Some(Offered::Prompt(text)) = offered.as_deref() else {
             return Err(AnswerError::not_found(request.name));

@@ -15,7 +15,7 @@ use tidings_mirror::{
     Asking, During, Event, Handlers, Mirror, Protocol, Question, StreamsTarget, Target,
 };
 use tidings_server::http::{self, HttpConfig};
-use tidings_server::{AnswerError, Context, EditError, Hub, Shelf, Source, stdio};
+use tidings_server::{Answer, AnswerError, Context, EditError, Hub, Shelf, Source, stdio};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ fn questions() -> BTreeMap<String, Value> {
     ])
 }
 
-fn said(value: &Value) -> CallToolResponse {
+fn said(value: &Value) -> Answer<CallToolResponse> {
     CallToolResult::success(vec![ContentBlock::text(value.to_string())]).into()
 }
 
@@ -54,7 +54,7 @@ impl Source for Curious {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
         if request.name == "slow" {
             for step in 1..=3 {
                 context.progress(f64::from(step), Some(3.0), Some("working")).await;
