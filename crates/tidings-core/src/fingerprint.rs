@@ -54,6 +54,23 @@ impl Fingerprint {
         Self::finish(&hasher)
     }
 
+    /// The fingerprint of a JSON text that is canonical already: compact, the keys of each object in
+    /// the order of their bytes, nothing escaped that need not be.
+    ///
+    /// It is [`Self::of_json`] of the value, for numbers of any size: these count as they are written.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use tidings_core::Fingerprint;
+    ///
+    /// let fingerprint = Fingerprint::of_json(&json!({"title": "a", "size": 1}));
+    /// assert_eq!(fingerprint, Fingerprint::of_canonical_json(r#"{"size":1,"title":"a"}"#));
+    /// ```
+    #[must_use]
+    pub fn of_canonical_json(text: &str) -> Self {
+        Self::finish(started(Domain::Json).update(text.as_bytes()))
+    }
+
     /// The fingerprint of several contents in their order.
     ///
     /// Sequences of sequences keep their shape: `[[a, b], [c]]` and `[[a], [b, c]]` differ.
@@ -248,6 +265,8 @@ mod tests {
         #[test]
         fn any_other_value_has_another_fingerprint(one in any_json(), other in any_json()) {
             let same = Fingerprint::of_json(&one) == Fingerprint::of_json(&other);
+            let text = Fingerprint::of_canonical_json(&canonical(&one));
+            prop_assert_eq!(text, Fingerprint::of_json(&one));
             prop_assert_eq!(same, canonical(&one) == canonical(&other));
             let wrapped = json!([one.clone()]);
             prop_assert_ne!(Fingerprint::of_json(&wrapped), Fingerprint::of_json(&one));

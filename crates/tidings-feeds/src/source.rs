@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tidings_core::{Fingerprint, ResourceUri};
 use tidings_server::model::{GetPromptRequestParams, GetPromptResponse, ResourceContents};
 use tidings_server::{
-    AnswerError, Completion, CompletionOf, Completions, Contents, Context, EditError, Shelf, Source,
+    Answer, AnswerError, Completion, CompletionOf, Completions, Contents, Context, EditError,
+    Shelf, Source,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -108,8 +109,8 @@ impl Source for Shelved {
         &self,
         request: GetPromptRequestParams,
         _: &Context,
-    ) -> Result<GetPromptResponse, AnswerError> {
-        prompts::fill(&self.0, request).await
+    ) -> Result<Answer<GetPromptResponse>, AnswerError> {
+        Ok(prompts::fill(&self.0, request).await?.into())
     }
 
     async fn complete(

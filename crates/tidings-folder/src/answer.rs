@@ -13,6 +13,9 @@ use crate::offer::{
 use crate::tree::{ReadError, join};
 use crate::{FolderInner, describe, provider};
 
+/// Why a read ends with the runtime.
+const CANCELLED: &str = "the read was cancelled";
+
 impl FolderInner {
     /// Where the content of a URI comes from, and its declared MIME type.
     pub(super) fn origin(
@@ -75,6 +78,10 @@ impl FolderInner {
         file: PathBuf,
         mime_type: Option<String>,
     ) -> Result<Contents, AnswerError> {
+        // Held until the contents are built: the server's budget counts answers, which is too late for
+        // thousands of large files at once.
+        let _turn =
+            self.turns.acquire().await.map_err(|_| AnswerError::Failed(CANCELLED.to_owned()))?;
         let inner = self.clone();
         let read = move || {
             // The target of a link must be served too.
@@ -87,7 +94,7 @@ impl FolderInner {
         };
         let (file, bytes) = tokio::task::spawn_blocking(read)
             .await
-            .map_err(|_| AnswerError::Failed("the read was cancelled".to_owned()))?;
+            .map_err(|_| AnswerError::Failed(CANCELLED.to_owned()))?;
         let bytes = bytes.map_err(|error| match error {
             ReadError::Missing => AnswerError::not_found(uri.as_ref()),
             ReadError::TooLarge(_) | ReadError::Outside | ReadError::NotAFile => {
@@ -156,5 +163,30 @@ impl FolderInner {
         values.sort();
         values.dedup();
         values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::testing::Fixture;
+    use crate::{Folder, TURNS};
+
+    #[tokio::test(start_paused = true)]
+    async fn reads_of_files_wait_for_their_turn() {
+        let fixture = Fixture::new();
+        std::fs::create_dir(fixture.path().join("resources")).unwrap();
+        std::fs::write(fixture.path().join("resources/a.txt"), "a").unwrap();
+        let folder = Folder::open(fixture.config.clone()).await.unwrap();
+        let uri = ResourceUri::parse("file:///a.txt").unwrap();
+        let read = folder.0.read_file(&uri, "resources/a.txt".into(), None);
+        let turns = folder.0.turns.acquire_many(TURNS.try_into().unwrap()).await.unwrap();
+        // The clock stands still while a file is read, so this would end with its content.
+        let mut read = std::pin::pin!(read);
+        assert!(tokio::time::timeout(Duration::from_secs(1), &mut read).await.is_err());
+        drop(turns);
+        read.await.unwrap();
     }
 }

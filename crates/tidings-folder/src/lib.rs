@@ -60,8 +60,9 @@ use tidings_server::model::{
     GetPromptResult, PromptMessage,
 };
 use tidings_server::{
-    AnswerError, Completion, Completions, Contents, Context, EditError, Shelf, Source,
+    Answer, AnswerError, Completion, Completions, Contents, Context, EditError, Shelf, Source,
 };
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use self::config::{Config, FolderLimits};
@@ -133,7 +134,12 @@ pub(crate) struct FolderInner {
     workshop: RwLock<Arc<Workshop>>,
     /// Locked while files are scanned, on threads that may block.
     publisher: Mutex<Publisher>,
+    /// One permit for each file that may be read as a resource at once.
+    turns: Semaphore,
 }
+
+/// How many files are read as resources at once.
+const TURNS: usize = 8;
 
 impl Folder {
     /// Scans a folder for the first time. If the configuration allows it, programs that decide what
@@ -153,7 +159,8 @@ impl Folder {
         let watch = FolderWatch::new(&root, config.poll);
         let publisher = Mutex::new(Publisher::new(stock, view.clone()));
         let workshop = RwLock::new(Arc::new(Workshop::new(&config, &Hosts::default())));
-        let inner = Arc::new(FolderInner { root, config, watch, view, workshop, publisher });
+        let turns = Semaphore::new(TURNS);
+        let inner = Arc::new(FolderInner { root, config, watch, view, workshop, publisher, turns });
         let first = inner.clone();
         let scan = move || {
             call::sweep(&first.workshop().scratch);
@@ -326,21 +333,21 @@ impl Source for Shelved {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
         let offered = self.inner.offered(Kind::Tool, &request.name);
         let Some(Offered::Tool(offer)) = offered.as_deref() else {
             return Err(AnswerError::not_found(request.name));
         };
         let workshop = self.inner.workshop();
         guard::ask(&workshop, &self.inner.root, &offer.script).await?;
-        call::call(&workshop, &offer.script, request, context).await
+        Ok(call::call(&workshop, &offer.script, request, context).await?.into())
     }
 
     async fn prompt(
         &self,
         request: GetPromptRequestParams,
         _: &Context,
-    ) -> Result<GetPromptResponse, AnswerError> {
+    ) -> Result<Answer<GetPromptResponse>, AnswerError> {
         let offered = self.inner.offered(Kind::Prompt, &request.name);
         let Some(Offered::Prompt(text)) = offered.as_deref() else {
             return Err(AnswerError::not_found(request.name));

@@ -34,7 +34,7 @@ async fn main() -> Result<(), Failure> {
     let played = play(&mirror, &scenario).await;
     if played.is_err() {
         for message in mirror.history() {
-            eprintln!("{:?} {}", message.direction, message.json);
+            eprintln!("{:?} {}", message.direction, message.text());
         }
     }
     mirror.close().await;
@@ -62,7 +62,7 @@ fn arguments() -> Result<(Protocol, String), Failure> {
 fn handlers(here: &Arc<OnceLock<Mirror>>, aside: bool) -> Handlers {
     let here = here.clone();
     Handlers::default()
-        .elicit(move |question| {
+        .elicit(move |question, _| {
             let here = here.clone();
             async move {
                 if aside {
@@ -73,13 +73,13 @@ fn handlers(here: &Arc<OnceLock<Mirror>>, aside: bool) -> Handlers {
                 Ok(accept(question))
             }
         })
-        .sample(|_| async {
+        .sample(|_, _| async {
             Ok(CreateMessageResult::new(
                 SamplingMessage::assistant_text("Hello"),
                 "none".to_owned(),
             ))
         })
-        .roots(|| async { Ok(vec![Root::new("file:///nowhere")]) })
+        .roots(|_| async { Ok(vec![Root::new("file:///nowhere")]) })
 }
 
 /// The answer of a user who changes nothing in the form.

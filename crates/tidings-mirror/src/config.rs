@@ -60,7 +60,8 @@ pub struct Config {
     pub max_items: usize,
     /// The most pages one list may have; default 1,000. The others are left out, with a warning.
     pub max_pages: usize,
-    /// How many messages the log for debugging keeps; default 0, which is none.
+    /// How many messages the log keeps, and as many facts; default 0, which is none. Messages take
+    /// 16 MiB at most, and one message 1 MiB.
     pub history: usize,
     /// How many events a receiver may be behind before it loses some; default 4,096.
     pub event_capacity: usize,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rmcp::model::{CacheScope, ReadResourceResult};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ use crate::events::ConnectionState;
 use crate::lists::List;
 use crate::machine::{Input, PageAnswer, Request};
 use crate::request::RequestError;
-use crate::shared::{SIDE_BY_SIDE, Shared, Streams};
+use crate::shared::{SIDE_BY_SIDE, Shared, Streams, Wish};
 
 /// A connection that lived this long was a good one: the next loss is waited out from the beginning.
 const GOOD: Duration = Duration::from_secs(5);
@@ -26,8 +26,40 @@ const REOPENINGS: u32 = 3;
 /// Why a connection is not in use any longer.
 enum Outcome {
     Lost(Arc<str>),
+    Wished(Wish),
     Closed,
 }
+
+/// What to do without a connection.
+enum Next {
+    /// Try the first time.
+    First,
+    /// Try at once, because somebody asked for it.
+    Now,
+    /// Try when the back-off says so; why the attempt or the connection before failed.
+    Later(Arc<str>),
+    /// Wait until somebody asks for a connection.
+    Rest(Arc<str>),
+}
+
+impl From<Wish> for Next {
+    fn from(wish: Wish) -> Self {
+        match wish {
+            Wish::Connect => Self::Now,
+            Wish::Disconnect => Self::Rest("it was asked for".into()),
+        }
+    }
+}
+
+/// What ends an attempt or a rest.
+enum Heard {
+    Connected(Result<Connection, ConnectError>),
+    Wished(Wish),
+    Closed,
+}
+
+/// A connection and its number.
+type Connection = (u64, Arc<Link>);
 
 /// What a task of the driver came to.
 enum Done {
@@ -54,6 +86,9 @@ impl Done {
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     listenings: mpsc::Receiver<Streams>,
+    wishes: watch::Receiver<(u64, Wish)>,
+    /// The number of the last wish that was taken.
+    taken: u64,
     tasks: JoinSet<Done>,
     /// Connections that are being left; none holds up the next.
     farewells: JoinSet<()>,
@@ -72,6 +107,8 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(shared: Arc<Shared>, listenings: mpsc::Receiver<Streams>) -> Self {
         Self {
+            wishes: shared.wishes(),
+            taken: 0,
             shared,
             listenings,
             tasks: JoinSet::new(),
@@ -86,7 +123,7 @@ impl Driver {
     }
 
     /// Makes one connection.
-    pub(crate) async fn connect(shared: &Arc<Shared>) -> Result<(u64, Arc<Link>), ConnectError> {
+    pub(crate) async fn connect(shared: &Arc<Shared>) -> Result<Connection, ConnectError> {
         let (epoch, sink) = shared.next_epoch();
         shared.step(Input::State(ConnectionState::Connecting));
         let history = shared.history.clone();
@@ -96,31 +133,21 @@ impl Driver {
     }
 
     /// Makes the first connection, however often that must be tried, and keeps the mirror.
-    pub(crate) async fn begin(mut self, cancel: CancellationToken) {
-        let first = tokio::select! {
-            () = cancel.cancelled() => Err("it was closed".into()),
-            first = Self::connect(&self.shared) => match first {
-                Ok(first) => Ok((first, 0)),
-                Err(error) => {
-                    let (mut failed, reason) = (0, error.to_string().into());
-                    let first = self.reconnect(&mut failed, reason, &cancel).await;
-                    first.map(|first| (first, failed))
-                }
-            },
-        };
-        match first {
-            Ok((first, failed)) => self.keep(first, failed, cancel).await,
+    pub(crate) async fn start(mut self, cancel: CancellationToken) {
+        let mut failed = 0;
+        match self.come_back(&mut failed, Next::First, &cancel).await {
+            Ok(first) => self.keep(first, failed, cancel).await,
             Err(reason) => self.close(&reason).await,
         }
     }
 
     /// Keeps the mirror until `cancel`, or until the connection is lost for good.
-    pub(crate) async fn run(self, first: (u64, Arc<Link>), cancel: CancellationToken) {
+    pub(crate) async fn run(self, first: Connection, cancel: CancellationToken) {
         self.keep(first, 0, cancel).await;
     }
 
     /// `failed` is how many attempts were in vain before this connection.
-    async fn keep(mut self, first: (u64, Arc<Link>), mut failed: u32, cancel: CancellationToken) {
+    async fn keep(mut self, first: Connection, mut failed: u32, cancel: CancellationToken) {
         let (mut epoch, mut link) = first;
         loop {
             let began = Instant::now();
@@ -129,21 +156,29 @@ impl Driver {
                 let reason = reason.clone();
                 self.shared.step(Input::State(ConnectionState::Lost { reason }));
             }
-            self.leave(matches!(outcome, Outcome::Lost(_)));
+            self.leave(match outcome {
+                Outcome::Lost(_) => self.shared.reconnect().is_some(),
+                Outcome::Wished(_) => true,
+                Outcome::Closed => false,
+            });
             if began.elapsed() >= GOOD {
                 failed = 0;
             }
-            let reason = match outcome {
-                Outcome::Lost(reason) => reason,
+            let next = match outcome {
+                Outcome::Lost(reason) => Next::Later(reason),
+                Outcome::Wished(wish) => wish.into(),
                 Outcome::Closed => {
                     link.close().await;
                     return self.close("it was closed").await;
                 }
             };
-            let old = link;
-            self.farewells.spawn(async move { old.close().await });
-            let next = self.reconnect(&mut failed, reason, &cancel).await;
-            match next {
+            if matches!(next, Next::Rest(_)) {
+                // Whoever asks for the end of a connection waits for it.
+                link.close().await;
+            } else {
+                self.farewells.spawn(async move { link.close().await });
+            }
+            match self.come_back(&mut failed, next, &cancel).await {
                 Ok(next) => (epoch, link) = next,
                 Err(reason) => return self.close(&reason).await,
             }
@@ -172,6 +207,10 @@ impl Driver {
             };
             tokio::select! {
                 () = cancel.cancelled() => return Outcome::Closed,
+                (number, wish) = wished(&mut self.wishes) => {
+                    self.taken = number;
+                    return Outcome::Wished(wish);
+                }
                 end = ended.wait_for(|ended| ended.0 == epoch) => {
                     let reason = end.map_or_else(|_| "it ended".into(), |ended| ended.1.clone());
                     return Outcome::Lost(reason);
@@ -271,7 +310,7 @@ impl Driver {
     }
 
     /// Nothing of a connection outlives it but what is kept for comparing.
-    fn leave(&mut self, is_lost: bool) {
+    fn leave(&mut self, keep: bool) {
         // A new set: what the old one has to say is not heard any longer.
         self.tasks = JoinSet::new();
         self.streams = Vec::new();
@@ -280,7 +319,6 @@ impl Driver {
         while self.listenings.try_recv().is_ok() {}
         self.shared.set_link(None);
         self.shared.end_epoch();
-        let keep = is_lost && self.shared.reconnect().is_some();
         self.shared.take_work();
         if !keep {
             return;
@@ -288,37 +326,66 @@ impl Driver {
         self.shared.step(Input::Gone { keep });
     }
 
-    /// Tries again until it works; gives up with a reason.
-    async fn reconnect(
+    /// Waits and tries as often as it takes; gives up with a reason.
+    async fn come_back(
         &mut self,
         failed: &mut u32,
-        reason: Arc<str>,
+        mut next: Next,
         cancel: &CancellationToken,
-    ) -> Result<(u64, Arc<Link>), Arc<str>> {
-        let shared = self.shared.clone();
-        let Some(backoff) = shared.reconnect() else { return Err(reason) };
-        let mut reason = reason;
+    ) -> Result<Connection, Arc<str>> {
         loop {
-            let after = backoff.wait(*failed, random()).ok_or_else(|| reason.clone())?;
-            let attempt = *failed;
-            shared.step(Input::State(ConnectionState::Retrying {
-                attempt,
-                after,
-                reason: reason.clone(),
-            }));
-            *failed = failed.saturating_add(1);
-            let trying = async {
-                tokio::time::sleep(after).await;
-                Self::connect(&shared).await
+            let wait = self.begin(&next, failed)?;
+            let heard = tokio::select! {
+                () = cancel.cancelled() => Heard::Closed,
+                (number, wish) = wished(&mut self.wishes) => {
+                    self.taken = number;
+                    Heard::Wished(wish)
+                }
+                connected = attempt(&self.shared, wait) => Heard::Connected(connected),
             };
-            tokio::select! {
-                () = cancel.cancelled() => return Err("it was closed".into()),
-                connected = trying => match connected {
-                    Ok(connected) => return Ok(connected),
-                    Err(error) => reason = error.to_string().into(),
-                },
-            }
+            next = match heard {
+                Heard::Closed => return Err("it was closed".into()),
+                Heard::Wished(wish) => wish.into(),
+                Heard::Connected(Ok(connected)) => return Ok(connected),
+                Heard::Connected(Err(error)) => {
+                    let reason = error.to_string().into();
+                    match next {
+                        // What somebody asked for may fail without ending the mirror.
+                        Next::Now if self.shared.reconnect().is_none() => Next::Rest(reason),
+                        _ => Next::Later(reason),
+                    }
+                }
+            };
         }
+    }
+
+    /// Says what comes next, and how long until an attempt; `None` for none.
+    fn begin(&self, next: &Next, failed: &mut u32) -> Result<Option<Duration>, Arc<str>> {
+        let shared = &self.shared;
+        let wait = match next {
+            Next::First => Some(Duration::ZERO),
+            Next::Now => {
+                *failed = 0;
+                shared.step(Input::State(ConnectionState::Connecting));
+                Some(Duration::ZERO)
+            }
+            Next::Later(reason) => {
+                let backoff = shared.reconnect().ok_or_else(|| reason.clone())?;
+                let after = backoff.wait(*failed, random()).ok_or_else(|| reason.clone())?;
+                let (attempt, reason) = (*failed, reason.clone());
+                shared.step(Input::State(ConnectionState::Retrying { attempt, after, reason }));
+                *failed = failed.saturating_add(1);
+                Some(after)
+            }
+            Next::Rest(reason) => {
+                let reason = reason.clone();
+                shared.step(Input::State(ConnectionState::Disconnected { reason }));
+                None
+            }
+        };
+        // Whoever wished for it sees the state that it led to.
+        shared.grant(self.taken);
+        Ok(wait)
     }
 
     /// The end: nothing of ours outlives this call.
@@ -328,6 +395,27 @@ impl Driver {
         while self.farewells.join_next().await.is_some() {}
         self.shared.step(Input::State(ConnectionState::Closed { reason: reason.into() }));
     }
+}
+
+/// One attempt to connect after a while; never without one.
+async fn attempt(
+    shared: &Arc<Shared>,
+    after: Option<Duration>,
+) -> Result<Connection, ConnectError> {
+    match after {
+        Some(after) => {
+            tokio::time::sleep(after).await;
+            Driver::connect(shared).await
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// The next wish. Cancel-safe: it is either taken here or at the next call.
+async fn wished(wishes: &mut watch::Receiver<(u64, Wish)>) -> (u64, Wish) {
+    // Invariant: the sender is in what the driver shares, so it is there.
+    let _ = wishes.changed().await;
+    *wishes.borrow_and_update()
 }
 
 async fn carry_out(shared: &Arc<Shared>, link: &Arc<Link>, request: Request) -> Done {

@@ -22,7 +22,7 @@ impl Shared {
             return;
         }
         match signal {
-            Signal::Notice(notice) => self.notice(*notice),
+            Signal::Notice(notice, number) => self.notice(*notice, number),
             Signal::StreamLost => self.step(Input::StreamLost),
             Signal::StreamBack => self.step(Input::StreamBack),
             Signal::NoStream(reason) => self.no_stream(reason),
@@ -44,19 +44,19 @@ impl Shared {
         }
     }
 
-    fn notice(&self, notice: ServerNotification) {
+    fn notice(&self, notice: ServerNotification, number: Option<u64>) {
         match notice {
             ServerNotification::ToolListChangedNotification(_) => {
-                self.step(Input::ListNotice(ListKind::Tools));
+                self.step(Input::ListNotice(ListKind::Tools, number));
             }
             ServerNotification::ResourceListChangedNotification(_) => {
-                self.step(Input::ListNotice(ListKind::Resources));
+                self.step(Input::ListNotice(ListKind::Resources, number));
             }
             ServerNotification::PromptListChangedNotification(_) => {
-                self.step(Input::ListNotice(ListKind::Prompts));
+                self.step(Input::ListNotice(ListKind::Prompts, number));
             }
             ServerNotification::ResourceUpdatedNotification(notice) => {
-                self.step(Input::Updated(notice.params.uri.into()));
+                self.step(Input::Updated(notice.params.uri.into(), number));
             }
             ServerNotification::LoggingMessageNotification(notice) => {
                 let params = notice.params;

@@ -10,6 +10,7 @@ use tidings_core::{Diff, ListKind};
 use tokio::time::Instant;
 
 use crate::events::{Items, ListChange};
+use crate::item::Item;
 use crate::odd::Odd;
 use crate::pace::{Merging, Pace};
 use crate::request::RequestError;
@@ -97,7 +98,7 @@ impl Listed for Prompt {
 /// One page of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Page<T> {
-    pub(crate) items: Vec<T>,
+    pub(crate) items: Vec<Item<T>>,
     /// What is not as the protocol says, by its place on this page.
     pub(crate) odd: Vec<Odd>,
     pub(crate) next: Option<String>,
@@ -133,8 +134,8 @@ pub(crate) enum Outcome<T> {
         /// Why it was not read to its end, if it was read to its end before.
         cut: Option<Arc<str>>,
     },
-    /// The list could not be loaded; it stays as it was.
-    Failed(RequestError),
+    /// The list could not be loaded; it stays as it was. The notice that led to the attempt.
+    Failed(RequestError, Option<u64>),
     /// It belongs to a listing that is over.
     Late,
 }
@@ -146,7 +147,7 @@ struct Walk<T> {
     ticket: u64,
     /// Which listing this is.
     number: u64,
-    items: Vec<T>,
+    items: Vec<Item<T>>,
     odd: Vec<Odd>,
     /// How many items the server sent, those that cannot be used included.
     sent: usize,
@@ -160,7 +161,7 @@ impl<T> Walk<T> {
         Self { ticket, number, items, odd, sent: 0, cursors }
     }
 
-    fn take(&mut self, items: Vec<T>, odd: Vec<Odd>) {
+    fn take(&mut self, items: Vec<Item<T>>, odd: Vec<Odd>) {
         let before = self.sent;
         self.sent += items.len() + odd.iter().filter(|odd| !odd.usable).count();
         self.items.extend(items);
@@ -191,6 +192,10 @@ pub(crate) struct Listing<T> {
     cut: Option<Arc<str>>,
     error: Option<RequestError>,
     pace: Pace,
+    /// The newest notice since the last listing began.
+    heard: Option<u64>,
+    /// The notice that led to the listing under way, or to the one that is tried again.
+    because: Option<u64>,
     walk: Option<Walk<T>>,
     /// How often the listing under way was begun again.
     restarts: u32,
@@ -204,9 +209,20 @@ pub(crate) struct Listing<T> {
 
 impl<T> Default for Listing<T> {
     fn default() -> Self {
-        let (items, odd) = (Vec::new().into(), Vec::new().into());
-        let (cut, error, pace, walk) = (None, None, Pace::default(), None);
-        Self { items, odd, cut, error, pace, walk, restarts: 0, begun: 0, ended: 0, before: 0 }
+        Self {
+            items: Vec::new().into(),
+            odd: Vec::new().into(),
+            cut: None,
+            error: None,
+            pace: Pace::default(),
+            heard: None,
+            because: None,
+            walk: None,
+            restarts: 0,
+            begun: 0,
+            ended: 0,
+            before: 0,
+        }
     }
 }
 
@@ -239,8 +255,16 @@ impl<T: Listed> Listing<T> {
         self.begun + 1
     }
 
-    /// The list may have changed. Gives the page to ask for, if it must be asked for now.
-    pub(crate) fn mark(&mut self, ticket: u64, now: Instant, merging: Merging) -> Option<Ask> {
+    /// The list may have changed, as the message with the number `notice` says. Gives the page to ask
+    /// for, if it must be asked for now.
+    pub(crate) fn mark(
+        &mut self,
+        ticket: u64,
+        now: Instant,
+        merging: Merging,
+        notice: Option<u64>,
+    ) -> Option<Ask> {
+        self.heard = notice.or(self.heard);
         self.pace.mark(now, merging).then(|| self.begin(ticket))
     }
 
@@ -257,6 +281,7 @@ impl<T: Listed> Listing<T> {
     /// Forgets the listing under way: its answers will not come, or not be for us.
     pub(crate) fn abandon(&mut self) {
         self.pace.reset();
+        (self.heard, self.because) = (None, None);
         self.walk = None;
         self.restarts = 0;
         self.ended = self.begun;
@@ -331,11 +356,14 @@ impl<T: Listed> Listing<T> {
         self.error = None;
         self.pace.finish(merging);
         let cut = cut.filter(|cut| was_cut.as_ref() != Some(cut));
-        Outcome::Loaded { change: self.replace(items), again, odd, cut }
+        let notice = self.because.take();
+        let change = self.replace(items).map(|change| ListChange { notice, ..change });
+        Outcome::Loaded { change, again, odd, cut }
     }
 
     fn begin(&mut self, ticket: u64) -> Ask {
         self.begun += 1;
+        self.because = self.heard.take().or(self.because);
         self.walk = Some(Walk::new(ticket, self.begun));
         Ask { ticket, cursor: None }
     }
@@ -355,7 +383,7 @@ impl<T: Listed> Listing<T> {
         self.end();
         self.error = Some(error.clone());
         self.pace.fail(now);
-        Outcome::Failed(error)
+        Outcome::Failed(error, self.because)
     }
 
     fn end(&mut self) {
@@ -366,8 +394,8 @@ impl<T: Listed> Listing<T> {
     }
 
     /// Puts the new items in place; what is equal stays the same object.
-    fn replace(&mut self, items: Vec<T>) -> Option<ListChange<T>> {
-        let old: std::collections::HashMap<&str, &Arc<T>> =
+    fn replace(&mut self, items: Vec<Item<T>>) -> Option<ListChange<T>> {
+        let old: std::collections::HashMap<&str, &Arc<Item<T>>> =
             self.items.iter().map(|item| (item.key(), item)).collect();
         let items: Items<T> = items
             .into_iter()
@@ -376,16 +404,11 @@ impl<T: Listed> Listing<T> {
                 _ => Arc::new(item),
             })
             .collect();
-        let diff = Diff::between_by(
-            &self.items,
-            &items,
-            |item| item.key(),
-            |old, new| Arc::ptr_eq(old, new),
-        );
+        let diff = Diff::between_by(&self.items, &items, |item| item.key(), Arc::ptr_eq);
         if diff.is_empty() {
             return None;
         }
         self.items = items.clone();
-        Some(ListChange { items, diff, error: None })
+        Some(ListChange { items, diff, error: None, notice: None })
     }
 }

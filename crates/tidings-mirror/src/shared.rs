@@ -25,6 +25,15 @@ const LISTENINGS: usize = 16;
 /// way to the server, too few to be a burden to it.
 pub(crate) const SIDE_BY_SIDE: usize = 16;
 
+/// What somebody asks of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// To be made now: at once, or once more.
+    Connect,
+    /// To end, and not to come back by itself.
+    Disconnect,
+}
+
 /// New streams of notices, and the connection they belong to.
 pub(crate) type Streams = (Arc<Link>, Vec<Listening>);
 
@@ -51,6 +60,10 @@ pub(crate) struct Shared {
     /// Held while the set of watched resources is being changed, so that changes come one by one.
     pub(crate) subscribing: AsyncMutex<()>,
     pub(crate) listenings: mpsc::Sender<Streams>,
+    /// The last wish and its number; the driver holds the receiver.
+    wishes: watch::Sender<(u64, Wish)>,
+    /// The number of the last wish that the driver has carried out or begun.
+    granted: watch::Sender<u64>,
 }
 
 impl Shared {
@@ -77,6 +90,8 @@ impl Shared {
             ended: watch::Sender::new((0, "never connected".into())),
             subscribing: AsyncMutex::new(()),
             listenings,
+            wishes: watch::Sender::new((0, Wish::Connect)),
+            granted: watch::Sender::new(0),
             config,
             target,
         };
@@ -133,6 +148,29 @@ impl Shared {
 
     pub(crate) fn set_link(&self, link: Option<Arc<Link>>) {
         *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link;
+    }
+
+    /// The wishes from here on.
+    pub(crate) fn wishes(&self) -> watch::Receiver<(u64, Wish)> {
+        self.wishes.subscribe()
+    }
+
+    /// Asks for something, and waits until the driver has done or begun it, or is gone.
+    pub(crate) async fn wish(&self, wish: Wish) {
+        let mut number = 0;
+        self.wishes.send_modify(|last| {
+            number = last.0 + 1;
+            *last = (number, wish);
+        });
+        let mut granted = self.granted.subscribe();
+        tokio::select! {
+            _ = granted.wait_for(|granted| *granted >= number) => {}
+            () = self.wishes.closed() => {}
+        }
+    }
+
+    pub(crate) fn grant(&self, number: u64) {
+        self.granted.send_replace(number);
     }
 
     /// A connection is being made: what an older one says is not heard from here on.

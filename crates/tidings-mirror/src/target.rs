@@ -21,7 +21,7 @@ use crate::secret::{Secret, TokenSource};
 /// use tidings_mirror::{CommandTarget, Target};
 ///
 /// let url = Target::from("http://127.0.0.1:8484/mcp");
-/// let program = Target::from(CommandTarget::run("tidings", ["serve", "--demo", "--stdio"]));
+/// let program = Target::from(CommandTarget::run("python3", ["server.py"]));
 /// let entry = Target::try_from(json!({ "command": "npx", "args": ["-y", "some-server"] }))?;
 /// assert!(Target::try_from(json!({ "comand": "npx" })).is_err());
 /// # let _ = (url, program, entry);

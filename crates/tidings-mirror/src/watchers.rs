@@ -20,6 +20,8 @@ pub struct Update {
     pub content: Result<Arc<ResourceContent>, Gone>,
     /// Why it was read.
     pub cause: Cause,
+    /// The number of the notice's message, as in [`Event::ResourceContentChanged`].
+    pub notice: Option<u64>,
     /// How many updates this stream skipped before this one, because nobody took them in time. This
     /// one is the newest.
     pub skipped: u64,
@@ -34,12 +36,15 @@ pub struct Gone {
     pub reason: Arc<str>,
 }
 
+type Content = Result<Arc<ResourceContent>, Gone>;
+
 /// The newest content of a watched resource.
 #[derive(Clone, Debug, Default)]
 struct Latest {
     /// How many contents there were; each has its number, from 1.
     number: u64,
-    content: Option<(Result<Arc<ResourceContent>, Gone>, Cause)>,
+    /// It, why it was read, and the notice that led to it.
+    content: Option<(Content, (Cause, Option<u64>))>,
 }
 
 /// A resource that somebody follows.
@@ -117,7 +122,7 @@ impl Watchers {
         if let Some(slot) = self.lock().slots.get(uri) {
             let is_first = slot.latest.borrow().content.is_none();
             if is_first {
-                slot.publish(Ok(content.clone()), Cause::Asked);
+                slot.publish(Ok(content.clone()), (Cause::Asked, None));
             }
         }
     }
@@ -151,14 +156,14 @@ impl Watchers {
     /// Something happened.
     pub(crate) fn hear(&self, event: &Event) {
         match event {
-            Event::ResourceContentChanged { uri, content, cause } => {
+            Event::ResourceContentChanged { uri, content, cause, notice } => {
                 if let Some(slot) = self.lock().slots.get(uri) {
-                    slot.publish(Ok(content.clone()), *cause);
+                    slot.publish(Ok(content.clone()), (*cause, *notice));
                 }
             }
-            Event::ResourceGone { uri, reason, cause } => {
+            Event::ResourceGone { uri, reason, cause, notice } => {
                 if let Some(slot) = self.lock().slots.get(uri) {
-                    slot.publish(Err(Gone { reason: reason.clone() }), *cause);
+                    slot.publish(Err(Gone { reason: reason.clone() }), (*cause, *notice));
                 }
             }
             Event::SubscriptionsChanged { uris, .. } => self.retain(uris),
@@ -178,7 +183,7 @@ impl Watchers {
 }
 
 impl Slot {
-    fn publish(&self, content: Result<Arc<ResourceContent>, Gone>, cause: Cause) {
+    fn publish(&self, content: Content, why: (Cause, Option<u64>)) {
         self.latest.send_if_modified(|latest| {
             let is_same = match (&latest.content, &content) {
                 (Some((Ok(old), _)), Ok(new)) => old.is_same(new),
@@ -187,7 +192,7 @@ impl Slot {
             };
             if !is_same {
                 latest.number += 1;
-                latest.content = Some((content, cause));
+                latest.content = Some((content, why));
             }
             !is_same
         });
@@ -232,9 +237,9 @@ impl Stream for Updates {
             self.changed.set(changed(receiver));
             let skipped = latest.number.saturating_sub(self.seen + 1);
             match latest.content {
-                Some((content, cause)) if latest.number > self.seen => {
+                Some((content, (cause, notice))) if latest.number > self.seen => {
                     self.seen = latest.number;
-                    return Poll::Ready(Some(Update { content, cause, skipped }));
+                    return Poll::Ready(Some(Update { content, cause, notice, skipped }));
                 }
                 _ if !is_there => return Poll::Ready(None),
                 _ => {}
@@ -251,7 +256,7 @@ mod tests {
 
     fn read(uri: &str, text: &str, cause: Cause) -> Event {
         let content = Arc::new(ResourceContent::of_text(uri, text));
-        Event::ResourceContentChanged { uri: uri.into(), content, cause }
+        Event::ResourceContentChanged { uri: uri.into(), content, cause, notice: Some(7) }
     }
 
     /// The update that is there, with how many were skipped before it.
@@ -279,7 +284,7 @@ mod tests {
         let mut late = watchers.enter(&uri, true);
         assert_eq!(taken(&mut late), Some(("four".to_owned(), 0)), "a late one begins with now");
         let (reason, cause) = ("no such thing".into(), Cause::Notice);
-        watchers.hear(&Event::ResourceGone { uri, reason, cause });
+        watchers.hear(&Event::ResourceGone { uri, reason, cause, notice: None });
         let gone = Some(("the resource is gone: no such thing".to_owned(), 0));
         assert_eq!((taken(&mut updates), taken(&mut late)), (gone.clone(), gone));
     }

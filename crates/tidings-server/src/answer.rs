@@ -1,13 +1,52 @@
-//! What a source answers with: contents, completions, and why there is no answer.
+//! What a source answers with: results, contents, completions, and why there is no answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rmcp::model::{CacheScope, ClientCapabilities, ResourceContents};
+use rmcp::model::{
+    CacheScope, CallToolResponse, CallToolResult, ClientCapabilities, CompleteResult, ErrorCode,
+    ErrorData, GetPromptResponse, GetPromptResult, InputRequiredResult, ReadResourceResponse,
+    ResourceContents,
+};
 use serde::Deserialize;
 use tidings_core::{Fingerprint, ResourceUri};
+
+use crate::raw::Raw;
+
+/// The answer to a request: a result of the protocol library, or raw JSON.
+///
+/// Results become answers with `into()`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Answer<T> {
+    /// As the protocol library writes it.
+    Typed(T),
+    /// As it is.
+    Raw(Raw<T>),
+}
+
+impl<T> From<Raw<T>> for Answer<T> {
+    fn from(raw: Raw<T>) -> Self {
+        Self::Raw(raw)
+    }
+}
+
+macro_rules! answers {
+    ($($response:ty: $($result:ty),*;)*) => {
+        $($(impl From<$result> for Answer<$response> {
+            fn from(result: $result) -> Self {
+                Self::Typed(result.into())
+            }
+        })*)*
+    };
+}
+
+answers! {
+    CallToolResponse: CallToolResponse, CallToolResult, InputRequiredResult;
+    GetPromptResponse: GetPromptResponse, GetPromptResult, InputRequiredResult;
+}
 
 /// What a completion is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -42,6 +81,8 @@ pub struct Completions {
     pub total: Option<u32>,
     /// Whether there are more than these.
     pub has_more: bool,
+    /// The whole result, in place of all this.
+    pub raw: Option<Raw<CompleteResult>>,
 }
 
 impl Completions {
@@ -49,13 +90,19 @@ impl Completions {
     #[must_use]
     pub fn of_total(values: Vec<String>, total: u32) -> Self {
         let has_more = u32::try_from(values.len()).is_ok_and(|shown| shown < total);
-        Self { values, total: Some(total), has_more }
+        Self { values, total: Some(total), has_more, raw: None }
+    }
+
+    /// A whole result as raw JSON. It is not cut.
+    #[must_use]
+    pub fn raw(result: Raw<CompleteResult>) -> Self {
+        Self { raw: Some(result), ..Self::default() }
     }
 }
 
 impl From<Vec<String>> for Completions {
     fn from(values: Vec<String>) -> Self {
-        Self { values, total: None, has_more: false }
+        Self { values, ..Self::default() }
     }
 }
 
@@ -80,13 +127,22 @@ pub struct Contents {
     pub fresh_for: Duration,
     /// Whether others than this client may keep it.
     pub scope: CacheScope,
+    /// The whole result, in place of the parts.
+    pub raw: Option<Raw<ReadResourceResponse>>,
 }
 
 impl Contents {
     /// These parts, fresh for no time, for this client only.
     #[must_use]
     pub fn new(parts: Vec<ResourceContents>) -> Self {
-        Self { parts, fresh_for: Duration::ZERO, scope: CacheScope::Private }
+        Self { parts, fresh_for: Duration::ZERO, scope: CacheScope::Private, raw: None }
+    }
+
+    /// A whole result as raw JSON, with `contents` and whatever else it has. How long it is fresh is
+    /// said by [`Self::fresh_for`] and [`Self::scope`], not by the result.
+    #[must_use]
+    pub fn raw(result: Raw<ReadResourceResponse>) -> Self {
+        Self { raw: Some(result), ..Self::new(Vec::new()) }
     }
 
     /// One plain text.
@@ -110,9 +166,21 @@ impl Contents {
 
     /// What names this content.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
+        if let Some(raw) = &self.raw {
+            // The rest is for the hub to say.
+            let said = ["resultType", "ttlMs", "cacheScope"];
+            let rest = said.iter().fold(raw.beyond_hop(), |raw, name| raw.without(name));
+            return rest.fingerprint();
+        }
         let value = serde_json::to_value(&self.parts).expect("contents are plain JSON");
         Fingerprint::of_json(&value)
     }
+}
+
+/// The code of a relayed error; one that it lacks is that of an internal error.
+pub(crate) fn error_code(error: &Raw<ErrorData>) -> ErrorCode {
+    let code = error.get("code").and_then(|code| code.parse().ok());
+    code.map_or(ErrorCode::INTERNAL_ERROR, ErrorCode)
 }
 
 /// Why a source has no answer.
@@ -147,9 +215,23 @@ pub enum AnswerError {
     /// The source is at fault.
     #[error("{0}")]
     Failed(String),
+    /// An error of somebody else, relayed: a JSON-RPC error object with its own `code`, `message` and
+    /// `data`. Clients get it as it is, but for "resource not found" (`-32002`), which is `-32602` in
+    /// revisions without that code.
+    #[error("{}", .0.string("message").as_deref().unwrap_or("an error without a message"))]
+    Raw(Raw<ErrorData>),
 }
 
 impl AnswerError {
+    /// Whether it says that there is nothing, and not only that it cannot be had.
+    pub(crate) fn is_absence(&self) -> bool {
+        match self {
+            Self::NotFound(_) => true,
+            Self::Raw(error) => error_code(error) == ErrorCode::RESOURCE_NOT_FOUND,
+            _ => false,
+        }
+    }
+
     /// There is no such thing.
     #[must_use]
     pub fn not_found(what: impl Into<String>) -> Self {

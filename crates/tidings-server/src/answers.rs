@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResponse, GetPromptResponse, JsonObject};
 use tidings_core::{Fingerprint, ResourceUri};
 
-use crate::answer::{AnswerError, Completion, Completions, Contents};
+use crate::answer::{Answer, AnswerError, Completion, Completions, Contents};
 use crate::context::Context;
 use crate::source::Boxed;
 
@@ -14,8 +14,10 @@ use crate::source::Boxed;
 pub(crate) type Variables = BTreeMap<String, String>;
 
 type Answering<T> = Boxed<'static, Result<T, AnswerError>>;
-pub(crate) type Call = dyn Fn(JsonObject, Context) -> Answering<CallToolResponse> + Send + Sync;
-pub(crate) type Fill = dyn Fn(JsonObject, Context) -> Answering<GetPromptResponse> + Send + Sync;
+pub(crate) type Call =
+    dyn Fn(JsonObject, Context) -> Answering<Answer<CallToolResponse>> + Send + Sync;
+pub(crate) type Fill =
+    dyn Fn(JsonObject, Context) -> Answering<Answer<GetPromptResponse>> + Send + Sync;
 pub(crate) type Read = dyn Fn(ResourceUri, Variables, Context) -> Answering<Contents> + Send + Sync;
 pub(crate) type Complete = dyn Fn(Completion, Context) -> Answering<Completions> + Send + Sync;
 pub(crate) type Version = dyn Fn() -> Fingerprint + Send + Sync;

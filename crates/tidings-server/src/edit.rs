@@ -64,6 +64,16 @@ pub enum EditError {
         #[source]
         error: TemplateError,
     },
+    /// Raw JSON is not an item of its kind.
+    #[error("the raw {kind} `{item}` cannot be offered: {details}")]
+    Raw {
+        /// The kind of item.
+        kind: &'static str,
+        /// Its name or URI, or how its text begins if it has none.
+        item: String,
+        /// What is wrong with it.
+        details: String,
+    },
     /// An expansion is not one of its template's.
     #[error("`{uri}` is not an expansion of `{template}`")]
     Expansion {

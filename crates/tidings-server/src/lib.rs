@@ -76,6 +76,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Relaying what others wrote
+//!
+//! The types of [`model`] hold what the protocol library knows. A source that passes on the items,
+//! results and errors of another server uses [`Raw`] JSON instead, and nothing of them is lost.
+//!
 //! # A hub inside an axum program
 //!
 //! [`http::router`] has the routes of a hub, to be merged into yours. [`http::serve`] and
@@ -122,6 +127,7 @@ mod notice;
 mod offer;
 mod outbox;
 mod path;
+mod raw;
 mod shelf;
 mod source;
 mod subscriptions;
@@ -130,7 +136,7 @@ mod weight;
 mod windows;
 
 pub use about::{ListenerInfo, Transport, WatchedInfo};
-pub use answer::{AnswerError, Completion, CompletionOf, Completions, Contents};
+pub use answer::{Answer, AnswerError, Completion, CompletionOf, Completions, Contents};
 pub use catalog::Item;
 pub use config::{Config, Greeting, Limits};
 pub use context::{AskError, Context};
@@ -142,6 +148,7 @@ pub use offer::{
     CompletionReply, Function, Json, NoInput, Offer, PromptReply, ReadReply, Reply, ToolReply,
 };
 pub use path::{Event, Outcome};
+pub use raw::{Raw, RawError};
 pub use rmcp::{model, schemars};
 pub use shelf::{Handle, Shelf, Transaction};
 pub use source::{Health, HealthState, Source};

@@ -11,7 +11,7 @@ use tidings_core::{Fingerprint, ResourceUri};
 use tokio::sync::Semaphore;
 use tracing::error;
 
-use crate::answer::{AnswerError, Completion, Completions, Contents};
+use crate::answer::{Answer, AnswerError, Completion, Completions, Contents};
 use crate::answers::{Answers, Variables};
 use crate::context::Context;
 use crate::source::{ErasedSource, Health, Itself};
@@ -119,7 +119,7 @@ impl Answerer {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
         let own = self.answers.as_ref().and_then(|answers| answers.call.as_ref());
         let answer = async {
             match own {
@@ -134,7 +134,7 @@ impl Answerer {
         &self,
         request: GetPromptRequestParams,
         context: &Context,
-    ) -> Result<GetPromptResponse, AnswerError> {
+    ) -> Result<Answer<GetPromptResponse>, AnswerError> {
         let own = self.answers.as_ref().and_then(|answers| answers.fill.as_ref());
         let answer = async {
             match own {

@@ -95,7 +95,7 @@ impl Notice {
         let titled = title.map(|title| {
             let mut value = plain.clone();
             value["params"]["title"] = title.into();
-            event(&value.to_string())
+            event(value.to_string().as_bytes())
         });
         let mut tagged = notification();
         tagged.get_meta_mut().set_subscription_id(RequestId::String(TAG_MARK.into()));
@@ -103,7 +103,7 @@ impl Notice {
         let mark = serde_json::Value::from(TAG_MARK).to_string();
         let at = tagged.find(&mark).expect("the tag was just set");
         Self {
-            legacy: event(&plain.to_string()),
+            legacy: event(plain.to_string().as_bytes()),
             titled,
             before_tag: Bytes::copy_from_slice(&tagged.as_bytes()[..at]),
             after_tag: Bytes::copy_from_slice(&tagged.as_bytes()[at + mark.len()..]),
@@ -149,10 +149,10 @@ fn splice(parts: &[&[u8]], buffer: &mut Vec<u8>) {
 }
 
 /// A message as a server-sent event.
-pub(crate) fn event(json: &str) -> Bytes {
+pub(crate) fn event(json: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(EVENT_HEAD.len() + json.len() + EVENT_TAIL.len());
     bytes.extend_from_slice(EVENT_HEAD.as_bytes());
-    bytes.extend_from_slice(json.as_bytes());
+    bytes.extend_from_slice(json);
     bytes.extend_from_slice(EVENT_TAIL.as_bytes());
     bytes.freeze()
 }
@@ -166,6 +166,12 @@ pub(crate) fn events(frames: &Bytes) -> impl Iterator<Item = Bytes> {
         let end = rest.windows(tail.len()).position(|bytes| bytes == tail)? + tail.len();
         Some(rest.split_to(end))
     })
+}
+
+/// The message of one event of the protocol library; nothing if it has none, such as a comment.
+pub(crate) fn message(event: &[u8]) -> Option<&[u8]> {
+    let lines = event.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| line.strip_prefix(b"data:")).map(<[u8]>::trim_ascii_start).next()
 }
 
 /// The message of an event as a line, without copying it.
@@ -226,6 +232,13 @@ mod tests {
             text(&shown).starts_with("id: s7\ndata: ") && text(&shown).contains("\"title\":\"X\"")
         );
         assert!(!text(&notice.frame(&LEGACY, 7)).contains("title"));
+    }
+
+    #[test]
+    fn the_message_of_an_event_is_found() {
+        assert_eq!(message(b"data: {}\n\n"), Some(&b"{}"[..]));
+        assert_eq!(message(b"id: 1\ndata:{}\n\n"), Some(&b"{}"[..]));
+        assert_eq!((message(b":\n\n"), message(b"")), (None, None));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::catalog::{Edit, Item, Kind, Stored};
 use crate::edit::EditError;
 use crate::offer::{Function, NoInput, Offer, PromptReply, ReadReply, ToolReply};
 use crate::path::Core;
+use crate::raw::Raw;
 
 /// A source's own part of the catalog: what it offers, and where it says what changed.
 ///
@@ -369,55 +370,67 @@ impl<T: Item> Handle<T> {
     }
 }
 
-impl Handle<Resource> {
-    /// Says that a read of the resource may return something else now.
-    pub fn changed(&self) {
-        // The catalog took it, so it is a URI.
-        if let Ok(uri) = ResourceUri::parse(&self.key) {
-            self.shelf.core.change(Change::resource(uri));
-        }
-    }
+macro_rules! readable {
+    ($($item:ty),*) => {
+        $(impl Handle<$item> {
+            /// Says that a read of the resource may return something else now.
+            pub fn changed(&self) {
+                // The catalog took it, so it is a URI.
+                if let Ok(uri) = ResourceUri::parse(&self.key) {
+                    self.shelf.core.change(Change::resource(uri));
+                }
+            }
+        })*
+    };
 }
 
-impl Handle<ResourceTemplate> {
-    /// Says that a read of the resource with these variables may return something else now.
-    ///
-    /// # Errors
-    ///
-    /// With these values the template is not a URI.
-    pub fn changed<K: Into<String>, V: Into<String>>(
-        &self,
-        variables: impl IntoIterator<Item = (K, V)>,
-    ) -> Result<(), UriError> {
-        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let variables = variables.collect();
-        // The catalog took it, so it is a template.
-        let expanded = Template::parse(&self.key).map(|template| template.expand(&variables));
-        let uri = ResourceUri::parse(&expanded.unwrap_or_default())?;
-        self.shelf.core.change(Change::resource(uri));
-        Ok(())
-    }
+readable!(Resource, Raw<Resource>);
 
-    /// Says that a read of any resource of this template may return something else now.
-    pub fn all_changed(&self) {
-        if let Ok(template) = Template::parse(&self.key) {
-            self.shelf.core.change(Change::below(template.literal_prefix()));
-        }
-    }
+macro_rules! expandable {
+    ($($item:ty),*) => {
+        $(impl Handle<$item> {
+            /// Says that a read of the resource with these variables may return something else now.
+            ///
+            /// # Errors
+            ///
+            /// With these values the template is not a URI.
+            pub fn changed<K: Into<String>, V: Into<String>>(
+                &self,
+                variables: impl IntoIterator<Item = (K, V)>,
+            ) -> Result<(), UriError> {
+                let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+                let variables = variables.collect();
+                // The catalog took it, so it is a template.
+                let expanded = Template::parse(&self.key).map(|template| template.expand(&variables));
+                let uri = ResourceUri::parse(&expanded.unwrap_or_default())?;
+                self.shelf.core.change(Change::resource(uri));
+                Ok(())
+            }
 
-    /// Lists these expansions of the template among the resources, in place of those before.
-    ///
-    /// # Errors
-    ///
-    /// The template is gone, or one of them is not an expansion of it.
-    pub fn expand(&self, expansions: Vec<Resource>) -> Result<(), EditError> {
-        self.shelf.edit(self.expansion(expansions))
-    }
+            /// Says that a read of any resource of this template may return something else now.
+            pub fn all_changed(&self) {
+                if let Ok(template) = Template::parse(&self.key) {
+                    self.shelf.core.change(Change::below(template.literal_prefix()));
+                }
+            }
 
-    fn expansion(&self, expansions: Vec<Resource>) -> Edit {
-        Edit::Expand { key: self.key.to_string(), serial: self.serial, expansions }
-    }
+            /// Lists these expansions of the template among the resources, in place of those before.
+            ///
+            /// # Errors
+            ///
+            /// The template is gone, or one of them is not an expansion of it.
+            pub fn expand(&self, expansions: Vec<Resource>) -> Result<(), EditError> {
+                self.shelf.edit(self.expansion(expansions))
+            }
+
+            fn expansion(&self, expansions: Vec<Resource>) -> Edit {
+                Edit::Expand { key: self.key.to_string(), serial: self.serial, expansions }
+            }
+        })*
+    };
 }
+
+expandable!(ResourceTemplate, Raw<ResourceTemplate>);
 
 impl<T> Clone for Handle<T> {
     fn clone(&self) -> Self {

@@ -9,7 +9,7 @@ use rmcp::model::{
 use tidings_core::{Fingerprint, ResourceUri};
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{AnswerError, Completion, Completions, Contents};
+use crate::answer::{Answer, AnswerError, Completion, Completions, Contents};
 use crate::context::Context;
 use crate::edit::EditError;
 
@@ -94,7 +94,7 @@ pub trait Source: Send + Sync + 'static {
     }
 
     /// Runs a tool of this source. A tool that ran and failed is a result with `is_error`, not an
-    /// error.
+    /// error. The result may be [`Raw`](crate::Raw).
     ///
     /// # Errors
     ///
@@ -103,12 +103,12 @@ pub trait Source: Send + Sync + 'static {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> impl Future<Output = Result<CallToolResponse, AnswerError>> + Send {
+    ) -> impl Future<Output = Result<Answer<CallToolResponse>, AnswerError>> + Send {
         let _ = context;
         std::future::ready(Err(AnswerError::not_found(request.name)))
     }
 
-    /// Fills in a prompt of this source.
+    /// Fills in a prompt of this source. The result may be [`Raw`](crate::Raw).
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ pub trait Source: Send + Sync + 'static {
         &self,
         request: GetPromptRequestParams,
         context: &Context,
-    ) -> impl Future<Output = Result<GetPromptResponse, AnswerError>> + Send {
+    ) -> impl Future<Output = Result<Answer<GetPromptResponse>, AnswerError>> + Send {
         let _ = context;
         std::future::ready(Err(AnswerError::not_found(request.name)))
     }
@@ -222,12 +222,12 @@ pub(crate) trait ErasedSource: Send + Sync {
         &'a self,
         request: CallToolRequestParams,
         context: &'a Context,
-    ) -> Boxed<'a, Result<CallToolResponse, AnswerError>>;
+    ) -> Boxed<'a, Result<Answer<CallToolResponse>, AnswerError>>;
     fn prompt<'a>(
         &'a self,
         request: GetPromptRequestParams,
         context: &'a Context,
-    ) -> Boxed<'a, Result<GetPromptResponse, AnswerError>>;
+    ) -> Boxed<'a, Result<Answer<GetPromptResponse>, AnswerError>>;
     fn complete<'a>(
         &'a self,
         completion: Completion,
@@ -263,14 +263,14 @@ impl<S: Source> ErasedSource for S {
         &'a self,
         request: CallToolRequestParams,
         context: &'a Context,
-    ) -> Boxed<'a, Result<CallToolResponse, AnswerError>> {
+    ) -> Boxed<'a, Result<Answer<CallToolResponse>, AnswerError>> {
         Box::pin(Source::call(self, request, context))
     }
     fn prompt<'a>(
         &'a self,
         request: GetPromptRequestParams,
         context: &'a Context,
-    ) -> Boxed<'a, Result<GetPromptResponse, AnswerError>> {
+    ) -> Boxed<'a, Result<Answer<GetPromptResponse>, AnswerError>> {
         Box::pin(Source::prompt(self, request, context))
     }
     fn complete<'a>(

@@ -85,7 +85,7 @@ fn string(length: usize) -> usize {
 }
 
 /// Where the quotation mark that ends a string stands; the end of the text if none does.
-fn string_end(text: &[u8], mut at: usize) -> usize {
+pub(crate) fn string_end(text: &[u8], mut at: usize) -> usize {
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => return at,
@@ -97,7 +97,7 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -150,7 +150,8 @@ mod tests {
         assert!(of(bomb.as_bytes(), 10_000) < 12_000);
     }
 
-    fn value() -> impl Strategy<Value = Value> {
+    /// Any JSON.
+    pub(crate) fn value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),

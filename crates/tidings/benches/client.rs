@@ -351,7 +351,9 @@ async fn figure(
     }
 
     let listings = |mirror: &Mirror| {
-        let asks = |message: &tidings_mirror::Message| message.json["method"] == "resources/list";
+        let asks = |message: &tidings_mirror::Message| {
+            message.json().unwrap_or_default()["method"] == "resources/list"
+        };
         mirror.history().iter().filter(|message| asks(message)).count()
     };
     let pages = RESOURCES.div_ceil(mirror_page(&mirror));
@@ -391,7 +393,9 @@ fn mirror_page(mirror: &Mirror) -> usize {
     let pages = mirror
         .history()
         .iter()
-        .filter_map(|message| message.json["result"]["resources"].as_array().map(Vec::len))
+        .filter_map(|message| {
+            message.json().unwrap_or_default()["result"]["resources"].as_array().map(Vec::len)
+        })
         .max();
     pages.unwrap_or(RESOURCES)
 }

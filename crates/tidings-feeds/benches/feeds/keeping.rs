@@ -278,26 +278,34 @@ async fn searching_all(feeds: &Feeds, directory: &Path, rounds: usize) -> Result
     hub.add("feeds", |shelf| feeds.clone().on(shelf)).await?;
     let mut client = Client::of(&hub, &mut tasks).await?;
     let mut random = Random(11);
-    for (what, every, common, rare) in [
-        ("`search_items`, 100,000 items, a frequent and a rare word", 0, 1, 1),
-        ("`search_items`, 100,000 items, a rare word", 0, 0, 1),
-        ("`search_items`, 100,000 items, a frequent word", 0, 1, 0),
-        ("`search_items`, 100,000 items, two frequent words", 0, 2, 0),
-        ("`search_items`, 100,000 items, a word of every item", 1, 0, 0),
+    for (what, every, common, rare, end) in [
+        ("`search_items`, 100,000 items, a frequent and a rare word", 0, 1, 1, ""),
+        ("`search_items`, 100,000 items, a rare word", 0, 0, 1, ""),
+        ("`search_items`, 100,000 items, a frequent word", 0, 1, 0, ""),
+        ("`search_items`, 100,000 items, two frequent words", 0, 2, 0, ""),
+        ("`search_items`, 100,000 items, a word of every item", 1, 0, 0, ""),
+        ("`search_items`, 100,000 items, the beginning of a rare word", 0, 0, 1, "*"),
+        ("`search_items`, 100,000 items, the beginning of a frequent word", 0, 1, 0, "*"),
     ] {
         let (mut ours, mut floor, mut found) = (Vec::new(), Vec::new(), 0);
         for _ in 0..rounds * 3 {
             let mut words = vec![news::EVERYWHERE.to_owned(); every];
             words.extend((0..common).map(|_| news::word(random.below(200))));
             words.extend((0..rare).map(|_| news::word(1000 + random.below(4000))));
-            let arguments = json!({ "search": words.join(" "), "limit": 20 });
+            if !end.is_empty() {
+                for word in &mut words {
+                    word.truncate(5);
+                }
+            }
+            let search = words.iter().map(|word| format!("{word}{end}")).collect::<Vec<_>>();
+            let arguments = json!({ "search": search.join(" "), "limit": 20 });
             let params = json!({ "name": "search_items", "arguments": arguments });
             let begun = Instant::now();
             let answer = client.ask("tools/call", &params).await?;
             ours.push(begun.elapsed().as_secs_f64() * 1000.0);
             assert!(answer.contains("\"isError\":false"), "{answer}");
             let begun = Instant::now();
-            let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+            let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"{end}")).collect();
             found += query.query_map([words.join(" AND ")], |row| row.get::<_, i64>(0))?.count();
             floor.push(begun.elapsed().as_secs_f64() * 1000.0);
         }

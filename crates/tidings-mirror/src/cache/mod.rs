@@ -259,7 +259,7 @@ impl Writer {
         content: Arc<ResourceContent>,
         ticket: u64,
         fresh: Fresh,
-        cause: Cause,
+        (cause, notice): (Cause, Option<u64>),
     ) -> bool {
         let mut store = self.reader.shared.lock();
         let old = store.resources.get(&**uri).map(|entry| entry.content.clone());
@@ -268,7 +268,7 @@ impl Writer {
         let differs = old.is_none_or(|old| !old.is_same(&content));
         if differs || cause == Cause::Asked {
             let uri = uri.clone();
-            self.emit(Event::ResourceContentChanged { uri, content, cause });
+            self.emit(Event::ResourceContentChanged { uri, content, cause, notice });
         }
         self.reader.announce(evicted, DropCause::Evicted);
         differs

@@ -31,7 +31,13 @@ impl Bench {
 
     fn put(&mut self, uri: &str, text: &str) -> bool {
         self.ticket += 1;
-        self.writer.put_resource(&uri.into(), content(text), self.ticket, Fresh::No, Cause::Notice)
+        self.writer.put_resource(
+            &uri.into(),
+            content(text),
+            self.ticket,
+            Fresh::No,
+            (Cause::Notice, None),
+        )
     }
 
     fn text(&self, uri: &str) -> Option<String> {
@@ -59,7 +65,7 @@ fn entries_can_be_listed_without_being_used() {
     bench.put("test://b", "four");
     let later = Instant::now() + Duration::from_mins(1);
     let fresh = Fresh::Until(later);
-    bench.writer.put_resource(&"test://a".into(), content("six"), 9, fresh, Cause::Notice);
+    bench.writer.put_resource(&"test://a".into(), content("six"), 9, fresh, (Cause::Notice, None));
     let entries = bench.reader.entries();
     let keys = ["test://a", "test://b"].map(|uri| ContentKey::Resource(uri.into()));
     assert_eq!(entries.iter().map(|entry| entry.what.clone()).collect::<Vec<_>>(), keys);
@@ -80,7 +86,7 @@ fn an_answer_to_an_older_question_does_not_replace_a_newer_one() {
     bench.ticket = 10;
     bench.put("a", "newer");
     let uri: Arc<str> = "a".into();
-    assert!(!bench.writer.put_resource(&uri, content("late"), 5, Fresh::No, Cause::Asked));
+    assert!(!bench.writer.put_resource(&uri, content("late"), 5, Fresh::No, (Cause::Asked, None)));
     assert_eq!(bench.text("a").as_deref(), Some("newer"));
 }
 
@@ -92,7 +98,7 @@ fn equal_content_is_silent_unless_somebody_asked() {
     assert!(matches!(bench.events.try_next(), Some(Event::ResourceContentChanged { .. })));
     assert!(bench.events.try_next().is_none());
     let uri: Arc<str> = "a".into();
-    assert!(!bench.writer.put_resource(&uri, content("same"), 9, Fresh::No, Cause::Asked));
+    assert!(!bench.writer.put_resource(&uri, content("same"), 9, Fresh::No, (Cause::Asked, None)));
     assert!(matches!(bench.events.try_next(), Some(Event::ResourceContentChanged { .. })));
 }
 
@@ -147,7 +153,7 @@ fn private_content_goes_with_its_authorisation() {
     let mut bench = Bench::new(CacheLimits::default());
     bench.put("public", "1");
     let private = Arc::new(ResourceContent { private: true, ..plain("2") });
-    bench.writer.put_resource(&"private".into(), private, 9, Fresh::No, Cause::Asked);
+    bench.writer.put_resource(&"private".into(), private, 9, Fresh::No, (Cause::Asked, None));
     bench.writer.drop_private();
     assert_eq!(bench.dropped(), ["private OtherAuthorization"]);
     assert!(bench.text("public").is_some());
@@ -158,10 +164,16 @@ async fn an_entry_is_fresh_until_its_time_or_a_notice() {
     let mut bench = Bench::new(CacheLimits::default());
     let (now, second) = (Instant::now(), Duration::from_secs(1));
     let uri: Arc<str> = "a".into();
-    bench.writer.put_resource(&uri, content("1"), 1, Fresh::Until(now + second), Cause::Asked);
+    bench.writer.put_resource(
+        &uri,
+        content("1"),
+        1,
+        Fresh::Until(now + second),
+        (Cause::Asked, None),
+    );
     assert!(bench.writer.fresh("a", now).is_some());
     assert!(bench.writer.fresh("a", now + second).is_none());
-    bench.writer.put_resource(&uri, content("1"), 2, Fresh::UntilNotice, Cause::Asked);
+    bench.writer.put_resource(&uri, content("1"), 2, Fresh::UntilNotice, (Cause::Asked, None));
     assert!(bench.writer.fresh("a", now + second * 1000).is_some());
     bench.writer.make_stale(Some("a"));
     assert!(bench.writer.fresh("a", now).is_none());
@@ -175,7 +187,7 @@ fn what_is_cleared_all_at_once_leaves_the_others() {
     writer.put_prompt(&"one".into(), prompt.clone(), 1);
     writer.put_prompt(&"two".into(), prompt, 2);
     let content = Arc::new(ResourceContent::of_text("a:b", "kept"));
-    writer.put_resource(&"a:b".into(), content, 3, Fresh::No, Cause::Asked);
+    writer.put_resource(&"a:b".into(), content, 3, Fresh::No, (Cause::Asked, None));
     reader.clear_prompts();
     assert!(reader.prompt("one").is_none() && reader.prompt("two").is_none());
     assert_eq!(reader.resource("a:b").map(|content| content.text()).as_deref(), Some("kept"));

@@ -88,7 +88,8 @@ impl Cutter {
             }
             let is_end = self.is_end(byte);
             if is_end && let Some(passed) = self.passing.take() {
-                let failed = passed.answered().map(|id| skim::too_large(id, self.most));
+                let failed =
+                    passed.answered().map(|id| skim::too_large(id, self.most, passed.bytes()));
                 if let Some(text) = failed.and_then(|failed| serde_json::to_string(&failed).ok()) {
                     complete.extend_from_slice(format!("data: {text}\n\n").as_bytes());
                 }

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal as Kill, kill_process_group};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use super::lines::LineTransport;
+use super::wire::Wire;
 use super::{ConnectError, Signal, Sink};
+use crate::history::Happened;
 use crate::target::CommandTarget;
 
 /// How long a server may take to end by itself once its input is closed, and then after a signal.
@@ -94,6 +96,8 @@ impl LastWords {
 pub(crate) struct Process {
     child: Child,
     group: Option<Pid>,
+    /// For the log, until the end of the process is in it.
+    untold: Option<(Wire, u32)>,
 }
 
 impl Process {
@@ -105,7 +109,8 @@ impl Process {
         }
         // Whatever it started is in its group, and may have outlived it.
         self.kill(Kill::KILL);
-        let _ = self.child.wait().await;
+        let status = self.child.wait().await.ok();
+        self.exited(status.map(|status| status.to_string()).as_deref());
         self.group = None;
     }
 
@@ -117,7 +122,16 @@ impl Process {
     /// How it ended, in words, if it did.
     pub(crate) async fn status(&mut self) -> Option<String> {
         let status = tokio::time::timeout(Duration::from_millis(200), self.child.wait()).await;
-        status.ok()?.ok().map(|status| status.to_string())
+        let status = status.ok()?.ok().map(|status| status.to_string())?;
+        self.exited(Some(&status));
+        Some(status)
+    }
+
+    /// Notes its end in the log, once.
+    fn exited(&mut self, status: Option<&str>) {
+        if let Some((wire, pid)) = self.untold.take() {
+            wire.happened(Happened::ProcessExited { pid, status: status.map(Into::into) });
+        }
     }
 
     fn kill(&self, signal: Kill) {
@@ -131,13 +145,14 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill(Kill::KILL);
+        self.exited(None);
     }
 }
 
 /// What a freshly started server consists of.
 pub(crate) struct Started {
     pub(crate) process: Process,
-    pub(crate) transport: LineTransport<ChildStdout, ChildStdin>,
+    pub(crate) transport: LineTransport<ChildStdout>,
     pub(crate) stderr: ChildStderr,
 }
 
@@ -145,7 +160,7 @@ pub(crate) struct Started {
 pub(crate) fn start(
     target: &CommandTarget,
     max_message: usize,
-    sink: Sink,
+    wire: Wire,
 ) -> Result<Started, ConnectError> {
     let failed = |source| ConnectError::Spawn { program: target.program.clone(), source };
     let mut command = Command::new(&target.program);
@@ -165,6 +180,10 @@ pub(crate) fn start(
     let ((stdin, stdout), stderr) =
         pipes.ok_or_else(|| failed(std::io::Error::other("its pipes are missing")))?;
     let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    let transport = LineTransport::new(stdout, stdin, max_message, sink);
-    Ok(Started { process: Process { child, group }, transport, stderr })
+    let untold = child.id().map(|pid| (wire.clone(), pid));
+    if let Some((wire, pid)) = &untold {
+        wire.happened(Happened::ProcessStarted { pid: *pid });
+    }
+    let transport = LineTransport::new(stdout, stdin, max_message, wire);
+    Ok(Started { process: Process { child, group, untold }, transport, stderr })
 }

@@ -3,7 +3,7 @@
 // Logging levels are deprecated and still asked for.
 #![expect(deprecated, reason = "servers of every revision are spoken to")]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,16 +27,19 @@ use tokio::task::JoinSet;
 use super::client::Client;
 use super::http::{HttpClient, HttpError};
 use super::mend::take_odd;
+use super::open::Open;
 use super::raw::Raw;
 use super::{ConnectError, Listening, ProcessParts, skim};
 use crate::config::Config;
 use crate::era::{self, Era};
 use crate::events::RequestTag;
+use crate::handlers::During;
 use crate::lists::Page;
 use crate::mirror::Server;
 use crate::odd::Odd;
 use crate::options::RequestOptions;
 use crate::request::RequestError;
+use crate::rounds::{Drive, Once, Round};
 
 /// How often a server may ask for input before it answers one request.
 const MAX_ROUNDS: usize = 10;
@@ -76,8 +79,6 @@ pub(crate) struct Link {
     client: Client,
     server: Arc<Server>,
     timeout: Duration,
-    /// Requests that may report progress.
-    progress: Mutex<HashMap<ProgressToken, RequestTag>>,
     cancellations: mpsc::Sender<RequestId>,
     /// The level of logging asked for, which a modern server is told with each request.
     log_level: Mutex<Option<LoggingLevel>>,
@@ -92,16 +93,14 @@ struct Parts {
     tasks: JoinSet<()>,
 }
 
-/// A request under way, for whoever wants to know how far it is.
+/// A request under way. Dropping it tells the server that nobody waits.
 struct Pending<'a> {
     link: &'a Link,
     id: Option<RequestId>,
-    token: ProgressToken,
 }
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        self.link.progress().remove(&self.token);
         if let Some(id) = self.id.take() {
             // Nobody waits for the answer any longer: the server need not work on it.
             let _ = self.link.cancellations.try_send(id);
@@ -139,7 +138,6 @@ impl Link {
             client,
             server: Arc::new(server),
             timeout: config.request_timeout,
-            progress: Mutex::default(),
             cancellations,
             log_level: Mutex::default(),
             http,
@@ -153,7 +151,7 @@ impl Link {
 
     /// Which of our requests reports progress.
     pub(crate) fn request_of(&self, token: &ProgressToken) -> Option<RequestTag> {
-        self.progress().get(token).copied()
+        self.client.open().tag(token)
     }
 
     /// Leaves: the session is deleted, the child and its children end.
@@ -170,10 +168,16 @@ impl Link {
 
     pub(crate) async fn tools(&self, cursor: Option<String>) -> Result<Page<Tool>, RequestError> {
         let request = ListToolsRequest { params: page(cursor), ..ListToolsRequest::default() };
-        match self.ask(ClientRequest::ListToolsRequest(request)).await? {
+        let mut request = ClientRequest::ListToolsRequest(request);
+        let raw = Raw::ask(&mut request);
+        match self.ask(request).await? {
             ServerResult::ListToolsResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
-                Ok(Page { items: result.tools, odd, next: result.next_cursor })
+                Ok(Page {
+                    items: raw.items("tools", result.tools, &odd),
+                    odd,
+                    next: result.next_cursor,
+                })
             }
             _ => Err(RequestError::Unexpected),
         }
@@ -185,10 +189,16 @@ impl Link {
     ) -> Result<Page<Resource>, RequestError> {
         let request =
             ListResourcesRequest { params: page(cursor), ..ListResourcesRequest::default() };
-        match self.ask(ClientRequest::ListResourcesRequest(request)).await? {
+        let mut request = ClientRequest::ListResourcesRequest(request);
+        let raw = Raw::ask(&mut request);
+        match self.ask(request).await? {
             ServerResult::ListResourcesResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
-                Ok(Page { items: result.resources, odd, next: result.next_cursor })
+                Ok(Page {
+                    items: raw.items("resources", result.resources, &odd),
+                    odd,
+                    next: result.next_cursor,
+                })
             }
             _ => Err(RequestError::Unexpected),
         }
@@ -202,10 +212,16 @@ impl Link {
             params: page(cursor),
             ..ListResourceTemplatesRequest::default()
         };
-        match self.ask(ClientRequest::ListResourceTemplatesRequest(request)).await? {
+        let mut request = ClientRequest::ListResourceTemplatesRequest(request);
+        let raw = Raw::ask(&mut request);
+        match self.ask(request).await? {
             ServerResult::ListResourceTemplatesResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
-                Ok(Page { items: result.resource_templates, odd, next: result.next_cursor })
+                Ok(Page {
+                    items: raw.items("resourceTemplates", result.resource_templates, &odd),
+                    odd,
+                    next: result.next_cursor,
+                })
             }
             _ => Err(RequestError::Unexpected),
         }
@@ -216,10 +232,16 @@ impl Link {
         cursor: Option<String>,
     ) -> Result<Page<Prompt>, RequestError> {
         let request = ListPromptsRequest { params: page(cursor), ..ListPromptsRequest::default() };
-        match self.ask(ClientRequest::ListPromptsRequest(request)).await? {
+        let mut request = ClientRequest::ListPromptsRequest(request);
+        let raw = Raw::ask(&mut request);
+        match self.ask(request).await? {
             ServerResult::ListPromptsResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
-                Ok(Page { items: result.prompts, odd, next: result.next_cursor })
+                Ok(Page {
+                    items: raw.items("prompts", result.prompts, &odd),
+                    odd,
+                    next: result.next_cursor,
+                })
             }
             _ => Err(RequestError::Unexpected),
         }
@@ -230,15 +252,18 @@ impl Link {
         &self,
         uri: &str,
     ) -> Result<Taken<ReadResourceResult>, RequestError> {
-        self.read_as(uri, &RequestOptions::default(), Form::Understood).await
+        let options = RequestOptions::default();
+        let read = self.read_as(uri, &options, Form::Understood, Drive::Handlers).await?;
+        read.done().ok_or(RequestError::Unexpected)
     }
 
     pub(crate) async fn read(
         &self,
         uri: &str,
         options: &RequestOptions,
-    ) -> Result<Taken<ReadResourceResult>, RequestError> {
-        self.read_as(uri, options, Form::AsSent).await
+        drive: Drive,
+    ) -> Result<Once<Taken<ReadResourceResult>>, RequestError> {
+        self.read_as(uri, options, Form::AsSent, drive).await
     }
 
     async fn read_as(
@@ -246,19 +271,22 @@ impl Link {
         uri: &str,
         options: &RequestOptions,
         form: Form,
-    ) -> Result<Taken<ReadResourceResult>, RequestError> {
+        drive: Drive,
+    ) -> Result<Once<Taken<ReadResourceResult>>, RequestError> {
         let params = ReadResourceRequestParams::new(uri);
         let request = |(responses, state): Inputs| {
             let mut params = params.clone();
             (params.input_responses, params.request_state) = (responses, state);
             ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
         };
-        match self.rounds(request, None, options, form).await? {
+        let during = During::Read { uri: uri.into() };
+        match self.rounds(request, during, options, form, drive).await? {
             (ServerResult::ReadResourceResult(mut result), raw) => {
                 let odd = take_odd(&mut result.meta);
                 let raw = raw.beyond(&result);
-                Ok(Taken { result, odd, raw })
+                Ok(Once::Done(Taken { result, odd, raw }))
             }
+            (ServerResult::InputRequiredResult(asked), _) => Ok(Once::Asked(Round::new(asked))),
             _ => Err(RequestError::Unexpected),
         }
     }
@@ -268,7 +296,8 @@ impl Link {
         name: &str,
         arguments: JsonObject,
         options: &RequestOptions,
-    ) -> Result<Taken<GetPromptResult>, RequestError> {
+        drive: Drive,
+    ) -> Result<Once<Taken<GetPromptResult>>, RequestError> {
         let mut params = GetPromptRequestParams::new(name);
         params.arguments = (!arguments.is_empty()).then_some(arguments);
         let request = |(responses, state): Inputs| {
@@ -276,12 +305,14 @@ impl Link {
             (params.input_responses, params.request_state) = (responses, state);
             ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
         };
-        match self.rounds(request, None, options, Form::AsSent).await? {
+        let during = During::Prompt { name: name.into() };
+        match self.rounds(request, during, options, Form::AsSent, drive).await? {
             (ServerResult::GetPromptResult(mut result), raw) => {
                 let odd = take_odd(&mut result.meta);
                 let raw = raw.beyond(&result);
-                Ok(Taken { result, odd, raw })
+                Ok(Once::Done(Taken { result, odd, raw }))
             }
+            (ServerResult::InputRequiredResult(asked), _) => Ok(Once::Asked(Round::new(asked))),
             _ => Err(RequestError::Unexpected),
         }
     }
@@ -292,45 +323,59 @@ impl Link {
         arguments: JsonObject,
         tag: RequestTag,
         options: &RequestOptions,
-    ) -> Result<Taken<CallToolResult>, RequestError> {
+        drive: Drive,
+    ) -> Result<Once<Taken<CallToolResult>>, RequestError> {
         let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
         let request = |(responses, state): Inputs| {
             let mut params = params.clone();
             (params.input_responses, params.request_state) = (responses, state);
             ClientRequest::CallToolRequest(CallToolRequest::new(params))
         };
-        match self.rounds(request, Some(tag), options, Form::AsSent).await? {
+        let during = During::Call { tool: name.into(), tag };
+        match self.rounds(request, during, options, Form::AsSent, drive).await? {
             (ServerResult::CallToolResult(mut result), raw) => {
                 let odd = take_odd(&mut result.meta);
                 let raw = raw.beyond(&result);
-                Ok(Taken { result, odd, raw })
+                Ok(Once::Done(Taken { result, odd, raw }))
             }
+            (ServerResult::InputRequiredResult(asked), _) => Ok(Once::Asked(Round::new(asked))),
             // The tool ran: what it gave is kept as it came.
-            (other, _) => {
-                let item = serde_json::to_value(other).unwrap_or_default();
+            (other, raw) => {
+                let raw = raw.take();
+                let sent = raw.as_deref().and_then(|sent| serde_json::from_str(sent).ok());
+                let item = sent.or_else(|| serde_json::to_value(other).ok()).unwrap_or_default();
                 let odd = vec![Odd::new(0, "it is not the result of a tool", item)];
-                Ok(Taken { result: CallToolResult::success(Vec::new()), odd, raw: None })
+                let result = CallToolResult::success(Vec::new());
+                Ok(Once::Done(Taken { result, odd, raw }))
             }
         }
     }
 
-    /// Sends a request, and again with what the server wants to know, until it gives a result.
+    /// Sends a request, and again with what the server wants to know, until it gives a result. If the
+    /// caller answers by itself, what the server wants to know is given back.
     async fn rounds(
         &self,
         request: impl Fn(Inputs) -> ClientRequest + Send,
-        tag: Option<RequestTag>,
+        during: During,
         options: &RequestOptions,
         form: Form,
+        drive: Drive,
     ) -> Result<(ServerResult, Raw), RequestError> {
-        let mut inputs = (None, None);
+        let (mut inputs, is_driven) = match drive {
+            Drive::Handlers => ((None, None), true),
+            Drive::Caller(answers) => (answers.into_parts(), false),
+        };
         for _ in 0..MAX_ROUNDS {
             let mut request = request(inputs);
             let raw = match form {
                 Form::AsSent => Raw::ask(&mut request),
                 Form::Understood => Raw::default(),
             };
-            match self.ask_with(request, tag, options).await? {
-                ServerResult::InputRequiredResult(result) => inputs = self.answer(result).await?,
+            Open::mark(&mut request, during.clone());
+            match self.ask_with(request, options).await? {
+                ServerResult::InputRequiredResult(result) if is_driven => {
+                    inputs = self.answer(result, &during).await?;
+                }
                 other => return Ok((other, raw)),
             }
         }
@@ -350,7 +395,7 @@ impl Link {
                 .with_context(CompletionContext::with_arguments(context.into_iter().collect()));
         }
         let request = CompleteRequest::new(params);
-        match self.ask_with(ClientRequest::CompleteRequest(request), None, options).await? {
+        match self.ask_with(ClientRequest::CompleteRequest(request), options).await? {
             ServerResult::CompleteResult(result) => Ok(result.completion),
             _ => Err(RequestError::Unexpected),
         }
@@ -405,19 +450,18 @@ impl Link {
     }
 
     async fn ask(&self, request: ClientRequest) -> Result<ServerResult, RequestError> {
-        self.ask_with(request, None, &RequestOptions::default()).await
+        self.ask_with(request, &RequestOptions::default()).await
     }
 
     /// Sends a request and waits for its answer. If the caller stops waiting, the server is told.
     async fn ask_with(
         &self,
         request: ClientRequest,
-        tag: Option<RequestTag>,
         wanted: &RequestOptions,
     ) -> Result<ServerResult, RequestError> {
         let timeout = wanted.timeout.unwrap_or(self.timeout);
         let mut options = PeerRequestOptions::with_timeout(timeout);
-        if tag.is_some() {
+        if matches!(request, ClientRequest::CallToolRequest(_)) {
             // A call that says how far it is lives. Nothing else may take longer for saying so.
             options = options.reset_timeout_on_progress();
         }
@@ -429,38 +473,32 @@ impl Link {
         if !meta.is_empty() {
             options = options.with_meta(meta);
         }
-        let handle = self
-            .peer
-            .send_request_with_option(request, options)
-            .await
-            .map_err(|error| failure(error, timeout))?;
-        if let Some(tag) = tag {
-            self.progress().insert(handle.progress_token.clone(), tag);
-        }
-        let mut pending = Pending {
-            link: self,
-            id: Some(handle.id.clone()),
-            token: handle.progress_token.clone(),
+        // A server that does not read what it is sent is as silent as one that does not answer.
+        let sending = self.peer.send_request_with_option(request, options);
+        let handle = match tokio::time::timeout(timeout, sending).await {
+            Ok(sent) => sent.map_err(|error| failure(error, timeout))?,
+            Err(_) => return Err(RequestError::Timeout(timeout)),
         };
+        let mut pending = Pending { link: self, id: Some(handle.id.clone()) };
         let answer = handle.await_response().await;
         pending.id = None;
         answer.map_err(|error| failure(error, timeout))
     }
 
     /// Answers what the server wants to know before it goes on.
-    async fn answer(&self, result: InputRequiredResult) -> Result<Inputs, RequestError> {
+    async fn answer(
+        &self,
+        result: InputRequiredResult,
+        during: &During,
+    ) -> Result<Inputs, RequestError> {
         let mut responses = InputResponses::new();
         for (key, request) in result.input_requests.unwrap_or_default() {
-            let answer = self.client.answer(request).await;
+            let answer = self.client.answer(&key, request, during.clone()).await;
             let answer =
                 answer.map_err(|error| RequestError::Input(error.message.as_ref().into()))?;
             responses.insert(key, answer);
         }
         Ok(((!responses.is_empty()).then_some(responses), result.request_state))
-    }
-
-    fn progress(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, RequestTag>> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

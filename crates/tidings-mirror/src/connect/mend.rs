@@ -13,7 +13,7 @@ use rmcp::model::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::odd::{self, Odd};
+use crate::odd::Odd;
 
 /// Where the odd parts of an answer are noted, in its `_meta`.
 const NOTED: &str = "tidings.mirror/odd";
@@ -72,13 +72,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ServerJsonRpcMessage, serde_json::Er
     Ok(if is_doubtful(&message) { mended(bytes).unwrap_or(message) } else { message })
 }
 
-/// A message as the protocol library will understand it, if it would not understand it as it is.
-pub(super) fn translated(text: &str) -> Option<String> {
-    if !text.contains("\"result\"") {
-        return None;
-    }
-    let message = serde_json::from_str(text).ok()?;
-    let mended = is_doubtful(&message).then(|| mended(text.as_bytes()))??;
+/// A message as the protocol library will understand it, if it would not understand its `text` as it
+/// is.
+pub(super) fn translated(text: &str, message: &ServerJsonRpcMessage) -> Option<String> {
+    let mended = is_doubtful(message).then(|| mended(text.as_bytes()))??;
     serde_json::to_string(&mended).ok()
 }
 
@@ -87,21 +84,6 @@ pub(super) fn take_odd(meta: &mut Option<MetaObject>) -> Vec<Odd> {
     let Some(noted) = meta.as_mut().and_then(|meta| meta.remove(NOTED)) else { return Vec::new() };
     meta.take_if(|meta| meta.is_empty());
     serde_json::from_value(noted).unwrap_or_default()
-}
-
-/// An answer as the server sent it, for people who debug.
-pub(crate) fn restore(message: &mut Value) {
-    let Some(Value::Object(result)) = message.get_mut("result") else { return };
-    let Some(Value::Object(meta)) = result.get_mut("_meta") else { return };
-    let Some(noted) = meta.remove(NOTED) else { return };
-    if meta.is_empty() {
-        result.remove("_meta");
-    }
-    let noted: Vec<Odd> = serde_json::from_value(noted).unwrap_or_default();
-    let key = KINDS.iter().map(|kind| kind.key).find(|key| result.contains_key(*key));
-    if let Some(items) = key.and_then(|key| result.get_mut(key)) {
-        odd::put_back(items, &noted);
-    }
 }
 
 /// Whether an answer was taken for something that fits anything.
@@ -556,21 +538,18 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_alone_and_what_was_sent_can_be_shown() {
+    fn what_fits_is_left_alone() {
         let good = json!({ "tools": [{ "name": "a", "inputSchema": {} }], "_meta": { "x": 1 } });
         assert_eq!(serde_json::to_value(answer(&good)).unwrap()["result"], good);
         for result in [json!({}), json!({ "tools": 5 }), json!([]), json!({ "content": [] })] {
             answer(&result);
         }
         let odd = json!({ "tools": [{ "name": "a" }, 5, { "name": "b", "inputSchema": {} }] });
-        let mut shown = serde_json::to_value(answer(&odd)).unwrap();
-        restore(&mut shown);
-        assert_eq!(shown["result"], odd);
-        let text = json!({ "jsonrpc": "2.0", "id": 1, "result": odd }).to_string();
-        assert!(translated(&text).is_some_and(|text| text.contains(NOTED)));
-        assert_eq!(
-            translated(&json!({ "jsonrpc": "2.0", "id": 1, "result": good }).to_string()),
-            None
-        );
+        let passed = |result| {
+            let text = json!({ "jsonrpc": "2.0", "id": 1, "result": result }).to_string();
+            translated(&text, &serde_json::from_str(&text).unwrap())
+        };
+        assert!(passed(odd).is_some_and(|text| text.contains(NOTED)));
+        assert_eq!(passed(good), None);
     }
 }

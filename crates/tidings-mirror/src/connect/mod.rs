@@ -11,9 +11,11 @@ mod lines;
 mod link;
 mod listen;
 mod mend;
+mod open;
 mod raw;
 mod skim;
 mod tap;
+mod wire;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,8 +40,9 @@ use self::http::HttpClient;
 use self::lines::LineTransport;
 pub(crate) use self::link::{Link, Taken};
 pub(crate) use self::listen::{End, Listening};
-pub(crate) use self::mend::restore;
+use self::open::Open;
 use self::tap::Tap;
+use self::wire::Wire;
 use crate::config::{Config, Protocol};
 use crate::era::{self, Era};
 use crate::history::History;
@@ -55,8 +58,8 @@ const STREAM_RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration
 /// What a connection says of itself.
 #[derive(Debug)]
 pub(crate) enum Signal {
-    /// A notification, in the order of the wire.
-    Notice(Box<ServerNotification>),
+    /// A notification, in the order of the wire, and the number of its message in the log.
+    Notice(Box<ServerNotification>, Option<u64>),
     /// The stream of notices broke.
     StreamLost,
     /// The stream of notices is there again.
@@ -144,11 +147,13 @@ async fn open_as(
     history: Arc<History>,
     memory: &Memory,
 ) -> Result<Link, ConnectError> {
-    let sink = attempt.sink();
+    let (sink, words) = (attempt.sink(), &memory.words);
     let opened = match target {
-        Target::Http(target) => open_http(target, config, sink, history, &memory.token).await,
-        Target::Command(target) => open_command(target, config, sink, history, &memory.words).await,
-        Target::Streams(target) => open_streams(target, config, sink, history).await,
+        Target::Http(target) => {
+            open_http(target, config, Wire::new(sink, history), &memory.token).await
+        }
+        Target::Command(target) => open_command(target, config, sink, history, words).await,
+        Target::Streams(target) => open_streams(target, config, Wire::new(sink, history)).await,
     };
     if opened.is_ok() {
         attempt.worked();
@@ -161,11 +166,10 @@ async fn open_as(
 async fn open_http(
     target: &HttpTarget,
     config: &Config,
-    sink: Sink,
-    history: Arc<History>,
+    wire: Wire,
     token: &Arc<TokenMemory>,
 ) -> Result<Link, ConnectError> {
-    let http = HttpClient::new(target, config, sink.clone(), token).await?;
+    let http = HttpClient::new(target, config, wire.clone(), token).await?;
     let mut options = StreamableHttpClientTransportConfig::with_uri(target.url.as_str());
     // A new session has none of the subscriptions: that it is new must not go unnoticed.
     options.reinit_on_expired_session = false;
@@ -173,8 +177,8 @@ async fn open_http(
     options.retry_config = Arc::new(Retry);
     let transport = StreamableHttpClientTransport::with_client(http.clone(), options);
     // The HTTP client keeps the time of the probe: the library is held up while it is open.
-    let tap = Tap::new(transport, sink, history, None);
-    let running = match handshake(config, tap).await {
+    let open = wire.open.clone();
+    let running = match handshake(config, Tap::new(transport, wire, None), open).await {
         Ok(running) => running,
         Err(Failure::Timeout) => {
             let (stderr, garbage) = (Vec::new(), None);
@@ -236,13 +240,15 @@ async fn open_command(
         }
         outer(signal);
     });
-    let started = child::start(target, config.max_message, sink.clone())?;
+    let wire = Wire::new(sink.clone(), history);
+    let started = child::start(target, config.max_message, wire.clone())?;
     let mut process = started.process;
     let stderr = words.begin();
     let mut tasks = JoinSet::new();
-    tasks.spawn(stderr.clone().follow(started.stderr, sink.clone()));
-    let tap = Tap::new(started.transport, sink, history, choice::probe(config));
-    let failure = match handshake(config, tap).await {
+    tasks.spawn(stderr.clone().follow(started.stderr, sink));
+    let open = wire.open.clone();
+    let tap = Tap::new(started.transport, wire, choice::probe(config));
+    let failure = match handshake(config, tap, open).await {
         Ok(running) => {
             words.forget_earlier();
             return Link::new(running, config, None, Some((process, tasks)));
@@ -272,14 +278,14 @@ async fn open_command(
 async fn open_streams(
     target: &StreamsTarget,
     config: &Config,
-    sink: Sink,
-    history: Arc<History>,
+    wire: Wire,
 ) -> Result<Link, ConnectError> {
     let used = || ConnectError::Transport("the streams can be used once".to_owned());
     let (input, output) = target.take().ok_or_else(used)?;
-    let lines = LineTransport::new(input, output, config.max_message, sink.clone());
-    let tap = Tap::new(lines, sink, history, choice::probe(config));
-    let failure = match handshake(config, tap).await {
+    let lines = LineTransport::new(input, output, config.max_message, wire.clone());
+    let open = wire.open.clone();
+    let tap = Tap::new(lines, wire, choice::probe(config));
+    let failure = match handshake(config, tap, open).await {
         Ok(running) => return Link::new(running, config, None, None),
         Err(failure) => failure,
     };
@@ -301,7 +307,7 @@ enum Failure {
 }
 
 /// How to begin, and as whom.
-fn opening(config: &Config) -> (ClientLifecycleMode, Client) {
+fn opening(config: &Config, open: Arc<Open>) -> (ClientLifecycleMode, Client) {
     let modern = vec![era::NEWEST_MODERN];
     let (mode, version) = match &config.protocol {
         Protocol::Auto => {
@@ -321,15 +327,15 @@ fn opening(config: &Config) -> (ClientLifecycleMode, Client) {
             }
         },
     };
-    (mode, Client::new(config, version))
+    (mode, Client::new(config, version, open))
 }
 
 /// Agrees with the server on a protocol.
-fn handshake<T>(config: &Config, transport: T) -> Handshake
+fn handshake<T>(config: &Config, transport: T, open: Arc<Open>) -> Handshake
 where
     T: Transport<RoleClient> + Send + 'static,
 {
-    let (mode, client) = opening(config);
+    let (mode, client) = opening(config, open);
     let (wanted, timeout) = (config.protocol.clone(), config.connect_timeout);
     // Boxed, and free of everything borrowed: the compiler cannot see through the library's own.
     Box::pin(async move {

@@ -1,12 +1,15 @@
 //! Answers as the server sent them, kept beside what the protocol library makes of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions as _, RequestId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::item::Item;
+use crate::odd::Odd;
 
 /// How many requests on one connection are remembered before those that nobody waits for are
 /// forgotten.
@@ -28,9 +31,9 @@ impl Raw {
     }
 
     /// The request, and where its result is put, if anybody wants that.
-    pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<(RequestId, Self)> {
+    pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<(RequestId, Option<Self>)> {
         let ClientJsonRpcMessage::Request(request) = message else { return None };
-        Some((request.id.clone(), request.request.extensions().get::<Self>()?.clone()))
+        Some((request.id.clone(), request.request.extensions().get::<Self>().cloned()))
     }
 
     /// Takes the result of this request out of a message, if it is in there.
@@ -40,13 +43,44 @@ impl Raw {
         }
     }
 
+    /// The result as it was sent.
+    pub(super) fn take(&self) -> Option<Arc<str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// The result as it was sent, if that says anything that `typed` does not.
     pub(super) fn beyond(&self, typed: &impl Serialize) -> Option<Arc<str>> {
-        let sent = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let sent = self.take()?;
         let value: Value = serde_json::from_str(&sent).ok()?;
         let is_same = serde_json::to_value(typed).is_ok_and(|typed| typed == value);
         (!is_same).then_some(sent)
     }
+
+    /// The items of a list, each with what was sent of it if that says more. `odd` are those on this
+    /// page that are not as the protocol says; the ones that cannot be used are not `known`.
+    pub(super) fn items<T: Serialize>(
+        &self,
+        key: &str,
+        known: Vec<T>,
+        odd: &[Odd],
+    ) -> Vec<Item<T>> {
+        let sent = self.take();
+        let texts = sent.as_deref().and_then(|sent| texts(sent, key, odd)).unwrap_or_default();
+        // A list that was put together in another way is not paired by guessing.
+        if texts.len() != known.len() {
+            return known.into_iter().map(Item::from).collect();
+        }
+        known.into_iter().zip(texts).map(|(known, sent)| Item::new(known, sent.get())).collect()
+    }
+}
+
+/// The usable items of a result as they were sent, in the order of the server.
+fn texts<'a>(sent: &'a str, key: &str, odd: &[Odd]) -> Option<Vec<&'a RawValue>> {
+    let mut fields: HashMap<String, &RawValue> = serde_json::from_str(sent).ok()?;
+    let items: Vec<&RawValue> = serde_json::from_str(fields.remove(key)?.get()).ok()?;
+    let left_out: HashSet<_> = odd.iter().filter(|odd| !odd.usable).map(|odd| odd.index).collect();
+    let usable = items.into_iter().enumerate().filter(|(index, _)| !left_out.contains(index));
+    Some(usable.map(|(_, item)| item).collect())
 }
 
 /// Which results are wanted, on a connection where answers come in any order.
@@ -56,7 +90,7 @@ pub(super) struct Wanted(HashMap<RequestId, Weak<Place>>);
 impl Wanted {
     /// A request is sent.
     pub(super) fn note(&mut self, message: &ClientJsonRpcMessage) {
-        let Some((id, raw)) = Raw::asked(message) else { return };
+        let Some((id, Some(raw))) = Raw::asked(message) else { return };
         if self.0.len() >= MANY {
             // Whoever gave up waiting dropped the place.
             self.0.retain(|_, place| place.strong_count() > 0);
@@ -105,6 +139,20 @@ mod tests {
         assert_eq!(raw.beyond(&json!({ "a": 1 })).as_deref(), Some(r#"{"a":1,"new":2}"#));
         raw.keep(&id, sent);
         assert_eq!(raw.beyond(&json!({ "new": 2, "a": 1 })), None, "all of it was understood");
+    }
+
+    #[test]
+    fn items_are_paired_with_what_was_sent_of_them() {
+        let raw = Raw::default();
+        let sent = br#"{"id":7,"result":{"tools":[{"a":1},5,{"a":2,"new":3}]}}"#;
+        let listed = || vec![json!({ "a": 1 }), json!({ "a": 2 })];
+        raw.keep(&RequestId::Number(7), sent);
+        let items = raw.items("tools", listed(), &[Odd::new(1, "no object", json!(5))]);
+        let raws: Vec<_> = items.iter().map(Item::raw).collect();
+        assert_eq!(raws, [json!({ "a": 1 }), json!({ "a": 2, "new": 3 })]);
+        raw.keep(&RequestId::Number(7), sent);
+        let unpaired = raw.items("tools", listed(), &[]);
+        assert_eq!(unpaired[1].raw(), json!({ "a": 2 }), "nobody knows which is which");
     }
 
     #[test]

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 pub(super) const MOST: usize = 16;
 /// What marks a failure as one of ours, in its data.
 const MARK: &str = "tidings.mirror/larger-than";
+/// Where its length is.
+const PASSED: &str = "tidings.mirror/bytes";
 /// The longest key or id that is looked at.
 const TOKEN: usize = 128;
 
@@ -106,10 +108,14 @@ impl Skim {
     }
 }
 
-/// What stands for an answer that was too large.
-pub(super) fn too_large(id: RequestId, most: usize) -> ServerJsonRpcMessage {
+/// What stands for an answer of so many `bytes`, which is too large.
+pub(super) fn too_large(id: RequestId, most: usize, bytes: usize) -> ServerJsonRpcMessage {
     let words = format!("the server's answer is larger than {most} bytes");
-    let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, words, Some(json!({ MARK: most })));
+    let error = ErrorData::new(
+        ErrorCode::INTERNAL_ERROR,
+        words,
+        Some(json!({ MARK: most, PASSED: bytes })),
+    );
     ServerJsonRpcMessage::error(error, Some(id))
 }
 
@@ -117,6 +123,13 @@ pub(super) fn too_large(id: RequestId, most: usize) -> ServerJsonRpcMessage {
 pub(super) fn limit(error: &ErrorData) -> Option<usize> {
     let most = error.data.as_ref()?.get(MARK).and_then(Value::as_u64)?;
     usize::try_from(most).ok()
+}
+
+/// The length of the answer that was too large, if this stands for one.
+pub(super) fn passed(message: &ServerJsonRpcMessage) -> Option<usize> {
+    let ServerJsonRpcMessage::Error(error) = message else { return None };
+    let bytes = error.error.data.as_ref()?.get(PASSED).and_then(Value::as_u64)?;
+    usize::try_from(bytes).ok()
 }
 
 #[cfg(test)]

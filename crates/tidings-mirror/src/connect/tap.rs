@@ -1,8 +1,7 @@
-//! A transport that shows what passes: notices in the order of the wire, and every message to the
-//! log for people who debug.
+//! A transport that keeps from the protocol library what it would stumble over, and knows which
+//! requests are open.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleClient;
@@ -13,15 +12,14 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use tokio::time::Instant;
 
+use super::Signal;
 use super::choice::not_modern;
-use super::{Signal, Sink};
-use crate::history::History;
+use super::wire::Wire;
 use crate::spelling::plain;
 
 pub(super) struct Tap<T> {
     inner: T,
-    sink: Sink,
-    history: Arc<History>,
+    wire: Wire,
     /// The question whether the server is modern, while it is open, and until when it may be.
     probe: Option<(RequestId, Option<Instant>)>,
     /// How long it may be open.
@@ -33,19 +31,13 @@ pub(super) struct Tap<T> {
 }
 
 impl<T> Tap<T> {
-    pub(super) fn new(
-        inner: T,
-        sink: Sink,
-        history: Arc<History>,
-        patience: Option<Duration>,
-    ) -> Self {
+    pub(super) fn new(inner: T, wire: Wire, patience: Option<Duration>) -> Self {
         let (probe, unanswered, opening) = (None, None, HashMap::new());
-        Self { inner, sink, history, probe, patience, unanswered, opening }
+        Self { inner, wire, probe, patience, unanswered, opening }
     }
 
-    /// Shows a message, and gives what the protocol library needs of it.
+    /// What the protocol library needs of a message.
     fn take(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        self.history.received(&message);
         match message {
             ServerJsonRpcMessage::Notification(notification) => {
                 self.notice(notification.notification).map(ServerJsonRpcMessage::notification)
@@ -62,10 +54,9 @@ impl<T> Tap<T> {
     }
 
     /// The library ends a stream of notices on which comes what was not asked for, and one whose
-    /// reader is slow. What is on a stream is for the sink alone, so the library gets none of it but
-    /// the beginning and the end.
+    /// reader is slow. What is on a stream was told where it came from, so the library gets none of it
+    /// but the beginning and the end.
     fn notice(&mut self, mut notice: ServerNotification) -> Option<ServerNotification> {
-        (self.sink)(Signal::Notice(Box::new(notice.clone())));
         let Some(stream) = notice.get_meta().subscription_id() else { return Some(notice) };
         match &mut notice {
             ServerNotification::SubscriptionsAcknowledgedNotification(acknowledged) => {
@@ -88,6 +79,7 @@ impl<T> Tap<T> {
             _ => return Some(message),
         };
         self.opening.remove(id);
+        self.wire.open.ended(id);
         let is_modern = matches!(
             &message,
             ServerJsonRpcMessage::Response(response)
@@ -95,7 +87,7 @@ impl<T> Tap<T> {
         );
         if self.unanswered.take_if(|unanswered| *unanswered == *id).is_some() {
             if is_modern {
-                (self.sink)(Signal::LateModern);
+                self.wire.tell(Signal::LateModern);
             }
             return None;
         }
@@ -128,8 +120,20 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
                 _ => {}
             }
         }
-        self.history.sent(&item);
-        self.inner.send(item)
+        // Before it is on the wire: a question about it may come at once.
+        self.wire.open.sent(&item);
+        let request = match &item {
+            ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let (sending, open) = (self.inner.send(item), self.wire.open.clone());
+        async move {
+            let sent = sending.await;
+            if let (Err(_), Some(id)) = (&sent, &request) {
+                open.ended(id);
+            }
+            sent
+        }
     }
 
     // Cancel-safe if the inner one is: what it gave is taken in before anything is awaited.
@@ -145,7 +149,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
                 _ => self.inner.receive().await,
             };
             let Some(message) = received else {
-                (self.sink)(Signal::Ended("the connection was closed".into()));
+                self.wire.tell(Signal::Ended("the connection was closed".into()));
                 return None;
             };
             if let Some(message) = self.take(message) {

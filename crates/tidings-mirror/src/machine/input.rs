@@ -29,10 +29,10 @@ pub(crate) enum Input {
     StreamBack,
     /// There is no stream of notices.
     NoStream,
-    /// The server says that a list changed.
-    ListNotice(ListKind),
-    /// The server says that a resource changed.
-    Updated(Arc<str>),
+    /// The server says that a list changed, in the message of this number.
+    ListNotice(ListKind, Option<u64>),
+    /// The server says that a resource changed, in the message of this number.
+    Updated(Arc<str>, Option<u64>),
     /// The server sent a notification of this method, which nobody here knows.
     Unknown(Arc<str>),
     /// Somebody wants a list loaded again.

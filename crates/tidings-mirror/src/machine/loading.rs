@@ -10,12 +10,13 @@ use tokio::time::Instant;
 use super::{Machine, PageAnswer, Request};
 use crate::cache::Kind;
 use crate::events::{Event, Items, ListChange, Warning};
+use crate::item::Item;
 use crate::lists::{Ask, List, Listed, Outcome, Page};
 use crate::pace::Merging;
 use crate::request::RequestError;
 
 impl Machine {
-    pub(super) fn list_notice(&mut self, kind: ListKind, now: Instant) {
+    pub(super) fn list_notice(&mut self, kind: ListKind, notice: Option<u64>, now: Instant) {
         let Some(offer) = &self.offer else { return };
         if offer.unfollowed.contains(kind) {
             return;
@@ -27,7 +28,7 @@ impl Machine {
         let lists: Vec<_> =
             offer.lists.iter().copied().filter(|list| list.kind() == kind).collect();
         for list in lists {
-            self.mark_list(list, self.rules.merging, now);
+            self.mark_list(list, self.rules.merging, notice, now);
         }
     }
 
@@ -37,12 +38,20 @@ impl Machine {
         }
     }
 
-    pub(super) fn mark_list(&mut self, list: List, merging: Merging, now: Instant) {
+    /// A list changed, or may have; `notice` is the number of the message that says so.
+    pub(super) fn mark_list(
+        &mut self,
+        list: List,
+        merging: Merging,
+        notice: Option<u64>,
+        now: Instant,
+    ) {
         if !self.offers(list) {
             return;
         }
         let ticket = self.tickets + 1;
-        let ask = with_list!(self.lists, list, listing => listing.mark(ticket, now, merging));
+        let ask =
+            with_list!(self.lists, list, listing => listing.mark(ticket, now, merging, notice));
         self.ask(list, ask);
     }
 
@@ -86,20 +95,20 @@ impl Machine {
             PageAnswer::Resources(answer) => {
                 let outcome =
                     self.lists.resources.page(ticket, empty_if_unknown(answer), fresh, most, time);
-                let uris = |items: &[Arc<Resource>]| -> Vec<Arc<str>> {
+                let uris = |items: &[Arc<Item<Resource>>]| -> Vec<Arc<str>> {
                     items.iter().map(|item| item.uri.as_str().into()).collect()
                 };
                 let moved = match &outcome {
                     Outcome::Loaded { change: Some(change), .. } => {
-                        Some((uris(&change.diff.added), uris(&change.diff.removed)))
+                        Some((uris(&change.diff.added), uris(&change.diff.removed), change.notice))
                     }
                     _ => None,
                 };
                 let items = self.lists.resources.items().clone();
                 self.outcome(List::Resources, outcome, items, Event::ResourcesChanged);
-                if let Some((added, removed)) = moved {
+                if let Some((added, removed, notice)) = moved {
                     self.keep_listed_resources();
-                    self.look_again(&added, &removed, now);
+                    self.look_again(&added, &removed, notice, now);
                 }
             }
             PageAnswer::Templates(answer) => {
@@ -145,10 +154,11 @@ impl Machine {
                     self.events.emit(Event::Warning(Warning::ListCut { list, reason }));
                 }
             }
-            Outcome::Failed(error) => {
+            Outcome::Failed(error, notice) => {
                 let error: Arc<str> = error.to_string().into();
                 let diff = tidings_core::Diff::default();
-                self.events.emit(event(ListChange { items, diff, error: Some(error.clone()) }));
+                let failed = ListChange { items, diff, error: Some(error.clone()), notice };
+                self.events.emit(event(failed));
                 self.events.emit(Event::Warning(Warning::ListFailed { list, error }));
             }
             Outcome::Late => {}

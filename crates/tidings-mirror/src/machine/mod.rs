@@ -41,9 +41,9 @@ use tokio::time::Instant;
 
 pub(crate) use self::input::{Input, Offer, PageAnswer, Request};
 use self::tally::Tally;
-use self::watch::{Untold, Watch};
+use self::watch::{Expected, Reason, Untold, Watch};
 use crate::cache::Writer;
-use crate::events::{Cause, ConnectionState, Event, Sender};
+use crate::events::{ConnectionState, Event, Sender};
 use crate::lists::{Limits, List, Listing};
 use crate::odd::Odd;
 use crate::pace::Merging;
@@ -84,8 +84,8 @@ pub(crate) struct Machine {
     strangers: Tally,
     /// Other notices that nobody asked for, by method.
     unasked: Tally,
-    /// What the server is being asked to watch, and whether it was announced meanwhile.
-    expected: BTreeMap<Arc<str>, bool>,
+    /// What the server is being asked to watch.
+    expected: BTreeMap<Arc<str>, Expected>,
     /// A change of the watched set that has not been told yet.
     untold: Option<Untold>,
     /// Watched resources by their plain spelling, for notices that spell them differently.
@@ -145,10 +145,10 @@ impl Machine {
                 self.has_stream = true;
                 self.resync(now);
             }
-            Input::ListNotice(kind) => self.list_notice(kind, now),
-            Input::Updated(uri) => self.updated(&uri, now),
+            Input::ListNotice(kind, notice) => self.list_notice(kind, notice, now),
+            Input::Updated(uri, notice) => self.updated(&uri, notice, now),
             Input::Unknown(method) => self.unasked(method),
-            Input::Reload(list) => self.mark_list(list, Merging::NONE, now),
+            Input::Reload(list) => self.mark_list(list, Merging::NONE, None, now),
             Input::Page { ticket, answer } => self.page(ticket, answer, now),
             Input::Reread { uri, ticket, answer } => self.reread(&uri, ticket, answer, now),
             Input::Read { uri, ticket, content } => self.read(&uri, ticket, content, now),
@@ -169,7 +169,8 @@ impl Machine {
                 }
             }
             Input::Subscribing { uris } => {
-                self.expected.extend(uris.into_iter().map(|uri| (uri, false)));
+                let unheard = Expected::default();
+                self.expected.extend(uris.into_iter().map(|uri| (uri, unheard)));
             }
             Input::SubscribingEnded { uris } => {
                 for uri in uris {
@@ -316,7 +317,7 @@ impl Machine {
         for list in List::ALL {
             self.abandon(list);
             if lists.contains(&list) {
-                self.mark_list(list, self.rules.merging, now);
+                self.mark_list(list, self.rules.merging, None, now);
             } else {
                 self.clear_list(list);
             }
@@ -337,7 +338,7 @@ impl Machine {
         for list in List::ALL {
             self.abandon(list);
         }
-        self.watches.values_mut().for_each(|watch| watch.pace.reset());
+        self.watches.values_mut().for_each(Watch::reset);
         let keeps_watching = keep && self.rules.resubscribe;
         if !keeps_watching && !self.watches.is_empty() {
             self.watches.clear();
@@ -359,12 +360,12 @@ impl Machine {
         let Some(offer) = self.offer.clone() else { return };
         for list in offer.lists {
             if offer.announced.contains(list.kind()) {
-                self.mark_list(list, self.rules.merging, now);
+                self.mark_list(list, self.rules.merging, None, now);
             }
         }
         let uris: Vec<_> = self.watches.keys().cloned().collect();
         for uri in uris {
-            self.mark_watch(&uri, Cause::Resync, now);
+            self.mark_watch(&uri, Reason::RESYNC, now);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Watched resources: heard of, read again, compared; gone, and back.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Machine, Request};
 use crate::cache::{Fresh, ResourceContent, TemplateContent};
 use crate::events::{Cause, Event, Warning};
-use crate::pace::Pace;
+use crate::pace::{Merging, Pace};
 use crate::request::RequestError;
 use crate::spelling::plain;
 
@@ -23,6 +23,35 @@ const RESTING: Duration = Duration::from_secs(1);
 /// them in a moment still makes their parent be read.
 const PARTS: usize = 256;
 
+/// Why a watched resource is read: the cause, and the number of the message if it is a notice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reason {
+    cause: Cause,
+    notice: Option<u64>,
+}
+
+impl Reason {
+    pub(super) const RESYNC: Self = Self { cause: Cause::Resync, notice: None };
+
+    fn notice(notice: Option<u64>) -> Self {
+        Self { cause: Cause::Notice, notice }
+    }
+}
+
+/// A resource that the server is being asked to watch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Expected {
+    /// Whether it was announced meanwhile, and in which message.
+    is_announced: bool,
+    notice: Option<u64>,
+}
+
+impl Expected {
+    fn announce(&mut self, notice: Option<u64>) {
+        (self.is_announced, self.notice) = (true, notice.or(self.notice));
+    }
+}
+
 /// One watched resource.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -31,6 +60,10 @@ pub(super) struct Watch {
     noticed: u64,
     /// Why the next read is made.
     cause: Cause,
+    /// The newest notice since the last read began.
+    heard: Option<u64>,
+    /// The notice that led to the read under way, or to the one that is tried again.
+    because: Option<u64>,
     /// The read under way: an answer to any other is late.
     reading: u64,
     /// Whether the server said that there is no such resource.
@@ -42,6 +75,25 @@ pub(super) struct Watch {
     is_delisted: bool,
     /// Sub-resources that changed, and have not been told.
     parts: BTreeSet<Arc<str>>,
+}
+
+impl Watch {
+    /// Forgets the read under way, and everything heard of.
+    pub(super) fn reset(&mut self) {
+        self.pace.reset();
+        (self.heard, self.because) = (None, None);
+    }
+
+    /// The read under way failed.
+    fn failed(&mut self, error: &RequestError, merging: Merging, now: Instant) {
+        if matches!(error, RequestError::TooLarge(_)) && !self.is_refused {
+            // Until it changes again, it stays as large; the server says when it does.
+            self.pace.finish(merging);
+            self.because = None;
+        } else {
+            self.pace.fail(now);
+        }
+    }
 }
 
 /// A change of the watched set that has not been told yet.
@@ -68,7 +120,7 @@ impl Machine {
             self.forget_watch(uri);
         }
         let mut fresh = HashSet::new();
-        let mut announced = HashSet::new();
+        let mut announced = HashMap::new();
         for uri in uris {
             if let Some(watch) = self.watches.get_mut(uri) {
                 watch.is_refused = false;
@@ -77,6 +129,8 @@ impl Machine {
                     pace: Pace::default(),
                     noticed: self.tickets,
                     cause: Cause::Resync,
+                    heard: None,
+                    because: None,
                     reading: 0,
                     is_gone: false,
                     is_refused: false,
@@ -87,8 +141,8 @@ impl Machine {
                 self.spellings.entry(plain(uri)).or_default().insert(uri.clone());
                 fresh.insert(uri);
             }
-            if self.expected.remove(uri) == Some(true) {
-                announced.insert(uri);
+            if let Some(expected) = self.expected.remove(uri).filter(|it| it.is_announced) {
+                announced.insert(uri, expected.notice);
             }
         }
         if !(refused.is_empty() && fresh.is_empty()) {
@@ -98,15 +152,15 @@ impl Machine {
         // What was read before the server began to watch may have changed in between. What nobody
         // read and nobody watched is no news.
         for uri in uris {
-            if announced.contains(uri) {
-                self.mark_watch(uri, Cause::Notice, now);
+            if let Some(notice) = announced.get(uri) {
+                self.mark_watch(uri, Reason::notice(*notice), now);
             } else if !fresh.contains(uri) || self.cache.holds(uri) {
-                self.mark_watch(uri, Cause::Resync, now);
+                self.mark_watch(uri, Reason::RESYNC, now);
             }
         }
         // A server may refuse to watch what is gone: a read says whether it is that.
         for uri in &lost {
-            self.mark_watch(uri, Cause::Resync, now);
+            self.mark_watch(uri, Reason::RESYNC, now);
         }
     }
 
@@ -151,17 +205,18 @@ impl Machine {
         }
     }
 
-    pub(super) fn updated(&mut self, uri: &Arc<str>, now: Instant) {
+    pub(super) fn updated(&mut self, uri: &Arc<str>, notice: Option<u64>, now: Instant) {
         let watched = self.watched_as(uri);
         for watched in &watched {
-            self.mark_watch(watched, Cause::Notice, now);
+            self.mark_watch(watched, Reason::notice(notice), now);
         }
         self.cache.make_stale(Some(uri));
         let mut is_asked_for = !watched.is_empty();
-        if let Some(is_announced) = self.expected.get_mut(uri) {
-            (*is_announced, is_asked_for) = (true, true);
+        if let Some(expected) = self.expected.get_mut(uri) {
+            expected.announce(notice);
+            is_asked_for = true;
         }
-        if !self.part_updated(uri, is_asked_for, now)
+        if !self.part_updated(uri, is_asked_for, notice, now)
             && !is_asked_for
             && let Some(count) = self.strangers.count(uri)
         {
@@ -176,14 +231,21 @@ impl Machine {
     }
 
     /// These are listed now, or not any longer: a read says whether those that are watched are there.
-    pub(super) fn look_again(&mut self, added: &[Arc<str>], removed: &[Arc<str>], now: Instant) {
+    /// `notice` led to the list.
+    pub(super) fn look_again(
+        &mut self,
+        added: &[Arc<str>],
+        removed: &[Arc<str>],
+        notice: Option<u64>,
+        now: Instant,
+    ) {
         let added = added.iter().map(|uri| (uri, false));
         for (uri, is_delisted) in added.chain(removed.iter().map(|uri| (uri, true))) {
             let is_held = self.is_wanted(uri);
             let Some(watch) = self.watches.get_mut(uri) else { continue };
             watch.is_delisted = is_delisted;
             if watch.is_gone || is_held {
-                self.mark_watch(uri, Cause::Notice, now);
+                self.mark_watch(uri, Reason::notice(notice), now);
             }
         }
     }
@@ -205,11 +267,18 @@ impl Machine {
 
     /// What changed may be a sub-resource: then what is watched above it may have changed too. Says
     /// whether anything is. A sub-resource that `is_watched` itself has events of its own.
-    fn part_updated(&mut self, uri: &Arc<str>, is_watched: bool, now: Instant) -> bool {
+    fn part_updated(
+        &mut self,
+        uri: &Arc<str>,
+        is_watched: bool,
+        notice: Option<u64>,
+        now: Instant,
+    ) -> bool {
         let (mut above, mut is_expected) = (BTreeSet::new(), false);
         for parent in parents(uri) {
-            if let Some(is_announced) = self.expected.get_mut(parent) {
-                (*is_announced, is_expected) = (true, true);
+            if let Some(expected) = self.expected.get_mut(parent) {
+                expected.announce(notice);
+                is_expected = true;
             }
             above.extend(self.watched_as(parent));
         }
@@ -220,13 +289,14 @@ impl Machine {
             if let Some(watch) = watch.filter(|watch| watch.parts.len() < PARTS) {
                 watch.parts.insert(uri.clone());
             }
-            self.mark_watch(parent, Cause::Notice, now);
+            self.mark_watch(parent, Reason::notice(notice), now);
         }
         is_expected || !above.is_empty()
     }
 
     /// A watched resource changed, or may have.
-    pub(super) fn mark_watch(&mut self, uri: &Arc<str>, cause: Cause, now: Instant) {
+    pub(super) fn mark_watch(&mut self, uri: &Arc<str>, reason: Reason, now: Instant) {
+        let Reason { cause, notice } = reason;
         if self.offer.is_none() {
             return;
         }
@@ -234,6 +304,7 @@ impl Machine {
         let (tickets, merging) = (self.tickets, self.rules.merging);
         let Some(watch) = self.watches.get_mut(uri) else { return };
         watch.noticed = tickets;
+        watch.heard = notice.or(watch.heard);
         watch.cause = if watch.pace.is_resting() { cause } else { stronger(watch.cause, cause) };
         let begin = watch.pace.mark(now, merging);
         self.settle(uri, begin);
@@ -261,22 +332,23 @@ impl Machine {
         if !watch.pace.is_running() || watch.reading != ticket {
             return;
         }
-        let cause = watch.cause;
+        let (cause, notice) = (watch.cause, watch.because);
         match answer {
             Ok(content) => {
                 watch.pace.finish(merging);
                 if !self.may_keep(ticket, content.private) {
                     // It is of another authorisation: once more, with this one.
-                    self.mark_watch(uri, cause, now);
+                    self.mark_watch(uri, Reason { cause, notice }, now);
                     return;
                 }
                 let Some(watch) = self.watches.get_mut(uri) else { return };
+                watch.because = None;
                 let was_gone = std::mem::take(&mut watch.is_gone);
                 let cause = if was_gone { Cause::Returned } else { cause };
                 let is_current = self.has_stream && !watch.is_refused && watch.noticed < ticket;
                 let fresh = if is_current { Fresh::UntilNotice } else { Fresh::No };
                 let is_refused = watch.is_refused;
-                self.replace(uri, ticket, content, fresh, cause);
+                self.replace(uri, ticket, content, fresh, (cause, notice));
                 if is_refused {
                     self.readable_again(uri, was_gone, now);
                 }
@@ -288,20 +360,16 @@ impl Machine {
                 } else {
                     watch.pace.finish(merging);
                 }
+                watch.because = None;
                 let is_news = !std::mem::replace(&mut watch.is_gone, true);
                 self.cache.drop_resource(uri);
                 if is_news {
                     let (uri, reason) = (uri.clone(), error.to_string().into());
-                    self.events.emit(Event::ResourceGone { uri, reason, cause });
+                    self.events.emit(Event::ResourceGone { uri, reason, cause, notice });
                 }
             }
             Err(error) => {
-                if matches!(error, RequestError::TooLarge(_)) && !watch.is_refused {
-                    // Until it changes again, it stays as large; the server says when it does.
-                    watch.pace.finish(merging);
-                } else {
-                    watch.pace.fail(now);
-                }
+                watch.failed(&error, merging, now);
                 let error = error.to_string().into();
                 self.events.emit(Event::Warning(Warning::ReadFailed { uri: uri.clone(), error }));
             }
@@ -338,7 +406,7 @@ impl Machine {
         let was_gone = watch.as_ref().is_some_and(|watch| watch.is_gone);
         if was_gone && is_outdated {
             // It may have been read before it went.
-            self.mark_watch(uri, Cause::Notice, now);
+            self.mark_watch(uri, Reason::notice(None), now);
             return;
         }
         let fresh = match (&watch, content.ttl) {
@@ -355,12 +423,12 @@ impl Machine {
         }
         let is_back = was_gone && watch_is_refused;
         let cause = if was_gone { Cause::Returned } else { Cause::Asked };
-        self.cache.put_resource(uri, content, ticket, fresh, cause);
+        self.cache.put_resource(uri, content, ticket, fresh, (cause, None));
         if is_back {
             self.requests.push(Request::Watch { uri: uri.clone() });
         }
         if is_outdated {
-            self.mark_watch(uri, Cause::Notice, now);
+            self.mark_watch(uri, Reason::notice(None), now);
         }
     }
 
@@ -372,7 +440,7 @@ impl Machine {
         ticket: u64,
         content: ResourceContent,
         fresh: Fresh,
-        cause: Cause,
+        (cause, notice): (Cause, Option<u64>),
     ) {
         for (template, old) in self.cache.templates_at(uri) {
             if !old.content.is_same(&content) {
@@ -387,9 +455,9 @@ impl Machine {
         }
         let is_followed = self.events.watchers.has(uri);
         if is_followed || self.cache.holds_resource(uri) || cause == Cause::Returned {
-            self.cache.put_resource(uri, Arc::new(content), ticket, fresh, cause);
+            self.cache.put_resource(uri, Arc::new(content), ticket, fresh, (cause, notice));
         } else if !self.cache.holds(uri) {
-            self.events.emit(Event::ResourceUpdated { uri: uri.clone(), cause });
+            self.events.emit(Event::ResourceUpdated { uri: uri.clone(), cause, notice });
         }
     }
 
@@ -417,8 +485,10 @@ impl Machine {
         let (ticket, merging) = (self.tickets + 1, self.rules.merging);
         let is_held = self.is_wanted(uri);
         let Some(watch) = self.watches.get_mut(uri) else { return };
+        watch.because = watch.heard.take().or(watch.because);
+        let notice = watch.because;
         for uri in std::mem::take(&mut watch.parts) {
-            self.events.emit(Event::ResourceUpdated { uri, cause: Cause::Notice });
+            self.events.emit(Event::ResourceUpdated { uri, cause: Cause::Notice, notice });
         }
         if is_held || watch.is_gone {
             self.tickets = ticket;
@@ -426,8 +496,9 @@ impl Machine {
             self.requests.push(Request::Read { uri: uri.clone(), ticket });
         } else {
             watch.pace.finish(merging);
+            watch.because = None;
             let (uri, cause) = (uri.clone(), watch.cause);
-            self.events.emit(Event::ResourceUpdated { uri, cause });
+            self.events.emit(Event::ResourceUpdated { uri, cause, notice });
         }
     }
 }

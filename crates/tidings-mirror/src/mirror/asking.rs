@@ -3,11 +3,12 @@
 // The level of a log message is deprecated and still sent.
 #![expect(deprecated, reason = "servers of every revision are spoken to")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use rmcp::model::{ArgumentInfo, LoggingLevel};
+use rmcp::model::{ArgumentInfo, JsonObject, LoggingLevel};
 use serde_json::Value;
 use tidings_core::Template;
 use tokio::time::Instant;
@@ -21,6 +22,7 @@ use crate::events::{RequestTag, Warning};
 use crate::lists::List;
 use crate::machine::Input;
 use crate::request::RequestError;
+use crate::rounds::{Answers, Drive, Once};
 use crate::schema;
 
 /// What a completion is for.
@@ -77,16 +79,37 @@ impl Mirror {
     ///
     /// If the server does not give it.
     pub async fn read_resource(&self, uri: &str) -> Result<Arc<ResourceContent>, RequestError> {
+        self.read(uri, Drive::Handlers).await?.done().ok_or(RequestError::Unexpected)
+    }
+
+    /// Reads a resource for one round: see [`call_tool_once`](Self::call_tool_once).
+    ///
+    /// # Errors
+    ///
+    /// If the server neither gives it nor asks something.
+    pub async fn read_resource_once(
+        &self,
+        uri: &str,
+        answers: Answers,
+    ) -> Result<Once<Arc<ResourceContent>>, RequestError> {
+        self.read(uri, Drive::Caller(answers)).await
+    }
+
+    async fn read(
+        &self,
+        uri: &str,
+        drive: Drive,
+    ) -> Result<Once<Arc<ResourceContent>>, RequestError> {
         let shared = &self.inner.shared;
         let link = shared.link()?;
         let ticket = shared.machine().ticket();
         let key: Arc<str> = uri.into();
-        match link.read(uri, &self.options).await {
-            Ok(result) => {
+        match link.read(uri, &self.options, drive).await {
+            Ok(read) => Ok(read.map(|result| {
                 let content = Arc::new(driver::content(result));
                 shared.step(Input::Read { uri: key, ticket, content: content.clone() });
-                Ok(content)
-            }
+                content
+            })),
             Err(error) => {
                 shared.step(Input::ReadFailed { uri: key });
                 Err(error)
@@ -133,7 +156,8 @@ impl Mirror {
             return Err(RequestError::Unlisted(template.to_owned()));
         }
         let ticket = shared.machine().ticket();
-        let content = driver::content(link.read(&uri, &self.options).await?);
+        let read = link.read(&uri, &self.options, Drive::Handlers).await?;
+        let content = driver::content(read.done().ok_or(RequestError::Unexpected)?);
         let name = listed.map(|item| item.name.as_str().into());
         let content = Arc::new(TemplateContent { name, uri, values, content });
         let template = template.into();
@@ -151,16 +175,41 @@ impl Mirror {
         name: &str,
         arguments: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Arc<PromptContent>, RequestError> {
+        let filled = self.prompt(name, cache::texts(arguments), Drive::Handlers).await?;
+        filled.done().ok_or(RequestError::Unexpected)
+    }
+
+    /// Fills in a prompt for one round: see [`call_tool_once`](Self::call_tool_once).
+    ///
+    /// # Errors
+    ///
+    /// If the server neither gives it nor asks something.
+    pub async fn get_prompt_once<K: Into<String>, V: Into<String>>(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = (K, V)>,
+        answers: Answers,
+    ) -> Result<Once<Arc<PromptContent>>, RequestError> {
+        self.prompt(name, cache::texts(arguments), Drive::Caller(answers)).await
+    }
+
+    async fn prompt(
+        &self,
+        name: &str,
+        arguments: BTreeMap<String, String>,
+        drive: Drive,
+    ) -> Result<Once<Arc<PromptContent>>, RequestError> {
         let shared = &self.inner.shared;
-        let arguments = cache::texts(arguments);
         let link = shared.link()?;
         let ticket = shared.machine().ticket();
         let given = arguments.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
-        let Taken { result, odd, raw } = link.prompt(name, given.collect(), &self.options).await?;
-        let content = PromptContent { odd, raw, ..PromptContent::new(arguments, result) };
-        let content = Arc::new(content);
-        shared.step(Input::Prompted { name: name.into(), ticket, content: content.clone() });
-        Ok(content)
+        let filled = link.prompt(name, given.collect(), &self.options, drive).await?;
+        Ok(filled.map(|Taken { result, odd, raw }| {
+            let content = PromptContent { odd, raw, ..PromptContent::new(arguments, result) };
+            let content = Arc::new(content);
+            shared.step(Input::Prompted { name: name.into(), ticket, content: content.clone() });
+            content
+        }))
     }
 
     /// Calls a tool. A tool that failed and says so has a result: see [`ToolOutcome::is_success`].
@@ -193,8 +242,57 @@ impl Mirror {
         name: &str,
         arguments: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Arc<ToolOutcome>, RequestError> {
+        let called = self.call(tag, name, cache::values(arguments), Drive::Handlers).await?;
+        called.done().ok_or(RequestError::Unexpected)
+    }
+
+    /// Calls a tool for one round. If a server of the modern era wants to know something first, its
+    /// questions are returned and no handler is asked: answer them, and call again with the answers.
+    ///
+    /// A server only asks what its client declares: see
+    /// [`Handlers::declare_all`](crate::Handlers::declare_all). A legacy server asks handlers in any
+    /// case, and so gives its result in the first round.
+    ///
+    /// ```no_run
+    /// # use tidings_mirror::{Answers, Mirror, Once, RequestError};
+    /// # async fn example(mirror: Mirror) -> Result<(), RequestError> {
+    /// let mut answers = Answers::none();
+    /// let outcome = loop {
+    ///     match mirror.call_tool_once("deploy", [("to", "prod")], answers).await? {
+    ///         Once::Done(outcome) => break outcome,
+    ///         Once::Asked(round) => {
+    ///             answers = round.answers();
+    ///             for key in round.questions.keys() {
+    ///                 answers = answers.with(key, serde_json::json!({ "action": "decline" }));
+    ///             }
+    ///         }
+    ///     }
+    /// };
+    /// # let _ = outcome;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is neither a result nor a question.
+    pub async fn call_tool_once<K: Into<String>, V: Into<Value>>(
+        &self,
+        name: &str,
+        arguments: impl IntoIterator<Item = (K, V)>,
+        answers: Answers,
+    ) -> Result<Once<Arc<ToolOutcome>>, RequestError> {
+        self.call(self.tag(), name, cache::values(arguments), Drive::Caller(answers)).await
+    }
+
+    async fn call(
+        &self,
+        tag: RequestTag,
+        name: &str,
+        arguments: JsonObject,
+        drive: Drive,
+    ) -> Result<Once<Arc<ToolOutcome>>, RequestError> {
         let shared = &self.inner.shared;
-        let arguments = cache::values(arguments);
         let link = shared.link()?;
         let ticket = shared.machine().ticket();
         let tool = self.tools().iter().find(|tool| tool.name == name).cloned();
@@ -206,7 +304,11 @@ impl Mirror {
         };
         warn(tool.as_ref().and_then(|tool| schema::arguments(tool, &arguments)));
         let (called_at, began) = (SystemTime::now(), Instant::now());
-        let answer = link.call(name, arguments.clone(), tag, &self.options).await;
+        let answer = match link.call(name, arguments.clone(), tag, &self.options, drive).await {
+            Ok(Once::Asked(round)) => return Ok(Once::Asked(round)),
+            Ok(Once::Done(taken)) => Ok(taken),
+            Err(error) => Err(error),
+        };
         if let (Some(tool), Ok(taken)) = (&tool, &answer) {
             warn(schema::result(tool, &taken.result));
         }
@@ -217,7 +319,7 @@ impl Mirror {
         let took = began.elapsed();
         let outcome = Arc::new(ToolOutcome { arguments, result, odd, raw, called_at, took });
         shared.step(Input::Called { name: key, ticket, outcome: outcome.clone() });
-        error.map_or(Ok(outcome), Err)
+        error.map_or(Ok(Once::Done(outcome)), Err)
     }
 
     /// What an argument of a prompt or a variable of a template may be. `context` holds what is

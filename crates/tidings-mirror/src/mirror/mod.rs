@@ -18,7 +18,7 @@ pub use self::watching::{SubscribeError, Watch};
 use crate::cache::Reader;
 use crate::era::Era;
 use crate::events::{ConnectionState, Events, Items};
-use crate::history::Message;
+use crate::history::{Message, Record};
 use crate::lists::List;
 use crate::odd::Odd;
 use crate::options::RequestOptions;
@@ -135,15 +135,42 @@ impl Mirror {
         self.inner.shared.history.messages()
     }
 
-    /// The messages after the one with this number; 0 for all that are kept. If the first of them is
-    /// not the next number, those between are not kept any longer.
+    /// The messages after the record with this number; 0 for all that are kept. Their numbers need not
+    /// follow each other: facts have numbers too.
     #[must_use]
     pub fn messages_since(&self, number: u64) -> Vec<Arc<Message>> {
         self.inner.shared.history.since(number)
     }
 
-    /// Waits until there is a message after the one with this number, and gives the number of the
-    /// last one. Without [`Config::history`](crate::Config::history) there never is.
+    /// The messages and facts after the record with this number, in order; 0 for all that are kept: one
+    /// timeline of what passed and of what happened below it. If numbers are missing, those records
+    /// are not kept any longer. The log keeps as many messages, and as many facts, as
+    /// [`Config::history`](crate::Config::history) says.
+    ///
+    /// ```no_run
+    /// # use tidings_mirror::{Mirror, Record};
+    /// # async fn example(mirror: Mirror) {
+    /// let mut seen = 0;
+    /// loop {
+    ///     mirror.messages_changed(seen).await;
+    ///     for record in mirror.records_since(seen) {
+    ///         seen = record.number();
+    ///         match record {
+    ///             Record::Message(message) => println!("{:?} {}", message.direction, message.text()),
+    ///             Record::Fact(fact) => println!("{:?}", fact.what),
+    ///             _ => {}
+    ///         }
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn records_since(&self, number: u64) -> Vec<Record> {
+        self.inner.shared.history.records(number)
+    }
+
+    /// Waits until there is a message or a fact after the one with this number, and gives the number
+    /// of the last one. Without [`Config::history`](crate::Config::history) there never is.
     ///
     /// Cancel-safe: nothing is taken.
     pub async fn messages_changed(&self, number: u64) -> u64 {

@@ -14,7 +14,7 @@ use crate::events::{ConnectionState, Events};
 use crate::machine::{Input, Machine};
 use crate::options::RequestOptions;
 use crate::request::RequestError;
-use crate::shared::Shared;
+use crate::shared::{Shared, Wish};
 use crate::target::Target;
 
 /// Connecting.
@@ -126,7 +126,7 @@ impl Mirror {
         shared.step(Input::State(ConnectionState::Connecting));
         let cancel = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(Driver::new(shared.clone(), listenings).begin(cancel.clone()));
+        tasks.spawn(Driver::new(shared.clone(), listenings).start(cancel.clone()));
         (Self::of(shared, cancel, tasks), events)
     }
 
@@ -135,7 +135,8 @@ impl Mirror {
         Self { inner: Arc::new(inner), options: Arc::default() }
     }
 
-    /// Waits until there is a connection and its lists are loaded, however often that must be tried.
+    /// Waits until there is a connection and its lists are loaded, however often that must be tried,
+    /// and while the mirror is disconnected.
     ///
     /// # Errors
     ///
@@ -163,8 +164,42 @@ impl Mirror {
         Self { inner: self.inner.clone(), options: Arc::new(options) }
     }
 
-    /// Ends the connection: the session is deleted, a child process ends with all its children, and
-    /// lists, contents and subscriptions are cleared.
+    /// Connects now: an attempt that waits is made at once, and a connection that lives is replaced by
+    /// a new one. Lists, contents and watches are kept and compared, as after a loss. Returns when the
+    /// attempt has begun; [`ready`](Self::ready) waits for its end.
+    ///
+    /// If the attempt fails, it goes on as [`Config::reconnect`] says. Without that the mirror is
+    /// [`ConnectionState::Disconnected`].
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::NotConnected`] if the connection ended for good, and [`RequestError::Invalid`]
+    /// if the target is a pair of streams, which can be used only once.
+    pub async fn reconnect_now(&self) -> Result<(), RequestError> {
+        let shared = &self.inner.shared;
+        if matches!(shared.target, Target::Streams(_)) {
+            return Err(RequestError::Invalid("streams cannot be connected to again".to_owned()));
+        }
+        shared.wish(Wish::Connect).await;
+        if self.is_closed() { shared.link().map(drop) } else { Ok(()) }
+    }
+
+    /// Ends the connection and keeps everything else: the session is deleted and a child process ends,
+    /// while lists, contents, watches and this handle stay. The mirror does not come back until
+    /// [`reconnect_now`](Self::reconnect_now). An attempt to connect is given up.
+    ///
+    /// If [`Config::resubscribe`] is off, watches end with the connection.
+    pub async fn disconnect(&self) {
+        self.inner.shared.wish(Wish::Disconnect).await;
+    }
+
+    /// Whether the connection ended for good.
+    fn is_closed(&self) -> bool {
+        matches!(self.connection(), ConnectionState::Closed { .. })
+    }
+
+    /// Ends the connection for good: the session is deleted, a child process ends with all its
+    /// children, and lists, contents and subscriptions are cleared.
     pub async fn close(&self) {
         self.inner.cancel.cancel();
         let mut tasks = {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tidings_server::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use tidings_server::model::{ContentBlock, GetPromptRequestParams, GetPromptResponse};
 use tidings_server::model::{JsonObject, Tool};
-use tidings_server::{AnswerError, Contents, Context, EditError, Fingerprint, Hub};
+use tidings_server::{Answer, AnswerError, Contents, Context, EditError, Fingerprint, Hub};
 use tidings_server::{ResourceUri, Shelf, Source, http};
 use tokio_util::sync::CancellationToken;
 
@@ -59,9 +59,9 @@ impl Source for Fixtures {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
         let name = request.name.as_ref();
-        if Live::knows(name) {
+        let response = if Live::knows(name) {
             self.live.call(&request).await
         } else if Rounds::knows(name) {
             self.rounds.call(&request, context)
@@ -69,15 +69,16 @@ impl Source for Fixtures {
             ask::call(&request, context).await
         } else {
             plain::call(&request, context).await
-        }
+        };
+        Ok(response?.into())
     }
 
     async fn prompt(
         &self,
         request: GetPromptRequestParams,
         context: &Context,
-    ) -> Result<GetPromptResponse, AnswerError> {
-        prompts::get(&request, context)
+    ) -> Result<Answer<GetPromptResponse>, AnswerError> {
+        Ok(prompts::get(&request, context)?.into())
     }
 }
 

@@ -6,6 +6,7 @@ use rmcp::model::{Annotations, Prompt, Resource, ResourceTemplate, Tool};
 use tidings_core::{Fingerprint, ListKind, ResourceUri, Template};
 
 use crate::edit::EditError;
+use crate::raw::Raw;
 
 /// The four kinds of item. Resources and templates are two lists with one notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,16 +44,59 @@ impl Kind {
     }
 }
 
+/// An item as a client is shown it; cloning shares it.
+#[derive(Debug)]
+pub(crate) struct Shown<T> {
+    /// The item; of a raw one what the hub itself must know.
+    pub(crate) item: Arc<T>,
+    /// The whole item, if it is raw.
+    pub(crate) raw: Option<Raw<T>>,
+}
+
+impl<T> Shown<T> {
+    pub(crate) fn typed(item: T) -> Self {
+        Self { item: Arc::new(item), raw: None }
+    }
+
+    pub(crate) fn raw(item: T, raw: Raw<T>) -> Self {
+        Self { item: Arc::new(item), raw: Some(raw) }
+    }
+}
+
+impl<T> Clone for Shown<T> {
+    fn clone(&self) -> Self {
+        Self { item: self.item.clone(), raw: self.raw.clone() }
+    }
+}
+
+impl<T> std::ops::Deref for Shown<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.item
+    }
+}
+
 /// An item as the catalog keeps it; cloning shares it.
 #[derive(Clone, Debug)]
 pub(crate) enum Stored {
-    Tool(Arc<Tool>),
-    Prompt(Arc<Prompt>),
-    Resource(Arc<Resource>),
-    Template(Arc<ResourceTemplate>, Arc<Template>),
+    Tool(Shown<Tool>),
+    Prompt(Shown<Prompt>),
+    Resource(Shown<Resource>),
+    Template(Shown<ResourceTemplate>, Arc<Template>),
 }
 
 impl Stored {
+    /// Its text, if it is raw.
+    pub(crate) fn raw(&self) -> Option<&str> {
+        match self {
+            Self::Tool(tool) => tool.raw.as_ref().map(Raw::as_str),
+            Self::Prompt(prompt) => prompt.raw.as_ref().map(Raw::as_str),
+            Self::Resource(resource) => resource.raw.as_ref().map(Raw::as_str),
+            Self::Template(template, _) => template.raw.as_ref().map(Raw::as_str),
+        }
+    }
+
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Self::Tool(_) => Kind::Tool,
@@ -75,22 +119,31 @@ impl Stored {
     /// Names what a client would see of it, but for a resource's measures: those move with its
     /// content, of which whoever watches it is told.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
-        let value = match self {
-            Self::Tool(tool) => serde_json::to_value(tool),
-            Self::Prompt(prompt) => serde_json::to_value(prompt),
-            Self::Resource(resource) => serde_json::to_value(timeless(resource)),
-            Self::Template(template, _) => serde_json::to_value(template),
-        };
-        Fingerprint::of_json(&value.expect("an item is plain JSON"))
+        match self {
+            Self::Tool(tool) => fingerprint(tool),
+            Self::Prompt(prompt) => fingerprint(prompt),
+            Self::Resource(Shown { raw: Some(raw), .. }) => timeless_raw(raw).fingerprint(),
+            Self::Resource(resource) => of_typed(&timeless(resource)),
+            Self::Template(template, _) => fingerprint(template),
+        }
     }
 
     /// Whether two of one fingerprint are shown alike, to the last measure.
     pub(crate) fn measures_as(&self, other: &Self) -> bool {
         match (self, other) {
+            _ if self.raw() != other.raw() => false,
             (Self::Resource(one), Self::Resource(other)) => measures(one) == measures(other),
             _ => true,
         }
     }
+}
+
+fn fingerprint<T: serde::Serialize>(shown: &Shown<T>) -> Fingerprint {
+    shown.raw.as_ref().map_or_else(|| of_typed(&*shown.item), Raw::fingerprint)
+}
+
+fn of_typed(item: &impl serde::Serialize) -> Fingerprint {
+    Fingerprint::of_json(&serde_json::to_value(item).expect("an item is plain JSON"))
 }
 
 /// How large a resource's content is and when it last changed.
@@ -111,16 +164,27 @@ fn timeless(resource: &Resource) -> Resource {
     resource
 }
 
+/// As [`timeless`].
+fn timeless_raw(resource: &Raw<Resource>) -> Raw<Resource> {
+    let resource = resource.without("size");
+    match resource.object("annotations") {
+        Some(annotations) => {
+            resource.with_object("annotations", &annotations.without("lastModified"))
+        }
+        None => resource,
+    }
+}
+
 /// An item that a source can put on its shelf: a [`Tool`], a [`Prompt`], a [`Resource`] or a
-/// [`ResourceTemplate`].
+/// [`ResourceTemplate`], or one of them as [`Raw`] JSON.
 pub trait Item: sealed::Sealed {}
 
 impl<T: sealed::Sealed> Item for T {}
 
 pub(crate) mod sealed {
     use super::{
-        Arc, EditError, Kind, Prompt, Resource, ResourceTemplate, ResourceUri, Stored, Template,
-        Tool,
+        Arc, EditError, Kind, Prompt, Resource, ResourceTemplate, ResourceUri, Shown, Stored,
+        Template, Tool,
     };
 
     /// Checks an item and makes it ready to be kept.
@@ -139,11 +203,21 @@ pub(crate) mod sealed {
     #[derive(Debug)]
     pub struct StoredKind(pub(crate) Kind);
 
-    fn named(kind: &'static str, name: &str) -> Result<(), EditError> {
+    pub(crate) fn named(kind: &'static str, name: &str) -> Result<(), EditError> {
         if name.is_empty() || name.chars().any(char::is_control) {
             return Err(EditError::Name { kind, name: name.to_owned() });
         }
         Ok(())
+    }
+
+    pub(crate) fn addressed(uri: &str) -> Result<(), EditError> {
+        let parsed = ResourceUri::parse(uri);
+        parsed.map(drop).map_err(|error| EditError::Uri { uri: uri.to_owned(), error })
+    }
+
+    pub(crate) fn templated(text: &str) -> Result<Template, EditError> {
+        Template::parse(text)
+            .map_err(|error| EditError::Template { template: text.to_owned(), error })
     }
 
     impl Sealed for Tool {
@@ -153,7 +227,7 @@ pub(crate) mod sealed {
 
         fn store(self) -> Result<StoredItem, EditError> {
             named("tool", &self.name)?;
-            Ok(StoredItem(Stored::Tool(Arc::new(self))))
+            Ok(StoredItem(Stored::Tool(Shown::typed(self))))
         }
     }
 
@@ -164,7 +238,7 @@ pub(crate) mod sealed {
 
         fn store(self) -> Result<StoredItem, EditError> {
             named("prompt", &self.name)?;
-            Ok(StoredItem(Stored::Prompt(Arc::new(self))))
+            Ok(StoredItem(Stored::Prompt(Shown::typed(self))))
         }
     }
 
@@ -174,9 +248,8 @@ pub(crate) mod sealed {
         }
 
         fn store(self) -> Result<StoredItem, EditError> {
-            ResourceUri::parse(&self.uri)
-                .map_err(|error| EditError::Uri { uri: self.uri.clone(), error })?;
-            Ok(StoredItem(Stored::Resource(Arc::new(self))))
+            addressed(&self.uri)?;
+            Ok(StoredItem(Stored::Resource(Shown::typed(self))))
         }
     }
 
@@ -186,10 +259,8 @@ pub(crate) mod sealed {
         }
 
         fn store(self) -> Result<StoredItem, EditError> {
-            let template = Template::parse(&self.uri_template).map_err(|error| {
-                EditError::Template { template: self.uri_template.clone(), error }
-            })?;
-            Ok(StoredItem(Stored::Template(Arc::new(self), Arc::new(template))))
+            let template = templated(&self.uri_template)?;
+            Ok(StoredItem(Stored::Template(Shown::typed(self), Arc::new(template))))
         }
     }
 }

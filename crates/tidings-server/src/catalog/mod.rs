@@ -3,6 +3,7 @@
 
 mod edit;
 mod item;
+mod outline;
 mod page;
 mod state;
 #[cfg(test)]
@@ -186,7 +187,7 @@ impl Catalog {
     /// A tool that can be called now.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<Tool>> {
         match self.find(Kind::Tool, name) {
-            Ok((_, Stored::Tool(tool))) => Some(tool),
+            Ok((_, Stored::Tool(tool))) => Some(tool.item),
             _ => None,
         }
     }

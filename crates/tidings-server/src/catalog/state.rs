@@ -8,6 +8,7 @@ use tidings_core::{Fingerprint, ListKind, ListKinds, ResourceUri, Template};
 
 use crate::answers::{Answers, Variables};
 use crate::catalog::edit::{Edit, Touched};
+use crate::catalog::item::Shown;
 use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::edit::EditError;
 use crate::member::{Answerer, Member};
@@ -31,7 +32,7 @@ pub(super) struct Entry {
     serial: u64,
     pub(super) enabled: bool,
     /// What a template lists now.
-    expansions: Vec<(Arc<Resource>, Fingerprint)>,
+    expansions: Vec<(Shown<Resource>, Fingerprint)>,
 }
 
 /// What an item was before an edit, to undo it.
@@ -181,7 +182,7 @@ impl State {
         let listed: Vec<_> = expansions
             .into_iter()
             .map(|resource| {
-                let resource = Arc::new(resource);
+                let resource = Shown::typed(resource);
                 let fingerprint = Stored::Resource(resource.clone()).fingerprint();
                 (resource, fingerprint)
             })

@@ -9,6 +9,7 @@ use super::{CursorError, Kind, Missing, Stored};
 use crate::edit::EditError;
 use crate::hub::{AddError, Hub};
 use crate::path::Core;
+use crate::raw::Raw;
 use crate::shelf::Shelf;
 use crate::source::Source;
 
@@ -246,4 +247,47 @@ async fn the_measures_of_a_resource_are_listed_as_they_are_and_move_no_list() {
     titled.title = Some("A".to_owned());
     handle.update(titled).unwrap();
     assert_ne!(core.catalog.list_fingerprint(ListKind::Resources), before);
+}
+
+#[tokio::test]
+async fn a_raw_item_has_the_fingerprint_of_an_equal_typed_one() {
+    let (_hub, core, shelf) = world();
+    let put = |text: &str| {
+        let mut edit = shelf.transaction();
+        edit.put(Raw::<Resource>::parse(text).unwrap()).unwrap();
+        edit.commit().unwrap();
+        core.catalog.list_fingerprint(ListKind::Resources)
+    };
+    let mut typed = Resource::new("x://a", "a");
+    typed.size = Some(1);
+    shelf.add(typed).unwrap();
+    let before = core.catalog.list_fingerprint(ListKind::Resources);
+    let measured = r#"{"size":2.5,"name":"a","annotations":{"lastModified":"now"},"uri":"x://a"}"#;
+    assert_eq!(put(measured), before);
+    let listing = core.catalog.listing(Kind::Resource);
+    assert_eq!(listing.items[0].raw(), Some(measured));
+    assert_ne!(put(r#"{"name":"a","uri":"x://a","new":null}"#), before);
+    assert_eq!(put(r#"{"name":"a","uri":"x:\/\/a"}"#), before);
+    let listing = core.catalog.listing(Kind::Resource);
+    assert_eq!((listing.items.len(), listing.items[0].key()), (1, "x://a"));
+}
+
+#[tokio::test]
+async fn a_raw_item_is_used_as_a_typed_one_is() {
+    let (_hub, core, shelf) = world();
+    let tool = Raw::<Tool>::parse(r#"{"name":"a","inputSchema":{}}"#).unwrap();
+    let tool = shelf.add(tool).unwrap();
+    let template = r#"{"uriTemplate":"x://{id}","name":"t"}"#;
+    let template = shelf.add(Raw::<ResourceTemplate>::parse(template).unwrap()).unwrap();
+    template.expand(vec![Resource::new("x://7", "seven")]).unwrap();
+    assert_eq!(keys(&core, Kind::Resource), ["x://7"]);
+    assert_eq!(core.catalog.route(&uri("x://8")).unwrap().variables["id"], "8");
+    let resource = r#"{"uri":"x://9","name":"n","title":"Nine"}"#;
+    shelf.add(Raw::<Resource>::parse(resource).unwrap()).unwrap();
+    assert_eq!(core.catalog.route(&uri("x://9")).unwrap().title.as_deref(), Some("Nine"));
+    tool.disable().unwrap();
+    assert_eq!(core.catalog.find(Kind::Tool, "a").err(), Some(Missing::Disabled));
+    tool.enable().unwrap();
+    let renamed = Raw::<Tool>::parse(r#"{"name":"b","inputSchema":{}}"#).unwrap();
+    assert!(matches!(tool.update(renamed), Err(EditError::Renamed { .. })));
 }

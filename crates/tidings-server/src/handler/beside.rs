@@ -1,20 +1,106 @@
-//! The arguments of a heavy call, which travel beside the protocol library.
+//! What of a request and its answer travels beside the protocol library: heavy arguments on the way
+//! in, an answer with raw JSON on the way out.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use rmcp::model::JsonObject;
+use rmcp::model::{Extensions, JsonObject, JsonRpcMessage, ServerJsonRpcMessage};
 
-/// The arguments of a heavy call, as an extension of its request: the handler takes them.
-#[derive(Clone, Debug)]
-pub(crate) struct Beside(Arc<Mutex<Option<JsonObject>>>);
+/// An extension of each request, shared by its transport and the handler.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside(Arc<Mutex<Held>>);
+
+#[derive(Debug, Default)]
+struct Held {
+    arguments: Option<JsonObject>,
+    answer: Option<Written>,
+}
+
+/// A whole message with raw JSON in it. The library gets a stand-in of the same part, which it judges
+/// as it does any answer. Which message takes the place of which stand-in is known from the request
+/// alone: no text is searched for anything.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) part: Part,
+    pub(crate) message: Vec<u8>,
+}
+
+/// What a message answers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Result,
+    Error,
+}
 
 impl Beside {
-    pub(crate) fn new(arguments: JsonObject) -> Self {
-        Self(Arc::new(Mutex::new(Some(arguments))))
+    /// What travels beside the request that has these extensions.
+    pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
+        let parts = || extensions.get::<http::request::Parts>();
+        extensions.get().or_else(|| parts()?.extensions.get())
     }
 
-    /// The arguments, if nobody took them.
-    pub(crate) fn take(&self) -> Option<JsonObject> {
-        self.0.lock().expect("no code panics while it holds arguments").take()
+    pub(crate) fn put_arguments(&self, arguments: JsonObject) {
+        self.lock().arguments = Some(arguments);
+    }
+
+    /// The arguments of a heavy call, if nobody took them.
+    pub(crate) fn take_arguments(&self) -> Option<JsonObject> {
+        self.lock().arguments.take()
+    }
+
+    pub(crate) fn put_answer(&self, answer: Written) {
+        self.lock().answer = Some(answer);
+    }
+
+    /// Whether there is an answer to be sent in place of a stand-in.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.lock().answer.is_some()
+    }
+
+    /// The message in place of the library's answer, if the request has one. A library that refused
+    /// the stand-in has the last word.
+    pub(crate) fn take_answer(&self, part: Part) -> Option<Vec<u8>> {
+        let mut held = self.lock();
+        let answer = held.answer.take_if(|answer| answer.part == part)?;
+        Some(answer.message)
+    }
+
+    /// A message of the library as bytes, or the one in its place.
+    pub(crate) fn write_with(beside: Option<&Self>, message: &ServerJsonRpcMessage) -> Vec<u8> {
+        let part = match message {
+            JsonRpcMessage::Response(_) => Some(Part::Result),
+            JsonRpcMessage::Error(_) => Some(Part::Error),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        let written = part.and_then(|part| beside?.take_answer(part));
+        written.unwrap_or_else(|| serde_json::to_vec(message).expect("a message is plain JSON"))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().expect("no code panics while it holds what is beside a request")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolResult, ErrorData, RequestId, ServerResult};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_takes_the_place_of_a_stand_in_of_its_part_once() {
+        let result = ServerResult::CallToolResult(CallToolResult::default());
+        let result = ServerJsonRpcMessage::response(result, RequestId::Number(1));
+        let error = ErrorData::internal_error("refused", None);
+        let error = ServerJsonRpcMessage::error(error, Some(RequestId::Number(1)));
+        let plain = |message| Beside::write_with(None, message);
+        let beside = Beside::default();
+        let write = |message| Beside::write_with(Some(&beside), message);
+        assert_eq!(write(&result), plain(&result));
+        beside.put_answer(Written { part: Part::Result, message: b"raw".to_vec() });
+        // The library refused the stand-in.
+        assert_eq!(write(&error), plain(&error));
+        assert!(beside.has_answer());
+        assert_eq!(write(&result), b"raw");
+        assert_eq!(write(&result), plain(&result));
     }
 }

@@ -5,6 +5,7 @@
 mod beside;
 mod connection;
 mod refusal;
+mod verbatim;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,24 +14,26 @@ use std::time::Duration;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
     CompletionInfo, CustomRequest, CustomResult, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, JsonObject,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Reference, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    PaginatedRequestParams, Prompt, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceTemplate, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use tidings_core::ResourceUri;
-use tokio_util::sync::CancellationToken;
 
-use crate::answer::{Completion, CompletionOf, Completions};
+use crate::answer::{Answer, Completion, CompletionOf, Completions};
 use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::context::{Client, Context};
 use crate::era;
 use crate::path::{Core, SubscribeError};
 
-pub(crate) use beside::Beside;
+use verbatim::Place;
+
+pub(crate) use beside::{Beside, Part};
 pub(crate) use connection::{Connection, FrameWriter, accept_filter};
 
 /// How long a source may go on with a request that was cancelled.
@@ -65,13 +68,13 @@ impl Handler {
     }
 
     /// The error for a URI that nobody offers: of the source it would be of, if one says so.
-    fn missing(&self, uri: &ResourceUri, missing: Missing) -> ErrorData {
+    fn missing(&self, uri: &ResourceUri, missing: Missing, place: &Place) -> ErrorData {
         let refused = match missing {
             Missing::Unknown => self.core.catalog.refuse(uri),
             Missing::Disabled => None,
         };
         match refused {
-            Some(error) => refusal::answer("uri", uri.as_ref(), error),
+            Some(error) => place.refuse("uri", uri.as_ref(), error),
             None => refusal::missing_uri(uri, missing),
         }
     }
@@ -91,21 +94,30 @@ impl Handler {
 /// Lists are the same for every client of this hub, and a client that wants to know how long they
 /// stay so listens: they are fresh for no time, and public.
 macro_rules! list {
-    ($self:ident, $request:ident, $context:ident, $kind:ident, $result:ident, $stored:pat => $item:expr) => {{
+    (
+        $self:ident, $request:ident, $context:ident,
+        $kind:ident => $result:ident { $items:ident }, $stored:pat => $item:expr
+    ) => {{
         let listing = $self.listing(Kind::$kind);
         let cursor = $request.and_then(|request| request.cursor);
         let page = listing
             .page(cursor.as_deref(), $self.core.config.page_size)
             .map_err(|error| refusal::cursor(cursor.as_deref(), error))?;
+        let mut result = $result { next_cursor: page.next, ..$result::default() };
+        if is_modern(&$context) {
+            result = result.with_ttl_ms(0).with_cache_scope(CacheScope::Public);
+        } else {
+            result.result_type = None;
+        }
+        if page.items.iter().any(|item| item.raw().is_some()) {
+            Place::of(&$context).keep(|id| verbatim::list(id, &result, page.items))?;
+            return Ok(result);
+        }
         let items = page.items.iter().filter_map(|item| match item {
             $stored => Some($item),
             _ => None,
         });
-        let mut result = $result::with_all_items(items.collect());
-        result.next_cursor = page.next;
-        if is_modern(&$context) {
-            result = result.with_ttl_ms(0).with_cache_scope(CacheScope::Public);
-        }
+        result.$items = items.collect();
         Ok(result)
     }};
 }
@@ -147,7 +159,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        list!(self, request, context, Tool, ListToolsResult,
+        list!(self, request, context, Tool => ListToolsResult { tools },
             Stored::Tool(tool) => Tool::clone(tool))
     }
 
@@ -156,8 +168,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        list!(self, request, context, Prompt, ListPromptsResult,
-            Stored::Prompt(prompt) => prompt.as_ref().clone())
+        list!(self, request, context, Prompt => ListPromptsResult { prompts },
+            Stored::Prompt(prompt) => Prompt::clone(prompt))
     }
 
     async fn list_resources(
@@ -165,8 +177,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        list!(self, request, context, Resource, ListResourcesResult,
-            Stored::Resource(resource) => resource.as_ref().clone())
+        list!(self, request, context, Resource => ListResourcesResult { resources },
+            Stored::Resource(resource) => Resource::clone(resource))
     }
 
     async fn list_resource_templates(
@@ -174,8 +186,9 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        list!(self, request, context, Template, ListResourceTemplatesResult,
-            Stored::Template(template, _) => template.as_ref().clone())
+        list!(self, request, context,
+            Template => ListResourceTemplatesResult { resource_templates },
+            Stored::Template(template, _) => ResourceTemplate::clone(template))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -187,7 +200,7 @@ impl ServerHandler for Handler {
         mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(arguments) = arguments_beside(&context) {
+        if let Some(arguments) = Beside::of(&context.extensions).and_then(Beside::take_arguments) {
             request.arguments = Some(arguments);
         }
         let name = request.name.clone();
@@ -196,10 +209,13 @@ impl ServerHandler for Handler {
             .catalog
             .find(Kind::Tool, &name)
             .map_err(|missing| refusal::missing_name("tool", &name, missing))?;
-        let cancelled = context.ct.clone();
+        let place = Place::of(&context);
         let context = self.context(context);
-        let answer = unless_cancelled(cancelled, answerer.call(request, &context)).await?;
-        answer.map_err(|error| refusal::answer("name", &name, error))
+        let answer = unless_cancelled(&place, answerer.call(request, &context)).await?;
+        match answer.map_err(|error| place.refuse("name", &name, error))? {
+            Answer::Typed(response) => Ok(response),
+            Answer::Raw(raw) => place.keep_result(&raw, None),
+        }
     }
 
     async fn get_prompt(
@@ -213,10 +229,13 @@ impl ServerHandler for Handler {
             .catalog
             .find(Kind::Prompt, &name)
             .map_err(|missing| refusal::missing_name("prompt", &name, missing))?;
-        let cancelled = context.ct.clone();
+        let place = Place::of(&context);
         let context = self.context(context);
-        let answer = unless_cancelled(cancelled, answerer.prompt(request, &context)).await?;
-        answer.map_err(|error| refusal::answer("name", &name, error))
+        let answer = unless_cancelled(&place, answerer.prompt(request, &context)).await?;
+        match answer.map_err(|error| place.refuse("name", &name, error))? {
+            Answer::Typed(response) => Ok(response),
+            Answer::Raw(raw) => place.keep_result(&raw, None),
+        }
     }
 
     async fn read_resource(
@@ -225,15 +244,19 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
-        let route = self.core.catalog.route(&uri).map_err(|missing| self.missing(&uri, missing))?;
-        let (cancelled, is_modern) = (context.ct.clone(), is_modern(&context));
+        let place = Place::of(&context);
+        let route = self.core.catalog.route(&uri);
+        let route = route.map_err(|missing| self.missing(&uri, missing, &place))?;
         let context = self.context(context);
         let reading = route.answerer.read(&uri, &route.variables, &context);
-        let contents = unless_cancelled(cancelled, reading)
+        let contents = unless_cancelled(&place, reading)
             .await?
-            .map_err(|error| refusal::answer("uri", uri.as_ref(), error))?;
+            .map_err(|error| place.refuse("uri", uri.as_ref(), error))?;
+        if let Some(raw) = &contents.raw {
+            return place.keep_result(raw, Some((contents.fresh_for, contents.scope)));
+        }
         let mut result = ReadResourceResult::new(contents.parts);
-        if is_modern {
+        if place.is_modern {
             let fresh_for = u64::try_from(contents.fresh_for.as_millis()).unwrap_or(u64::MAX);
             result = result.with_ttl_ms(fresh_for).with_cache_scope(contents.scope);
         }
@@ -262,12 +285,15 @@ impl ServerHandler for Handler {
         let mut completion = Completion::new(of, request.argument.name, request.argument.value);
         let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
         completion.known.extend(known);
-        let cancelled = context.ct.clone();
+        let place = Place::of(&context);
         let context = self.context(context);
-        let completions = unless_cancelled(cancelled, answerer.complete(completion, &context))
+        let completions = unless_cancelled(&place, answerer.complete(completion, &context))
             .await?
-            .map_err(|error| refusal::answer("ref", &key, error))?;
-        let Completions { mut values, total, has_more } = completions;
+            .map_err(|error| place.refuse("ref", &key, error))?;
+        let Completions { mut values, total, has_more, raw } = completions;
+        if let Some(raw) = &raw {
+            return place.keep_result(raw, None);
+        }
         let total = total.or_else(|| u32::try_from(values.len()).ok());
         let is_cut = values.len() > CompletionInfo::MAX_VALUES;
         values.truncate(CompletionInfo::MAX_VALUES);
@@ -295,12 +321,14 @@ impl ServerHandler for Handler {
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
         let connection = self.connection()?;
+        let place = Place::of(&context);
         connection.subscribe(&uri).await.map_err(|error| match error {
-            SubscribeError::Unknown => self.missing(&uri, Missing::Unknown),
+            SubscribeError::Unknown => self.missing(&uri, Missing::Unknown, &place),
+            SubscribeError::Unreadable(error) => place.refuse("uri", uri.as_ref(), error),
             error => refusal::subscribe(&uri, error),
         })
     }
@@ -360,11 +388,11 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
 /// Does what a source does for a request until the request is cancelled, because its client said so
 /// or is gone. What the source does within a moment after that is its own; then it is dropped.
 async fn unless_cancelled<T>(
-    cancelled: CancellationToken,
+    place: &Place,
     answering: impl Future<Output = T>,
 ) -> Result<T, ErrorData> {
     let given_up = async {
-        cancelled.cancelled().await;
+        place.cancelled.cancelled().await;
         tokio::time::sleep(LAST_CHANCE).await;
     };
     tokio::select! {
@@ -372,10 +400,4 @@ async fn unless_cancelled<T>(
         answer = answering => Ok(answer),
         () = given_up => Err(ErrorData::internal_error("Cancelled", None)),
     }
-}
-
-/// The arguments of a call that came beside the library.
-fn arguments_beside(context: &RequestContext<RoleServer>) -> Option<JsonObject> {
-    let parts = context.extensions.get::<http::request::Parts>()?;
-    parts.extensions.get::<Beside>()?.take()
 }

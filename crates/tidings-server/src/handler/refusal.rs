@@ -4,7 +4,7 @@ use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::json;
 use tidings_core::{ResourceUri, UriError};
 
-use crate::answer::AnswerError;
+use crate::answer::{AnswerError, error_code};
 use crate::catalog::{CursorError, Missing};
 use crate::method::KNOWN_METHODS;
 use crate::path::SubscribeError;
@@ -125,6 +125,8 @@ pub(crate) fn answer(parameter: &str, value: &str, error: AnswerError) -> ErrorD
         AnswerError::Capability(required) => {
             ErrorData::missing_required_client_capability(*required)
         }
+        // The transport has all of it.
+        AnswerError::Raw(raw) => ErrorData::new(error_code(&raw), details, None),
         AnswerError::Failed(_) => ErrorData::internal_error(
             "Internal error",
             Some(json!({ (parameter): value, "details": details })),

@@ -19,6 +19,7 @@ use tidings_core::{Fingerprint, Template};
 
 use crate::answer::Completion;
 use crate::answers::{Answers, Variables};
+use crate::raw::Raw;
 use crate::source::Boxed;
 
 pub use function::{Function, NoInput};
@@ -26,8 +27,8 @@ pub use reply::{CompletionReply, Json, PromptReply, ReadReply, Reply, ToolReply}
 
 /// An item with the functions that answer for it, ready to be put on a [`Shelf`](crate::Shelf).
 ///
-/// A plain [`Tool`], [`Prompt`], [`Resource`] or [`ResourceTemplate`] is one, too: its source answers
-/// for it.
+/// A plain [`Tool`], [`Prompt`], [`Resource`] or [`ResourceTemplate`], typed or [`Raw`], is one, too:
+/// its source answers for it.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -70,7 +71,16 @@ macro_rules! plain {
     };
 }
 
-plain!(Tool, Prompt, Resource, ResourceTemplate);
+plain!(
+    Tool,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Raw<Tool>,
+    Raw<Prompt>,
+    Raw<Resource>,
+    Raw<ResourceTemplate>
+);
 
 impl<T> Offer<T> {
     /// Changes the item: whatever the other methods have no name for.

@@ -4,16 +4,17 @@ use std::any::Any;
 use std::fmt::Display;
 
 use rmcp::model::{
-    CallToolResponse, CallToolResult, ContentBlock, GetPromptResponse, GetPromptResult, JsonObject,
-    PromptMessage, Role,
+    CallToolResponse, CallToolResult, CompleteResult, ContentBlock, GetPromptResponse,
+    GetPromptResult, JsonObject, PromptMessage, ReadResourceResponse, Role,
 };
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use tidings_core::ResourceUri;
 
-use crate::answer::{AnswerError, Completions, Contents};
+use crate::answer::{Answer, AnswerError, Completions, Contents};
 use crate::offer::schema;
+use crate::raw::Raw;
 
 /// What the function of an item may return.
 ///
@@ -27,6 +28,7 @@ use crate::offer::schema;
 /// | [`ContentBlock`], `Vec` of them, [`CallToolResult`] | as it is | | |
 /// | [`Contents`] | | as it is | |
 /// | [`PromptMessage`], `Vec` of them, [`GetPromptResult`] | | | as it is |
+/// | [`Raw`] of a result | as it is | as it is | as it is |
 /// | `Result<T, E>` | an error is a result with `isError` | an error is one of the request | likewise |
 ///
 /// The error of a `Result` is anything that can be shown. An [`AnswerError`] is an error of the
@@ -46,7 +48,7 @@ pub trait ToolReply: Reply {
     /// # Errors
     ///
     /// Why the tool was not run.
-    fn into_result(self) -> Result<CallToolResponse, AnswerError>;
+    fn into_result(self) -> Result<Answer<CallToolResponse>, AnswerError>;
 }
 
 /// What a resource or a template may return when it is read.
@@ -66,7 +68,7 @@ pub trait PromptReply: Reply {
     /// # Errors
     ///
     /// Why there are none.
-    fn into_messages(self) -> Result<GetPromptResponse, AnswerError>;
+    fn into_messages(self) -> Result<Answer<GetPromptResponse>, AnswerError>;
 }
 
 /// What a completion may return.
@@ -105,6 +107,10 @@ replies!(
     Vec<PromptMessage>,
     GetPromptResult,
     GetPromptResponse,
+    Raw<CallToolResponse>,
+    Raw<ReadResourceResponse>,
+    Raw<GetPromptResponse>,
+    Raw<CompleteResult>,
 );
 
 impl<T: Serialize + Send + 'static> Reply for Json<T> {}
@@ -114,7 +120,7 @@ impl<T: Reply, E: Display + Send + 'static> Reply for Result<T, E> {}
 macro_rules! tool_replies {
     ($($type:ty, $reply:ident => $result:expr;)*) => {
         $(impl ToolReply for $type {
-            fn into_result(self) -> Result<CallToolResponse, AnswerError> {
+            fn into_result(self) -> Result<Answer<CallToolResponse>, AnswerError> {
                 let $reply = self;
                 Ok($result.into())
             }
@@ -130,6 +136,7 @@ tool_replies! {
     Vec<ContentBlock>, blocks => CallToolResult::success(blocks);
     CallToolResult, result => result;
     CallToolResponse, response => response;
+    Raw<CallToolResponse>, raw => raw;
 }
 
 impl<T: Serialize + JsonSchema + Send + 'static> ToolReply for Json<T> {
@@ -137,7 +144,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> ToolReply for Json<T> {
         schema::of_object::<T>()
     }
 
-    fn into_result(self) -> Result<CallToolResponse, AnswerError> {
+    fn into_result(self) -> Result<Answer<CallToolResponse>, AnswerError> {
         let value = value(&self.0)?;
         Ok(if value.is_object() {
             CallToolResult::structured(value).into()
@@ -152,7 +159,7 @@ impl<T: ToolReply, E: Display + Send + 'static> ToolReply for Result<T, E> {
         T::output_schema()
     }
 
-    fn into_result(self) -> Result<CallToolResponse, AnswerError> {
+    fn into_result(self) -> Result<Answer<CallToolResponse>, AnswerError> {
         match self {
             Ok(reply) => reply.into_result(),
             Err(error) => match answer_error(&error) {
@@ -190,6 +197,12 @@ impl ReadReply for Contents {
     }
 }
 
+impl ReadReply for Raw<ReadResourceResponse> {
+    fn into_contents(self, _: &ResourceUri) -> Result<Contents, AnswerError> {
+        Ok(Contents::raw(self))
+    }
+}
+
 impl<T: Serialize + Send + 'static> ReadReply for Json<T> {
     fn into_contents(self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
         Ok(Contents::json(uri, &value(&self.0)?))
@@ -212,43 +225,49 @@ impl<T: ReadReply, E: Display + Send + 'static> ReadReply for Result<T, E> {
 }
 
 impl PromptReply for String {
-    fn into_messages(self) -> Result<GetPromptResponse, AnswerError> {
+    fn into_messages(self) -> Result<Answer<GetPromptResponse>, AnswerError> {
         PromptMessage::new_text(Role::User, self).into_messages()
     }
 }
 
 impl PromptReply for &'static str {
-    fn into_messages(self) -> Result<GetPromptResponse, AnswerError> {
+    fn into_messages(self) -> Result<Answer<GetPromptResponse>, AnswerError> {
         self.to_owned().into_messages()
     }
 }
 
 impl PromptReply for PromptMessage {
-    fn into_messages(self) -> Result<GetPromptResponse, AnswerError> {
+    fn into_messages(self) -> Result<Answer<GetPromptResponse>, AnswerError> {
         vec![self].into_messages()
     }
 }
 
 impl PromptReply for Vec<PromptMessage> {
-    fn into_messages(self) -> Result<GetPromptResponse, AnswerError> {
+    fn into_messages(self) -> Result<Answer<GetPromptResponse>, AnswerError> {
         Ok(GetPromptResult::new(self).into())
     }
 }
 
 impl PromptReply for GetPromptResult {
-    fn into_messages(self) -> Result<GetPromptResponse, AnswerError> {
+    fn into_messages(self) -> Result<Answer<GetPromptResponse>, AnswerError> {
         Ok(self.into())
     }
 }
 
 impl PromptReply for GetPromptResponse {
-    fn into_messages(self) -> Result<GetPromptResponse, AnswerError> {
-        Ok(self)
+    fn into_messages(self) -> Result<Answer<GetPromptResponse>, AnswerError> {
+        Ok(self.into())
+    }
+}
+
+impl PromptReply for Raw<GetPromptResponse> {
+    fn into_messages(self) -> Result<Answer<GetPromptResponse>, AnswerError> {
+        Ok(self.into())
     }
 }
 
 impl<T: PromptReply, E: Display + Send + 'static> PromptReply for Result<T, E> {
-    fn into_messages(self) -> Result<GetPromptResponse, AnswerError> {
+    fn into_messages(self) -> Result<Answer<GetPromptResponse>, AnswerError> {
         self.map_err(failed)?.into_messages()
     }
 }
@@ -262,6 +281,12 @@ impl CompletionReply for Vec<String> {
 impl CompletionReply for Completions {
     fn into_completions(self) -> Result<Completions, AnswerError> {
         Ok(self)
+    }
+}
+
+impl CompletionReply for Raw<CompleteResult> {
+    fn into_completions(self) -> Result<Completions, AnswerError> {
+        Ok(Completions::raw(self))
     }
 }
 

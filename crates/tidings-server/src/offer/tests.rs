@@ -10,7 +10,7 @@ use serde_json::json;
 use tidings_core::ResourceUri;
 
 use super::*;
-use crate::answer::{AnswerError, CompletionOf, Completions, Contents};
+use crate::answer::{Answer, AnswerError, CompletionOf, Completions, Contents};
 use crate::catalog::Kind;
 use crate::context::Context;
 use crate::hub::Hub;
@@ -50,7 +50,8 @@ impl World {
         let (answerer, _) = self.hub.core().catalog.find(Kind::Tool, name).unwrap();
         let request = CallToolRequestParams::new(name.to_owned())
             .with_arguments(serde_json::from_value(arguments).unwrap());
-        let CallToolResponse::Complete(result) = answerer.call(request, &self.context()).await?
+        let Answer::Typed(CallToolResponse::Complete(result)) =
+            answerer.call(request, &self.context()).await?
         else {
             panic!("a result")
         };
@@ -198,7 +199,7 @@ async fn a_prompt_has_the_fields_of_its_input() {
     let mut request = GetPromptRequestParams::new("review");
     request.arguments = serde_json::from_value(json!({ "file": "a.rs", "depth": "3" })).ok();
     let filled = answerer.prompt(request, &world.context()).await.unwrap();
-    let GetPromptResponse::Complete(filled) = filled else { panic!("messages") };
+    let Answer::Typed(GetPromptResponse::Complete(filled)) = filled else { panic!("messages") };
     let filled = serde_json::to_value(filled).unwrap();
     assert_eq!(filled["messages"][0]["content"]["text"], "Review a.rs to depth Some(3)");
 }

@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::about::{About, Transport};
-use crate::answer::AnswerError;
 use crate::catalog::{Catalog, Edit, Route, Touched};
 use crate::config::Config;
 use crate::context::{Announce, Context};
@@ -418,7 +417,7 @@ impl Core {
         let context = Context::of_hub(self.clone());
         match answerer.read(uri, &route.variables, &context).await {
             Ok(contents) => contents.fingerprint(),
-            Err(AnswerError::NotFound(_)) => Fingerprint::ABSENT,
+            Err(error) if error.is_absence() => Fingerprint::ABSENT,
             Err(error) => {
                 debug!(%uri, %error, "a watched resource cannot be read now");
                 unavailable()

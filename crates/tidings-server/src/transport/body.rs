@@ -15,8 +15,9 @@ use crate::transport::reply;
 /// A body ends within this time, or has sent so many bytes in each such time: 16 KiB a second.
 const WINDOW: Duration = Duration::from_secs(10);
 const LEAST: usize = 160 << 10;
-/// Reserved at first for a body that announces its length; the rest once so much has come.
-const READY: usize = 1 << 20;
+/// A body is kept in pieces of this size until it is whole. Those of a body that is given up are
+/// used by the next ones at once, where buffers of all lengths would wait for the allocator.
+const PIECE: usize = 64 << 10;
 
 /// Reads a body of at most `limit` bytes; each is counted in the share as it comes.
 pub(crate) async fn collect(
@@ -24,14 +25,13 @@ pub(crate) async fn collect(
     mut body: Body,
     limit: usize,
     share: &mut Share,
-) -> Result<Bytes, Response> {
+) -> Result<Collected, Response> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let announced = announced.map_or(0, |length| length.parse().unwrap_or(usize::MAX));
     if announced > limit {
         return Err(too_long(limit));
     }
-    // Untouched memory costs nothing: a body that is announced and never sent takes none.
-    let mut collected = Vec::with_capacity(announced.min(READY));
+    let mut collected = Collected::new(announced);
     let (mut deadline, mut before) = (Instant::now() + WINDOW, 0);
     loop {
         let frame = match tokio::time::timeout_at(deadline, body.frame()).await {
@@ -39,9 +39,9 @@ pub(crate) async fn collect(
             Ok(Some(Err(_))) => {
                 return Err(reply::refuse(StatusCode::BAD_REQUEST, "the request was cut off"));
             }
-            Ok(None) => return Ok(collected.into()),
-            Err(_) if collected.len() - before >= LEAST => {
-                (deadline, before) = (deadline + WINDOW, collected.len());
+            Ok(None) => return Ok(collected),
+            Err(_) if collected.length - before >= LEAST => {
+                (deadline, before) = (deadline + WINDOW, collected.length);
                 continue;
             }
             Err(_) => {
@@ -50,17 +50,56 @@ pub(crate) async fn collect(
             }
         };
         let Ok(data) = frame.into_data() else { continue };
-        if collected.len() + data.len() > limit {
+        if collected.length + data.len() > limit {
             return Err(too_long(limit));
         }
         if !share.grow(data.len()) {
             return Err(busy());
         }
-        if collected.capacity() - collected.len() < data.len() {
-            // One step to the announced length: no trail of outgrown buffers.
-            collected.reserve(data.len().max(announced.saturating_sub(collected.len())));
+        collected.add(&data);
+    }
+}
+
+/// What came of a body.
+#[derive(Debug)]
+pub(crate) struct Collected {
+    /// All but the last are full.
+    pieces: Vec<Vec<u8>>,
+    length: usize,
+}
+
+impl Collected {
+    fn new(announced: usize) -> Self {
+        Self { pieces: vec![Vec::with_capacity(announced.min(PIECE))], length: 0 }
+    }
+
+    fn add(&mut self, mut data: &[u8]) {
+        self.length += data.len();
+        while !data.is_empty() {
+            let piece = self.pieces.last_mut().expect("there is one from the beginning");
+            let (fits, rest) = data.split_at(data.len().min(PIECE - piece.len()));
+            piece.extend_from_slice(fits);
+            data = rest;
+            if !data.is_empty() {
+                self.pieces.push(Vec::with_capacity(PIECE));
+            }
         }
-        collected.extend_from_slice(&data);
+    }
+
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The whole of it. Each piece goes as soon as it was copied.
+    pub(crate) fn join(mut self) -> Bytes {
+        if self.pieces.len() == 1 {
+            return self.pieces.remove(0).into();
+        }
+        let mut whole = Vec::with_capacity(self.length);
+        for piece in self.pieces {
+            whole.extend_from_slice(&piece);
+        }
+        whole.into()
     }
 }
 
@@ -110,7 +149,9 @@ mod tests {
         }
         let mut share = Budget::new(budget, Arc::new(Metrics::new())).share(None);
         let collected = collect(&headers, body, 100_000, &mut share).await;
-        collected.map(|bytes| bytes.len()).map_err(|response| response.status().as_u16())
+        collected
+            .map(|collected| collected.join().len())
+            .map_err(|response| response.status().as_u16())
     }
 
     #[tokio::test(start_paused = true)]
@@ -124,6 +165,22 @@ mod tests {
         let rest = dripping(1, 11, second);
         let frames = slow.into_data_stream().chain(rest.into_data_stream());
         assert_eq!(status_of(Body::from_stream(frames), None, 1 << 20).await, Err(408));
+    }
+
+    #[test]
+    fn pieces_are_joined_in_order() {
+        for (announced, sizes) in [(0, &[0][..]), (5, &[2, 3]), (0, &[PIECE]), (9, &[1, PIECE, 7])]
+        {
+            let (mut collected, mut all) = (Collected::new(announced), Vec::new());
+            for (number, size) in sizes.iter().enumerate() {
+                let data = vec![u8::try_from(number).unwrap(); *size];
+                collected.add(&data);
+                all.extend(data);
+            }
+            assert_eq!(collected.length, all.len());
+            assert!(collected.pieces.iter().all(|piece| piece.capacity() <= PIECE));
+            assert_eq!(collected.join(), all);
+        }
     }
 
     #[tokio::test(start_paused = true)]

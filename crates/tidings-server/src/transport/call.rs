@@ -15,13 +15,15 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions as _, JsonRpcMessage,
+    JsonRpcRequest, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::handler::Beside;
 use crate::transport::budget::Budget;
 use crate::transport::session::{Session, StreamGuard};
 use crate::transport::shares::Origin;
@@ -135,7 +137,7 @@ impl Call {
     /// Answers it with an error, unless it is answered.
     pub(crate) fn fail(self: &Arc<Self>, id: RequestId, error: ErrorData) {
         if self.finished().is_none() {
-            self.push(&ServerJsonRpcMessage::error(error, Some(id)));
+            self.push(&ServerJsonRpcMessage::error(error, Some(id)), None);
         }
     }
 
@@ -180,9 +182,9 @@ impl Call {
         }
     }
 
-    fn push(self: &Arc<Self>, message: &ServerJsonRpcMessage) {
+    fn push(self: &Arc<Self>, message: &ServerJsonRpcMessage, beside: Option<&Beside>) {
         let mut kind = Kind::of(message);
-        let json = serde_json::to_vec(message).expect("a message is plain JSON").into();
+        let json = Beside::write_with(beside, message).into();
         let json = if kind == Kind::Before {
             self.budget.question(json)
         } else {
@@ -417,22 +419,26 @@ pub(crate) struct CallTransport {
     sender: mpsc::Sender<ClientJsonRpcMessage>,
     call: Arc<Call>,
     session: Arc<Session>,
+    /// What travels beside the request.
+    beside: Beside,
     answered: CancellationToken,
 }
 
 impl CallTransport {
     /// A transport for one request, and where further messages for it go.
     pub(crate) fn new(
-        request: ClientJsonRpcMessage,
+        mut request: JsonRpcRequest<ClientRequest>,
         call: Arc<Call>,
         session: Arc<Session>,
     ) -> (Self, mpsc::Sender<ClientJsonRpcMessage>) {
         // A client answers few questions at a time; one that floods is not heard further.
         let (sender, inbound) = mpsc::channel(16);
         let answered = CancellationToken::new();
-        let request = Some(request);
-        let transport = Self { request, inbound, sender: sender.clone(), call, session, answered };
-        (transport, sender)
+        let beside = Beside::default();
+        request.request.extensions_mut().insert(beside.clone());
+        let request = Some(JsonRpcMessage::Request(request));
+        let own = sender.clone();
+        (Self { request, inbound, sender: own, call, session, beside, answered }, sender)
     }
 }
 
@@ -452,7 +458,7 @@ impl Transport<RoleServer> for CallTransport {
             }
             other => other,
         };
-        self.call.push(&item);
+        self.call.push(&item, Some(&self.beside));
         let is_answer = Kind::of(&item) != Kind::Before;
         if is_answer {
             self.answered.cancel();

@@ -215,8 +215,7 @@ async fn serve(
         let release = Release(Arc::new(move || released.release()));
         request.request.extensions_mut().insert(release);
     }
-    let message = JsonRpcMessage::Request(request);
-    let (transport, inbound) = CallTransport::new(message, call.clone(), session.clone());
+    let (transport, inbound) = CallTransport::new(request, call.clone(), session.clone());
     session.begin(id.clone(), inbound, call.clone());
     let handler = Handler::of(app.core.clone(), session.connection.clone());
     let peer = session.connection.peer().map(|peer| peer.as_ref().clone());

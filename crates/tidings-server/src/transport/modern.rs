@@ -27,7 +27,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::about::{About, Transport};
 use crate::era;
-use crate::handler::{Beside, Handler, accept_filter};
+use crate::handler::{Beside, Handler, Part, accept_filter};
 use crate::notice;
 use crate::path::{Core, Listener};
 use crate::transport::body::{busy, retry_later};
@@ -92,6 +92,8 @@ pub(crate) async fn post(
         return reply::accepted();
     };
     let id = request.id;
+    let beside = Beside::default();
+    parts.extensions.insert(beside.clone());
     let listens = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
     let client = listens.then(|| request.request.get_meta().client_info()).flatten();
     match request.request {
@@ -132,14 +134,14 @@ pub(crate) async fn post(
                     body
                 }
                 Some(heavy) => {
-                    parts.extensions.insert(Beside::new(heavy.arguments));
+                    beside.put_arguments(heavy.arguments);
                     heavy.light
                 }
                 None => body,
             };
-            serve(app, Request::from_parts(parts, Full::new(body)), id, share).await
+            serve(app, Request::from_parts(parts, Full::new(body)), (id, beside), share).await
         }
-        _ => serve(app, Request::from_parts(parts, Full::new(body)), id, share).await,
+        _ => serve(app, Request::from_parts(parts, Full::new(body)), (id, beside), share).await,
     }
 }
 
@@ -155,7 +157,7 @@ fn has_header_parameters(app: &App, tool: &str) -> bool {
 async fn serve(
     app: &Arc<App>,
     request: Request<Full<Bytes>>,
-    id: RequestId,
+    (id, beside): (RequestId, Beside),
     share: Share,
 ) -> Response {
     let origin = Line::peer(request.extensions()).map(Origin::of);
@@ -173,6 +175,7 @@ async fn serve(
             Body::new(Answering {
                 body: Some(body),
                 id,
+                beside,
                 cut: app.cut.clone(),
                 cutting: None,
                 budget: app.budget.clone(),
@@ -182,14 +185,14 @@ async fn serve(
             })
         });
     }
-    finish(app, response, id, origin).await
+    finish(app, response, (id, beside), origin).await
 }
 
 /// Counts an answer in the budget, and makes JSON-RPC errors of what the library says in plain text.
 async fn finish(
     app: &App,
     response: LibraryResponse,
-    id: RequestId,
+    (id, beside): (RequestId, Beside),
     origin: Option<Origin>,
 ) -> Response {
     let (parts, body) = response.into_parts();
@@ -205,7 +208,10 @@ async fn finish(
         let details = String::from_utf8_lossy(&bytes);
         return reply::refuse_request(parts.status, Some(id), &details);
     }
-    let is_error = parts.status != StatusCode::OK || is_error(&bytes);
+    let part = part_of(&bytes);
+    let written = part.and_then(|part| beside.take_answer(part));
+    let bytes = written.map_or(bytes, Bytes::from);
+    let is_error = parts.status != StatusCode::OK || part == Some(Part::Error);
     let Some(bytes) = app.budget.answer(origin, bytes) else {
         let error = reply::too_large_now();
         return retry_later(reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error));
@@ -215,10 +221,10 @@ async fn finish(
     response
 }
 
-/// Whether a message is an error. It is read only to the first word that says so: an answer may be
-/// megabytes long.
-fn is_error(message: &[u8]) -> bool {
-    struct Members<'a>(&'a mut bool);
+/// What a message answers with; nothing if it is no answer. It is read only to the first word that
+/// says so: an answer may be megabytes long.
+fn part_of(message: &[u8]) -> Option<Part> {
+    struct Members<'a>(&'a mut Option<Part>);
     impl<'de> serde::de::Visitor<'de> for Members<'_> {
         type Value = ();
 
@@ -228,8 +234,12 @@ fn is_error(message: &[u8]) -> bool {
 
         fn visit_map<M: serde::de::MapAccess<'de>>(self, mut members: M) -> Result<(), M::Error> {
             while let Some(name) = members.next_key::<String>()? {
-                *self.0 = name == "error";
-                if *self.0 || name == "result" {
+                *self.0 = match name.as_str() {
+                    "result" => Some(Part::Result),
+                    "error" => Some(Part::Error),
+                    _ => None,
+                };
+                if self.0.is_some() || name == "method" {
                     break;
                 }
                 members.next_value::<serde::de::IgnoredAny>()?;
@@ -237,11 +247,11 @@ fn is_error(message: &[u8]) -> bool {
             Ok(())
         }
     }
-    let mut is_error = false;
+    let mut part = None;
     let mut reader = serde_json::Deserializer::from_slice(message);
     // What follows is not read, which the reader takes for a fault.
-    drop(serde::Deserializer::deserialize_map(&mut reader, Members(&mut is_error)));
-    is_error
+    drop(serde::Deserializer::deserialize_map(&mut reader, Members(&mut part)));
+    part
 }
 
 type LibraryBody = http_body_util::combinators::BoxBody<Bytes, Infallible>;
@@ -257,6 +267,7 @@ struct Answering {
     /// Nothing once it was cut off.
     body: Option<LibraryBody>,
     id: RequestId,
+    beside: Beside,
     cut: CancellationToken,
     cutting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     budget: Arc<Budget>,
@@ -279,6 +290,7 @@ impl http_body::Body for Answering {
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
             let Some(Ok(frame)) = frame else { return Poll::Ready(frame) };
             let Ok(data) = frame.into_data() else { return Poll::Ready(None) };
+            let data = this.written(data);
             let counted = this.budget.answer(this.origin, data);
             let data = counted.unwrap_or_else(|| this.end(reply::too_large_now()));
             return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -291,11 +303,21 @@ impl http_body::Body for Answering {
 }
 
 impl Answering {
+    /// An event of the library, or the one in place of its last.
+    fn written(&self, event: Bytes) -> Bytes {
+        if !self.beside.has_answer() {
+            return event;
+        }
+        let part = notice::message(&event).and_then(part_of);
+        let message = part.and_then(|part| self.beside.take_answer(part));
+        message.map_or(event, |message| notice::event(&message))
+    }
+
     /// Nothing more comes but this error.
     fn end(&mut self, error: ErrorData) -> Bytes {
         self.body = None;
         let error = ServerJsonRpcMessage::error(error, Some(self.id.clone()));
-        notice::event(&serde_json::to_string(&error).expect("an error is plain JSON"))
+        notice::event(&serde_json::to_vec(&error).expect("an error is plain JSON"))
     }
 }
 
@@ -311,7 +333,7 @@ async fn listen_stream(
     let origin = Line::peer(&parts.extensions).map(Origin::of);
     let answer = app.modern.handle(Request::from_parts(parts, Full::new(body))).await;
     if answer.status() != StatusCode::OK || !is_stream(&answer) {
-        return finish(app, answer, id.clone(), origin).await;
+        return finish(app, answer, (id.clone(), Beside::default()), origin).await;
     }
     // The whole answer is read, though only its first event is sent on: the library's service ends
     // by itself only if somebody takes its last words.
@@ -338,7 +360,7 @@ fn final_result(core: &Arc<Core>, id: &RequestId) -> Bytes {
     result.meta.set_server_info(Handler::stateless(core.clone()).get_info().server_info);
     let result = ServerResult::SubscriptionsListenResult(result);
     let message = ServerJsonRpcMessage::response(result, id.clone());
-    notice::event(&serde_json::to_string(&message).expect("a result is plain JSON"))
+    notice::event(&serde_json::to_vec(&message).expect("a result is plain JSON"))
 }
 
 #[cfg(test)]
@@ -346,11 +368,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_known_by_its_first_members() {
-        assert!(is_error(br#"{"jsonrpc":"2.0","id":[{"result":1}],"error":{"code":1}}"#));
-        assert!(is_error(br#"{"error":"#));
-        assert!(!is_error(br#"{"jsonrpc":"2.0","id":1,"result":{"error":1},"error":2}"#));
-        assert!(!is_error(br#"{"jsonrpc":"2.0","id":"error"}"#));
-        assert!(!is_error(b"[]") && !is_error(b""));
+    fn an_answer_is_known_by_its_first_members() {
+        let check =
+            |message: &str, part| assert_eq!(part_of(message.as_bytes()), part, "{message}");
+        let (error, result) = (Some(Part::Error), Some(Part::Result));
+        check(r#"{"jsonrpc":"2.0","id":[{"result":1}],"error":{"code":1}}"#, error);
+        check(r#"{"error":"#, error);
+        check(r#"{"jsonrpc":"2.0","id":1,"result":{"error":1},"error":2}"#, result);
+        check(r#"{"jsonrpc":"2.0","id":"error"}"#, None);
+        check(r#"{"jsonrpc":"2.0","method":"x","params":{"result":1},"result":{}}"#, None);
+        check("[]", None);
+        check("", None);
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use tidings_mirror::cache::ToolOutcome;
 use tidings_mirror::events::Progress;
 use tidings_mirror::model::{JsonObject, Tool};
-use tidings_mirror::{Event, Events, List, Mirror, RequestOptions};
+use tidings_mirror::{Event, Events, Item, List, Mirror, RequestOptions};
 
 use crate::args;
 use crate::present::content;
@@ -88,7 +88,7 @@ impl Call<'_> {
     }
 }
 
-fn find(session: &Session, name: &str) -> Result<Arc<Tool>> {
+fn find(session: &Session, name: &str) -> Result<Arc<Item<Tool>>> {
     session.loaded(List::Tools)?;
     let tools = session.mirror.tools();
     if let Some(tool) = tools.iter().find(|tool| tool.name == name) {

@@ -1,10 +1,12 @@
 //! `tidings tools`, `resources`, `templates`, `prompts`: what a server offers, as a table.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::json;
-use tidings_mirror::List;
 use tidings_mirror::model::{Prompt, Resource, ResourceTemplate, Tool};
+use tidings_mirror::{Item, List};
 
 use crate::args;
 use crate::present::Output;
@@ -66,9 +68,9 @@ fn print(session: &Session, list: List, filter: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-fn chosen<'a, T: Row>(items: &'a [std::sync::Arc<T>], filter: Option<&str>) -> Vec<&'a T> {
+fn chosen<'a, T: Row>(items: &'a [Arc<Item<T>>], filter: Option<&str>) -> Vec<&'a Item<T>> {
     let filter = filter.map(str::to_lowercase);
-    let fits = |item: &&T| {
+    let fits = |item: &&Item<T>| {
         filter.as_ref().is_none_or(|filter| {
             item.searched().iter().flatten().any(|text| text.to_lowercase().contains(filter))
         })
@@ -76,9 +78,10 @@ fn chosen<'a, T: Row>(items: &'a [std::sync::Arc<T>], filter: Option<&str>) -> V
     items.iter().map(AsRef::as_ref).filter(fits).collect()
 }
 
-fn show<T: Row>(items: &[&T], headings: &[&str], output: &Output) -> Result<usize> {
+/// As JSON, items are printed as the server sent them, with fields that are not known here.
+fn show<T: Row>(items: &[&Item<T>], headings: &[&str], output: &Output) -> Result<usize> {
     if output.json {
-        let lines = items.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+        let lines = items.iter().map(|item| item.raw_json()).collect::<Vec<_>>();
         output.raw(&lines.join("\n"))?;
     } else if !items.is_empty() {
         let mut table = Table::with(headings.iter().map(|heading| (*heading).to_owned()).collect());
@@ -159,14 +162,13 @@ impl Row for ResourceTemplate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     #[test]
     fn a_filter_looks_at_names_titles_descriptions_and_uris() {
         let items = [
-            Arc::new(Resource::new("a:Log", "x")),
-            Arc::new(Resource::new("a:b", "y").with_description("the LOG of it")),
-            Arc::new(Resource::new("a:c", "z")),
+            Arc::new(Resource::new("a:Log", "x").into()),
+            Arc::new(Resource::new("a:b", "y").with_description("the LOG of it").into()),
+            Arc::new(Resource::new("a:c", "z").into()),
         ];
         let found =
             |filter| chosen(&items, filter).iter().map(|it| it.name.clone()).collect::<Vec<_>>();

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
-use tidings_mirror::{List, Mirror};
+use tidings_mirror::{Item, List, Mirror};
 
 use crate::args;
 use crate::present::item::Frame;
@@ -28,10 +28,10 @@ fn show(session: &Session, name: &str) -> Result<()> {
     let Session { mirror, place, output } = session;
     let frame = Frame { place, width: output.width, paint: output.paint };
     let mut shown = 0;
-    let mut print = |json: &dyn Fn() -> Result<String>, text: &dyn Fn() -> String| -> Result<()> {
+    let mut print = |json: &dyn Fn() -> String, text: &dyn Fn() -> String| -> Result<()> {
         shown += 1;
         if output.json {
-            return output.raw(&json()?);
+            return output.raw(&json());
         }
         if shown > 1 {
             output.raw("\n")?;
@@ -39,37 +39,38 @@ fn show(session: &Session, name: &str) -> Result<()> {
         output.raw(&text())
     };
     for tool in mirror.tools().iter().filter(|tool| tool.name == name) {
-        print(&|| raw(&**tool), &|| frame.tool(tool))?;
+        print(&|| raw(tool), &|| frame.tool(tool))?;
     }
     for prompt in mirror.prompts().iter().filter(|prompt| prompt.name == name) {
-        print(&|| raw(&**prompt), &|| frame.prompt(prompt))?;
+        print(&|| raw(prompt), &|| frame.prompt(prompt))?;
     }
     let (resources, templates) = (mirror.resources(), mirror.templates());
     for resource in resources.iter().filter(|resource| resource.uri == name) {
-        print(&|| raw(&**resource), &|| frame.resource(resource))?;
+        print(&|| raw(resource), &|| frame.resource(resource))?;
     }
     for template in templates.iter().filter(|template| template.uri_template == name) {
-        print(&|| raw(&**template), &|| frame.template(template))?;
+        print(&|| raw(template), &|| frame.template(template))?;
     }
     if shown > 0 {
         return Ok(());
     }
     // The name of a resource is not what it is known by, but what a person remembers.
-    let mut print = |json: Result<String>, text: String| -> Result<()> {
+    let mut print = |json: String, text: String| -> Result<()> {
         shown += 1;
-        output.raw(&if output.json { json? } else { text })
+        output.raw(&if output.json { json } else { text })
     };
     for resource in resources.iter().filter(|resource| resource.name == name) {
-        print(raw(&**resource), frame.resource(resource))?;
+        print(raw(resource), frame.resource(resource))?;
     }
     for template in templates.iter().filter(|template| template.name == name) {
-        print(raw(&**template), frame.template(template))?;
+        print(raw(template), frame.template(template))?;
     }
     if shown > 0 { Ok(()) } else { Err(nothing(session, name)) }
 }
 
-fn raw(item: &impl Serialize) -> Result<String> {
-    Ok(serde_json::to_string(item)?)
+/// The item as the server sent it, with fields that are not known here.
+fn raw<T: Serialize>(item: &Item<T>) -> String {
+    item.raw_json()
 }
 
 /// Says that there is nothing of this name; a list that could not be loaded is the better reason.

@@ -12,8 +12,8 @@ use tidings_server::model::{
     ResourceTemplate, Role, Tool, ToolAnnotations,
 };
 use tidings_server::{
-    AnswerError, Completion, Completions, Contents, Context, EditError, Handle, ResourceUri, Shelf,
-    Source,
+    Answer, AnswerError, Completion, Completions, Contents, Context, EditError, Handle,
+    ResourceUri, Shelf, Source,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -193,7 +193,7 @@ impl Source for Station {
         &self,
         request: CallToolRequestParams,
         _: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
         let arguments = request.arguments.unwrap_or_default();
         let Some(module) = arguments.get("module").and_then(Value::as_str) else {
             let given = arguments.get("module").map_or_else(String::new, Value::to_string);
@@ -226,7 +226,7 @@ impl Source for Station {
         &self,
         request: GetPromptRequestParams,
         _: &Context,
-    ) -> Result<GetPromptResponse, AnswerError> {
+    ) -> Result<Answer<GetPromptResponse>, AnswerError> {
         let arguments = request.arguments.unwrap_or_default();
         let about = match arguments.get("focus").and_then(Value::as_str) {
             Some(module) => format!("the module {module} (station://module/{module})"),

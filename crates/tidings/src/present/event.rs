@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tidings_core::Diff;
-use tidings_mirror::Event;
 use tidings_mirror::cache::ResourceContent;
 use tidings_mirror::events::{Cause, ConnectionState, ListChange, Progress};
 use tidings_mirror::model::{Prompt, Resource, ResourceTemplate, Tool};
 use tidings_mirror::odd::put_back;
+use tidings_mirror::{Event, Item};
 
 use crate::present::body::Body;
 use crate::present::colour::Paint;
@@ -38,7 +38,7 @@ pub(crate) fn list_name(event: &Event) -> Option<&'static str> {
 /// The event as a machine reads it; nothing for what only a program in between needs to know.
 pub(crate) fn object(event: &Event, at: SystemTime) -> Option<Value> {
     let mut object = match event {
-        Event::ResourceContentChanged { uri, content, cause } => {
+        Event::ResourceContentChanged { uri, content, cause, .. } => {
             let mut contents = json!(content.contents);
             put_back(&mut contents, &content.odd);
             json!({
@@ -46,10 +46,10 @@ pub(crate) fn object(event: &Event, at: SystemTime) -> Option<Value> {
                 "contents": contents,
             })
         }
-        Event::ResourceUpdated { uri, cause } => {
+        Event::ResourceUpdated { uri, cause, .. } => {
             json!({ "event": "updated", "uri": uri, "cause": cause_name(*cause) })
         }
-        Event::ResourceGone { uri, reason, cause } => json!({
+        Event::ResourceGone { uri, reason, cause, .. } => json!({
             "event": "gone", "uri": uri, "cause": cause_name(*cause), "reason": reason,
         }),
         Event::SubscriptionsChanged { uris, refused } => {
@@ -108,7 +108,7 @@ impl Story {
     /// The event in words, with a line break at its end; nothing if it need not be told.
     pub(crate) fn tell(&mut self, event: &Event, at: SystemTime) -> Option<String> {
         let (label, said) = match event {
-            Event::ResourceContentChanged { uri, content, cause } => {
+            Event::ResourceContentChanged { uri, content, cause, .. } => {
                 let details = self.content(uri, content);
                 match cause {
                     Cause::Asked => return None,
@@ -119,7 +119,7 @@ impl Story {
                     _ => ("content", format!("{} changed{details}", one_line(uri))),
                 }
             }
-            Event::ResourceUpdated { uri, cause: Cause::Resync } => {
+            Event::ResourceUpdated { uri, cause: Cause::Resync, .. } => {
                 ("content", format!("{} may have changed meanwhile", one_line(uri)))
             }
             Event::ResourceUpdated { uri, .. } => ("content", format!("{} changed", one_line(uri))),
@@ -299,6 +299,7 @@ fn connection(state: &ConnectionState) -> Value {
             object["after_ms"] = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).into();
             object
         }
+        ConnectionState::Disconnected { reason } => with_reason("disconnected", reason),
         ConnectionState::Closed { reason } => with_reason("closed", reason),
         other => with_reason("other", &other.to_string()),
     }
@@ -340,7 +341,7 @@ fn keyed<'a, T>(
     change: &'a ListChange<T>,
     key: impl Fn(&'a T) -> &'a str,
 ) -> ListWords<'a> {
-    let keys = |items: &'a [Arc<T>]| items.iter().map(|item| key(item)).collect();
+    let keys = |items: &'a [Arc<Item<T>>]| items.iter().map(|item| key(item)).collect();
     let diff = Diff {
         added: keys(&change.diff.added),
         removed: keys(&change.diff.removed),
@@ -369,7 +370,7 @@ mod tests {
     #[test]
     fn events_are_told_in_words_and_in_json() {
         check(
-            &Event::ResourceUpdated { uri: "a:b".into(), cause: Cause::Notice },
+            &Event::ResourceUpdated { uri: "a:b".into(), cause: Cause::Notice, notice: None },
             Some("12:34:56Z  content    a:b changed"),
             r#"{"at_ms":45296789,"cause":"notice","event":"updated","uri":"a:b"}"#,
         );
@@ -378,6 +379,7 @@ mod tests {
                 uri: "a:b".into(),
                 reason: "no such resource".into(),
                 cause: Cause::Notice,
+                notice: None,
             },
             Some("12:34:56Z  content    a:b is gone: no such resource"),
             r#"{"at_ms":45296789,"cause":"notice","event":"gone","reason":"no such resource","uri":"a:b"}"#,
@@ -421,7 +423,8 @@ mod tests {
         let mut story = Story::new(Paint::PLAIN);
         let mut tell = |text: &str, cause: Cause| {
             let content = ResourceContent::of_text("a:b", text).into();
-            let event = Event::ResourceContentChanged { uri: "a:b".into(), content, cause };
+            let (uri, notice) = ("a:b".into(), None);
+            let event = Event::ResourceContentChanged { uri, content, cause, notice };
             story.tell(&event, at())
         };
         assert_eq!(tell(r#"{"name":"iris","port":1}"#, Cause::Asked), None);
@@ -442,8 +445,8 @@ mod tests {
         let mut story = Story::new(Paint::PLAIN);
         let mut tell = |text: &str| {
             let content = ResourceContent::of_text("a:b", text).into();
-            let cause = Cause::Notice;
-            story.tell(&Event::ResourceContentChanged { uri: "a:b".into(), content, cause }, at())
+            let (uri, cause, notice) = ("a:b".into(), Cause::Notice, None);
+            story.tell(&Event::ResourceContentChanged { uri, content, cause, notice }, at())
         };
         tell("{\"n\":1}\n");
         insta::assert_snapshot!(tell("{\"n\":1}\n{\"n\":2}\n").unwrap(), @r#"
@@ -464,8 +467,8 @@ mod tests {
                 "item": { "uri": "a:b", "text": text },
             }]))
             .unwrap();
-            let cause = Cause::Notice;
-            Event::ResourceContentChanged { uri: "a:b".into(), content: content.into(), cause }
+            let (uri, cause, notice) = ("a:b".into(), Cause::Notice, None);
+            Event::ResourceContentChanged { uri, content: content.into(), cause, notice }
         };
         let told = object(&event(5), at()).unwrap();
         assert_eq!(told["contents"][1], json!({ "uri": "a:b", "text": 5 }));

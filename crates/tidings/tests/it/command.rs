@@ -109,6 +109,29 @@ async fn a_result_is_printed_as_the_server_sent_it() {
 }
 
 #[tokio::test]
+async fn a_result_that_is_none_is_printed_as_it_came() {
+    for sent in [json!([]), json!([1]), json!("done"), json!(5), json!({})] {
+        let tools = json!({ "tools": [{ "name": "pay", "inputSchema": {} }] });
+        let server = answering(&[tools, sent.clone()]);
+        let server: Vec<_> = server.iter().map(String::as_str).collect();
+        let call = ["call", "pay", "--json", "--protocol", "legacy"];
+        let called = run(&[&call[..], &server].concat()).await;
+        assert_eq!(called.object()["result"], sent, "{called:?}");
+    }
+}
+
+#[tokio::test]
+async fn items_are_printed_as_the_server_sent_them() {
+    let sent = json!({ "name": "pay", "inputSchema": {}, "verdict": { "unheard": "of" } });
+    let server = answering(&[json!({ "tools": [sent] })]);
+    let server: Vec<_> = server.iter().map(String::as_str).collect();
+    for command in [&["tools"][..], &["show", "pay"]] {
+        let line = [command, &["--json", "--protocol", "legacy"], &server].concat();
+        assert_eq!(run(&line).await.object(), sent, "{command:?}");
+    }
+}
+
+#[tokio::test]
 async fn one_item_is_shown_whole() {
     let demo = Demo::start(STILL).await;
     let url = demo.url();

@@ -15,6 +15,7 @@ mod http;
 mod mirror;
 mod piped;
 mod program;
+mod raw;
 mod socket;
 mod stdio;
 mod support;

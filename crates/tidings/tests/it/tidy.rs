@@ -194,6 +194,22 @@ fn libraries_are_silent() {
     }
 }
 
+/// A library states the fact, and the program that uses it adds the hint: these two serve any program.
+#[test]
+fn the_server_and_the_mirror_name_no_flag_and_no_command_of_the_program() {
+    for (name, text) in sources() {
+        let places = ["crates/tidings-mirror/src/", "crates/tidings-server/src/"];
+        if !places.iter().any(|place| name.starts_with(place)) {
+            continue;
+        }
+        for line in text.lines() {
+            let flag = line.split("--").skip(1).any(|rest| rest.starts_with(char::is_alphabetic));
+            let command = line.contains("`tidings ");
+            assert!(!flag && !command, "{name}: {line}");
+        }
+    }
+}
+
 /// Every recorded exchange is played.
 #[test]
 fn every_recorded_exchange_is_played() {

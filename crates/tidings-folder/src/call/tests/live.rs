@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidings_server::model::{Prompt, PromptArgument};
-use tidings_server::{Completion, Completions, EditError, Hub, Shelf, Source};
+use tidings_server::{Answer, Completion, Completions, EditError, Hub, Shelf, Source};
 use tidings_store::testing::Wire;
 use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
@@ -37,8 +37,8 @@ impl Source for Shop {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
-        call(&self.workshop, &self.script, request, context).await
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
+        Ok(call(&self.workshop, &self.script, request, context).await?.into())
     }
 
     async fn complete(

@@ -17,8 +17,17 @@ use self::server::{Asked, Server, key_of, uri};
 use super::*;
 use crate::cache::{self, Reader};
 use crate::config::CacheLimits;
-use crate::events::{ContentKey, Events, ListChange};
+use crate::events::{Cause, ContentKey, Events, ListChange};
+use crate::item::Item;
 use crate::lists::Listed;
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    Lost,
+    /// Somebody wants it to end, and to keep everything.
+    Asked,
+}
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -53,7 +62,7 @@ enum Step {
     Unsubscribe(u8),
     Forget(u8),
     Wait(u16),
-    Disconnect,
+    Disconnect(Why),
     Connect,
     StreamLost,
     StreamBack,
@@ -62,8 +71,8 @@ enum Step {
 /// What the events say, and nothing else.
 #[derive(Debug, Default, PartialEq)]
 struct Replay {
-    tools: Vec<Arc<Tool>>,
-    resources: Vec<Arc<Resource>>,
+    tools: Vec<Arc<Item<Tool>>>,
+    resources: Vec<Arc<Item<Resource>>>,
     subscriptions: BTreeSet<Arc<str>>,
     contents: BTreeMap<Arc<str>, Vec<ResourceContents>>,
     /// Watched resources that were told to be gone, and not to be back.
@@ -71,12 +80,12 @@ struct Replay {
     connection: Option<ConnectionState>,
 }
 
-fn replay_list<T: Listed + std::fmt::Debug>(list: &mut Vec<Arc<T>>, change: &ListChange<T>) {
+fn replay_list<T: Listed + std::fmt::Debug>(list: &mut Vec<Arc<Item<T>>>, change: &ListChange<T>) {
     if change.error.is_some() {
         assert_eq!(**list, *change.items, "a list that failed to load stays as it was");
         return;
     }
-    let mut keys: BTreeMap<String, Arc<T>> =
+    let mut keys: BTreeMap<String, Arc<Item<T>>> =
         list.iter().map(|item| (item.key().to_owned(), item.clone())).collect();
     for item in &change.diff.removed {
         assert!(keys.remove(item.key()).is_some());
@@ -100,7 +109,7 @@ impl Replay {
                     self.gone.retain(|uri| uris.contains(uri));
                     self.subscriptions = uris;
                 }
-                Event::ResourceContentChanged { uri, content, cause } => {
+                Event::ResourceContentChanged { uri, content, cause, .. } => {
                     let was_gone = self.gone.remove(&uri);
                     assert_eq!(was_gone, cause == Cause::Returned, "what comes back was gone");
                     self.contents.insert(uri, content.contents.clone());
@@ -275,7 +284,7 @@ impl World {
                 self.now += Duration::from_millis(ms.into());
                 self.tell(Input::Tick);
             }
-            Step::Disconnect => self.disconnect(),
+            Step::Disconnect(why) => self.disconnect(why),
             Step::Connect => self.connect(),
             Step::StreamLost => {
                 if self.connected && self.stream {
@@ -311,7 +320,7 @@ impl World {
             // What can be read of a list stays the same, so nobody is told.
             Step::Repeat => self.server.is_endless = !self.server.is_endless,
             Step::Babble if self.connected && self.stream => {
-                self.tell(Input::Updated("other://thing".into()));
+                self.tell(Input::Updated("other://thing".into(), None));
                 self.tell(Input::Unknown("notifications/weather".into()));
             }
             _ => {}
@@ -350,8 +359,8 @@ impl World {
             self.notices.remove(index);
         }
         self.tell(match notice {
-            Notice::List(kind) => Input::ListNotice(kind),
-            Notice::Updated(uri) => Input::Updated(uri),
+            Notice::List(kind) => Input::ListNotice(kind, None),
+            Notice::Updated(uri) => Input::Updated(uri, None),
         });
     }
 
@@ -362,11 +371,11 @@ impl World {
         let index = index % self.notices.len();
         if let Notice::Updated(uri) = self.notices[index].clone() {
             self.notices.remove(index);
-            self.tell(Input::Updated(format!("{uri}/part").into()));
+            self.tell(Input::Updated(format!("{uri}/part").into(), None));
         }
     }
 
-    fn disconnect(&mut self) {
+    fn disconnect(&mut self, why: Why) {
         if !self.connected {
             return;
         }
@@ -375,8 +384,17 @@ impl World {
         self.notices.clear();
         self.server.watched.clear();
         // Answers that were on their way may still arrive: they are late then.
-        self.tell(Input::State(ConnectionState::Lost { reason: "test".into() }));
-        self.tell(Input::Gone { keep: true });
+        let reason = "test".into();
+        match why {
+            Why::Lost => {
+                self.tell(Input::State(ConnectionState::Lost { reason }));
+                self.tell(Input::Gone { keep: true });
+            }
+            Why::Asked => {
+                self.tell(Input::Gone { keep: true });
+                self.tell(Input::State(ConnectionState::Disconnected { reason }));
+            }
+        }
     }
 
     fn connect(&mut self) {
@@ -414,12 +432,18 @@ impl World {
 
     fn check(&self) {
         let tools: Vec<_> =
-            self.machine.lists().tools.items().iter().map(|tool| (**tool).clone()).collect();
+            self.machine.lists().tools.items().iter().map(|tool| tool.known().clone()).collect();
         assert_eq!(tools, self.server.tools(), "the tools are those of the server");
         let odd: Vec<_> = self.machine.lists().tools.odd().iter().map(|odd| odd.index).collect();
         assert_eq!(odd, self.server.odd_tools(), "what cannot be read is told apart");
-        let resources: Vec<_> =
-            self.machine.lists().resources.items().iter().map(|item| (**item).clone()).collect();
+        let resources: Vec<_> = self
+            .machine
+            .lists()
+            .resources
+            .items()
+            .iter()
+            .map(|item| item.known().clone())
+            .collect();
         assert_eq!(resources, self.server.resources(), "the resources are those of the server");
         let watched: BTreeSet<_> = self.machine.subscriptions().cloned().collect();
         let gone = self.machine.gone_resources();
@@ -477,7 +501,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => key.clone().prop_map(Step::Unsubscribe),
         1 => key.prop_map(Step::Forget),
         3 => (0u16..400).prop_map(Step::Wait),
-        1 => Just(Step::Disconnect),
+        1 => prop_oneof![Just(Why::Lost), Just(Why::Asked)].prop_map(Step::Disconnect),
         2 => Just(Step::Connect),
         1 => Just(Step::StreamLost),
         2 => Just(Step::StreamBack),

@@ -78,7 +78,7 @@ impl Server {
         let (mut items, mut odd) = (Vec::new(), Vec::new());
         for (index, item) in all.into_iter().skip(offset).take(PAGE).enumerate() {
             match item {
-                Ok(item) => items.push(item),
+                Ok(item) => items.push(item.into()),
                 Err(unusable) => odd.push(Odd { index, ..unusable }),
             }
         }

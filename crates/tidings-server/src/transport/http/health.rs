@@ -1,19 +1,22 @@
 //! `/livez` and `/readyz`: whether the process works, and whether it can take requests.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::{App, Check};
 
 /// How long a verdict holds.
 const FRESH: Duration = Duration::from_secs(1);
+/// Checks that take longer have failed.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// Whether the process works: a supervisor restarts one that does not.
 pub(super) async fn live(State(app): State<Arc<App>>) -> Response {
@@ -33,9 +36,7 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
         ("listeners", verdict(!app.has_listen_place(), "there are as many as may be")),
         ("memory", verdict(app.budget.is_spent(), "the budget for requests under way is used up")),
     ];
-    // They read files, which a full or a remote disk can make slow.
-    let made = tokio::task::spawn_blocking(move || app.checked.verdicts(&app.config.checks)).await;
-    checks.extend(made.unwrap_or_else(|_| vec![("checks", Err("a check failed".to_owned()))]));
+    checks.extend(app.checked.verdicts(&app.config.checks).await);
     respond(&checks)
 }
 
@@ -43,22 +44,34 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
 /// once a second at most.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
-    last: Mutex<Option<(Instant, Vec<Verdict>)>>,
+    last: Arc<Mutex<Option<Made>>>,
 }
 
 type Verdict = (&'static str, Result<(), String>);
+/// When, and what was found.
+type Made = (Instant, Vec<Verdict>);
 
 impl Checked {
-    fn verdicts(&self, checks: &[Check]) -> Vec<Verdict> {
-        let mut last = self.last.lock().expect("no code panics while it holds the verdicts");
-        match &*last {
-            Some((made, verdicts)) if made.elapsed() < FRESH => verdicts.clone(),
-            _ => {
+    /// The checks run on one thread that may wait: a full or a remote disk can make them slow.
+    /// Whoever asks meanwhile waits without a thread.
+    async fn verdicts(&self, checks: &[Check]) -> Vec<Verdict> {
+        let making = async {
+            let mut last = self.last.clone().lock_owned().await;
+            if let Some((made, verdicts)) = &*last
+                && made.elapsed() < FRESH
+            {
+                return verdicts.clone();
+            }
+            let checks = checks.to_vec();
+            let made = tokio::task::spawn_blocking(move || {
                 let made: Vec<_> = checks.iter().map(|check| (check.name, (check.run)())).collect();
                 *last = Some((Instant::now(), made.clone()));
                 made
-            }
-        }
+            });
+            made.await.unwrap_or_else(|_| vec![("checks", Err("a check failed".to_owned()))])
+        };
+        let late = |_| vec![("checks", Err("they take too long".to_owned()))];
+        tokio::time::timeout(LONGEST, making).await.unwrap_or_else(late)
     }
 }
 
@@ -83,4 +96,33 @@ fn respond(checks: &[(&str, Result<(), String>)]) -> Response {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_that_hangs_fails_and_takes_one_thread_only() {
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (released, runs) = (std::sync::Mutex::new(released), Arc::new(AtomicUsize::new(0)));
+        let counted = runs.clone();
+        let hangs = Check::new("disk", move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let _ = released.lock().unwrap().recv();
+            Ok(())
+        });
+        let (checked, checks) = (Checked::default(), [hangs]);
+        let asked = (0..20).map(|_| checked.verdicts(&checks));
+        for verdicts in futures_util::future::join_all(asked).await {
+            assert_eq!(verdicts, [("checks", Err("they take too long".to_owned()))]);
+        }
+        assert_eq!(runs.load(Ordering::Relaxed), 1);
+        // Once it has ended, its verdict counts.
+        drop(release);
+        assert_eq!(checked.verdicts(&checks).await, [("disk", Ok(()))]);
+        assert_eq!(runs.load(Ordering::Relaxed), 1);
+    }
 }

@@ -15,7 +15,6 @@ use axum::extract::State;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{any, get};
-use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use rmcp::model::{ClientRequest, JsonRpcMessage};
@@ -26,6 +25,7 @@ use tracing::info;
 
 use crate::hub::Hub;
 use crate::metrics;
+use crate::transport::body::Collected;
 use crate::transport::budget::Share;
 use crate::transport::intake::{Fault, FaultKind};
 use crate::transport::line::Line;
@@ -235,20 +235,23 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
     let (parts, body) = request.into_parts();
     // What the request takes is counted until it is answered.
     let mut share = app.budget.share(Line::peer(&parts.extensions).map(Origin::of));
-    let bytes = match body::collect(&parts.headers, body, app.config.body_limit, &mut share).await {
-        Ok(bytes) => bytes,
+    let limit = app.config.body_limit;
+    let collected = match body::collect(&parts.headers, body, limit, &mut share).await {
+        Ok(collected) => collected,
         Err(refusal) => {
             app.core.metrics.refused.inc();
             return refusal;
         }
     };
     // On the heap, as it may move to another thread and is large.
-    let (length, responding) = (bytes.len(), respond(app.clone(), parts, bytes, share));
+    let length = collected.length();
+    let responding = respond(app.clone(), parts, collected, share);
     beside::run(length, Box::pin(responding)).await
 }
 
 /// Reads a message and answers it.
-async fn respond(app: Arc<App>, parts: Parts, bytes: Bytes, mut share: Share) -> Response {
+async fn respond(app: Arc<App>, parts: Parts, body: Collected, mut share: Share) -> Response {
+    let bytes = body.join();
     let received = match intake::read(&bytes, Some(&mut share)) {
         Ok(received) => received,
         Err(fault) => return unreadable(&app, fault),
@@ -303,4 +306,66 @@ fn accepts(headers: &HeaderMap, kinds: &[&str]) -> bool {
     let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let accept: String = accept.collect::<Vec<_>>().join(",").to_ascii_lowercase();
     kinds.iter().all(|kind| accept.contains(kind)) || accept.contains("*/*")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use axum::routing::post;
+    use hyper::service::Service as _;
+    use hyper_util::service::TowerToHyperService;
+    use tokio::net::TcpStream;
+    use tokio::sync::Semaphore;
+    use tokio::task::JoinSet;
+
+    use super::*;
+
+    /// A connection from this address.
+    async fn line(peer: [u8; 4]) -> Arc<Line> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        Line::new(accepted.unwrap().0, IpAddr::from(peer), Arc::default())
+    }
+
+    #[tokio::test]
+    async fn an_address_sends_half_of_the_bodies_to_other_routes() {
+        let (begun, ending) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (begins, ends) = (begun.clone(), ending.clone());
+        let slow = async move || {
+            begins.add_permits(1);
+            ends.acquire().await.unwrap().forget();
+        };
+        let mut config = HttpConfig::default();
+        config.hosts.push("server.example".to_owned());
+        config.beside = Some(Router::new().route("/blob", post(slow).get(async || "bytes")));
+        let hub = Hub::new("uploads", "1");
+        let router = TowerToHyperService::new(router(&hub, config));
+        let send = |method: Method, line: &Arc<Line>| {
+            let request = Request::builder().method(method).uri("/blob");
+            let mut request =
+                request.header(header::HOST, "server.example").body(Body::empty()).unwrap();
+            line.note(request.extensions_mut());
+            router.call(request)
+        };
+        let (one, other) = (line([192, 0, 2, 1]).await, line([192, 0, 2, 2]).await);
+        let mut sending = JoinSet::new();
+        for _ in 0..UPLOADS / 2 {
+            sending.spawn(send(Method::POST, &one));
+        }
+        begun.acquire_many(32).await.unwrap().forget();
+        let refused = send(Method::POST, &one).await.unwrap();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(refused.headers().contains_key(header::RETRY_AFTER));
+        // Whoever only reads is served, and so is another address.
+        assert_eq!(send(Method::GET, &one).await.unwrap().status(), StatusCode::OK);
+        sending.spawn(send(Method::POST, &other));
+        begun.acquire().await.unwrap().forget();
+        ending.add_permits(UPLOADS);
+        while let Some(answer) = sending.join_next().await {
+            assert_eq!(answer.unwrap().unwrap().status(), StatusCode::OK);
+        }
+        assert_eq!(send(Method::POST, &one).await.unwrap().status(), StatusCode::OK);
+    }
 }

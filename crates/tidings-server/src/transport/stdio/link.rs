@@ -1,6 +1,6 @@
 //! The link between the lines of a stdio connection and the protocol library.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetMeta, JsonRpcMessage,
-    ProtocolVersion, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetExtensions as _,
+    GetMeta, JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use serde_json::json;
@@ -22,7 +22,7 @@ use tracing::debug;
 use super::input::{Input, Line};
 use super::output::{UNREAD, Writer};
 use crate::era;
-use crate::handler::Connection;
+use crate::handler::{Beside, Connection};
 use crate::transport::beside;
 use crate::transport::intake::{self, Fault, Received};
 
@@ -50,8 +50,9 @@ pub(super) struct Link<R> {
     /// Cancel-safe: listen requests that are being begun stay here when `receive` is dropped. Each
     /// gives what the library gets of it.
     pending: FuturesUnordered<BoxFuture<'static, Option<ClientJsonRpcMessage>>>,
-    /// The requests that were not answered yet, but for listen requests.
-    under_way: HashSet<RequestId>,
+    /// The requests that were not answered yet, but for listen requests, and what travels beside
+    /// them.
+    under_way: HashMap<RequestId, Beside>,
     /// When the input has ended: until when the requests under way are waited for.
     deadline: Option<Instant>,
 }
@@ -73,7 +74,7 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
             begun: false,
             parsing: None,
             pending: FuturesUnordered::new(),
-            under_way: HashSet::new(),
+            under_way: HashMap::new(),
             deadline: None,
         }
     }
@@ -104,14 +105,14 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
 
     /// What the library gets of a line at once; nothing if it gets nothing or has to wait.
     fn take(&mut self, parsed: Parsed) -> Option<ClientJsonRpcMessage> {
-        let message = match parsed {
+        let mut message = match parsed {
             Ok(message) => message,
             Err(fault) => {
                 self.writer.refuse(fault.id, fault.error);
                 return None;
             }
         };
-        match &message {
+        match &mut message {
             JsonRpcMessage::Request(request) if !self.begun && comes_early(&request.request) => {
                 let details = "begin with an `initialize` request";
                 let data = Some(json!({ "details": details }));
@@ -128,7 +129,9 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
                     self.pending.push(Box::pin(begin_listen(connection, writer, message)));
                     return None;
                 }
-                self.under_way.insert(request.id.clone());
+                // Of two requests with one id the library answers one; they share what is beside.
+                let beside = self.under_way.entry(request.id.clone()).or_default();
+                request.request.extensions_mut().insert(beside.clone());
             }
             JsonRpcMessage::Notification(notification) => match &notification.notification {
                 ClientNotification::CancelledNotification(cancelled) => {
@@ -176,16 +179,14 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Link<R> {
             JsonRpcMessage::Error(error) => error.id.clone(),
             _ => None,
         };
-        if let Some(id) = answered {
+        let beside = answered.and_then(|id| {
             self.connection.end_listen(&id);
-            self.under_way.remove(&id);
-        }
-        // Order: lines are sent in the order of these calls, whoever polls the futures first.
-        let sent = serde_json::to_vec(&item).map(|mut line| {
-            line.push(b'\n');
-            self.writer.send(line)
+            self.under_way.remove(&id)
         });
-        async move { sent?.await }
+        let mut line = Beside::write_with(beside.as_ref(), &item);
+        line.push(b'\n');
+        // Order: lines are sent in the order of these calls, whoever polls the futures first.
+        self.writer.send(line)
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {

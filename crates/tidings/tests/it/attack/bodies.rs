@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::JoinSet;
 
 use super::{LARGE, head, request, site};
 use crate::support::demo::{Demo, within};
@@ -157,6 +158,48 @@ async fn bodies_that_never_end_hold_no_more_than_the_budget() {
     assert_eq!(site.page("/readyz").await.0, 200);
     site.session().await;
     site.ended().await;
+}
+
+/// Once each had a buffer of its own length. Those of the bodies that were refused fitted nobody, and
+/// stood beside the others until the allocator gave them back.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[tokio::test]
+async fn bodies_that_are_given_up_make_room_for_others() {
+    let demo = Demo::start("--every 3600 --memory 64MiB").await;
+    assert_eq!(ask(&demo, request("ping", json!({})).to_string(), &[]).await, 200);
+    let before = memory(&demo, "VmRSS:");
+    let piece = [b' '; 16 << 10];
+    let mut sending = JoinSet::new();
+    for _ in 0..250 {
+        let mut socket = demo.send(&head(LARGE)).await;
+        sending.spawn(async move {
+            // All but the end, or until it is refused.
+            for _ in 1..LARGE / piece.len() {
+                socket.write_all(&piece).await.ok()?;
+                tokio::task::yield_now().await;
+            }
+            Some(socket)
+        });
+    }
+    let _sent = within(sending.join_all()).await;
+    // Sixteen fit into 64 MiB.
+    let refused = async {
+        let mut look = tokio::time::interval(Duration::from_millis(50));
+        loop {
+            look.tick().await;
+            let metrics = demo.get("/metrics").await;
+            let total = metrics
+                .lines()
+                .find_map(|line| line.strip_prefix("tidings_budget_refusals_total "))
+                .and_then(|total| total.parse::<usize>().ok());
+            if total.unwrap() >= 250 - 16 {
+                break;
+            }
+        }
+    };
+    within(refused).await;
+    let grown = peak(&demo).saturating_sub(before);
+    assert!(grown <= 3 * (64 << 20), "{grown} bytes");
 }
 
 #[tokio::test]

@@ -17,7 +17,9 @@ use tidings_server::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, Resource,
     Tool,
 };
-use tidings_server::{AnswerError, Contents, Context, EditError, Hub, ResourceUri, Shelf, Source};
+use tidings_server::{
+    Answer, AnswerError, Contents, Context, EditError, Hub, ResourceUri, Shelf, Source,
+};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -63,7 +65,7 @@ impl Source for Laboratory {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
         let text = if request.name == "count" {
             let values = request.arguments.unwrap_or_default();
             values.get("rows").and_then(Value::as_array).map_or(0, Vec::len).to_string()

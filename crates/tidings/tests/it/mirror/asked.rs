@@ -3,6 +3,7 @@
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 use tidings_mirror::events::Progress;
@@ -10,12 +11,16 @@ use tidings_mirror::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateMessageResult,
     ElicitResult, ElicitationAction, InputRequest, InputRequiredResult, Root, Tool,
 };
-use tidings_mirror::{Event, Handlers, Mirror, Protocol, StreamsTarget, Target};
-use tidings_server::{AnswerError, Context, EditError, Hub, Shelf, Source, stdio};
+use tidings_mirror::{
+    Asking, During, Event, Handlers, Mirror, Protocol, Question, StreamsTarget, Target,
+};
+use tidings_server::http::{self, HttpConfig};
+use tidings_server::{Answer, AnswerError, Context, EditError, Hub, Shelf, Source, stdio};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{config, next, within};
+use super::{config, connect, next, within};
 
 /// A tool that wants to know three things, and one that takes its time.
 struct Curious;
@@ -32,7 +37,7 @@ fn questions() -> BTreeMap<String, Value> {
     ])
 }
 
-fn said(value: &Value) -> CallToolResponse {
+fn said(value: &Value) -> Answer<CallToolResponse> {
     CallToolResult::success(vec![ContentBlock::text(value.to_string())]).into()
 }
 
@@ -49,7 +54,7 @@ impl Source for Curious {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
         if request.name == "slow" {
             for step in 1..=3 {
                 context.progress(f64::from(step), Some(3.0), Some("working")).await;
@@ -77,10 +82,15 @@ impl Source for Curious {
     }
 }
 
-/// A mirror of a hub in this process, over a pipe.
-async fn mirror(protocol: Protocol, handlers: Handlers) -> (Mirror, JoinSet<()>) {
+async fn hub() -> Hub {
     let hub = Hub::new("curious", "1");
     hub.add("curious", |shelf| Curious::new(&shelf)).await.unwrap();
+    hub
+}
+
+/// A mirror of a hub in this process, over a pipe.
+async fn mirror(protocol: Protocol, handlers: Handlers) -> (Mirror, JoinSet<()>) {
+    let hub = hub().await;
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (input, output) = tokio::io::split(theirs);
     let mut tasks = JoinSet::new();
@@ -96,16 +106,16 @@ async fn mirror(protocol: Protocol, handlers: Handlers) -> (Mirror, JoinSet<()>)
 
 fn all() -> Handlers {
     Handlers::default()
-        .elicit(async |_| {
+        .elicit(async |_, _| {
             Ok(ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "name": "Ada" })))
         })
-        .sample(async |_| {
+        .sample(async |_, _| {
             let answer = json!({
                 "role": "assistant", "model": "none", "content": { "type": "text", "text": "four" },
             });
             serde_json::from_value::<CreateMessageResult>(answer).map_err(|error| error.to_string())
         })
-        .roots(async || Ok(vec![Root::new("file:///garden")]))
+        .roots(async |_| Ok(vec![Root::new("file:///garden")]))
 }
 
 async fn asked(mirror: &Mirror) -> Result<Value, String> {
@@ -128,6 +138,85 @@ async fn handlers_answer_what_a_server_asks() {
         );
         mirror.close().await;
     }
+}
+
+/// Handlers that write down what they are told of each question.
+fn noting() -> (Handlers, Arc<Mutex<Vec<Asking>>>) {
+    let noted = Arc::new(Mutex::new(Vec::new()));
+    let (first, second, third) = (noted.clone(), noted.clone(), noted.clone());
+    let handlers = Handlers::default()
+        .elicit(move |_, asking| {
+            first.lock().unwrap().push(asking);
+            async { Ok(ElicitResult::new(ElicitationAction::Decline)) }
+        })
+        .sample(move |_, asking| {
+            second.lock().unwrap().push(asking);
+            async { Err("no model".to_owned()) }
+        })
+        .roots(move |asking| {
+            third.lock().unwrap().push(asking);
+            async { Ok(Vec::new()) }
+        });
+    (handlers, noted)
+}
+
+#[tokio::test]
+async fn a_handler_knows_the_call_over_stdio_if_it_is_the_only_request() {
+    let (handlers, noted) = noting();
+    let (mirror, _tasks) = mirror(Protocol::Legacy, handlers).await;
+    let tag = mirror.tag();
+    within(mirror.call_tool_tagged(tag, "ask", Map::new())).await.unwrap();
+    let noted = std::mem::take(&mut *noted.lock().unwrap());
+    let call = During::Call { tool: "ask".into(), tag };
+    assert_eq!(noted.len(), 3, "{noted:?}");
+    for asking in &noted {
+        assert!(matches!(asking.question, Question::Request(_)), "{asking:?}");
+        assert_eq!(asking.during.as_ref(), Some(&call));
+    }
+    mirror.close().await;
+}
+
+#[tokio::test]
+async fn a_handler_knows_the_call_and_the_key_of_a_round_of_input() {
+    let (handlers, noted) = noting();
+    let (mirror, _tasks) = mirror(Protocol::Modern, handlers).await;
+    let tag = mirror.tag();
+    // The sample fails, and with it the call; the questions before it were asked.
+    let failed = within(mirror.call_tool_tagged(tag, "ask", Map::new())).await.unwrap_err();
+    assert!(failed.to_string().contains("no model"), "{failed}");
+    let noted = std::mem::take(&mut *noted.lock().unwrap());
+    let during = Some(During::Call { tool: "ask".into(), tag });
+    let expected = Asking::new(Question::Input("what".into()), during);
+    assert_eq!(noted, [expected]);
+    mirror.close().await;
+}
+
+#[tokio::test]
+async fn a_handler_knows_which_of_several_calls_asks_over_http() {
+    let hub = hub().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = http::endpoint(listener.local_addr().unwrap());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let stop = CancellationToken::new();
+        http::serve(&hub, listener, HttpConfig::default(), stop).await.unwrap();
+    });
+    let (handlers, noted) = noting();
+    let mut config = config(Protocol::Legacy);
+    config.handlers = handlers;
+    let (mirror, _) = connect(&url, config).await;
+    let tags = [mirror.tag(), mirror.tag()];
+    let calls = tags.map(|tag| mirror.call_tool_tagged(tag, "ask", Map::new()));
+    for outcome in within(futures_util::future::join_all(calls)).await {
+        outcome.unwrap();
+    }
+    let noted = std::mem::take(&mut *noted.lock().unwrap());
+    for tag in tags {
+        let call = During::Call { tool: "ask".into(), tag };
+        let of_it = noted.iter().filter(|asking| asking.during.as_ref() == Some(&call));
+        assert_eq!(of_it.count(), 3, "{noted:?}");
+    }
+    mirror.close().await;
 }
 
 #[tokio::test]
@@ -166,7 +255,7 @@ async fn progress_names_the_call_it_belongs_to() {
                 _ => None,
             })
             .await;
-            assert!(progress.request.is_none_or(|request| request == tag));
+            assert_eq!(progress.request, Some(tag));
             last = Some(progress.progress);
         }
         mirror.close().await;

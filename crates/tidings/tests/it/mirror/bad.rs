@@ -109,7 +109,8 @@ async fn a_token_that_expired_is_asked_for_again() {
     config.history = 100;
     let mirror = within(Mirror::connect_with(Target::Http(target), config)).await.unwrap();
     assert_eq!(asked.load(Ordering::SeqCst), 2, "once at first, once for the 401");
-    let log = format!("{:?}", mirror.history());
+    let log = format!("{:?}", mirror.records_since(0));
+    assert!(log.contains("HttpRetried"), "{log}");
     assert!(!log.contains("Bearer") && !log.contains("new\""), "no secret in {log}");
 }
 

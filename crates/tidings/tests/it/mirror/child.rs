@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tidings_mirror::events::ConnectionState;
 use tidings_mirror::{
-    Backoff, CommandTarget, Config, ConnectError, Event, Events, Mirror, Protocol, Secret, Target,
+    Backoff, CommandTarget, Config, ConnectError, Event, Events, Happened, Mirror, Protocol,
+    Record, RequestError, Secret, Target,
 };
 
 use super::{config, next, state, tools_changed, within};
@@ -223,4 +224,32 @@ async fn a_server_that_dies_of_the_question_is_started_again_and_not_asked_again
     state(&mut events, |state| *state == ConnectionState::Ready).await;
     assert_eq!(count(), 3, "what it is was remembered");
     mirror.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_stops_reading_holds_up_no_request_for_longer_than_its_timeout() {
+    let result = serde_json::json!({
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "serverInfo": { "name": "deaf", "version": "1" },
+    });
+    let hello = serde_json::json!({ "jsonrpc": "2.0", "id": 0, "result": result });
+    let script = format!("read -r line; echo '{hello}'; read -r line; exec sleep 1000");
+    let mut config = config(Protocol::Legacy);
+    (config.request_timeout, config.history) = (Duration::from_millis(200), 10);
+    let (mirror, _) = open(shell(&script), config).await;
+    for _ in 0..2 {
+        // More than a pipe holds.
+        let text = "x".repeat(1 << 20);
+        let error = within(mirror.call_tool("hear", [("text", text)])).await.unwrap_err();
+        assert!(matches!(error, RequestError::Timeout(_)), "{error}");
+    }
+    let started = mirror.records_since(0).into_iter().find_map(|record| match record {
+        Record::Fact(fact) => match fact.what {
+            Happened::ProcessStarted { pid } => Some(pid),
+            _ => None,
+        },
+        _ => None,
+    });
+    drop(mirror);
+    gone(&started.unwrap().to_string()).await;
 }

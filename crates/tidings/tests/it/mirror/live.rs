@@ -162,7 +162,7 @@ async fn a_watched_resource_is_kept_current_and_an_unwatched_one_is_not() {
         // Nobody read the lily, so nobody reads it now.
         plot.garden.act(&["set", "garden://bed/lily", "2"]).await;
         let updated = next(&mut events, |event| match event {
-            Event::ResourceUpdated { uri, cause } => Some((uri, cause)),
+            Event::ResourceUpdated { uri, cause, .. } => Some((uri, cause)),
             _ => None,
         });
         assert_eq!(updated.await, ("garden://bed/lily".into(), Cause::Notice));
@@ -191,8 +191,9 @@ async fn what_is_watched_is_served_without_asking_until_it_changes() {
         config.history = 1000;
         let (mirror, mut events) = connect(&plot.url, config).await;
         let reads = |mirror: &Mirror| {
-            let asks =
-                |message: &tidings_mirror::Message| message.json["method"] == "resources/read";
+            let asks = |message: &tidings_mirror::Message| {
+                message.json().unwrap_or_default()["method"] == "resources/read"
+            };
             mirror.history().iter().filter(|message| asks(message)).count()
         };
         within(mirror.subscribe(&[BED])).await.unwrap();
@@ -351,7 +352,9 @@ async fn a_mirror_that_wants_no_changes_opens_no_stream() {
         let asked: Vec<_> = mirror
             .history()
             .iter()
-            .filter_map(|message| message.json["method"].as_str().map(str::to_owned))
+            .filter_map(|message| {
+                message.json().unwrap_or_default()["method"].as_str().map(str::to_owned)
+            })
             .collect();
         assert!(!asked.iter().any(|method| method.contains("listen")), "{asked:?}");
         mirror.close().await;
@@ -381,4 +384,33 @@ async fn more_can_be_watched_than_one_listen_request_may_ask_for() {
     assert_eq!(&*next(&mut events, told).await, last);
     plot.garden.act(&["add"]).await;
     tools_changed(&mut events).await;
+}
+
+#[tokio::test]
+async fn a_change_names_the_notice_that_led_to_it() {
+    let plot = Plot::open().await;
+    plot.garden.act(&["set", BED, "1"]).await;
+    for protocol in [Protocol::Legacy, Protocol::Modern] {
+        let mut config = config(protocol);
+        config.history = 1000;
+        let (mirror, mut events) = connect(&plot.url, config).await;
+        let method = |number: Option<u64>| {
+            let messages = mirror.history();
+            let notice = messages.iter().find(|message| Some(message.number) == number);
+            notice.map(|message| {
+                message.json().unwrap_or_default()["method"].as_str().unwrap_or_default().to_owned()
+            })
+        };
+        assert_eq!(tools_changed(&mut events).await.notice, None, "it was listed at the beginning");
+        plot.garden.act(&["add", "1"]).await;
+        let notice = tools_changed(&mut events).await.notice;
+        assert_eq!(method(notice).as_deref(), Some("notifications/tools/list_changed"));
+        let mut watch = within(mirror.watch(BED)).await.unwrap();
+        assert_eq!(within(watch.next()).await.unwrap().notice, None, "it was read to begin with");
+        plot.garden.act(&["water", BED]).await;
+        let notice = within(watch.next()).await.unwrap().notice;
+        assert_eq!(method(notice).as_deref(), Some("notifications/resources/updated"));
+        mirror.close().await;
+        plot.garden.act(&["remove", "1"]).await;
+    }
 }

@@ -3,8 +3,11 @@
 mod asked;
 mod bad;
 mod child;
+mod dropped;
 mod imperfect;
 mod live;
+mod logged;
+mod rounds;
 mod sent;
 mod streams;
 mod supervised;

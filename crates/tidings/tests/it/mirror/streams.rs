@@ -29,7 +29,11 @@ async fn unwatched(events: &mut Events) {
 }
 
 fn methods(mirror: &Mirror, wanted: &str) -> usize {
-    mirror.history().iter().filter(|message| message.json["method"] == wanted).count()
+    mirror
+        .history()
+        .iter()
+        .filter(|message| message.json().unwrap_or_default()["method"] == wanted)
+        .count()
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use tidings_server::model::{
     ResourceTemplate, Role, Tool,
 };
 use tidings_server::{
-    AnswerError, Change, Completion, Completions, Contents, Context, EditError, Handle,
+    Answer, AnswerError, Change, Completion, Completions, Contents, Context, EditError, Handle,
     ResourceUri, Shelf, Source,
 };
 
@@ -146,7 +146,7 @@ impl Source for Garden {
         &self,
         request: GetPromptRequestParams,
         _: &Context,
-    ) -> Result<GetPromptResponse, AnswerError> {
+    ) -> Result<Answer<GetPromptResponse>, AnswerError> {
         let bed = request.arguments.unwrap_or_default()["bed"].to_string();
         let message = PromptMessage::new_text(Role::User, format!("Plan the bed {bed}"));
         Ok(GetPromptResult::new(vec![message]).into())
@@ -162,7 +162,7 @@ impl Source for Garden {
         &self,
         request: CallToolRequestParams,
         context: &Context,
-    ) -> Result<CallToolResponse, AnswerError> {
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
         assert_ne!(request.name, "panic", "a tool that panics");
         let arguments = request.arguments.unwrap_or_default();
         let words = arguments.get("words").and_then(Value::as_str).unwrap_or_default();

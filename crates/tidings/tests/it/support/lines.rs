@@ -72,6 +72,12 @@ impl Lines {
         (Self { say, asked, _tasks: tasks }, target)
     }
 
+    /// What was sent with this method.
+    pub(crate) fn messages(&self, method: &str) -> Vec<Value> {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|message| message["method"] == method).cloned().collect()
+    }
+
     /// How often a method was asked for.
     pub(crate) fn asked(&self, method: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|message| message["method"] == method).count()

@@ -1,28 +1,25 @@
-//! The typed event stream: what happened to the mirror, for any number of receivers; who lags is
-//! told so.
+//! The typed event stream: what happened to the mirror, for any number of receivers.
 
 // Sampling, roots and logging are deprecated and still in use.
 #![expect(deprecated, reason = "servers of every revision are spoken to")]
 
+mod stream;
+mod warning;
+
 use std::collections::BTreeSet;
-use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{FutureExt as _, Stream, StreamExt};
 use rmcp::model::{LoggingLevel, Prompt, Resource, ResourceTemplate, Tool};
 use serde::Serialize;
 use serde_json::Value;
 use tidings_core::Diff;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
-use tokio_util::sync::ReusableBoxFuture;
 
+pub use self::stream::Events;
+pub(crate) use self::stream::Sender;
+pub use self::warning::Warning;
 use crate::cache::{PromptContent, ResourceContent, TemplateContent, ToolOutcome};
-use crate::lists::List;
-use crate::odd::Odd;
-use crate::watchers::Watchers;
+use crate::item::Item;
 use crate::written;
 
 /// Something that happened.
@@ -41,7 +38,8 @@ use crate::written;
 /// let content = ResourceContent::of_text("a:b", "hello");
 /// assert_eq!(content.text(), "hello");
 /// let (uri, content) = ("a:b".into(), content.into());
-/// let event = Event::ResourceContentChanged { uri, content, cause: Cause::Notice };
+/// let (cause, notice) = (Cause::Notice, None);
+/// let event = Event::ResourceContentChanged { uri, content, cause, notice };
 /// let json = serde_json::to_value(&event).unwrap();
 /// assert_eq!(json["event"], "resource_content_changed");
 /// assert_eq!(json["content"]["contents"][0]["text"], "hello");
@@ -66,6 +64,10 @@ pub enum Event {
         content: Arc<ResourceContent>,
         /// Why it was read.
         cause: Cause,
+        /// The number of the notice's [`Message`](crate::Message) in the log, if a notice was the
+        /// reason and the log is kept. If several notices led to one read, it is the newest.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        notice: Option<u64>,
     },
     /// A watched resource that nobody has read here changed, or a sub-resource of a watched one.
     ResourceUpdated {
@@ -74,6 +76,10 @@ pub enum Event {
         /// [`Cause::Notice`] if the server said so; [`Cause::Resync`] if notices may have been
         /// missed, so that nobody knows.
         cause: Cause,
+        /// The number of the notice's [`Message`](crate::Message) in the log, if a notice was the
+        /// reason and the log is kept. If several notices led to one read, it is the newest.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        notice: Option<u64>,
     },
     /// A watched resource is not there any longer. What was kept of it is dropped. If it comes back,
     /// its content is told with [`Cause::Returned`].
@@ -84,6 +90,10 @@ pub enum Event {
         reason: Arc<str>,
         /// Why it was read.
         cause: Cause,
+        /// The number of the notice's [`Message`](crate::Message) in the log, if a notice was the
+        /// reason and the log is kept. If several notices led to one read, it is the newest.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        notice: Option<u64>,
     },
     /// A template was read.
     TemplateContentChanged {
@@ -155,21 +165,25 @@ pub struct ListChange<T> {
     pub items: Items<T>,
     /// What was added, removed, changed or moved. Empty if the list could not be loaded.
     #[serde(serialize_with = "written::diff")]
-    pub diff: Diff<Arc<T>>,
+    pub diff: Diff<Arc<Item<T>>>,
     /// Why the list could not be loaded; then `items` is the last good one.
     pub error: Option<Arc<str>>,
+    /// The number of the [`Message`](crate::Message) in the log whose notice led to this load, if a
+    /// notice did and the log is kept. If several did, it is the newest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<u64>,
 }
 
 impl<T> ListChange<T> {
     /// A list as it is now, and how it differs from what it was.
     #[must_use]
-    pub fn new(items: Items<T>, diff: Diff<Arc<T>>) -> Self {
-        Self { items, diff, error: None }
+    pub fn new(items: Items<T>, diff: Diff<Arc<Item<T>>>) -> Self {
+        Self { items, diff, error: None, notice: None }
     }
 }
 
 /// A list at one moment; cheap to clone.
-pub type Items<T> = Arc<[Arc<T>]>;
+pub type Items<T> = Arc<[Arc<Item<T>>]>;
 
 /// Why something was read or announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -268,141 +282,19 @@ pub enum ConnectionState {
         /// Why the attempt before failed.
         reason: Arc<str>,
     },
+    /// It was ended by [`Mirror::disconnect`](crate::Mirror::disconnect), or
+    /// [`Mirror::reconnect_now`](crate::Mirror::reconnect_now) failed and
+    /// [`Config::reconnect`](crate::Config::reconnect) does not say how to go on. Lists, contents and
+    /// watches are kept, and nothing is tried until somebody asks for it.
+    Disconnected {
+        /// Why.
+        reason: Arc<str>,
+    },
     /// It ended for good.
     Closed {
         /// Why.
         reason: Arc<str>,
     },
-}
-
-/// Something that is not as it should be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "warning", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Warning {
-    /// A list could not be loaded; the last good one stays, and it is tried again.
-    ListFailed {
-        /// Which list.
-        list: List,
-        /// Why.
-        error: Arc<str>,
-    },
-    /// The server lists something twice; the first is kept.
-    Duplicate {
-        /// In which list.
-        list: List,
-        /// The name or URI that came again.
-        key: Arc<str>,
-    },
-    /// A list was not read to its end. What was read is there.
-    ListCut {
-        /// Which list.
-        list: List,
-        /// Why.
-        reason: Arc<str>,
-    },
-    /// Some items of a list are not as the protocol says. Told when they are others than before.
-    OddItems {
-        /// In which list.
-        list: List,
-        /// All of them; those that can be used are in the list too.
-        items: Arc<[Odd]>,
-    },
-    /// A watched resource could not be read again; it is tried later.
-    ReadFailed {
-        /// Which resource.
-        uri: Arc<str>,
-        /// Why.
-        error: Arc<str>,
-    },
-    /// The server announced a resource that nobody subscribed to, and no sub-resource of one. Told
-    /// the first time, the tenth, the hundredth and so on.
-    NotSubscribed {
-        /// Which resource.
-        uri: Arc<str>,
-        /// How often on this connection.
-        count: u64,
-    },
-    /// The server sent a notice that nobody asked for. Told the first time, the tenth, the hundredth
-    /// and so on.
-    Unasked {
-        /// The method of the notice.
-        method: Arc<str>,
-        /// How often on this connection.
-        count: u64,
-    },
-    /// The server watches less than it was asked to.
-    Unacknowledged {
-        /// What it left out, in words.
-        what: Arc<str>,
-    },
-    /// A tool's arguments or its result do not fit the schema it declares.
-    Schema {
-        /// Which tool.
-        tool: Arc<str>,
-        /// What does not fit.
-        problem: Arc<str>,
-    },
-    /// A server over stdio printed something that is not a message.
-    Garbage {
-        /// The beginning of it.
-        line: Arc<str>,
-    },
-    /// The server offers no way to tell us of changes, though it says that it would.
-    NoStream {
-        /// Why.
-        reason: Arc<str>,
-    },
-}
-
-impl std::fmt::Display for Warning {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::ListFailed { list, error } => {
-                write!(formatter, "the {list} could not be listed: {error}")
-            }
-            Self::Duplicate { list, key } => {
-                write!(formatter, "the server lists `{key}` twice among its {list}")
-            }
-            Self::ListCut { list, reason } => {
-                write!(formatter, "the {list} may be incomplete: {reason}")
-            }
-            Self::OddItems { list, items } => {
-                const SHOWN: usize = 3;
-                let shown: Vec<_> = items.iter().take(SHOWN).map(ToString::to_string).collect();
-                write!(formatter, "odd {list}: {}", shown.join("; "))?;
-                match items.len().saturating_sub(SHOWN) {
-                    0 => Ok(()),
-                    more => write!(formatter, "; and {more} more"),
-                }
-            }
-            Self::ReadFailed { uri, error } => {
-                write!(formatter, "`{uri}` could not be read: {error}")
-            }
-            Self::NotSubscribed { uri, count } => {
-                let times = times(*count);
-                write!(formatter, "the server announced `{uri}`, which nobody subscribed to{times}")
-            }
-            Self::Unasked { method, count } => {
-                let times = times(*count);
-                write!(formatter, "the server sent `{method}`, which nobody asked for{times}")
-            }
-            Self::Unacknowledged { what } => {
-                write!(formatter, "the server will not announce {what}")
-            }
-            Self::Schema { tool, problem } => write!(formatter, "tool `{tool}`: {problem}"),
-            Self::Garbage { line } => {
-                write!(formatter, "the server printed something that is not a message: {line}")
-            }
-            Self::NoStream { reason } => {
-                write!(formatter, "the server cannot announce changes: {reason}")
-            }
-        }
-    }
-}
-
-fn times(count: u64) -> String {
-    if count == 1 { String::new() } else { format!(" ({count} times so far)") }
 }
 
 impl std::fmt::Display for ConnectionState {
@@ -414,130 +306,17 @@ impl std::fmt::Display for ConnectionState {
             Self::Retrying { after, reason, .. } => {
                 write!(formatter, "trying again in {} ms: {reason}", after.as_millis())
             }
+            Self::Disconnected { reason } => write!(formatter, "disconnected: {reason}"),
             Self::Closed { reason } => write!(formatter, "closed: {reason}"),
         }
-    }
-}
-
-/// Receives events; each receiver gets all that happen after it was made.
-///
-/// This is a [`Stream`]; its own [`next`](Self::next) needs no extension trait.
-pub struct Events {
-    received: ReusableBoxFuture<'static, Received>,
-}
-
-type Received = (broadcast::Receiver<Event>, Result<Event, RecvError>);
-
-async fn received(mut receiver: broadcast::Receiver<Event>) -> Received {
-    let event = receiver.recv().await;
-    (receiver, event)
-}
-
-impl std::fmt::Debug for Events {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Events(…)")
-    }
-}
-
-impl Stream for Events {
-    type Item = Event;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
-        let (receiver, event) = std::task::ready!(self.received.poll(context));
-        self.received.set(received(receiver));
-        Poll::Ready(match event {
-            Ok(event) => Some(event),
-            Err(RecvError::Lagged(missed)) => Some(Event::Lagged { missed }),
-            Err(RecvError::Closed) => None,
-        })
-    }
-}
-
-impl Events {
-    /// The next event, or `None` once the connection ended for good and all before it was returned.
-    /// The last event is [`ConnectionState::Closed`].
-    ///
-    /// Cancel-safe: an event is either returned or still there.
-    pub async fn next(&mut self) -> Option<Event> {
-        StreamExt::next(self).await
-    }
-
-    /// The next event if there is one already.
-    pub fn try_next(&mut self) -> Option<Event> {
-        // Unconstrained: an event that is there must not be missed because this task ran for long.
-        tokio::task::unconstrained(self.next()).now_or_never().flatten()
-    }
-}
-
-/// Where events come from; every part of the mirror that moves state has one.
-#[derive(Clone, Debug)]
-pub(crate) struct Sender {
-    /// Nothing once the connection ended for good: then receivers end too.
-    sender: Arc<RwLock<Option<broadcast::Sender<Event>>>>,
-    /// Who follows contents; they hear of each event before its receivers do.
-    pub(crate) watchers: Arc<Watchers>,
-}
-
-impl Sender {
-    /// `capacity` is how many events a receiver may be behind.
-    pub(crate) fn new(capacity: usize) -> Self {
-        let sender = broadcast::Sender::new(capacity.max(1));
-        Self { sender: Arc::new(RwLock::new(Some(sender))), watchers: Arc::default() }
-    }
-
-    pub(crate) fn emit(&self, event: Event) {
-        self.watchers.hear(&event);
-        let is_last = matches!(event, Event::Connection(ConnectionState::Closed { .. }));
-        if let Some(sender) = &*self.sender.read().unwrap_or_else(PoisonError::into_inner) {
-            // Nobody listening is no fault.
-            let _ = sender.send(event);
-        }
-        if is_last {
-            *self.sender.write().unwrap_or_else(PoisonError::into_inner) = None;
-        }
-    }
-
-    pub(crate) fn receiver(&self) -> Events {
-        let sender = self.sender.read().unwrap_or_else(PoisonError::into_inner);
-        // Of a sender that is gone at once: there is nothing more to hear.
-        let ended = || broadcast::channel(1).1;
-        let receiver = sender.as_ref().map_or_else(ended, broadcast::Sender::subscribe);
-        Events { received: ReusableBoxFuture::new(received(receiver)) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn who_lags_is_told_how_much_is_gone_and_goes_on() {
-        let sender = Sender::new(2);
-        let mut events = sender.receiver();
-        for _ in 0..5 {
-            sender.emit(Event::Connection(ConnectionState::Ready));
-        }
-        assert!(matches!(events.try_next(), Some(Event::Lagged { missed: 3 })));
-        assert!(matches!(events.try_next(), Some(Event::Connection(_))));
-        assert!(matches!(events.try_next(), Some(Event::Connection(_))));
-        assert!(events.try_next().is_none());
-    }
-
-    #[tokio::test]
-    async fn the_end_of_the_connection_is_the_last_event() {
-        let sender = Sender::new(8);
-        let mut events = sender.receiver();
-        let closed = || Event::Connection(ConnectionState::Closed { reason: "test".into() });
-        sender.emit(Event::Stderr { line: "bye".into() });
-        sender.emit(closed());
-        sender.emit(Event::Stderr { line: "too late".into() });
-        let mut heard = Vec::new();
-        while let Some(event) = events.next().await {
-            heard.push(event);
-        }
-        assert!(matches!(&*heard, [Event::Stderr { .. }, Event::Connection(_)]), "{heard:?}");
-        assert!(sender.receiver().next().await.is_none(), "nor is there anything to hear later");
-    }
+    use crate::lists::List;
+    use crate::odd::Odd;
 
     #[track_caller]
     fn written(event: &Event) -> String {
@@ -546,7 +325,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_event_can_be_built_and_written_as_json() {
-        let tool = Arc::new(Tool::new("add", "adds", serde_json::Map::new()));
+        let tool = Tool::new("add", "adds", serde_json::Map::new());
+        let tool = Arc::new(Item::from(tool));
         let diff = Diff { added: vec![tool.clone()], ..Diff::default() };
         let tools = Event::ToolsChanged(ListChange::new([tool].into(), diff));
         let shown = serde_json::to_value(&tools).unwrap();

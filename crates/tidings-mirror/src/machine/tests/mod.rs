@@ -1,5 +1,7 @@
 //! The machine alone, one behaviour each: what a law about the end cannot see on the way there.
 
+mod notices;
+
 use std::time::{Duration, SystemTime};
 
 use rmcp::model::{ErrorCode, ErrorData, JsonObject, ResourceContents};
@@ -55,7 +57,7 @@ impl Bench {
     }
 
     fn page(&mut self, ticket: u64, names: &[&str], next: Option<&str>) -> Vec<Request> {
-        let tool = |name: &&str| Tool::new((*name).to_owned(), "", JsonObject::new());
+        let tool = |name: &&str| Tool::new((*name).to_owned(), "", JsonObject::new()).into();
         let items = names.iter().map(tool).collect();
         let answer =
             PageAnswer::Tools(Ok(Page { items, odd: Vec::new(), next: next.map(str::to_owned) }));
@@ -136,7 +138,7 @@ fn refused(code: i32) -> RequestError {
     RequestError::Refused(ErrorData::new(ErrorCode(code), "no", None))
 }
 
-const NOTICE: Input = Input::ListNotice(ListKind::Tools);
+const NOTICE: Input = Input::ListNotice(ListKind::Tools, None);
 
 #[tokio::test(start_paused = true)]
 async fn paging_that_is_overtaken_starts_again_and_no_mixture_is_told() {
@@ -195,7 +197,7 @@ async fn a_read_begun_before_a_notice_is_followed_by_another() {
     let mut bench = Bench::new();
     bench.subscribe();
     let ticket = bench.machine.ticket();
-    bench.tell(Input::Updated(URI.into()));
+    bench.tell(Input::Updated(URI.into(), None));
     assert!(bench.read(ticket, "old").is_empty());
     let again = read_of(&bench.wait(25));
     assert_eq!(bench.kept().as_deref(), Some("old"));
@@ -268,16 +270,16 @@ async fn a_watched_resource_that_goes_is_told_once_and_so_is_its_return() {
     assert_eq!(bench.told(), ["dropped Gone", "gone Resync: no (-32002)"]);
     assert!(bench.machine.deadline().is_none(), "and not tried again");
     bench.wait(1000);
-    let again = read_of(&bench.tell(Input::Updated(URI.into())));
+    let again = read_of(&bench.tell(Input::Updated(URI.into(), None)));
     bench.reread(again, Err(refused(-32002)));
     assert!(bench.told().is_empty(), "it still is");
     bench.wait(1000);
-    let back = read_of(&bench.tell(Input::Updated(URI.into())));
+    let back = read_of(&bench.tell(Input::Updated(URI.into(), None)));
     bench.reread(back, Ok("two"));
     assert_eq!(bench.told(), ["content two Returned"]);
     assert!(bench.machine.cache().fresh(URI, bench.now).is_some());
     bench.wait(1000);
-    let changed = read_of(&bench.tell(Input::Updated(URI.into())));
+    let changed = read_of(&bench.tell(Input::Updated(URI.into(), None)));
     bench.reread(changed, Ok("three"));
     assert_eq!(bench.told(), ["content three Notice"]);
 }
@@ -291,7 +293,7 @@ async fn an_answer_from_before_a_resource_went_does_not_bring_it_back() {
     bench.reread(first, Ok("one"));
     bench.wait(1000);
     let slow = bench.machine.ticket();
-    let second = read_of(&bench.tell(Input::Updated(URI.into())));
+    let second = read_of(&bench.tell(Input::Updated(URI.into(), None)));
     bench.reread(second, Err(refused(-32002)));
     bench.told();
     bench.wait(1000);
@@ -363,11 +365,11 @@ async fn a_notice_may_spell_a_watched_resource_in_another_way() {
     let uri: Arc<str> = "https://example.com".into();
     bench.tell(Input::Subscribed { uris: vec![uri.clone()], refused: Vec::new() });
     bench.told();
-    bench.tell(Input::Updated("https://example.com/".into()));
+    bench.tell(Input::Updated("https://example.com/".into(), None));
     assert_eq!(bench.told(), ["updated Notice"]);
     bench.tell(Input::Unsubscribed { uris: vec![uri] });
     bench.told();
-    bench.tell(Input::Updated("https://example.com/".into()));
+    bench.tell(Input::Updated("https://example.com/".into(), None));
     assert!(bench.told()[0].contains("nobody subscribed to"));
 }
 
@@ -376,7 +378,7 @@ fn flood(bench: &mut Bench, uri: impl Fn(u64) -> String) -> (usize, usize) {
     let (mut reads, mut updated) = (0, 0);
     for number in 0..1000 {
         let mut requests = bench.wait(1);
-        requests.extend(bench.tell(Input::Updated(uri(number).into())));
+        requests.extend(bench.tell(Input::Updated(uri(number).into(), None)));
         for request in requests {
             if let Request::Read { ticket, .. } = request {
                 reads += 1;
@@ -426,7 +428,7 @@ async fn a_parent_is_read_again_also_if_its_sub_resource_is_watched() {
     bench.tell(Input::Subscribed { uris: vec![part.clone()], refused: Vec::new() });
     bench.wait(1000);
     bench.told();
-    let again = read_of(&bench.tell(Input::Updated(part)));
+    let again = read_of(&bench.tell(Input::Updated(part, None)));
     bench.reread(again, Ok("two"));
     assert_eq!(bench.told(), ["updated Notice", "content two Notice"]);
 }
@@ -512,7 +514,7 @@ async fn a_list_that_is_not_offered_any_longer_is_empty() {
 async fn a_notice_that_comes_before_the_answer_to_subscribing_is_told() {
     let mut bench = Bench::new();
     bench.tell(Input::Subscribing { uris: vec![URI.into()] });
-    bench.tell(Input::Updated(URI.into()));
+    bench.tell(Input::Updated(URI.into(), None));
     bench.subscribe();
     assert_eq!(bench.told(), ["watching 1", "updated Notice"]);
 }
@@ -569,7 +571,7 @@ async fn a_watched_resource_that_is_not_listed_any_longer_is_read_to_see_whether
         Offer { lists: vec![List::Resources], announced: ListKinds::ALL, ..Offer::default() };
     let (ticket, _) = page_of(&bench.tell(Input::Connected(offer)));
     let page = |uris: &[&str]| {
-        let items = uris.iter().map(|uri| Resource::new(*uri, "r")).collect();
+        let items = uris.iter().map(|uri| Resource::new(*uri, "r").into()).collect();
         PageAnswer::Resources(Ok(Page { items, odd: Vec::new(), next: None }))
     };
     bench.tell(Input::Page { ticket, answer: page(&[URI]) });
@@ -577,7 +579,7 @@ async fn a_watched_resource_that_is_not_listed_any_longer_is_read_to_see_whether
     let ticket = bench.machine.ticket();
     bench.read(ticket, "one");
     bench.wait(1000);
-    let (ticket, _) = page_of(&bench.tell(Input::ListNotice(ListKind::Resources)));
+    let (ticket, _) = page_of(&bench.tell(Input::ListNotice(ListKind::Resources, None)));
     bench.told();
     let read = read_of(&bench.tell(Input::Page { ticket, answer: page(&["test://2"]) }));
     assert!(bench.machine.cache().fresh(URI, bench.now).is_none(), "it is not sure to be there");
@@ -586,7 +588,7 @@ async fn a_watched_resource_that_is_not_listed_any_longer_is_read_to_see_whether
     bench.reread(read, Err(refused(-32603)));
     assert_eq!(bench.told(), ["dropped Gone", "gone Notice: no (-32603)"]);
     bench.wait(1000);
-    let (ticket, _) = page_of(&bench.tell(Input::ListNotice(ListKind::Resources)));
+    let (ticket, _) = page_of(&bench.tell(Input::ListNotice(ListKind::Resources, None)));
     let read = read_of(&bench.tell(Input::Page { ticket, answer: page(&[URI]) }));
     bench.told();
     bench.reread(read, Ok("two"));

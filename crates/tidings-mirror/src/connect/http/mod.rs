@@ -1,0 +1,347 @@
+//! Streamable HTTP: what the protocol library asks for, over one HTTP client, with limits; and what
+//! becomes of the stream of notices.
+
+mod error;
+mod post;
+mod stream;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use tokio::sync::watch;
+
+pub(crate) use self::error::HttpError;
+use self::stream::{EventStream, StreamState};
+use super::agent::{self, innermost};
+use super::choice;
+use super::wire::Wire;
+use super::{ConnectError, Signal};
+use crate::config::Config;
+use crate::history::{ClosedBy, Happened, shortened};
+use crate::secret::{Secret, TokenMemory};
+use crate::target::{self, HttpTarget};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const EVENT_STREAM: &str = "text/event-stream";
+const JSON: &str = "application/json";
+
+/// The HTTP side of one connection. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct HttpClient {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: reqwest::Client,
+    url: reqwest::Url,
+    target: HttpTarget,
+    headers: HeaderMap,
+    token: Mutex<Option<Secret>>,
+    memory: Arc<TokenMemory>,
+    max_message: usize,
+    /// How long the server may take to say whether it is modern.
+    probe: Option<Duration>,
+    wire: Wire,
+    /// Whether somebody wants the stream of notices; until then it is not opened.
+    wanted: watch::Sender<bool>,
+    stream: watch::Sender<StreamState>,
+    /// Whether the server keeps a session; without one it has no stream of notices.
+    has_session: AtomicBool,
+    /// How many streams of events were opened.
+    streams: AtomicU64,
+    /// Whether the end of the session is in the log.
+    is_session_over: AtomicBool,
+    /// The last failure, for whoever must say why connecting failed.
+    trouble: Mutex<Option<HttpError>>,
+}
+
+/// Whether a request may reach the server twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repeat {
+    /// The second time changes nothing.
+    Harmless,
+    /// It may do something twice.
+    Harmful,
+}
+
+/// One request, but for what every request has.
+struct Request<'a> {
+    method: &'a Method,
+    body: Option<Bytes>,
+    headers: &'a HeaderMap,
+}
+
+/// Why a request has no answer.
+struct Failed {
+    error: HttpError,
+    /// Whether there was a connection, on which nothing came back.
+    was_connected: bool,
+}
+
+impl HttpClient {
+    pub(crate) async fn new(
+        target: &HttpTarget,
+        config: &Config,
+        wire: Wire,
+        memory: &Arc<TokenMemory>,
+    ) -> Result<Self, ConnectError> {
+        let url = reqwest::Url::parse(&target.url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| ConnectError::Url(target::shown(&target.url)))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &target.headers {
+            let parsed = HeaderName::try_from(name.as_str())
+                .ok()
+                .zip(HeaderValue::try_from(value.reveal()).ok());
+            let (key, mut value) = parsed.ok_or_else(|| ConnectError::Header(name.clone()))?;
+            value.set_sensitive(true);
+            headers.append(key, value);
+        }
+        let client = agent::client(&url)?;
+        let token = match &target.token {
+            Some(source) => source.token().await,
+            None => None,
+        };
+        if memory.is_other(token.as_ref()) {
+            wire.tell(Signal::Reauthorized);
+        }
+        let shared = Shared {
+            client,
+            url,
+            target: target.clone(),
+            headers,
+            token: Mutex::new(token),
+            memory: memory.clone(),
+            max_message: config.max_message,
+            probe: choice::probe(config),
+            wire,
+            wanted: watch::Sender::new(false),
+            stream: watch::Sender::new(StreamState::Unopened),
+            has_session: AtomicBool::new(false),
+            streams: AtomicU64::new(0),
+            is_session_over: AtomicBool::new(false),
+            trouble: Mutex::new(None),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Opens the stream of notices, and waits until that worked or did not.
+    pub(crate) async fn want_stream(&self) {
+        let is_first = !self.shared.wanted.send_replace(true);
+        if !self.shared.has_session.load(Ordering::Relaxed) {
+            if is_first {
+                self.shared.wire.tell(Signal::NoStream("it keeps no session".into()));
+            }
+            return;
+        }
+        let mut state = self.shared.stream.subscribe();
+        // Invariant: the sender is ours, so it is there.
+        let _ = state.wait_for(|state| *state != StreamState::Unopened).await;
+    }
+
+    /// Whether it is known that the server has no stream of notices.
+    pub(crate) fn has_no_stream(&self) -> bool {
+        !self.shared.has_session.load(Ordering::Relaxed)
+            || *self.shared.stream.borrow() == StreamState::Refused
+    }
+
+    /// Why an exchange failed last.
+    pub(crate) fn trouble(&self) -> Option<HttpError> {
+        self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes why an exchange failed.
+    fn fail(&self, error: HttpError) -> StreamableHttpError<HttpError> {
+        let mut trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        *trouble = Some(error.clone());
+        StreamableHttpError::Client(error)
+    }
+
+    /// Sends a request; if it is not authorised, once more with the token as it is now.
+    async fn send(
+        &self,
+        method: Method,
+        body: Option<Bytes>,
+        headers: HeaderMap,
+        repeat: Repeat,
+    ) -> Result<reqwest::Response, HttpError> {
+        let token = self.token();
+        let request = Request { method: &method, body, headers: &headers };
+        let response = self.send_twice(&request, token.as_ref(), repeat).await?;
+        let Some(source) = &self.shared.target.token else { return Ok(response) };
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let renewed = source.token().await;
+        self.shared.token.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&renewed);
+        if self.shared.memory.is_other(renewed.as_ref()) {
+            self.shared.wire.tell(Signal::Reauthorized);
+        }
+        self.retried(&method, "it was not authorised");
+        self.send_twice(&request, renewed.as_ref(), repeat).await
+    }
+
+    /// Sends a request. If the server closed the connection before it answered anything, the request
+    /// is sent once more on a new connection, where that does no harm: a server, or something on the
+    /// way, may forget connections that rest.
+    ///
+    /// What was not sent at all is sent again by the HTTP client itself, whatever it is.
+    async fn send_twice(
+        &self,
+        request: &Request<'_>,
+        token: Option<&Secret>,
+        repeat: Repeat,
+    ) -> Result<reqwest::Response, HttpError> {
+        match self.send_with(&self.shared.client, request, token).await {
+            Ok(response) => Ok(response),
+            Err(failed) if failed.was_connected && repeat == Repeat::Harmless => {
+                self.retried(request.method, "the connection was closed before the answer");
+                // Another client: the pool of this one may hold more connections like that.
+                let fresh = agent::client(&self.shared.url);
+                let fresh = fresh.map_err(|error| HttpError::Unreachable(error.to_string()))?;
+                let again = self.send_with(&fresh, request, token).await;
+                again.map_err(|failed| failed.error)
+            }
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    async fn send_with(
+        &self,
+        client: &reqwest::Client,
+        sent: &Request<'_>,
+        token: Option<&Secret>,
+    ) -> Result<reqwest::Response, Failed> {
+        let mut request = client.request(sent.method.clone(), self.shared.url.clone());
+        request = request.headers(self.shared.headers.clone()).headers(sent.headers.clone());
+        if let Some(token) = token {
+            let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal()))
+                .map_err(|_| Failed { error: HttpError::Unauthorized, was_connected: false })?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        if let Some(body) = &sent.body {
+            request = request.header(CONTENT_TYPE, JSON).body(body.clone());
+        }
+        let began = Instant::now();
+        let answered = request.send().await;
+        let (method, took) = (sent.method.as_str().into(), began.elapsed());
+        match answered {
+            Ok(response) => {
+                let status = response.status().as_u16();
+                self.shared.wire.happened(Happened::HttpAnswered { method, status, took });
+                Ok(response)
+            }
+            Err(error) => {
+                let reason = innermost(&error);
+                let words = reason.as_str().into();
+                self.shared.wire.happened(Happened::HttpFailed { method, reason: words, took });
+                let was_connected = !error.is_connect() && !error.is_timeout();
+                Err(Failed { error: HttpError::Unreachable(reason), was_connected })
+            }
+        }
+    }
+
+    fn retried(&self, method: &Method, reason: &str) {
+        let (method, reason) = (method.as_str().into(), reason.into());
+        self.shared.wire.happened(Happened::HttpRetried { method, reason });
+    }
+
+    /// Notes in the log that the session is over, once.
+    fn session_ended(&self, session: &str, by: ClosedBy) {
+        if !self.shared.is_session_over.swap(true, Ordering::Relaxed) {
+            let session = shortened(session);
+            self.shared.wire.happened(Happened::SessionEnded { session, by });
+        }
+    }
+
+    /// The server does not know the session, and with it the connection is over.
+    fn session_expired(&self, session: &str) -> StreamableHttpError<HttpError> {
+        self.session_ended(session, ClosedBy::Server);
+        self.shared
+            .wire
+            .tell(Signal::Ended("the server does not know the session any longer".into()));
+        StreamableHttpError::SessionExpired
+    }
+
+    fn token(&self) -> Option<Secret> {
+        self.shared.token.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl StreamableHttpClient for HttpClient {
+    type Error = HttpError;
+
+    async fn post_message(
+        &self,
+        _uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<HttpError>> {
+        self.post(message, session_id, custom_headers).await
+    }
+
+    async fn delete_session(
+        &self,
+        _uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), StreamableHttpError<HttpError>> {
+        let headers = headers(custom_headers, Some(&session_id), None);
+        // Whatever the server says: we are leaving.
+        let _ = self.send(Method::DELETE, None, headers, Repeat::Harmless).await;
+        self.session_ended(&session_id, ClosedBy::Client);
+        Ok(())
+    }
+
+    async fn get_stream(
+        &self,
+        _uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<EventStream, StreamableHttpError<HttpError>> {
+        self.open_stream(session_id, last_event_id, custom_headers).await
+    }
+}
+
+fn headers(
+    custom: HashMap<HeaderName, HeaderValue>,
+    session: Option<&str>,
+    last_event: Option<&str>,
+) -> HeaderMap {
+    let mut headers: HeaderMap = custom.into_iter().collect();
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    for (name, value) in [(SESSION, session), (LAST_EVENT, last_event)] {
+        // A server that gives something that is no header value gets it back from nobody.
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+fn header(response: &reqwest::Response, name: &HeaderName) -> Option<String> {
+    response.headers().get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// The type without its parameters; `nothing` if there is none.
+fn content_type(response: &reqwest::Response) -> String {
+    let full = header(response, &CONTENT_TYPE).unwrap_or_else(|| "no content type".to_owned());
+    full.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}

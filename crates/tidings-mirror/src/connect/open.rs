@@ -1,0 +1,194 @@
+//! Requests that are open on one connection: which of them a question or a progress notice is about.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions as _, GetMeta as _,
+    ProgressToken, RequestId, ServerJsonRpcMessage, ServerRequest,
+};
+
+use crate::events::RequestTag;
+use crate::handlers::During;
+
+/// How many questions may wait for their handler before the oldest knowledge is dropped. Handlers
+/// start at once, so this is only reached by a server that floods its client.
+const QUESTIONS: usize = 256;
+
+/// The requests that are open. Ids are compared as text: some servers give numbers back as text.
+#[derive(Debug, Default)]
+pub(super) struct Open(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    requests: HashMap<String, Sent>,
+    /// Questions of the server that wait for their handler, if it is known what they belong to.
+    questions: HashMap<String, During>,
+}
+
+#[derive(Debug)]
+struct Sent {
+    during: During,
+    token: Option<ProgressToken>,
+}
+
+impl Open {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a request is for. The note travels with the request, and never on the wire.
+    pub(super) fn mark(request: &mut ClientRequest, during: During) {
+        request.extensions_mut().insert(during);
+    }
+
+    /// A message is being sent.
+    pub(super) fn sent(&self, message: &ClientJsonRpcMessage) {
+        match message {
+            ClientJsonRpcMessage::Request(request) => {
+                let inner = &request.request;
+                let other = || During::Other { method: inner.method().into() };
+                let during = inner.extensions().get().cloned().unwrap_or_else(other);
+                let token = inner.get_meta().get_progress_token();
+                self.state().requests.insert(request.id.to_string(), Sent { during, token });
+            }
+            ClientJsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.ended(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A request was answered, given up, or could not be sent.
+    pub(super) fn ended(&self, id: &RequestId) {
+        self.state().requests.remove(&id.to_string());
+    }
+
+    /// The server asks something on the stream that answers this request.
+    pub(super) fn asked_within(&self, message: &ServerJsonRpcMessage, request: &RequestId) {
+        let Some(question) = question(message) else { return };
+        let mut state = self.state();
+        if let Some(sent) = state.requests.get(&request.to_string()) {
+            let during = sent.during.clone();
+            state.ask(question, during);
+        }
+    }
+
+    /// The server asks something on a connection where questions do not say what they belong to:
+    /// known only if there is no choice.
+    pub(super) fn asked(&self, message: &ServerJsonRpcMessage) {
+        let Some(question) = question(message) else { return };
+        let mut state = self.state();
+        let mut open = state.requests.values();
+        if let (Some(sent), None) = (open.next(), open.next()) {
+            let during = sent.during.clone();
+            state.ask(question, during);
+        }
+    }
+
+    /// What a question belongs to, for its handler.
+    pub(super) fn during(&self, question: &RequestId) -> Option<During> {
+        self.state().questions.remove(&question.to_string())
+    }
+
+    /// Which of our calls reports progress.
+    pub(super) fn tag(&self, token: &ProgressToken) -> Option<RequestTag> {
+        let state = self.state();
+        let sent = state.requests.values().find(|sent| sent.token.as_ref() == Some(token))?;
+        match sent.during {
+            During::Call { tag, .. } => Some(tag),
+            _ => None,
+        }
+    }
+}
+
+impl State {
+    fn ask(&mut self, question: &RequestId, during: During) {
+        if self.questions.len() >= QUESTIONS {
+            self.questions.clear();
+        }
+        self.questions.insert(question.to_string(), during);
+    }
+}
+
+/// The id of a question that a handler answers.
+fn question(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
+    let ServerJsonRpcMessage::Request(request) = message else { return None };
+    let is_handled = matches!(
+        request.request,
+        ServerRequest::CreateMessageRequest(_)
+            | ServerRequest::ElicitRequest(_)
+            | ServerRequest::ListRootsRequest(_)
+    );
+    is_handled.then_some(&request.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(id: i64, tool: &str) -> ClientJsonRpcMessage {
+        let params = json!({ "name": tool, "_meta": { "progressToken": id } });
+        let message =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        let mut message: ClientJsonRpcMessage = serde_json::from_value(message).unwrap();
+        let ClientJsonRpcMessage::Request(request) = &mut message else { panic!("a request") };
+        Open::mark(&mut request.request, during(tool));
+        message
+    }
+
+    fn during(tool: &str) -> During {
+        During::Call { tool: tool.into(), tag: RequestTag(tool.len() as u64) }
+    }
+
+    fn roots(id: i64) -> ServerJsonRpcMessage {
+        serde_json::from_value(json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" }))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_question_without_a_stream_of_its_own_is_never_guessed_about() {
+        let open = Open::default();
+        open.asked(&roots(1));
+        assert_eq!(open.during(&RequestId::Number(1)), None, "nothing is open");
+        open.sent(&call(10, "one"));
+        open.asked(&roots(2));
+        open.sent(&call(11, "three"));
+        open.asked(&roots(3));
+        assert_eq!(open.during(&RequestId::Number(2)), Some(during("one")));
+        assert_eq!(open.during(&RequestId::Number(3)), None, "two are open");
+        open.ended(&RequestId::String("10".into()));
+        open.asked(&roots(4));
+        assert_eq!(open.during(&RequestId::Number(4)), Some(during("three")));
+    }
+
+    #[test]
+    fn a_question_on_the_stream_of_a_request_belongs_to_it() {
+        let open = Open::default();
+        open.sent(&call(10, "one"));
+        open.sent(&call(11, "three"));
+        open.asked_within(&roots(2), &RequestId::Number(11));
+        assert_eq!(open.during(&RequestId::Number(2)), Some(during("three")));
+        assert_eq!(open.during(&RequestId::Number(2)), None, "it is asked once");
+    }
+
+    #[test]
+    fn progress_is_known_by_its_token_until_the_request_is_over() {
+        let open = Open::default();
+        open.sent(&call(7, "three"));
+        let token = ProgressToken(RequestId::Number(7));
+        assert_eq!(open.tag(&token), Some(RequestTag(5)));
+        let cancelled = json!({
+            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 },
+        });
+        open.sent(&serde_json::from_value(cancelled).unwrap());
+        assert_eq!(open.tag(&token), None);
+    }
+}

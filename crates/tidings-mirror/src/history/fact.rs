@@ -1,0 +1,139 @@
+//! Facts of the log: what happened to connections, sessions and processes beside the messages.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+
+use crate::written;
+
+/// How many characters of a session id are shown at most.
+const SESSION: usize = 8;
+
+/// Something that happened below the messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Fact {
+    /// Its number: [`Message`](crate::Message)s and facts of one mirror are numbered together, from 1.
+    pub number: u64,
+    /// When it happened.
+    #[serde(rename = "at_ms", serialize_with = "written::time")]
+    pub at: SystemTime,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: Happened,
+}
+
+/// What happened. No header is in it, and of a session id only the beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Happened {
+    /// The head of the answer to an HTTP request arrived.
+    HttpAnswered {
+        /// The method of the request.
+        method: Arc<str>,
+        /// The status of the answer.
+        status: u16,
+        /// How long it took from the request to the head.
+        #[serde(rename = "took_ms", serialize_with = "written::duration")]
+        took: Duration,
+    },
+    /// An HTTP request was not answered.
+    HttpFailed {
+        /// The method of the request.
+        method: Arc<str>,
+        /// Why.
+        reason: Arc<str>,
+        /// How long it took to fail.
+        #[serde(rename = "took_ms", serialize_with = "written::duration")]
+        took: Duration,
+    },
+    /// An HTTP request is sent a second time.
+    HttpRetried {
+        /// The method of the request.
+        method: Arc<str>,
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// A stream of events began: the answer to a POST, or the stream of notices of a session.
+    StreamOpened {
+        /// The number of the stream on its connection.
+        stream: u64,
+        /// The method of the request that it answers.
+        method: Arc<str>,
+    },
+    /// A stream of events ended.
+    StreamClosed {
+        /// The number of the stream on its connection.
+        stream: u64,
+        /// Who ended it.
+        by: ClosedBy,
+    },
+    /// The server began a session.
+    SessionBegun {
+        /// The beginning of its id.
+        session: Arc<str>,
+    },
+    /// A session ended.
+    SessionEnded {
+        /// The beginning of its id.
+        session: Arc<str>,
+        /// Who ended it.
+        by: ClosedBy,
+    },
+    /// A server over stdio was started.
+    ProcessStarted {
+        /// The id of its process.
+        pid: u32,
+    },
+    /// A server over stdio ended.
+    ProcessExited {
+        /// The id of its process.
+        pid: u32,
+        /// How it ended, in words; `None` if it was killed and nobody waited for its end.
+        status: Option<Arc<str>>,
+    },
+}
+
+/// Who ended something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ClosedBy {
+    /// This client.
+    Client,
+    /// The server, properly.
+    Server,
+    /// Nobody said so: it broke off.
+    Nobody,
+}
+
+/// The beginning of a session id, never more than half of it: whoever knows all of it can use the
+/// session.
+pub(crate) fn shortened(session: &str) -> Arc<str> {
+    let shown = (session.chars().count() / 2).min(SESSION);
+    session.chars().take(shown).chain(std::iter::once('…')).collect::<String>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_session_id_at_most_half_is_shown() {
+        assert_eq!(&*shortened("s1"), "s…");
+        assert_eq!(&*shortened("0123456789abcdef0123456789abcdef"), "01234567…");
+    }
+
+    #[test]
+    fn a_fact_is_one_object() {
+        let what = Happened::StreamClosed { stream: 3, by: ClosedBy::Server };
+        let fact = Fact { number: 7, at: SystemTime::UNIX_EPOCH, what };
+        let shown = serde_json::to_value(&fact).unwrap();
+        let expected = serde_json::json!({
+            "number": 7, "at_ms": 0, "fact": "stream_closed", "stream": 3, "by": "server",
+        });
+        assert_eq!(shown, expected);
+    }
+}

@@ -1,0 +1,93 @@
+//! One message of the log: its text as it passed the wire.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+/// The most bytes that are kept of one message.
+pub(super) const MAX_MESSAGE: usize = 1 << 20;
+
+/// One message that passed.
+///
+/// Its text is what passed the wire, so fields and spellings that nobody here knows are in it. Headers
+/// and environment, where secrets are, are no part of it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Message {
+    /// Its number: messages and [`Fact`](crate::Fact)s of one mirror are numbered together, from 1.
+    pub number: u64,
+    /// When it passed.
+    pub at: SystemTime,
+    /// Which way.
+    pub direction: Direction,
+    /// For an answer: how long it took.
+    pub took: Option<Duration>,
+    /// How many bytes it had.
+    pub length: usize,
+    text: Box<str>,
+}
+
+/// Which way a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// To the server.
+    Sent,
+    /// From the server.
+    Received,
+}
+
+impl Direction {
+    pub(super) fn opposite(self) -> Self {
+        match self {
+            Self::Sent => Self::Received,
+            Self::Received => Self::Sent,
+        }
+    }
+}
+
+impl Message {
+    pub(super) fn new(number: u64, direction: Direction, text: &[u8], length: usize) -> Self {
+        let kept = &text[..text.len().min(MAX_MESSAGE)];
+        let kept = match std::str::from_utf8(kept) {
+            Ok(kept) => kept,
+            // The cut is inside of a character.
+            Err(error) => std::str::from_utf8(&kept[..error.valid_up_to()]).unwrap_or_default(),
+        };
+        Self { number, at: SystemTime::now(), direction, took: None, length, text: kept.into() }
+    }
+
+    /// Its text as it passed the wire; of a message longer than 1 MiB the beginning. Of one that was
+    /// too large to be taken in at all, nothing is left but its [`length`](Self::length).
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether there was more of it than its [`text`](Self::text).
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.text.len() < self.length
+    }
+
+    /// Reads its text; nothing if it was cut.
+    #[must_use]
+    pub fn json(&self) -> Option<Value> {
+        serde_json::from_str(&self.text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_is_cut_between_two_characters_and_says_how_long_it_was() {
+        let text = format!("x{}", "ä".repeat(MAX_MESSAGE));
+        let message = Message::new(1, Direction::Sent, text.as_bytes(), text.len());
+        assert_eq!((message.text().len(), message.length), (MAX_MESSAGE - 1, text.len()));
+        assert!(message.is_cut() && message.json().is_none());
+        let whole = Message::new(1, Direction::Sent, br#"{"a": 1}"#, 8);
+        assert_eq!((whole.text(), whole.is_cut()), (r#"{"a": 1}"#, false));
+        assert_eq!(whole.json(), Some(serde_json::json!({ "a": 1 })));
+    }
+}

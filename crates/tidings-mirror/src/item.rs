@@ -1,0 +1,117 @@
+//! Items of lists: the fields that are known, and all of it as the server sent it.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+/// An item of a list: its known fields, to which it dereferences, and all of it as the server sent
+/// it.
+///
+/// Two items are equal if the server sent the same, so a change of a field that nobody here knows is
+/// a change of the list. As JSON it has the known fields; [`raw`](Self::raw) has all.
+///
+/// ```
+/// use tidings_mirror::Item;
+/// use tidings_mirror::model::Resource;
+///
+/// let item = Item::from(Resource::new("notes://all", "all"));
+/// assert_eq!(item.uri, "notes://all");
+/// assert_eq!(item.raw()["uri"], "notes://all");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item<T> {
+    known: T,
+    /// As it was sent, if that says more. One text for the item and all its clones.
+    raw: Option<Arc<str>>,
+}
+
+impl<T> Item<T> {
+    /// Its known fields.
+    pub fn known(&self) -> &T {
+        &self.known
+    }
+}
+
+impl<T: Serialize> Item<T> {
+    /// What was understood of `sent`, which is kept if it says more.
+    pub(crate) fn new(known: T, sent: &str) -> Self {
+        let says_more = serde_json::from_str::<Value>(sent)
+            .is_ok_and(|sent| serde_json::to_value(&known).is_ok_and(|known| known != sent));
+        Self { known, raw: says_more.then(|| sent.into()) }
+    }
+
+    /// The item as the server sent it, with fields that nobody here knows.
+    #[must_use]
+    pub fn raw(&self) -> Value {
+        let sent = self.raw.as_deref().and_then(|raw| serde_json::from_str(raw).ok());
+        sent.unwrap_or_else(|| serde_json::to_value(&self.known).unwrap_or_default())
+    }
+
+    /// The same as one line of JSON. If it says more than is known here, its fields are in the order
+    /// of the server.
+    #[must_use]
+    pub fn raw_json(&self) -> String {
+        match &self.raw {
+            // A line end inside of a string is escaped, so any other is only space.
+            Some(raw) => raw.replace(['\n', '\r'], " "),
+            None => serde_json::to_string(&self.known).unwrap_or_default(),
+        }
+    }
+}
+
+/// An item of which nothing but this was sent.
+impl<T> From<T> for Item<T> {
+    fn from(known: T) -> Self {
+        Self { known, raw: None }
+    }
+}
+
+impl<T> Deref for Item<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.known
+    }
+}
+
+impl<T: Serialize> Serialize for Item<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.known.serialize(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::Resource;
+    use serde_json::json;
+
+    use super::*;
+
+    fn item(sent: &Value) -> Item<Resource> {
+        let known = serde_json::from_value(sent.clone()).unwrap();
+        Item::new(known, &sent.to_string())
+    }
+
+    #[test]
+    fn what_nobody_knows_is_kept_and_counts_as_a_difference() {
+        let plain = item(&json!({ "uri": "a:b", "name": "b" }));
+        assert_eq!((plain.raw.is_none(), plain.name.as_str()), (true, "b"));
+        assert_eq!(plain, Resource::new("a:b", "b").into());
+        let sent = json!({ "uri": "a:b", "name": "b", "colour": "red" });
+        assert_eq!(item(&sent).raw(), sent);
+        assert_ne!(item(&sent), plain);
+        assert_ne!(item(&sent), item(&json!({ "uri": "a:b", "name": "b", "colour": "blue" })));
+        assert_eq!(serde_json::to_value(item(&sent)).unwrap().get("colour"), None);
+    }
+
+    #[test]
+    fn what_was_sent_is_one_line_in_the_order_of_the_server() {
+        let known = Resource::new("a:b", "b");
+        let sent = "{\"uri\": \"a:b\",\r\n \"name\": \"b\",\n \"colour\": \"a\\nb\"}";
+        let item = Item::new(known, sent);
+        let line = "{\"uri\": \"a:b\",   \"name\": \"b\",  \"colour\": \"a\\nb\"}";
+        assert_eq!(item.raw_json(), line);
+    }
+}

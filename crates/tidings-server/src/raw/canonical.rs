@@ -1,0 +1,116 @@
+//! JSON text in its canonical form: the keys of each object in the order of their bytes, strings
+//! written in one way, numbers as they are.
+
+use std::borrow::Cow;
+
+use super::text::name_of;
+use crate::weight::string_end;
+
+/// The canonical form of a JSON text without white space between its values. It is written in one
+/// pass; no value is built, so it takes memory in proportion to the text.
+pub(super) fn of(text: &str) -> String {
+    let mut writer = Writer { text, at: 0, out: String::with_capacity(text.len()) };
+    writer.value();
+    writer.out
+}
+
+struct Writer<'a> {
+    text: &'a str,
+    at: usize,
+    out: String,
+}
+
+/// Where a member stands in what was written: its key, then its value. A raw text has less than
+/// 4 GiB, and so has its canonical form.
+#[derive(Clone, Copy)]
+struct Written {
+    start: u32,
+    key_end: u32,
+    end: u32,
+}
+
+impl Writer<'_> {
+    fn next(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Writes a character of the text's own as it is.
+    fn copy(&mut self, character: char) {
+        self.out.push(character);
+        self.at += 1;
+    }
+
+    fn value(&mut self) {
+        match self.next() {
+            Some(b'{') => self.object(),
+            Some(b'[') => self.array(),
+            Some(b'"') => self.string(),
+            _ => self.scalar(),
+        }
+    }
+
+    fn array(&mut self) {
+        self.copy('[');
+        while !matches!(self.next(), Some(b']') | None) {
+            if self.next() == Some(b',') {
+                self.copy(',');
+            }
+            self.value();
+        }
+        self.copy(']');
+    }
+
+    fn object(&mut self) {
+        self.copy('{');
+        let first = self.out.len();
+        let mut members = Vec::new();
+        while self.next() == Some(b'"') {
+            let start = self.out.len();
+            self.string();
+            let key_end = self.out.len();
+            self.copy(':');
+            self.value();
+            let [start, key_end, end] = [start, key_end, self.out.len()]
+                .map(|at| u32::try_from(at).expect("a raw text has less than 4 GiB"));
+            members.push(Written { start, key_end, end });
+            if self.next() == Some(b',') {
+                self.copy(',');
+            }
+        }
+        if !members.is_sorted_by(|one, other| self.key(one) <= self.key(other)) {
+            members.sort_by(|one, other| self.key(one).cmp(&self.key(other)));
+            let sorted: Vec<&str> = members
+                .iter()
+                .map(|member| &self.out[member.start as usize..member.end as usize])
+                .collect();
+            let sorted = sorted.join(",");
+            self.out.truncate(first);
+            self.out.push_str(&sorted);
+        }
+        self.copy('}');
+    }
+
+    fn key(&self, member: &Written) -> Cow<'_, str> {
+        name_of(&self.out[member.start as usize..member.key_end as usize])
+    }
+
+    fn string(&mut self) {
+        let end = (string_end(self.text.as_bytes(), self.at + 1) + 1).min(self.text.len());
+        let written = &self.text[self.at..end];
+        self.at = end;
+        // Half of a surrogate pair is no character; it stays as it is.
+        let decoded =
+            written.contains('\\').then(|| serde_json::from_str::<String>(written).ok()).flatten();
+        match decoded {
+            Some(text) => self.out.push_str(&serde_json::Value::String(text).to_string()),
+            None => self.out.push_str(written),
+        }
+    }
+
+    fn scalar(&mut self) {
+        let rest = &self.text[self.at..];
+        let length = rest.find([',', ']', '}']).unwrap_or(rest.len());
+        self.out.push_str(&rest[..length]);
+        self.at += length;
+    }
+}
