@@ -1,4 +1,4 @@
-//! What a folder answers: where the content of an address is, and which values are known.
+//! Resource reads and completions: find the content of a URI and the known values of an argument.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use tidings_server::{AnswerError, Completion, CompletionOf, Contents};
 use tidings_store::mime;
 
 use crate::offer::{
-    Kind, Offered, Origin, Program, TemplateOffer, TemplateOrigin, completion_name,
+    ContentOrigin, Kind, Offered, Program, TemplateOffer, TemplateOrigin, completion_name,
 };
 use crate::tree::{ReadError, join};
-use crate::{Inner, describe, provider};
+use crate::{FolderInner, describe, provider};
 
-/// The runtime ends.
-const GIVEN_UP: &str = "the read was given up";
+/// Why a read ends with the runtime.
+const CANCELLED: &str = "the read was cancelled";
 
-impl Inner {
-    /// Where the content of an address is, and what kind it is said to be.
+impl FolderInner {
+    /// Where the content of a URI comes from, and its declared MIME type.
     pub(super) fn origin(
         &self,
         uri: &ResourceUri,
-    ) -> Result<(Origin, Option<String>), AnswerError> {
+    ) -> Result<(ContentOrigin, Option<String>), AnswerError> {
         let missing = || AnswerError::not_found(uri.as_ref());
         if let Some(offered) = self.offered(Kind::Resource, uri.as_ref())
             && let Offered::Resource(offer) = &*offered
@@ -39,34 +39,34 @@ impl Inner {
             .ok_or_else(missing)?;
         let mime_type = offer.template.mime_type.clone();
         let origin = match &offer.origin {
-            TemplateOrigin::Provider { scheme, .. } => Origin::Provider(scheme.clone()),
+            TemplateOrigin::Provider { scheme, .. } => ContentOrigin::Provider(scheme.clone()),
             TemplateOrigin::Files => {
                 let file = describe::file_of(&self.root, uri.as_ref()).ok_or_else(missing)?;
-                Origin::File(file)
+                ContentOrigin::File(file)
             }
             TemplateOrigin::Paths { directory, path } => {
                 let below = describe::decoded(&path.expand(&variables));
                 let below = below.to_str().ok_or_else(missing)?;
                 let file = join(directory, below).ok_or_else(missing)?;
-                Origin::File(file)
+                ContentOrigin::File(file)
             }
         };
         drop(view);
-        // An address that somebody made up reaches what is served, and nothing beside it.
+        // A URI made up by a client can only reach files that are served.
         let served = match &origin {
-            Origin::File(file) => file.starts_with("resources") && self.serves(file),
-            Origin::Provider(_) => self.view().policy.allows_uri(uri.as_ref()),
+            ContentOrigin::File(file) => file.starts_with("resources") && self.serves(file),
+            ContentOrigin::Provider(_) => self.view().policy.allows_uri(uri.as_ref()),
         };
         if served { Ok((origin, mime_type)) } else { Err(missing()) }
     }
 
-    /// Whether a file is neither hidden nor denied.
+    /// Whether a file is served: neither hidden nor denied by the policy.
     fn serves(&self, file: &Path) -> bool {
         let view = self.view();
         view.policy.allows_path(file) && !view.hidden.hides_any(file, false)
     }
 
-    /// As [`Self::serves`], for a file that a link leads to.
+    /// Like [`Self::serves`], for the target of a link.
     fn serves_target(&self, file: &Path) -> bool {
         let view = self.view();
         view.policy.allows_path(file) && !view.hidden.hides_target(file)
@@ -78,13 +78,13 @@ impl Inner {
         file: PathBuf,
         mime_type: Option<String>,
     ) -> Result<Contents, AnswerError> {
-        // Held until the contents are on their way: the server's budget counts answers, which is too
-        // late for thousands of large files at once.
+        // Held until the contents are built: the server's budget counts answers, which is too late for
+        // thousands of large files at once.
         let _turn =
-            self.turns.acquire().await.map_err(|_| AnswerError::Failed(GIVEN_UP.to_owned()))?;
+            self.turns.acquire().await.map_err(|_| AnswerError::Failed(CANCELLED.to_owned()))?;
         let inner = self.clone();
         let read = move || {
-            // Behind a link the same holds as before it.
+            // The target of a link must be served too.
             let bytes = match inner.root.resolve(&file) {
                 Ok(real) if real != file && !inner.serves_target(&real) => Err(ReadError::Missing),
                 Ok(real) => inner.root.read(&real, inner.config.limits.resource),
@@ -94,7 +94,7 @@ impl Inner {
         };
         let (file, bytes) = tokio::task::spawn_blocking(read)
             .await
-            .map_err(|_| AnswerError::Failed(GIVEN_UP.to_owned()))?;
+            .map_err(|_| AnswerError::Failed(CANCELLED.to_owned()))?;
         let bytes = bytes.map_err(|error| match error {
             ReadError::Missing => AnswerError::not_found(uri.as_ref()),
             ReadError::TooLarge(_) | ReadError::Outside | ReadError::NotAFile => {
@@ -143,11 +143,11 @@ impl Inner {
         Ok((name, fitting.collect(), program))
     }
 
-    /// The values that a variable has in the files a template stands for.
+    /// The values of a variable among the files that a template matches.
     fn values_of_paths(&self, offer: &TemplateOffer, completion: &Completion) -> Vec<String> {
         let TemplateOrigin::Paths { directory, path } = &offer.origin else { return Vec::new() };
-        let bench = self.bench();
-        let files = bench.stock.files().range(directory.clone()..);
+        let publisher = self.publisher();
+        let files = publisher.stock.files().range(directory.clone()..);
         let files = files.map(|(file, _)| file).take_while(|file| file.starts_with(directory));
         let files = files.filter(|file| self.serves(file));
         let mut values: Vec<_> = files
@@ -171,15 +171,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::testing::Bench;
+    use crate::testing::Fixture;
     use crate::{Folder, TURNS};
 
     #[tokio::test(start_paused = true)]
     async fn reads_of_files_wait_for_their_turn() {
-        let bench = Bench::new();
-        std::fs::create_dir(bench.path().join("resources")).unwrap();
-        std::fs::write(bench.path().join("resources/a.txt"), "a").unwrap();
-        let folder = Folder::open(bench.config.clone()).await.unwrap();
+        let fixture = Fixture::new();
+        std::fs::create_dir(fixture.path().join("resources")).unwrap();
+        std::fs::write(fixture.path().join("resources/a.txt"), "a").unwrap();
+        let folder = Folder::open(fixture.config.clone()).await.unwrap();
         let uri = ResourceUri::parse("file:///a.txt").unwrap();
         let read = folder.0.read_file(&uri, "resources/a.txt".into(), None);
         let turns = folder.0.turns.acquire_many(TURNS.try_into().unwrap()).await.unwrap();

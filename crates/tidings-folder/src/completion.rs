@@ -1,4 +1,4 @@
-//! Proposals for an argument that are a program's output.
+//! Completions from a program: its output is the list of suggestions.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use crate::offer::{Patience, Program};
 use crate::script::{self, Ending};
 use crate::workshop::Workshop;
 
-/// How long it may take: somebody is typing.
+/// Time limit of a completion: a person is waiting.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How many proposals the protocol allows.
+/// The most suggestions the protocol allows.
 const PROPOSALS: &str = "100";
-/// Under which name completions wait for their turn.
+/// The caller name under which completions queue.
 const CALLER: &str = "completions";
-/// Above this the question is on standard input only.
+/// Longer requests are passed on standard input only.
 const VARIABLE: usize = 64 << 10;
 
-/// Asks a program for proposals.
+/// Asks a program for suggestions.
 ///
 /// # Errors
 ///
-/// It could not be run, or failed.
+/// The program could not be run, or failed.
 pub(crate) async fn complete(
     workshop: &Workshop,
     program: &Program,
@@ -59,8 +59,8 @@ pub(crate) async fn complete(
     }
 }
 
-/// What is asked: what was typed, for which argument of what, and the arguments known already,
-/// which stand beside it under their own names unless they are called like a part of it.
+/// The request as JSON: the typed value, its argument and what it belongs to. Known arguments are
+/// added under their own names, unless a name is taken already.
 fn question(completion: &Completion) -> Value {
     let of = match &completion.of {
         CompletionOf::Prompt(name) => json!({ "type": "ref/prompt", "name": name }),
@@ -84,7 +84,7 @@ fn question(completion: &Completion) -> Value {
     Value::Object(question)
 }
 
-/// A JSON array of texts, an object that holds one, or plain lines.
+/// A JSON array of texts, an object that contains one, or plain lines.
 fn proposals(output: &str) -> Vec<String> {
     let texts =
         |values: &Vec<Value>| values.iter().filter_map(Value::as_str).map(str::to_owned).collect();
@@ -94,7 +94,7 @@ fn proposals(output: &str) -> Vec<String> {
             let values = answer.get("suggestions").or_else(|| answer.get("values"));
             return values.and_then(Value::as_array).map(texts).unwrap_or_default();
         }
-        // One word may be JSON by chance: a number, or `true`.
+        // A single word may be valid JSON by chance: a number, or `true`.
         Ok(_) | Err(_) => {}
     }
     output.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()

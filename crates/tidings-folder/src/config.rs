@@ -1,4 +1,4 @@
-//! What an operator can set of a folder, with the defaults and their reasons.
+//! Settings of a folder, with their defaults.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,54 +9,55 @@ use tokio::sync::mpsc;
 
 use crate::{Keeper, Report, withheld};
 
-/// Variables of our own environment that programs of a folder get. Everything else, secrets above
-/// all, stays with us.
+/// Variables of our environment that programs get. All others are withheld, because they may be
+/// secrets.
 const PASSED: [&str; 12] = [
     "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "TZ",
     "USER",
 ];
 
-/// Variables that every shell sets for itself: nobody misses ours.
+/// Variables that every shell sets itself, so none is missed if ours is withheld.
 const SHELLS_OWN: [&str; 7] = ["_", "EUID", "HOSTNAME", "OLDPWD", "PWD", "SHLVL", "UID"];
 
-/// Which folder, and how it is served.
+/// Which folder to serve, and how.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
     /// The folder.
     pub root: PathBuf,
-    /// The environment its programs get, besides the variables that describe their call; see
+    /// The environment of its programs, besides the variables that describe a call; see
     /// [`Config::pass`]. Empty by default.
     pub environment: Vec<(OsString, OsString)>,
-    /// Names of variables that are set and not passed on: an error that mentions one gets a hint.
+    /// Names of variables that are set but withheld: an error that mentions one gets a hint.
     pub withheld: BTreeSet<String>,
-    /// That hint for a variable: callers of tools read it, and an operator knows how to pass it.
+    /// Makes that hint for a variable. Callers of tools read it, so it should say how the operator
+    /// can pass the variable.
     pub withheld_hint: fn(&str) -> String,
-    /// Whether `server.d/register.*` may be run, and how often at most.
+    /// Whether `server.d/register.*` may be run, and the least time between two runs.
     pub register: Option<Duration>,
-    /// Whether commands that decide over tools are run; otherwise those tools are offered. True.
+    /// Whether the commands in `enabled` are run; if not, their tools are always offered. True.
     pub checks: bool,
-    /// Look at the whole folder this often instead of being told by the system, for file systems
-    /// that tell nothing.
+    /// Rescan the whole folder this often instead of watching it, for file systems without change
+    /// events.
     pub poll: Option<Duration>,
-    /// How often a watched resource of a provider is looked at: nobody tells when it changes.
+    /// How often a watched resource of a provider is read again: providers report no changes.
     pub providers_every: Duration,
-    /// Changes of what is offered are applied together when they were quiet for this long: 25 ms.
+    /// Changes of the lists are published together after this much quiet: 25 ms.
     pub quiet: Duration,
-    /// And at the latest after this long: 250 ms. A tree in motion, such as a checkout of many
-    /// files, is waited for: until 200 ms of rest, for 3 s at most.
+    /// Changes of the lists are published after this long at the latest: 250 ms. A tree in motion,
+    /// such as a checkout of many files, is waited for: until 200 ms of rest, for 3 s at most.
     pub max_wait: Duration,
-    /// Who hears what each reload found. Reports that find no room are dropped.
+    /// Where to send the report of each rescan. A report is dropped if the channel is full.
     pub reports: Option<mpsc::Sender<Report>>,
-    /// Ends the folder's programs if this process is killed. Folders of one process share one.
-    /// None by default: then programs outlive a `kill -9`.
+    /// Ends the folder's programs if this process is killed; one keeper serves all folders of a
+    /// process. `None` by default: programs then survive a `kill -9`.
     pub keeper: Option<Keeper>,
-    /// What the folder refuses to exceed.
-    pub limits: Limits,
+    /// Limits of the folder.
+    pub limits: FolderLimits,
 }
 
 impl Config {
-    /// The defaults, for this folder.
+    /// The default settings for this folder.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {
         Self {
@@ -72,12 +73,12 @@ impl Config {
             max_wait: Duration::from_millis(250),
             reports: None,
             keeper: None,
-            limits: Limits::default(),
+            limits: FolderLimits::default(),
         }
     }
 
-    /// Passes variables on to programs: a short list of harmless ones, and the ones named, as
-    /// `NAME` or `NAME=VALUE`. The names of all others are remembered as withheld.
+    /// Passes variables on to programs: a short list of harmless ones, and those given as `NAME` or
+    /// `NAME=VALUE`. The names of all others are stored in [`Config::withheld`].
     pub fn pass(
         &mut self,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -107,32 +108,32 @@ fn is_harmless(name: &str) -> bool {
     PASSED.contains(&name) || name.starts_with("LC_")
 }
 
-/// What a folder refuses to exceed.
+/// Limits of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
-    /// Programs that run at once: 16. More wait their turn, each client's in order, the clients in
-    /// rotation.
+pub struct FolderLimits {
+    /// Programs that run at once: 16. More wait for their turn, in order for each client, with the
+    /// clients in rotation.
     pub runs: usize,
-    /// Calls that wait for their turn: 256. One more is refused.
+    /// Calls that may wait for their turn: 256. Further calls are refused.
     pub waiting: usize,
     /// Bytes a program may print: 10 MiB.
     pub output: usize,
-    /// Bytes of a file that is read as a resource: 10 MiB.
+    /// Bytes of a file that is served as a resource: 10 MiB.
     pub resource: u64,
     /// Bytes of a description, a prompt or a registration: 1 MiB.
     pub description: u64,
-    /// Bytes of an icon that is put into a list: 128 KiB.
+    /// Bytes of an icon that is embedded in a list: 128 KiB.
     pub icon: u64,
-    /// Files that are looked at: 200,000.
+    /// Files in the folder: 200,000.
     pub files: usize,
-    /// How long a tool may take that says nothing of it: 30 s.
+    /// Time limit of a tool that declares none: 30 s.
     pub timeout: Duration,
-    /// How long a tool may take at most, however it shows that it is alive: 10 min.
+    /// Time limit of any tool, even if it reports progress: 10 min.
     pub timeout_at_most: Duration,
 }
 
-impl Default for Limits {
+impl Default for FolderLimits {
     fn default() -> Self {
         Self {
             runs: 16,

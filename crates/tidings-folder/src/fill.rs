@@ -1,4 +1,4 @@
-//! Prompts with their arguments filled in.
+//! Filling in the arguments of prompts.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::offer::PromptText;
 
-/// Why a prompt cannot be filled in: the argument, its value, and what is allowed.
+/// Why a prompt cannot be filled in: the argument, its value and what would be valid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FillError {
     pub(crate) argument: String,
@@ -14,7 +14,7 @@ pub(crate) struct FillError {
     pub(crate) details: String,
 }
 
-/// The names in `{{…}}` of a text.
+/// The names inside `{{…}}` in a text.
 pub(crate) fn placeholders(text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     split(text, |piece| {
@@ -25,7 +25,7 @@ pub(crate) fn placeholders(text: &str) -> BTreeSet<String> {
     names
 }
 
-/// A text in which `${name}`, as `mcp-bash` writes it, is `{{name}}` for these names.
+/// Replaces `${name}`, the notation of `mcp-bash`, with `{{name}}` for these names.
 pub(crate) fn with_braces<'a>(text: String, names: impl Iterator<Item = &'a str>) -> String {
     if !text.contains("${") {
         return text;
@@ -33,7 +33,7 @@ pub(crate) fn with_braces<'a>(text: String, names: impl Iterator<Item = &'a str>
     names.fold(text, |text, name| text.replace(&format!("${{{name}}}"), &format!("{{{{{name}}}}}")))
 }
 
-/// The text of a prompt with its arguments. What a value says is not looked at again.
+/// The text of a prompt with its arguments filled in. Placeholders inside values stay as they are.
 pub(crate) fn fill(prompt: &PromptText, given: &Map<String, Value>) -> Result<String, FillError> {
     let arguments = prompt.prompt.arguments.as_deref().unwrap_or_default();
     let names = || {
@@ -98,7 +98,7 @@ fn split<'a>(text: &'a str, mut each: impl FnMut(Piece<'a>)) {
             each(Piece::Name(name));
             rest = &rest[open + 2 + length..];
         } else {
-            // Not one of ours: it stays as it is, but the next brace may open one.
+            // Not a placeholder: keep the brace, but the next one may open one.
             each(Piece::Text(&rest[..=open]));
             rest = &rest[open + 1..];
         }
@@ -106,7 +106,7 @@ fn split<'a>(text: &'a str, mut each: impl FnMut(Piece<'a>)) {
     each(Piece::Text(rest));
 }
 
-/// The name that a text begins with, up to the braces that close it, and how long that is.
+/// The name at the start of a text, up to the closing braces, and its length with them.
 fn name_at(text: &str) -> Option<(&str, usize)> {
     let end = text.find(|it: char| !(is_part(it) || it == ' '))?;
     let name = text[..end].trim_matches(' ');

@@ -1,4 +1,4 @@
-//! The policy of an `mcp-bash` project: a shell function that must allow each call of a tool.
+//! The policy of an `mcp-bash` project: a shell function that must allow each tool call.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -15,16 +15,16 @@ use crate::withheld;
 use crate::workshop::Workshop;
 
 pub(crate) const FILE: &str = "server.d/policy.sh";
-/// What a policy must define.
+/// The function that a policy must define.
 const FUNCTION: &str = "mcp_tools_policy_check";
-/// Whose turn it is in the queue.
+/// The caller name under which policy checks queue.
 const CALLER: &str = "policy";
-/// How long the function may take to decide.
+/// Time limit of a decision.
 const LIMIT: Duration = Duration::from_secs(10);
 const OUTPUT: usize = 64 << 10;
 /// How much of a policy is searched for variables.
 const TEXT: u64 = 1 << 20;
-/// The longest description that is passed as an argument. Systems refuse one of 128 KiB.
+/// The longest description that is passed as an argument. Systems refuse arguments of 128 KiB.
 const METADATA: usize = 64 << 10;
 /// Calls the function with the tool's name and description. Whatever the policy expects of
 /// `mcp-bash` that is not here ends the shell: a policy that is half understood allows nothing.
@@ -50,7 +50,7 @@ printf '%s' "$_MCP_TOOLS_ERROR_MESSAGE"
 exit 1
 "#;
 
-/// What the operator should know of a folder's policy, if there is one.
+/// What the operator should know about a folder's policy, if it has one.
 pub(crate) fn problem(root: &Root) -> Option<Problem> {
     let file = Path::new(FILE);
     root.absolute(file).symlink_metadata().ok()?;
@@ -70,7 +70,7 @@ pub(crate) fn problem(root: &Root) -> Option<Problem> {
     })
 }
 
-/// Whether a policy can have its function, perhaps from another file.
+/// Whether a policy may define the function, directly or by sourcing another file.
 fn may_define(text: &str) -> bool {
     let sources = |line: &str| {
         line.trim_start().starts_with(". ") || line.trim_start().starts_with("source ")
@@ -98,7 +98,7 @@ fn distrusted(root: &Root) -> Option<Problem> {
 ///
 /// # Errors
 ///
-/// It may not, or the policy cannot be asked.
+/// The policy denies the call or cannot be asked.
 pub(crate) async fn ask(
     workshop: &Workshop,
     root: &Root,
@@ -115,12 +115,12 @@ pub(crate) async fn ask(
         Err(AnswerError::invalid("name", name, details))
     };
     if looked.is_err() {
-        return refused("it cannot be looked at");
+        return refused("it cannot be read");
     }
     if let Some(problem) = distrusted(root) {
         return refused(&problem.reason);
     }
-    // A policy that reads a variable it does not get would decide as if it were not set.
+    // If a policy reads a withheld variable, it would decide as if the variable were not set.
     let Ok(text) = root.read(Path::new(FILE), TEXT) else {
         return refused("it is too long, or cannot be read");
     };
@@ -129,13 +129,13 @@ pub(crate) async fn ask(
         return refused(&format!("it reads `{variable}`; {}", (workshop.withheld_hint)(variable)));
     }
     let Some(bash) = workshop.along_path("bash".as_ref()) else {
-        return refused("there is no `bash` to ask it with");
+        return refused("there is no `bash` to run it with");
     };
     let metadata = script.metadata.to_string();
     if metadata.len() > METADATA {
-        return refused("the tool's description is too long to be judged");
+        return refused("the tool's description is too long to be passed");
     }
-    // It waits for its turn as every program does.
+    // Queues like every other program.
     let turn = workshop.queue.enter(CALLER).await;
     let _permit = turn.map_err(|full| AnswerError::Unavailable(full.to_string()))?;
     let program = Program { path: bash, interpreter: Vec::new() };
@@ -164,22 +164,22 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::testing::Bench;
+    use crate::testing::Fixture;
 
-    /// What a call of the tool `try` is told under this policy.
-    async fn check(policy: &str, prepare: impl FnOnce(&mut Bench)) -> Result<(), String> {
-        let mut bench = Bench::new();
-        bench.script(FILE, "");
-        let file = bench.config.root.join(FILE);
+    /// The answer to a call of the tool `try` under this policy.
+    async fn check(policy: &str, prepare: impl FnOnce(&mut Fixture)) -> Result<(), String> {
+        let mut fixture = Fixture::new();
+        fixture.script(FILE, "");
+        let file = fixture.config.root.join(FILE);
         std::fs::write(&file, policy).unwrap();
-        for (place, mode) in [(file.as_path(), 0o600), (&bench.config.root, 0o700)] {
+        for (place, mode) in [(file.as_path(), 0o600), (&fixture.config.root, 0o700)] {
             std::fs::set_permissions(place, std::fs::Permissions::from_mode(mode)).unwrap();
         }
         std::fs::set_permissions(file.parent().unwrap(), std::fs::Permissions::from_mode(0o700))
             .unwrap();
-        prepare(&mut bench);
-        let root = Root::new(&bench.config.root).unwrap();
-        let asked = ask(&bench.workshop(), &root, &bench.tool("true")).await;
+        prepare(&mut fixture);
+        let root = Root::new(&fixture.config.root).unwrap();
+        let asked = ask(&fixture.workshop(), &root, &fixture.tool("true")).await;
         asked.map_err(|error| error.to_string())
     }
 
@@ -192,8 +192,9 @@ mod tests {
     #[tokio::test]
     async fn a_policy_decides_over_each_call() {
         assert_eq!(check(READ_ONLY, |_| {}).await, Ok(()));
-        let set =
-            |bench: &mut Bench| bench.config.environment.push(("READ_ONLY".into(), "1".into()));
+        let set = |fixture: &mut Fixture| {
+            fixture.config.environment.push(("READ_ONLY".into(), "1".into()));
+        };
         let refused = "`try` is refused by `server.d/policy.sh`: read-only mode";
         assert_eq!(check(READ_ONLY, set).await, Err(refused.to_owned()));
         let named =
@@ -201,11 +202,11 @@ mod tests {
         assert_eq!(check(named, |_| {}).await, Ok(()));
     }
 
-    /// A policy whose variable is withheld would take the mode for off.
+    /// With its variable withheld, the policy would believe that read-only mode is off.
     #[tokio::test]
     async fn a_policy_is_not_asked_without_the_variables_it_reads() {
-        let withhold = |bench: &mut Bench| {
-            bench.config.withheld.insert("READ_ONLY".into());
+        let withhold = |fixture: &mut Fixture| {
+            fixture.config.withheld.insert("READ_ONLY".into());
         };
         let refused = check(READ_ONLY, withhold).await.unwrap_err();
         let hint = "`READ_ONLY` is set and not passed to programs";
@@ -227,9 +228,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_policy_that_others_can_write_allows_nothing() {
-        let open = |bench: &mut Bench| {
+        let open = |fixture: &mut Fixture| {
             let mode = std::fs::Permissions::from_mode(0o666);
-            std::fs::set_permissions(bench.config.root.join(FILE), mode).unwrap();
+            std::fs::set_permissions(fixture.config.root.join(FILE), mode).unwrap();
         };
         let refused = check(READ_ONLY, open).await.unwrap_err();
         assert!(refused.contains("can be written by others"), "{refused}");

@@ -1,4 +1,4 @@
-//! What of a folder is not served: hidden files, what editors leave behind, and `.tidingsignore`.
+//! Files that are not served: hidden ones, leftovers of editors, and matches of `.tidingsignore`.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,12 +6,12 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::Problem;
 
-/// The file in which people say what is not served.
+/// The file with patterns of files not to serve.
 pub(crate) const FILE: &str = ".tidingsignore";
-/// What editors, browsers and systems leave behind for a moment or for ever.
+/// Temporary and leftover files of editors, browsers and systems.
 const LEFTOVERS: [&str; 10] = [
     "*~",
-    // A line that begins with `#` would be a remark.
+    // Escaped: a line that begins with `#` is a comment.
     "\\#*#",
     "*.swp",
     "*.swx",
@@ -23,7 +23,7 @@ const LEFTOVERS: [&str; 10] = [
     "*.orig",
 ];
 
-/// What is not served.
+/// The patterns of files not to serve.
 #[derive(Clone, Debug)]
 pub(crate) struct Hidden {
     rules: Gitignore,
@@ -36,8 +36,8 @@ impl Default for Hidden {
 }
 
 impl Hidden {
-    /// The rules of a `.tidingsignore`, written as those of a `.gitignore`, and the lines of it
-    /// that are none.
+    /// The rules of a `.tidingsignore`, in the syntax of a `.gitignore`, and a problem for each
+    /// invalid line.
     pub(crate) fn new(text: &str) -> (Self, Vec<Problem>) {
         let mut builder = GitignoreBuilder::new("");
         for pattern in LEFTOVERS {
@@ -52,24 +52,24 @@ impl Hidden {
             }
         }
         let rules = builder.build().unwrap_or_else(|error| {
-            let reason = format!("the patterns are too much together: {error}");
+            let reason = format!("the patterns are too complex together: {error}");
             problems.push(Problem::error(FILE, reason, "use fewer patterns"));
             Gitignore::empty()
         });
         (Self { rules }, problems)
     }
 
-    /// Whether a path, relative to the folder, is not served. What is above it is asked before.
+    /// Whether a path, relative to the folder, is hidden. The caller checks its parents first.
     pub(crate) fn hides(&self, path: &Path, is_directory: bool) -> bool {
         let name = path.file_name().unwrap_or_default();
-        // The folder's own settings cannot be hidden: what hides a policy would undo it.
+        // The folder's own settings cannot be hidden: hiding a policy would disable it.
         let settings = path.starts_with("server.d");
         name.as_encoded_bytes().starts_with(b".")
             || !settings && self.rules.matched(path, is_directory).is_ignore()
     }
 
-    /// As [`Self::hides_any`], for a file that a visible link leads to: the directories in which
-    /// Kubernetes keeps the files of a mount, `..data` and `..2026_01_31`, do not hide them.
+    /// Like [`Self::hides_any`], for the target of a visible link. The directories in which
+    /// Kubernetes keeps the files of a mount, `..data` and `..2026_01_31`, do not hide it.
     pub(crate) fn hides_target(&self, path: &Path) -> bool {
         let visible = path.components().filter(|part| {
             !matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b".."))
@@ -77,7 +77,7 @@ impl Hidden {
         self.hides_any(&visible.collect::<PathBuf>(), false)
     }
 
-    /// As [`Self::hides`], for a path nothing is known of: it or something above it.
+    /// Like [`Self::hides`], for a path whose parents were not checked.
     pub(crate) fn hides_any(&self, path: &Path, is_directory: bool) -> bool {
         let mut above = path.ancestors();
         above.next().is_some_and(|path| self.hides(path, is_directory))

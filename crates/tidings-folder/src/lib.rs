@@ -1,12 +1,31 @@
-//! A directory of scripts, prompts and files as a live source.
+//! Source that serves a directory of scripts, prompts and files, and follows its changes.
 //!
-//! The way of a save through the folder: `watch` (which paths?) → `stock` (what do the files
-//! describe, and which of it is offered?) → `bench` (what of it is not on the shelf yet?) → the
-//! hub. `rounds` is the one task that walks it; `describe` reads descriptions, `script` runs
-//! programs.
+//! Executables below `tools/` are tools, texts below `prompts/` are prompts, files below
+//! `resources/` are resources. [`Folder::open`] reads the directory; [`Folder::on`] makes it a
+//! source of a hub.
+//!
+//! ```
+//! use tidings_folder::{Config, Folder};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path();
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! std::fs::create_dir(path.join("prompts"))?;
+//! std::fs::write(path.join("prompts/review.md"), "Review this change: {{change}}")?;
+//!
+//! let folder = Folder::open(Config::new(path.into())).await?;
+//! assert!(folder.problems().is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The path of a saved file: `watch` (which paths changed?) → `stock` (what do the files describe,
+//! and which of it is offered?) → `publish` (what is not on the shelf yet?) → the hub. `rounds` is
+//! the one task that drives it; `describe` reads descriptions, `script` runs programs.
 
 mod answer;
-mod bench;
 mod call;
 mod completion;
 mod config;
@@ -18,6 +37,7 @@ mod motion;
 mod offer;
 mod problem;
 mod provider;
+mod publish;
 mod queue;
 mod register;
 mod rounds;
@@ -45,76 +65,76 @@ use tidings_server::{
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use self::bench::{Bench, View};
-pub use self::config::{Config, Limits};
+pub use self::config::{Config, FolderLimits};
 pub use self::describe::Introduction;
-use self::offer::{Kind, Offered, Origin};
+use self::offer::{ContentOrigin, Kind, Offered};
 pub use self::problem::{Fix, Problem, Setting, Severity};
+use self::publish::{Publisher, View};
 use self::rounds::Rounds;
 pub use self::script::{Keeper, keep};
-use self::stock::{Stock, Touched};
+use self::stock::{Affected, Stock};
 use self::tree::Root;
-use self::watch::Watch;
+use self::watch::FolderWatch;
 use self::workshop::{Hosts, Workshop};
 
 /// Why a folder cannot be served at all.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It is not there, or not a directory.
+    /// The path does not exist or is not a directory.
     #[error("`{path}` cannot be served as a folder")]
     Root {
-        /// What was given.
+        /// The path from the configuration.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be opened.
         #[source]
         error: std::io::Error,
     },
-    /// The work was given up.
-    #[error("the first look at the folder was given up")]
+    /// The first scan was cancelled.
+    #[error("the first scan of the folder was cancelled")]
     Interrupted,
 }
 
-/// What one look at the folder found.
+/// Changes and problems that one rescan found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// What is offered now and was not, as `tool echo`, `prompt review`, `resource notes.md`.
+    /// Newly offered items, as `tool echo`, `prompt review`, `resource notes.md`.
     pub added: Vec<String>,
-    /// What is offered as something else than before.
+    /// Items whose description changed.
     pub changed: Vec<String>,
-    /// What is offered no more.
+    /// Items that are no longer offered.
     pub removed: Vec<String>,
-    /// What is wrong and was not before.
+    /// New problems.
     pub problems: Vec<Problem>,
-    /// What was wrong before and is not any more.
+    /// Problems that are solved.
     pub mended: Vec<Problem>,
 }
 
 impl Report {
-    /// Whether there is nothing to tell.
+    /// Whether the report is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
     }
 }
 
-/// A folder that is served.
+/// A folder to serve.
 ///
-/// Descriptions are read when they change, contents when they are asked for. What cannot be
-/// understood is told as a [`Problem`], and what it said before holds.
-pub struct Folder(Arc<Inner>);
+/// Descriptions are read when they change, contents when they are requested. An invalid description
+/// is reported as a [`Problem`]; its last valid version stays in use.
+pub struct Folder(Arc<FolderInner>);
 
-pub(crate) struct Inner {
+pub(crate) struct FolderInner {
     root: Root,
     config: Config,
-    watch: Watch,
+    watch: FolderWatch,
     view: Arc<RwLock<View>>,
-    /// Where programs run; another one when the policy moves.
+    /// The environment that programs run in; replaced when the policy or the roots change.
     workshop: RwLock<Arc<Workshop>>,
-    /// Held while files are looked at, on threads that may wait.
-    bench: Mutex<Bench>,
-    /// Turns of reads of files.
+    /// Locked while files are scanned, on threads that may block.
+    publisher: Mutex<Publisher>,
+    /// One permit for each file that may be read as a resource at once.
     turns: Semaphore,
 }
 
@@ -122,12 +142,12 @@ pub(crate) struct Inner {
 const TURNS: usize = 8;
 
 impl Folder {
-    /// Looks at a folder for the first time. Programs that decide what is offered are run, if the
-    /// configuration allows it.
+    /// Scans a folder for the first time. If the configuration allows it, programs that decide what
+    /// is offered are run.
     ///
     /// # Errors
     ///
-    /// There is no such directory.
+    /// The path is not a directory that can be read.
     pub async fn open(config: Config) -> Result<Self, OpenError> {
         let path = config.root.clone();
         let root = Root::new(&path).map_err(|error| OpenError::Root { path, error })?;
@@ -135,33 +155,33 @@ impl Folder {
         let search = config.environment.iter().find(|(name, _)| name == "PATH");
         let stock = Stock::new(root.clone(), config.limits, config.checks)
             .searching(search.map(|(_, value)| value.clone()));
-        // Listened to before it is read, so that nothing falls in between.
-        let watch = Watch::new(&root, config.poll);
-        let bench = Mutex::new(Bench::new(stock, view.clone()));
+        // Watched before it is read, so that no change is missed in between.
+        let watch = FolderWatch::new(&root, config.poll);
+        let publisher = Mutex::new(Publisher::new(stock, view.clone()));
         let workshop = RwLock::new(Arc::new(Workshop::new(&config, &Hosts::default())));
         let turns = Semaphore::new(TURNS);
-        let inner = Arc::new(Inner { root, config, watch, view, workshop, bench, turns });
+        let inner = Arc::new(FolderInner { root, config, watch, view, workshop, publisher, turns });
         let first = inner.clone();
-        let look = move || {
+        let scan = move || {
             call::sweep(&first.workshop().scratch);
-            first.look_at_everything();
+            first.update_whole_stock();
         };
-        tokio::task::spawn_blocking(look).await.map_err(|_| OpenError::Interrupted)?;
+        tokio::task::spawn_blocking(scan).await.map_err(|_| OpenError::Interrupted)?;
         Rounds::new(inner.clone()).first().await;
         inner.judge_environment();
         Ok(Self(inner))
     }
 
-    /// How the folder introduces itself.
+    /// The folder's name, version and instructions.
     #[must_use]
     pub fn introduction(&self) -> Introduction {
-        self.0.bench().stock.introduction().clone()
+        self.0.publisher().stock.introduction().clone()
     }
 
-    /// Everything that is wrong now, in order.
+    /// All current problems, sorted.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
-        self.0.bench().stock.problems().into_iter().collect()
+        self.0.publisher().stock.problems().into_iter().collect()
     }
 }
 
@@ -171,70 +191,72 @@ impl std::fmt::Debug for Folder {
     }
 }
 
-impl Inner {
-    fn bench(&self) -> MutexGuard<'_, Bench> {
-        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
+impl FolderInner {
+    fn publisher(&self) -> MutexGuard<'_, Publisher> {
+        self.publisher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn workshop(&self) -> Arc<Workshop> {
         self.workshop.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn look_at_everything(&self) -> Touched {
-        let mut bench = self.bench();
+    fn update_whole_stock(&self) -> Affected {
+        let mut publisher = self.publisher();
         self.watch.enter_root();
-        let touched = bench.stock.rescan(&mut |directory| self.watch.enter(directory));
-        self.enter_consulted(&bench);
-        self.refit(&bench);
-        touched
+        let affected = publisher.stock.rescan(&mut |directory| self.watch.enter(directory));
+        self.enter_consulted(&publisher);
+        self.refit(&publisher);
+        affected
     }
 
-    fn look_at(&self, paths: &BTreeSet<PathBuf>) -> Touched {
+    fn update_stock(&self, paths: &BTreeSet<PathBuf>) -> Affected {
         let everything = ["", hidden::FILE].iter().any(|path| paths.contains(Path::new(path)));
         if everything {
-            return self.look_at_everything();
+            return self.update_whole_stock();
         }
-        let mut bench = self.bench();
-        // Before the look, so that what comes into a directory that just came is not missed; and
-        // after it, for what it found to be consulted.
-        self.enter_consulted(&bench);
-        let touched = bench.stock.look(paths, &mut |directory| self.watch.enter(directory));
-        self.enter_consulted(&bench);
-        self.refit(&bench);
-        touched
+        let mut publisher = self.publisher();
+        // Before the scan, to catch files that arrive in a new directory; after it, because the
+        // scan may have found more files to consult.
+        self.enter_consulted(&publisher);
+        let affected =
+            publisher.stock.rescan_paths(paths, &mut |directory| self.watch.enter(directory));
+        self.enter_consulted(&publisher);
+        self.refit(&publisher);
+        affected
     }
 
-    /// Follows directories beside the parts in which files lie that descriptions name.
-    fn enter_consulted(&self, bench: &Bench) {
-        for directory in bench.stock.consulted_directories() {
-            // One that is not there is waited for.
+    /// Watches the directories of files that descriptions name outside the parts of the folder.
+    fn enter_consulted(&self, publisher: &Publisher) {
+        for directory in publisher.stock.consulted_directories() {
+            // If the directory does not exist, watch where it would appear.
             let there = directory.ancestors().find(|it| self.root.absolute(it).is_dir());
             self.watch.enter(there.unwrap_or(Path::new("")));
         }
     }
 
-    /// Gives programs the hosts and roots that the folder allows, if they changed.
-    fn refit(&self, bench: &Bench) {
-        let (allow, deny) = bench.stock.policy().written_hosts.clone();
+    /// Updates the hosts and roots that programs get, if the folder changed them.
+    fn refit(&self, publisher: &Publisher) {
+        let (allow, deny) = publisher.stock.policy().written_hosts.clone();
         let hosts = Hosts { allow, deny };
-        let confines = bench.stock.confines();
+        let confines = publisher.stock.confines();
         let mut workshop = self.workshop.write().unwrap_or_else(PoisonError::into_inner);
         if workshop.hosts != hosts || workshop.confines != *confines {
             *workshop = Arc::new(workshop.with(&self.config, &hosts, confines.clone()));
         }
     }
 
-    /// Complains of variables that the folder's programs need and do not get.
+    /// Reports variables that the folder's programs need but do not get.
     fn judge_environment(&self) {
-        let mut bench = self.bench();
-        for name in bench.stock.introduction().env.clone() {
+        let mut publisher = self.publisher();
+        for name in publisher.stock.introduction().env.clone() {
             if self.config.environment.iter().all(|(known, _)| *known != *name) {
-                let reason = format!("programs of the folder need `{name}`, and do not get it");
-                let place = PathBuf::from(format!("env {name}"));
+                let reason =
+                    format!("programs of the folder need `{name}`, which is not passed to them");
+                let about = PathBuf::from(format!("env {name}"));
                 let advice = "set it, and pass it to programs";
                 let problem = Problem::warning(describe::SERVER, reason, advice)
                     .for_want_of(Setting::Variable(Some(name)));
-                bench.stock.complain(&place, Some(problem));
+                publisher.stock.set_problem(&about, Some(problem));
             }
         }
     }
@@ -249,23 +271,23 @@ impl Inner {
 }
 
 impl Folder {
-    /// The folder on this shelf, as a source. What it has is put there when it starts.
+    /// The folder as a source of this shelf. Its items are added when the source starts.
     #[must_use]
     pub fn on(self, shelf: Shelf) -> impl Source {
         Shelved { inner: self.0, shelf, is_followed: true }
     }
 
-    /// The folder as it is now, for a command that lists or calls and ends: files are not followed
-    /// and problems not logged.
+    /// The folder as it is now, for a command that lists or calls once: files are not watched and
+    /// problems not logged.
     #[must_use]
     pub fn still_on(self, shelf: Shelf) -> impl Source {
         Shelved { inner: self.0, shelf, is_followed: false }
     }
 }
 
-/// A folder that a hub serves.
+/// The folder and the shelf that a hub gave it.
 struct Shelved {
-    inner: Arc<Inner>,
+    inner: Arc<FolderInner>,
     shelf: Shelf,
     is_followed: bool,
 }
@@ -274,10 +296,10 @@ impl Source for Shelved {
     async fn start(&self) -> Result<(), EditError> {
         let (inner, shelf) = (self.inner.clone(), self.shelf.clone());
         let put = move || {
-            let mut bench = inner.bench();
-            let keys = bench.stock.keys().cloned().collect();
-            let touched = Touched { keys, ..Touched::default() };
-            bench.apply(&shelf, &touched, &mut Report::default());
+            let mut publisher = inner.publisher();
+            let keys = publisher.stock.keys().cloned().collect();
+            let affected = Affected { keys, ..Affected::default() };
+            publisher.update_shelf(&shelf, &affected, &mut Report::default());
         };
         drop(tokio::task::spawn_blocking(put).await);
         Ok(())
@@ -291,8 +313,10 @@ impl Source for Shelved {
 
     async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
         match self.inner.origin(uri)? {
-            (Origin::File(file), mime_type) => self.inner.read_file(uri, file, mime_type).await,
-            (Origin::Provider(scheme), mime_type) => {
+            (ContentOrigin::File(file), mime_type) => {
+                self.inner.read_file(uri, file, mime_type).await
+            }
+            (ContentOrigin::Provider(scheme), mime_type) => {
                 let provider = self.inner.offered(Kind::Provider, &scheme);
                 let Some(Offered::Provider(_, program)) = provider.as_deref() else {
                     if scheme == provider::ECHO {
@@ -342,10 +366,10 @@ impl Source for Shelved {
         _: &Context,
     ) -> Result<Completions, AnswerError> {
         let (inner, asked) = (self.inner.clone(), completion.clone());
-        // The names of files are looked through on a thread that may wait.
+        // File names are searched on a thread that may block.
         let known = tokio::task::spawn_blocking(move || inner.complete_from_values(&asked)).await;
         let (name, mut values, program) =
-            known.map_err(|_| AnswerError::Failed("the completion was given up".to_owned()))??;
+            known.map_err(|_| AnswerError::Failed("the completion was cancelled".to_owned()))??;
         if let Some(program) = program {
             let workshop = self.inner.workshop();
             values.extend(completion::complete(&workshop, &program, &name, &completion).await?);

@@ -1,4 +1,4 @@
-//! A tree in motion: decides when changes of what is offered are applied, together; pure.
+//! Waiting for a tree in motion: decide when changed offers are published, together; pure.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,24 +7,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::offer::Key;
-use crate::stock::Touched;
+use crate::stock::Affected;
 
-/// More offers than this change together only when a whole tree moves, as in a checkout.
+/// More offers than this change at once only when a whole tree moves, as in a checkout.
 const FEW: usize = 12;
-/// A tree has come to rest when nothing moved in it for this long, or for half as long as it was in
-/// motion, if that is longer: what takes long to write it takes long to go on.
+/// A tree is at rest after this much quiet, or half as long as it was in motion if that is longer:
+/// a slow writer also pauses longer.
 const TREE_QUIET: Duration = Duration::from_millis(200);
-/// A tree that does not come to rest is applied as it is after this long.
+/// If a tree does not come to rest, its changes are published after this long.
 const TREE_AT_MOST: Duration = Duration::from_secs(3);
-/// How often it is asked whether what was heard meanwhile has been looked at.
+/// How often to check again while changes are waiting to be scanned.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// What changed and is not applied yet.
+/// Changes that are not published yet.
 #[derive(Debug)]
 pub(crate) struct Motion {
     quiet: Duration,
     max_wait: Duration,
-    waiting: Touched,
+    waiting: Affected,
     window: Option<Window>,
 }
 
@@ -35,12 +35,12 @@ struct Window {
 }
 
 impl Motion {
-    /// A few changes wait until they were quiet for a moment, at most for the longer time.
+    /// A few changes wait for `quiet`, but no longer than `max_wait`.
     pub(crate) fn new(quiet: Duration, max_wait: Duration) -> Self {
-        Self { quiet, max_wait, waiting: Touched::default(), window: None }
+        Self { quiet, max_wait, waiting: Affected::default(), window: None }
     }
 
-    /// Takes offers that changed, and files that can be announced only after that is applied.
+    /// Adds changed offers, and files that can be announced only after these offers are published.
     pub(crate) fn note(&mut self, keys: BTreeSet<Key>, files: BTreeSet<PathBuf>, now: Instant) {
         self.waiting.keys.extend(keys);
         self.waiting.files.extend(files);
@@ -48,7 +48,7 @@ impl Motion {
         self.moved(now);
     }
 
-    /// Something moved in the folder: what waits, waits on.
+    /// Notes that something moved in the folder, which extends the wait.
     pub(crate) fn moved(&mut self, now: Instant) {
         let (quiet, at_most) = self.times(now);
         if let Some(window) = &mut self.window {
@@ -56,14 +56,14 @@ impl Motion {
         }
     }
 
-    /// When to ask for what is due, if something waits.
+    /// When [`Self::take`] should be called next, if changes are waiting.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.window.map(|window| window.due)
     }
 
-    /// What is to be applied now. While something was heard and not looked at, the tree is not at
-    /// rest, however long ago the last look was.
-    pub(crate) fn take(&mut self, now: Instant, is_silent: bool) -> Option<Touched> {
+    /// The changes to publish now. While events are waiting to be scanned, the tree is not at rest,
+    /// however long ago the last scan was.
+    pub(crate) fn take(&mut self, now: Instant, is_silent: bool) -> Option<Affected> {
         let (_, at_most) = self.times(now);
         let window = self.window.as_mut().filter(|window| window.due <= now)?;
         if !is_silent && now < window.first + at_most {
@@ -73,8 +73,8 @@ impl Motion {
         Some(self.take_all())
     }
 
-    /// Everything that waits, whether it is due or not.
-    pub(crate) fn take_all(&mut self) -> Touched {
+    /// All waiting changes, due or not.
+    pub(crate) fn take_all(&mut self) -> Affected {
         self.window = None;
         std::mem::take(&mut self.waiting)
     }
@@ -126,7 +126,7 @@ mod tests {
         assert!(motion.take(at(start, 9 * 40 + 200), true).is_some());
     }
 
-    /// Between `git stash` and `git stash pop` of a large tree a busy machine may take a while.
+    /// A busy machine may take a while between `git stash` and `git stash pop` of a large tree.
     #[test]
     fn a_tree_that_was_long_in_motion_is_waited_for_longer() {
         let (mut motion, start) = motion();

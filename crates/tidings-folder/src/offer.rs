@@ -1,4 +1,4 @@
-//! What a folder offers, ready to be listed and used.
+//! Items that a folder offers: tools, prompts, resources, templates, providers and completions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use tidings_core::Template;
 use tidings_server::model::{Prompt, Resource, ResourceTemplate, Role, Tool};
 
-/// What can be offered. Providers and completions are not listed; they answer for what is.
+/// The kinds of items. Providers and completions are not listed; they answer for listed items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Provider,
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The word the catalog uses for it.
+    /// The catalog's word for it.
     pub(crate) fn catalog_word(self) -> &'static str {
         match self {
             Self::Template => "resource template",
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// The word a person uses for it.
+    /// The word for it in messages.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Provider => "provider",
@@ -43,19 +43,19 @@ impl Kind {
     }
 }
 
-/// The name or URI of something, unique within its kind. The text is shared by all who keep it.
+/// The name or URI of an item, unique within its kind. Clones share the text.
 pub(crate) type Key = (Kind, Arc<str>);
 
-/// One thing that a folder offers.
+/// One item.
 #[derive(Clone, Debug)]
 pub(crate) enum Offered {
     Tool(ToolOffer),
     Prompt(PromptText),
     Resource(ResourceOffer),
     Template(TemplateOffer),
-    /// Answers for the URIs of a scheme.
+    /// An executable that answers for the URIs of a scheme.
     Provider(String, Program),
-    /// Proposes values for the arguments of a prompt or a template, or for one of them.
+    /// An executable that suggests values for the arguments of a prompt or a template.
     Completion(CompletionOffer),
 }
 
@@ -73,7 +73,7 @@ impl Offered {
         }
     }
 
-    /// What a person calls it.
+    /// The item as reports name it.
     pub(crate) fn label(&self) -> String {
         let (kind, name) = self.key();
         let name = match self {
@@ -84,7 +84,7 @@ impl Offered {
     }
 }
 
-/// Under which name a completion is kept.
+/// The key of a completion.
 pub(crate) fn completion_name(name: &str, argument: Option<&str>) -> String {
     match argument {
         Some(argument) => format!("{name}/{argument}"),
@@ -92,11 +92,11 @@ pub(crate) fn completion_name(name: &str, argument: Option<&str>) -> String {
     }
 }
 
-/// A tool, and whether it is offered.
+/// A tool, and the command that decides whether it is offered.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolOffer {
     pub(crate) script: Arc<ToolScript>,
-    /// Decides whether the tool is offered, if something does.
+    /// If set, the tool is offered only while this command succeeds.
     pub(crate) check: Option<Check>,
 }
 
@@ -105,62 +105,62 @@ pub(crate) struct ToolOffer {
 pub(crate) struct Check {
     pub(crate) command: Vec<OsString>,
     pub(crate) directory: PathBuf,
-    /// The files it names, relative to the folder: when one changes, it is asked again.
+    /// The files it names, relative to the folder: if one changes, the command runs again.
     pub(crate) files: BTreeSet<PathBuf>,
-    /// How often it is asked again by itself.
+    /// How often it runs without any change.
     pub(crate) every: Duration,
 }
 
-/// A tool that is a program.
+/// A tool and the program that answers its calls.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolScript {
-    /// As clients see it.
+    /// The listed tool.
     pub(crate) tool: Tool,
     pub(crate) program: Program,
     pub(crate) dialect: Dialect,
-    /// Where it runs: the tool's own directory, or the folder for a tool of `mcp-bash`.
+    /// The working directory: the tool's own, or the folder for a tool of `mcp-bash`.
     pub(crate) directory: PathBuf,
     pub(crate) patience: Patience,
-    /// What its author says to do when it takes too long.
+    /// The author's advice for a call that times out.
     pub(crate) hint: Option<String>,
-    /// Its description as it was written, for the tool itself.
+    /// The description as it was written, passed to the tool.
     pub(crate) metadata: Value,
-    /// What arguments must be.
+    /// Validates arguments.
     pub(crate) input: Arc<jsonschema::Validator>,
-    /// What structured results must be, if the tool promises that.
+    /// Validates structured results, if the tool has an output schema.
     pub(crate) output: Option<Arc<jsonschema::Validator>>,
 }
 
-/// Whose conventions a tool follows.
+/// The conventions a tool follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Ours.
+    /// Those of Tidings.
     Own,
-    /// Those of `mcp-bash`: it runs in the project's directory and judges its arguments itself.
+    /// Those of `mcp-bash`: it runs in the project's directory and validates its own arguments.
     McpBash,
 }
 
-/// A file that can be run.
+/// A file to execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// The words of its `#!` line, where the file itself may not be executed.
+    /// The words of its `#!` line, if the file itself is not executable.
     pub(crate) interpreter: Vec<OsString>,
 }
 
-/// How long a program may take.
+/// Time limits of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
-    /// From the start; or, where signs of life extend it, from the last one.
+    /// Counted from the start or, if `extended`, from the last sign of life.
     pub(crate) limit: Duration,
-    /// Whether a progress or log line begins the limit anew.
+    /// Whether a progress or log line restarts the limit.
     pub(crate) extended: bool,
-    /// From the start, whatever the signs.
+    /// Counted from the start, in any case.
     pub(crate) at_most: Duration,
 }
 
 impl Patience {
-    /// This long, whatever happens.
+    /// One limit that nothing extends.
     pub(crate) fn fixed(limit: Duration) -> Self {
         Self { limit, extended: false, at_most: limit }
     }
@@ -169,33 +169,33 @@ impl Patience {
 /// A prompt and its text.
 #[derive(Clone, Debug)]
 pub(crate) struct PromptText {
-    /// The file of its text, relative to the folder.
+    /// The file of the text, relative to the folder.
     pub(crate) file: PathBuf,
     pub(crate) prompt: Prompt,
-    /// With `{{name}}` where an argument goes.
+    /// The text, with `{{name}}` for each argument.
     pub(crate) body: String,
     pub(crate) role: Role,
-    /// The values that arguments can have, where they are known.
+    /// The known values of arguments.
     pub(crate) values: BTreeMap<String, Vec<String>>,
 }
 
-/// A resource and where its content is.
+/// A resource and where its content comes from.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceOffer {
     pub(crate) resource: Resource,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ContentOrigin,
 }
 
 /// Where the content of a resource comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ContentOrigin {
     /// A file, relative to the folder.
     File(PathBuf),
     /// The provider of this scheme.
     Provider(String),
 }
 
-/// A resource template and where the contents of its expansions are.
+/// A resource template and where the contents of its expansions come from.
 #[derive(Clone, Debug)]
 pub(crate) struct TemplateOffer {
     pub(crate) template: ResourceTemplate,
@@ -208,18 +208,19 @@ pub(crate) struct TemplateOffer {
 pub(crate) enum TemplateOrigin {
     /// The files that `file:` URIs name.
     Files,
-    /// The files whose paths below a directory fit another template with the same variables.
+    /// Files below a directory whose paths match another template with the same variables.
     Paths { directory: PathBuf, path: Arc<Template> },
-    /// The provider of this scheme. It offers the template by itself if nobody wrote one.
+    /// The provider of this scheme. If `implied`, the provider adds the template itself because
+    /// nobody described one.
     Provider { scheme: String, implied: bool },
 }
 
-/// An executable that proposes values.
+/// An executable that suggests values.
 #[derive(Clone, Debug)]
 pub(crate) struct CompletionOffer {
-    /// The prompt or the template.
+    /// The prompt or template to complete.
     pub(crate) name: String,
-    /// The argument, if it is for one only.
+    /// The argument; all arguments if not set.
     pub(crate) argument: Option<String>,
     pub(crate) program: Program,
 }

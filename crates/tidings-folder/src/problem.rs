@@ -1,25 +1,25 @@
-//! What is wrong in a folder, in words a person can act on.
+//! Problems in a folder, with advice on how to solve them.
 
 use std::path::PathBuf;
 
-/// Something wrong in a folder. The rest of the folder is served all the same.
+/// A problem in a folder. The rest of the folder is still served.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Problem {
     /// The file or directory, relative to the folder.
     pub file: PathBuf,
-    /// The line, from 1, where there is one.
+    /// The line, counted from 1, if known.
     pub line: Option<usize>,
     /// How bad it is.
     pub severity: Severity,
-    /// What is wrong.
+    /// The reason, in words.
     pub reason: String,
     /// What to do about it.
     pub advice: String,
-    /// How a program can mend it without changing what anything means.
+    /// How a program can fix it without changing any meaning.
     pub fix: Option<Fix>,
-    /// What would help if it were set. How that is done is for the program to say that serves the
-    /// folder.
+    /// The setting that would help. The program that serves the folder knows how to change
+    /// it.
     pub setting: Option<Setting>,
 }
 
@@ -28,23 +28,23 @@ pub struct Problem {
 pub enum Severity {
     /// Something is not served, or not as it was written.
     Error,
-    /// It is served, and could be better.
+    /// Everything is served, but could be better.
     Warning,
-    /// Nothing is wrong; the operator should know it all the same.
+    /// Nothing is wrong, but the operator should know.
     Note,
 }
 
-/// What can be mended safely.
+/// A safe, automatic fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fix {
-    /// Give the file its execute permission.
+    /// Make the file executable.
     MakeExecutable,
-    /// Take the byte order mark off the file's beginning.
+    /// Remove the byte order mark at the start of the file.
     DropByteOrderMark,
 }
 
-/// Something that can be set for a folder.
+/// A setting of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Setting {
@@ -53,12 +53,12 @@ pub enum Setting {
     Variable(Option<String>),
     /// Whether a registration may be run ([`Config::register`](crate::Config::register)).
     Register,
-    /// Looking at the whole folder now and then ([`Config::poll`](crate::Config::poll)).
+    /// Rescanning the whole folder regularly ([`Config::poll`](crate::Config::poll)).
     Poll,
 }
 
 impl Problem {
-    /// Something that is not served.
+    /// A problem that keeps something from being served.
     pub(crate) fn error(
         file: impl Into<PathBuf>,
         reason: impl Into<String>,
@@ -75,7 +75,7 @@ impl Problem {
         }
     }
 
-    /// Something that could be better.
+    /// A problem of something that is served.
     pub(crate) fn warning(
         file: impl Into<PathBuf>,
         reason: impl Into<String>,
@@ -84,7 +84,7 @@ impl Problem {
         Self { severity: Severity::Warning, ..Self::error(file, reason, advice) }
     }
 
-    /// Something the operator should know.
+    /// A fact the operator should know.
     pub(crate) fn note(
         file: impl Into<PathBuf>,
         reason: impl Into<String>,
@@ -93,17 +93,17 @@ impl Problem {
         Self { severity: Severity::Note, ..Self::error(file, reason, advice) }
     }
 
-    /// At this line.
+    /// The same problem, at this line.
     pub(crate) fn at(self, line: usize) -> Self {
         Self { line: Some(line), ..self }
     }
 
-    /// That a program can mend.
+    /// The same problem, with an automatic fix.
     pub(crate) fn mended_by(self, fix: Fix) -> Self {
         Self { fix: Some(fix), ..self }
     }
 
-    /// That would not be one if this were set.
+    /// The same problem, with the setting that would help.
     pub(crate) fn for_want_of(self, setting: Setting) -> Self {
         Self { setting: Some(setting), ..self }
     }

@@ -1,4 +1,4 @@
-//! A resource that is a program's output: run with the URI, it prints the content.
+//! Resources from a provider: a program that gets the URI and prints the content.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::offer::{Patience, Program};
 use crate::script::{self, Ending, Run};
 use crate::workshop::Workshop;
 
-/// The scheme that answers for itself, with what its addresses say.
+/// The built-in scheme whose resources contain what their URIs say.
 pub(crate) const ECHO: &str = "echo";
-/// How long a provider may take.
+/// Time limit of a provider.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Under which name providers wait for their turn.
+/// The caller name under which providers queue.
 const CALLER: &str = "providers";
 
 /// Reads a resource through its provider.
 ///
 /// # Errors
 ///
-/// What the provider says by its exit code, or that it could not be run.
+/// The error that the provider's exit code stands for, or the program could not be run.
 pub(crate) async fn read(
     workshop: &Workshop,
     program: &Program,
@@ -82,7 +82,7 @@ fn refusal(workshop: &Workshop, uri: &ResourceUri, run: &Run) -> AnswerError {
     }
 }
 
-/// What an address of [`ECHO`] says.
+/// The content of an [`ECHO`] URI.
 pub(crate) fn echo(uri: &ResourceUri, mime_type: Option<&str>) -> Contents {
     let rest = uri.as_ref().split_once(':').map_or("", |(_, rest)| rest);
     let said = percent_decode_str(rest.strip_prefix("//").unwrap_or(rest));
@@ -92,14 +92,14 @@ pub(crate) fn echo(uri: &ResourceUri, mime_type: Option<&str>) -> Contents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Bench;
+    use crate::testing::Fixture;
 
     async fn check(script: &str) -> Result<Contents, AnswerError> {
-        let mut bench = Bench::new();
-        bench.config.limits.resource = 1000;
-        let program = bench.script("providers/any.sh", script);
+        let mut fixture = Fixture::new();
+        fixture.config.limits.resource = 1000;
+        let program = fixture.script("providers/any.sh", script);
         let uri = ResourceUri::parse("any://one/two").unwrap();
-        read(&bench.workshop(), &program, &uri, None).await
+        read(&fixture.workshop(), &program, &uri, None).await
     }
 
     #[tokio::test]

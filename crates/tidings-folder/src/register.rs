@@ -1,4 +1,4 @@
-//! The registration that is a program: whether it may be run, and running it.
+//! Registrations that are programs: decide whether one may run, and run it.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::stock::{REGISTER, Stock};
 use crate::tree::Root;
 use crate::workshop::Workshop;
 
-/// How long a registration may take.
+/// Time limit of a registration.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The executable that prints the registration, if there is one and no file says it.
+/// The executable that prints the registration, unless a file contains it.
 pub(crate) fn executable(stock: &Stock) -> Option<PathBuf> {
     if stock.files().contains_key(Path::new(REGISTER)) {
         return None;
@@ -29,14 +29,14 @@ pub(crate) fn executable(stock: &Stock) -> Option<PathBuf> {
         .map(|(path, _)| path.clone())
 }
 
-/// What the operator should know of a registration that is a program, if none may be run.
+/// The note to the operator if a registration may not be run.
 pub(crate) fn unasked(file: &Path) -> Problem {
-    let reason = "it is not run, so that nothing it registers is offered";
+    let reason = "it is not run, so nothing it registers is offered";
     Problem::note(file, reason, "let it be run, if you trust it").for_want_of(Setting::Register)
 }
 
-/// Why a registration that is a program is not run: whoever can write it, or put another in its
-/// place, could run anything as us.
+/// Why a registration is not run: anybody who can write or replace it could run programs as our
+/// user.
 pub(crate) fn distrust(root: &Root, file: &Path) -> Option<Problem> {
     let ours = rustix::process::geteuid().as_raw();
     for place in file.ancestors() {
@@ -59,9 +59,9 @@ pub(crate) fn distrust(root: &Root, file: &Path) -> Option<Problem> {
     None
 }
 
-/// Runs the registration; gives what it printed.
+/// Runs the registration and returns its output.
 pub(crate) async fn print(workshop: &Workshop, file: &Path) -> Result<String, Problem> {
-    let advice = "correct it; what it said before holds";
+    let advice = "correct it; its last valid version is used";
     let output_limit = usize::try_from(workshop.limits.description).unwrap_or(usize::MAX);
     let program = Program { path: workshop.root.join(file), interpreter: Vec::new() };
     let mut job = workshop.job(&program, &workshop.root, Patience::fixed(LIMIT));
@@ -73,7 +73,7 @@ pub(crate) async fn print(workshop: &Workshop, file: &Path) -> Result<String, Pr
     let reason = match run.ending {
         Ending::Code(0) => {
             return String::from_utf8(run.output)
-                .map_err(|_| Problem::error(file, "what it printed is not UTF-8", advice));
+                .map_err(|_| Problem::error(file, "its output is not UTF-8", advice));
         }
         Ending::Code(code) => format!("it ended with code {code}: {last}"),
         Ending::Signal(signal) => format!("it was ended by signal {signal}: {last}"),

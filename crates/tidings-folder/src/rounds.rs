@@ -1,4 +1,4 @@
-//! The one task of a folder: hears of changes, looks, brings the shelf up to date, and reports.
+//! The one task of a folder: wait for changes, rescan, publish and report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,63 +13,62 @@ use tokio_util::sync::CancellationToken;
 use crate::motion::Motion;
 use crate::offer::{Check, Patience, Program};
 use crate::script::{self, Ending};
-use crate::stock::Touched;
-use crate::watch::{Heard, POLL};
+use crate::stock::Affected;
+use crate::watch::{ChangedPaths, POLL};
 use crate::workshop::Workshop;
-use crate::{Inner, Problem, Report, Setting, register};
+use crate::{FolderInner, Problem, Report, Setting, register};
 
-/// A save in several steps may be wrong in between: what is wrong is told when nothing moved for
-/// this long.
+/// Problems are reported after this much quiet, because a save in several steps may be wrong in
+/// between.
 const REPORT_AFTER: Duration = Duration::from_millis(150);
-/// But what never rests is told of after this long all the same.
+/// Without quiet, problems are reported after this long.
 const REPORT_AT_MOST: Duration = Duration::from_secs(1);
-/// How many names a report holds; a checkout of more is told of by its beginning.
+/// How many names a report holds; the rest of a large checkout is left out.
 const REPORT_NAMES: usize = 1000;
-/// A command that decides over a tool is not asked again sooner, whatever changes: it may itself be
-/// what changes the files it names.
+/// The least time between two runs of a check: the command may itself change the files it names.
 const CHECK_APART: Duration = Duration::from_secs(1);
-/// How often a name that another source has is tried again.
+/// How often to retry a name that another source has taken.
 const RETRY_EVERY: Duration = Duration::from_secs(2);
-/// How long a command that decides over a tool may take.
+/// Time limit of a check.
 const CHECK_LIMIT: Duration = Duration::from_secs(5);
 const CHECK_OUTPUT: usize = 64 * 1024;
-/// A time that does not come.
+/// Practically never.
 const FAR: Duration = Duration::from_hours(365 * 24);
 
-/// What a program that was run said.
-enum Said {
+/// The result of a program.
+enum ProgramResult {
     Check(String, Result<bool, String>),
     Register(PathBuf, Result<String, Problem>),
 }
 
-/// The rounds of one folder.
+/// The state of the task.
 pub(crate) struct Rounds {
-    inner: Arc<Inner>,
-    running: JoinSet<Said>,
-    /// Tools whose command is being asked.
+    inner: Arc<FolderInner>,
+    running: JoinSet<ProgramResult>,
+    /// Tools whose check is running.
     asking: BTreeSet<String>,
-    /// What each tool's command was when it was last asked, and when.
+    /// Each tool's check as it was last run, and when.
     asked: BTreeMap<String, (Check, Instant)>,
-    /// Changes of what is offered that wait for the tree to come to rest.
+    /// Changed offers that wait for the tree to come to rest.
     motion: Motion,
     registering: bool,
-    /// The registration that was run, or not trusted, last.
+    /// The registration that was last run or refused.
     register_file: Option<PathBuf>,
-    /// When each tool's command is asked again.
+    /// When each tool's check runs again.
     checks_at: BTreeMap<String, Instant>,
     register_at: Option<Instant>,
     providers_at: Instant,
-    /// When something is told, and when it is told at the latest.
+    /// When to send the next report, and the latest time for it.
     report_at: Option<(Instant, Instant)>,
-    /// When names that another source has are tried again, if there are any.
+    /// When to retry names that another source has taken, if there are any.
     retry_at: Option<Instant>,
     report: Report,
-    /// What was told to be wrong.
-    told: BTreeSet<Problem>,
+    /// The problems of the last report.
+    reported: BTreeSet<Problem>,
 }
 
 impl Rounds {
-    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+    pub(crate) fn new(inner: Arc<FolderInner>) -> Self {
         let now = Instant::now();
         Self {
             providers_at: now + inner.config.providers_every,
@@ -85,30 +84,30 @@ impl Rounds {
             report_at: None,
             retry_at: None,
             report: Report::default(),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
         }
     }
 
-    /// Before anything is offered: asks every program that decides what is.
+    /// Runs every program that decides what is offered, before anything is.
     pub(crate) async fn first(mut self) {
         self.begin_register();
-        self.hear_all().await;
+        self.handle_all_results().await;
         self.check(&BTreeSet::new());
-        self.hear_all().await;
+        self.handle_all_results().await;
     }
 
-    async fn hear_all(&mut self) {
-        while let Some(said) = self.running.join_next().await {
-            if let Ok(said) = said {
-                self.take(said);
+    async fn handle_all_results(&mut self) {
+        while let Some(result) = self.running.join_next().await {
+            if let Ok(result) = result {
+                self.take_result(result);
             }
         }
     }
 
-    /// Until the token is cancelled.
+    /// Runs until the token is cancelled.
     pub(crate) async fn run(mut self, shelf: Shelf, cancel: CancellationToken) {
         let begun = Instant::now();
-        for (name, check) in self.inner.bench().stock.checks() {
+        for (name, check) in self.inner.publisher().stock.checks() {
             self.checks_at.insert(name.clone(), begun + check.every);
             self.asked.insert(name, (check, begun));
         }
@@ -118,14 +117,14 @@ impl Rounds {
         self.report_at = Some((begun, begun));
         let inner = self.inner.clone();
         loop {
-            if self.retry_at.is_none() && inner.bench().is_refused() {
+            if self.retry_at.is_none() && inner.publisher().is_refused() {
                 self.retry_at = Some(Instant::now() + RETRY_EVERY);
             }
             let next = self.next_time();
             tokio::select! {
                 () = cancel.cancelled() => break,
-                heard = inner.watch.heard() => self.look(&shelf, heard).await,
-                Some(said) = self.running.join_next() => self.hear(&shelf, said).await,
+                changes = inner.watch.changes() => self.handle_changes(&shelf, changes).await,
+                Some(result) = self.running.join_next() => self.handle_result(&shelf, result).await,
                 () = sleep_until(next) => self.on_time(&shelf).await,
             }
         }
@@ -143,150 +142,153 @@ impl Rounds {
         let now = Instant::now();
         if self.providers_at <= now {
             self.providers_at = now + self.inner.config.providers_every;
-            for scheme in self.inner.bench().schemes() {
+            for scheme in self.inner.publisher().schemes() {
                 let Ok(()) = shelf.changed(Change::below(format!("{scheme}:")));
             }
         }
-        if let Some(touched) = self.motion.take(now, self.inner.watch.is_silent()) {
-            self.apply(shelf, touched).await;
+        if let Some(affected) = self.motion.take(now, self.inner.watch.is_silent()) {
+            self.publish(shelf, affected).await;
         }
         if self.report_at.is_some_and(|(at, _)| at <= now) {
-            self.tell();
+            self.send_report();
         }
         let due: Vec<_> = self.checks_at.iter().filter(|(_, at)| **at <= now).collect();
         for name in due.into_iter().map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             self.ask(name);
         }
-        let mut touched = Touched::default();
+        let mut affected = Affected::default();
         if self.register_at.is_some_and(|at| at <= now) {
-            touched = self.begin_register();
+            affected = self.begin_register();
         }
         let retries = self.retry_at.take_if(|at| *at <= now).is_some();
-        if retries || !touched.keys.is_empty() {
-            self.apply(shelf, touched).await;
+        if retries || !affected.keys.is_empty() {
+            self.publish(shelf, affected).await;
         }
     }
 
-    /// Looks at what was heard of.
-    async fn look(&mut self, shelf: &Shelf, heard: Heard) {
+    /// Rescans the changed paths, and publishes what does not have to wait.
+    async fn handle_changes(&mut self, shelf: &Shelf, changes: ChangedPaths) {
         let (inner, shelf) = (self.inner.clone(), shelf.clone());
-        let look = move || {
-            let mut touched = if heard.everything {
-                inner.look_at_everything()
+        let rescan = move || {
+            let mut affected = if changes.everything {
+                inner.update_whole_stock()
             } else {
-                inner.look_at(&heard.paths)
+                inner.update_stock(&changes.paths)
             };
-            touched.complete = heard.complete;
+            affected.complete = changes.complete;
             let mut report = Report::default();
-            let mut bench = inner.bench();
-            let moved = bench.take_moved(&mut touched);
-            bench.apply(&shelf, &touched, &mut report);
-            let unaddressed = bench.unaddressed(&touched);
+            let mut publisher = inner.publisher();
+            let moved = publisher.take_moved(&mut affected);
+            publisher.update_shelf(&shelf, &affected, &mut report);
+            let unaddressed = publisher.unaddressed(&affected);
             let failed = inner.watch.failed().map(|reason| blind(&reason));
-            bench.stock.complain("watch".as_ref(), failed);
-            drop(bench);
-            (touched, report, moved, unaddressed, shelf)
+            publisher.stock.set_problem("watch".as_ref(), failed);
+            drop(publisher);
+            (affected, report, moved, unaddressed, shelf)
         };
-        let looked = tokio::task::spawn_blocking(look).await;
-        let Ok((touched, report, moved, unaddressed, shelf)) = looked else { return };
+        let scanned = tokio::task::spawn_blocking(rescan).await;
+        let Ok((affected, report, moved, unaddressed, shelf)) = scanned else { return };
         self.merge(report);
         let now = Instant::now();
         self.motion.moved(now);
         if !moved.is_empty() {
             self.motion.note(moved, unaddressed, now);
         }
-        // What the operator settles holds at once.
-        if touched.files.iter().any(|file| file.starts_with("server.d")) {
+        // Changes of the operator's settings apply at once.
+        if affected.files.iter().any(|file| file.starts_with("server.d")) {
             let waiting = self.motion.take_all();
-            self.apply(&shelf, waiting).await;
+            self.publish(&shelf, waiting).await;
         }
-        self.check(&touched.files);
+        self.check(&affected.files);
         let is_register = |path: &PathBuf| {
             path.parent() == Some("server.d".as_ref())
                 && path.file_stem().is_some_and(|stem| stem == "register")
         };
-        if touched.files.iter().any(is_register) {
-            let touched = self.begin_register();
-            self.apply(&shelf, touched).await;
+        if affected.files.iter().any(is_register) {
+            let affected = self.begin_register();
+            self.publish(&shelf, affected).await;
         }
     }
 
-    /// Takes what a program said.
-    async fn hear(&mut self, shelf: &Shelf, said: Result<Said, tokio::task::JoinError>) {
-        let Ok(said) = said else { return };
-        let touched = self.take(said);
-        self.apply(shelf, touched).await;
+    /// Handles the result of a program.
+    async fn handle_result(
+        &mut self,
+        shelf: &Shelf,
+        result: Result<ProgramResult, tokio::task::JoinError>,
+    ) {
+        let Ok(result) = result else { return };
+        let affected = self.take_result(result);
+        self.publish(shelf, affected).await;
     }
 
-    /// Brings the shelf up to date on a thread that may wait.
-    async fn apply(&mut self, shelf: &Shelf, touched: Touched) {
+    /// Updates the shelf on a thread that may block.
+    async fn publish(&mut self, shelf: &Shelf, affected: Affected) {
         let (inner, shelf) = (self.inner.clone(), shelf.clone());
-        let apply = move || {
+        let update = move || {
             let mut report = Report::default();
-            inner.bench().apply(&shelf, &touched, &mut report);
+            inner.publisher().update_shelf(&shelf, &affected, &mut report);
             report
         };
-        if let Ok(report) = tokio::task::spawn_blocking(apply).await
+        if let Ok(report) = tokio::task::spawn_blocking(update).await
             && !report.is_empty()
         {
             self.merge(report);
         }
     }
 
-    fn take(&mut self, said: Said) -> Touched {
+    fn take_result(&mut self, result: ProgramResult) -> Affected {
         let inner = self.inner.clone();
-        let mut bench = inner.bench();
-        match said {
-            Said::Check(name, outcome) => {
+        let mut publisher = inner.publisher();
+        match result {
+            ProgramResult::Check(name, outcome) => {
                 self.asking.remove(&name);
-                let Some(check) = bench.stock.checks().remove(&name) else {
-                    return Touched::default();
+                let Some(check) = publisher.stock.checks().remove(&name) else {
+                    return Affected::default();
                 };
                 self.checks_at.insert(name.clone(), Instant::now() + check.every);
                 let problem = outcome.as_ref().err().map(|reason| {
-                    let reason = format!("the command that decides over `{name}` failed: {reason}");
+                    let reason = format!("the check of `{name}` failed: {reason}");
                     let advice = "correct `enabled` of the tool; it is not offered";
                     Problem::error("tools", reason, advice)
                 });
-                bench.stock.complain(&complaint(&name), problem);
-                let touched = bench.stock.judge(&name, outcome.unwrap_or(false));
-                drop(bench);
-                // It may have become another while it was asked.
+                publisher.stock.set_problem(&check_problem(&name), problem);
+                let affected = publisher.stock.judge(&name, outcome.unwrap_or(false));
+                drop(publisher);
+                // The check may have changed while it ran.
                 self.check(&BTreeSet::new());
                 self.report_soon();
-                touched
+                affected
             }
-            Said::Register(file, outcome) => {
+            ProgramResult::Register(file, outcome) => {
                 self.registering = false;
                 self.register_at = inner.config.register.map(|every| Instant::now() + every);
                 let (printed, problem) = match outcome {
                     Ok(text) => (Some(text), None),
                     Err(problem) => (None, Some(problem)),
                 };
-                bench.stock.complain(&file, problem);
-                drop(bench);
+                publisher.stock.set_problem(&file, problem);
+                drop(publisher);
                 self.report_soon();
                 match printed {
-                    Some(text) => inner.bench().stock.print(Some((file, text))),
-                    // What it said before holds.
-                    None => Touched::default(),
+                    Some(text) => inner.publisher().stock.print(Some((file, text))),
+                    // The last valid registration stays in use.
+                    None => Affected::default(),
                 }
             }
         }
     }
 
-    /// Asks the commands that are new, others, or name a file that changed; forgets those that are
-    /// gone.
+    /// Runs checks that are new, different, or name a changed file. Forgets those of removed tools.
     fn check(&mut self, changed: &BTreeSet<PathBuf>) {
-        let checks = self.inner.bench().stock.checks();
+        let checks = self.inner.publisher().stock.checks();
         let gone: Vec<_> =
             self.asked.keys().filter(|name| !checks.contains_key(*name)).cloned().collect();
         for name in gone {
             self.asked.remove(&name);
             self.checks_at.remove(&name);
-            let mut bench = self.inner.bench();
-            bench.stock.forget(&name);
-            bench.stock.complain(&complaint(&name), None);
+            let mut publisher = self.inner.publisher();
+            publisher.stock.forget(&name);
+            publisher.stock.set_problem(&check_problem(&name), None);
         }
         let now = Instant::now();
         for (name, check) in checks {
@@ -308,10 +310,10 @@ impl Rounds {
         }
     }
 
-    /// Asks the command of a tool, unless it is being asked.
+    /// Runs the check of a tool, unless it is running.
     fn ask(&mut self, name: String) {
         let now = Instant::now();
-        let Some(check) = self.inner.bench().stock.checks().remove(&name) else {
+        let Some(check) = self.inner.publisher().stock.checks().remove(&name) else {
             self.checks_at.remove(&name);
             return;
         };
@@ -324,42 +326,42 @@ impl Rounds {
         let workshop = self.inner.workshop();
         self.running.spawn(async move {
             let outcome = decide(check, &workshop).await;
-            Said::Check(name, outcome)
+            ProgramResult::Check(name, outcome)
         });
     }
 
-    /// Runs the registration that is a program, unless it is running or must not be.
-    fn begin_register(&mut self) -> Touched {
+    /// Runs the registration, unless it is running or may not be run.
+    fn begin_register(&mut self) -> Affected {
         self.register_at = self.inner.config.register.map(|every| Instant::now() + every);
         if self.registering {
-            return Touched::default();
+            return Affected::default();
         }
-        let mut bench = self.inner.bench();
-        let file = register::executable(&bench.stock);
+        let mut publisher = self.inner.publisher();
+        let file = register::executable(&publisher.stock);
         if let Some(before) = std::mem::replace(&mut self.register_file, file.clone())
             && Some(&before) != file.as_ref()
         {
-            bench.stock.complain(&before, None);
+            publisher.stock.set_problem(&before, None);
         }
         if self.register_at.is_none() {
             if let Some(file) = file {
-                bench.stock.complain(&file, Some(register::unasked(&file)));
+                publisher.stock.set_problem(&file, Some(register::unasked(&file)));
             }
-            return Touched::default();
+            return Affected::default();
         }
-        let Some(file) = file else { return bench.stock.print(None) };
+        let Some(file) = file else { return publisher.stock.print(None) };
         if let Some(problem) = register::distrust(&self.inner.root, &file) {
-            bench.stock.complain(&file, Some(problem));
-            return bench.stock.print(None);
+            publisher.stock.set_problem(&file, Some(problem));
+            return publisher.stock.print(None);
         }
-        drop(bench);
+        drop(publisher);
         self.registering = true;
         let workshop = self.inner.workshop();
         self.running.spawn(async move {
             let printed = register::print(&workshop, &file).await;
-            Said::Register(file, printed)
+            ProgramResult::Register(file, printed)
         });
-        Touched::default()
+        Affected::default()
     }
 
     fn merge(&mut self, report: Report) {
@@ -375,42 +377,42 @@ impl Rounds {
         self.report_soon();
     }
 
-    /// Something is told when it has settled, or at the latest some time after it began.
+    /// Schedules a report for when the folder is quiet, or some time after the first change.
     fn report_soon(&mut self) {
         let now = Instant::now();
         let latest = self.report_at.map_or(now + REPORT_AT_MOST, |(_, latest)| latest);
         self.report_at = Some(((now + REPORT_AFTER).min(latest), latest));
     }
 
-    /// Tells what happened since the last time, now that it has settled.
-    fn tell(&mut self) {
+    /// Sends or logs what changed since the last report.
+    fn send_report(&mut self) {
         self.report_at = None;
-        let wrong = self.inner.bench().stock.problems();
+        let wrong = self.inner.publisher().stock.problems();
         let mut report = std::mem::take(&mut self.report);
-        report.problems = wrong.difference(&self.told).cloned().collect();
-        report.mended = self.told.difference(&wrong).cloned().collect();
-        self.told = wrong;
+        report.problems = wrong.difference(&self.reported).cloned().collect();
+        report.mended = self.reported.difference(&wrong).cloned().collect();
+        self.reported = wrong;
         match &self.inner.config.reports {
-            // Whoever reads them slowly misses some, and delays nobody.
+            // A slow reader misses reports and delays nobody.
             Some(reports) if !report.is_empty() => drop(reports.try_send(report)),
             Some(_) => {}
             None => {
                 for problem in &report.problems {
-                    tracing::warn!(%problem, "something is wrong in the folder");
+                    tracing::warn!(%problem, "problem in the folder");
                 }
             }
         }
     }
 }
 
-/// Whether a command says yes.
+/// Whether a check succeeds.
 async fn decide(check: Check, workshop: &Workshop) -> Result<bool, String> {
-    // A folder of many tools does not start them all at once.
+    // In turns, so that a folder with many tools does not start all checks at once.
     let turn = workshop.queue.enter("checks").await;
     let _permit = turn.map_err(|full| full.to_string())?;
     let mut words = check.command.into_iter();
     let Some(program) = words.next() else { return Ok(false) };
-    // A name alone is looked for beside the tool first, then along the path.
+    // A plain name is searched beside the tool first, then in `PATH`.
     let beside = check.directory.join(&program);
     let path = if beside.is_file() {
         beside
@@ -432,14 +434,14 @@ async fn decide(check: Check, workshop: &Workshop) -> Result<bool, String> {
     }
 }
 
-/// Under which name it is kept what is wrong with the command of a tool.
-fn complaint(tool: &str) -> PathBuf {
+/// The key under which the problem of a tool's check is stored.
+fn check_problem(tool: &str) -> PathBuf {
     PathBuf::from(format!("tools/{tool}#enabled"))
 }
 
 fn blind(reason: &str) -> Problem {
     let reason = format!(
-        "the system does not tell of every change ({reason}); the folder is looked at every {} s",
+        "the system does not report every change ({reason}); the folder is rescanned every {} s",
         POLL.as_secs()
     );
     let advice = "allow more watches (`sysctl fs.inotify.max_user_watches`), or have it polled";

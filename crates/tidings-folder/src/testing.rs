@@ -1,4 +1,4 @@
-//! A folder to try things in.
+//! Fixtures for the tests of this crate.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,13 +14,13 @@ use crate::Config;
 use crate::offer::{Dialect, Patience, Program, ToolScript};
 use crate::workshop::{Hosts, Workshop};
 
-/// A folder that is gone after the test.
-pub(crate) struct Bench {
+/// A temporary folder.
+pub(crate) struct Fixture {
     folder: TempDir,
     pub(crate) config: Config,
 }
 
-impl Bench {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::new(folder.path().canonicalize().unwrap());
@@ -35,7 +35,7 @@ impl Bench {
     pub(crate) fn workshop(&self) -> Workshop {
         let mut workshop = Workshop::new(&self.config, &Hosts::default());
         workshop.grace = Duration::from_millis(50);
-        // So that what is left there can be seen.
+        // Inside the folder, so that tests see leftovers.
         workshop.scratch = self.config.root.join("scratch");
         std::fs::create_dir_all(&workshop.scratch).unwrap();
         workshop
@@ -50,7 +50,7 @@ impl Bench {
         Program { path, interpreter: Vec::new() }
     }
 
-    /// A tool called `try` that takes anything.
+    /// A tool named `try` that accepts any arguments.
     pub(crate) fn tool(&self, text: &str) -> ToolScript {
         let program = self.script("tools/try/tool.sh", text);
         let schema = json!({ "type": "object" });

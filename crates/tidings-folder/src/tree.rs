@@ -1,4 +1,4 @@
-//! The files of a folder: which there are, and how they are read without leaving it.
+//! The files of a folder: list and read them without leaving it.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -10,28 +10,27 @@ use std::time::SystemTime;
 use crate::Problem;
 use crate::hidden::Hidden;
 
-/// The directories that mean something. Whatever else lies in the folder is the project's own.
+/// The directories that are served. Everything else in the folder belongs to the project.
 pub(crate) const PARTS: [&str; 6] =
     ["tools", "resources", "providers", "prompts", "completions", "server.d"];
-/// How deep directories are followed: deeper is a mistake or an attack.
+/// How deep directories are followed: deeper ones are a mistake or an attack.
 const DEPTH: usize = 32;
-/// How many links to directories are followed. Links to directories with links double with each
-/// level.
+/// How many links to directories are followed. Nested links could multiply with each level.
 const FOLLOWED: usize = 256;
 
-/// What the system says of a file. Two that are equal may still differ in content: it decides what
-/// is looked at again, never what is told.
+/// Metadata of a file. Equal metadata does not mean equal content: it decides what is read again,
+/// never who is notified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) size: u64,
     pub(crate) modified: SystemTime,
-    /// When content or attributes changed, which nobody can set back.
+    /// When content or attributes changed; programs cannot set it.
     changed: (i64, i64),
     inode: u64,
-    /// How many names the file has.
+    /// How many hard links the file has.
     names: u64,
     pub(crate) executable: bool,
-    /// Where a link leads, relative to the folder.
+    /// The target of a link, relative to the folder.
     pub(crate) target: Option<PathBuf>,
 }
 
@@ -48,20 +47,19 @@ impl Stat {
         }
     }
 
-    /// Whether another is the same file under another name.
+    /// Whether both are the same file under different names.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         self.names > 1 && self.inode == other.inode
     }
 
-    /// Whether it may have changed again without looking different: clocks of file systems tick
-    /// slowly.
+    /// Whether the file may have changed again with the same time: file system clocks tick slowly.
     pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
-        // Of a clock before 1970, files have times before that too.
+        // If the clock is before 1970, so are the times of files.
         (0..3).contains(&seconds(now).saturating_sub(self.changed.0))
     }
 }
 
-/// Seconds since 1970, below zero before that.
+/// Seconds since 1970, negative before.
 fn seconds(time: SystemTime) -> i64 {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
@@ -69,30 +67,30 @@ fn seconds(time: SystemTime) -> i64 {
     }
 }
 
-/// What stands at a path.
+/// What a path is.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum PathKind {
     File(Stat),
     Directory,
-    /// A link to this directory of the folder.
+    /// A link to a directory inside the folder.
     LinkedDirectory(PathBuf),
-    /// Nothing, or something that is not served.
+    /// Nothing that exists or is served.
     Nothing,
-    /// Something that is not served, and that somebody should know of.
+    /// Something that is not served, which is reported.
     Refused(Problem),
-    /// A link that is not followed; it may lead elsewhere later.
+    /// A link that is not followed; its target may change later.
     BadLink(Problem),
 }
 
-/// What a walk found below a directory.
+/// The files and directories that a walk found.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct WalkResult {
     pub(crate) files: BTreeMap<PathBuf, Stat>,
-    /// Every directory that was read, the upper before the lower.
+    /// Every directory that was read, parents first.
     pub(crate) directories: Vec<PathBuf>,
     /// Every link, followed or not.
     pub(crate) links: Vec<PathBuf>,
-    /// The links to directories that were followed, and where they lead.
+    /// The links to directories that were followed, with their targets.
     pub(crate) linked: BTreeMap<PathBuf, PathBuf>,
     pub(crate) problems: Vec<Problem>,
 }
@@ -112,7 +110,7 @@ pub(crate) enum ReadError {
     Io(std::io::Error),
 }
 
-/// The folder's directory. Every path it takes or gives is relative to it.
+/// The folder's directory. Paths in and out are relative to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
     path: PathBuf,
@@ -136,35 +134,36 @@ impl Root {
         self.path.join(relative)
     }
 
-    /// A path relative to the folder, if it is in it.
+    /// A path relative to the folder; `None` if it is outside.
     pub(crate) fn relative(&self, absolute: &Path) -> Option<PathBuf> {
         absolute.strip_prefix(&self.path).ok().map(Path::to_owned)
     }
 
-    /// Looks at one path.
-    pub(crate) fn look(&self, relative: &Path) -> Place {
+    /// What a path is: a file, a directory, a link or nothing.
+    pub(crate) fn inspect(&self, relative: &Path) -> PathKind {
         let absolute = self.absolute(relative);
-        let Ok(metadata) = absolute.symlink_metadata() else { return Place::Nothing };
+        let Ok(metadata) = absolute.symlink_metadata() else { return PathKind::Nothing };
         if metadata.is_dir() {
-            return Place::Directory;
+            return PathKind::Directory;
         }
         if metadata.is_file() {
-            return Place::File(Stat::new(&metadata, None));
+            return PathKind::File(Stat::new(&metadata, None));
         }
         if metadata.is_symlink() {
             return self.follow(relative, &absolute);
         }
         let kind = "a pipe, a socket or a device";
-        Place::Refused(Problem::error(
+        PathKind::Refused(Problem::error(
             relative,
             format!("it is {kind}, and is not served"),
             "put a file there, or name it in `.tidingsignore`",
         ))
     }
 
-    fn follow(&self, relative: &Path, absolute: &Path) -> Place {
-        let refused =
-            |reason: &str, advice: &str| Place::BadLink(Problem::error(relative, reason, advice));
+    fn follow(&self, relative: &Path, absolute: &Path) -> PathKind {
+        let refused = |reason: &str, advice: &str| {
+            PathKind::BadLink(Problem::error(relative, reason, advice))
+        };
         let Ok(target) = absolute.canonicalize() else {
             return refused("the link leads nowhere, or in a circle", "remove or correct the link");
         };
@@ -175,61 +174,49 @@ impl Root {
             );
         };
         match target.metadata() {
-            Ok(metadata) if metadata.is_file() => Place::File(Stat::new(&metadata, Some(inside))),
-            Ok(metadata) if metadata.is_dir() => Place::LinkedDirectory(inside),
+            Ok(metadata) if metadata.is_file() => {
+                PathKind::File(Stat::new(&metadata, Some(inside)))
+            }
+            Ok(metadata) if metadata.is_dir() => PathKind::LinkedDirectory(inside),
             _ => refused("the link does not lead to a file", "remove or correct the link"),
         }
     }
 
-    /// Everything at and below a path that is not hidden, at most `limit` files. `enter` is called
-    /// with each directory before it is read, so that nothing comes unseen in between.
+    /// Everything at and below a path that is not hidden, up to `limit` files. `enter` is called
+    /// with each directory before it is read, so that no change is missed in between.
     pub(crate) fn walk(
         &self,
         from: &Path,
         hidden: &Hidden,
         limit: usize,
         enter: &mut dyn FnMut(&Path),
-    ) -> Found {
-        let mut found = Found { linked: self.links_above(from), ..Found::default() };
+    ) -> WalkResult {
+        let mut found = WalkResult { linked: self.links_above(from), ..WalkResult::default() };
         let mut waiting = vec![from.to_owned()];
         while let Some(path) = waiting.pop() {
             if found.files.len().max(found.directories.len()) >= limit {
-                let reason = format!(
-                    "there are more than {limit} files or directories; the rest is not served"
-                );
-                let advice = "name what should not be served in `.tidingsignore`";
-                found.problems.push(Problem::error(from, reason, advice));
+                found.problems.push(too_many(from, limit));
                 break;
             }
-            match self.look(&path) {
-                Place::File(stat) => {
+            match self.inspect(&path) {
+                PathKind::File(stat) => {
                     if stat.target.is_some() {
                         found.links.push(path.clone());
                     }
                     found.files.insert(path, stat);
                 }
-                Place::BadLink(problem) => {
+                PathKind::BadLink(problem) => {
                     found.links.push(path);
                     found.problems.push(problem);
                 }
-                Place::Directory => {
+                PathKind::Directory => {
                     enter(&path);
                     self.list(&path, hidden, &mut waiting, &mut found.problems);
                     found.directories.push(path);
                 }
-                Place::LinkedDirectory(real) => {
+                PathKind::LinkedDirectory(real) => {
                     found.links.push(path.clone());
-                    if found.linked.len() >= FOLLOWED {
-                        if found.linked.len() == FOLLOWED {
-                            let reason = format!(
-                                "more than {FOLLOWED} links to directories are not followed"
-                            );
-                            let advice = "name what should not be served in `.tidingsignore`";
-                            found.problems.push(Problem::error(&path, reason, advice));
-                        }
-                        continue;
-                    }
-                    if let Some(problem) = self.circle(&path, &real) {
+                    if let Some(problem) = self.unfollowed(&path, &real, found.linked.len()) {
                         found.problems.push(problem);
                         continue;
                     }
@@ -238,23 +225,28 @@ impl Root {
                     self.list(&path, hidden, &mut waiting, &mut found.problems);
                     found.directories.push(path);
                 }
-                Place::Nothing => {}
-                Place::Refused(problem) => found.problems.push(problem),
+                PathKind::Nothing => {}
+                PathKind::Refused(problem) => found.problems.push(problem),
             }
         }
         found
     }
 
-    /// The links to directories that a path leads through.
+    /// The links to directories on the way to a path.
     fn links_above(&self, path: &Path) -> BTreeMap<PathBuf, PathBuf> {
         let above = path.ancestors().skip(1).filter(|above| above.file_name().is_some());
         let links = above.filter(|above| self.absolute(above).is_symlink());
         links.filter_map(|link| Some((link.to_owned(), self.resolve(link).ok()?))).collect()
     }
 
-    /// What is wrong with a link to a directory that the way to the link leads through: it would be
-    /// followed for ever.
-    fn circle(&self, link: &Path, real: &Path) -> Option<Problem> {
+    /// Why a link to a directory is not followed: too many are followed already, or the path of the
+    /// link leads through that directory, which would never end.
+    fn unfollowed(&self, link: &Path, real: &Path, followed: usize) -> Option<Problem> {
+        if followed >= FOLLOWED {
+            let reason = format!("more than {FOLLOWED} links to directories are not followed");
+            let advice = "name what should not be served in `.tidingsignore`";
+            return Some(Problem::error(link, reason, advice));
+        }
         let mut way = link.ancestors().skip(1).filter_map(|above| self.resolve(above).ok());
         way.any(|place| place.starts_with(real)).then(|| {
             let reason = "the link leads to a directory that it is in, and is not followed";
@@ -292,7 +284,7 @@ impl Root {
         }
     }
 
-    /// Where a path really leads, relative to the folder.
+    /// The real path, relative to the folder.
     pub(crate) fn resolve(&self, relative: &Path) -> Result<PathBuf, ReadError> {
         let real = self.absolute(relative).canonicalize().map_err(missing)?;
         self.relative(&real).ok_or(ReadError::Outside)
@@ -321,12 +313,11 @@ impl Root {
         Ok(bytes)
     }
 
-    /// Opens a file without leaving the folder, and without waiting: a pipe that took the file's
-    /// place would wait for its other end.
+    /// Opens a file without leaving the folder and without blocking, as a pipe in its place would.
     fn open(&self, relative: &Path) -> Result<(File, Metadata), ReadError> {
         let file = match self.open_beneath(relative) {
             Ok(file) => file,
-            // The system cannot promise it, or a link inside spells the whole path.
+            // The system lacks the call, or a link inside the folder has an absolute target.
             Err(rustix::io::Errno::NOSYS | rustix::io::Errno::XDEV | rustix::io::Errno::PERM) => {
                 self.open_checked(relative)?
             }
@@ -340,7 +331,7 @@ impl Root {
         Ok((file, metadata))
     }
 
-    /// In one step, so that nobody can put a link in the way in between.
+    /// In one step, so that no link can be put in the way.
     #[cfg(target_os = "linux")]
     fn open_beneath(&self, relative: &Path) -> rustix::io::Result<File> {
         use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -371,6 +362,12 @@ impl Root {
     }
 }
 
+fn too_many(from: &Path, limit: usize) -> Problem {
+    let reason =
+        format!("there are more than {limit} files or directories; the rest is not served");
+    Problem::error(from, reason, "name what should not be served in `.tidingsignore`")
+}
+
 fn missing(error: std::io::Error) -> ReadError {
     match error.kind() {
         std::io::ErrorKind::NotFound
@@ -381,8 +378,7 @@ fn missing(error: std::io::Error) -> ReadError {
     }
 }
 
-/// Joins a path that somebody wrote to a directory of the folder; nothing if it would leave the
-/// folder.
+/// Joins a written path to a directory of the folder; `None` if it leads out of the folder.
 pub(crate) fn join(directory: &Path, written: &str) -> Option<PathBuf> {
     let mut path = directory.to_owned();
     for component in Path::new(written).components() {

@@ -1,4 +1,4 @@
-//! What the system says of changes: paths to look at again, as a set, never as a queue.
+//! File system events: collect the changed paths as a set, never as a queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,27 +13,27 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::tree::Root;
 
-/// A save is several steps: what follows each other within this time is looked at once.
+/// Events that follow each other within this time are handled together: a save is several steps.
 const SETTLE: Duration = Duration::from_millis(4);
-/// What never rests is looked at after this time all the same.
+/// Without quiet, events are handled after this long.
 const SETTLE_AT_MOST: Duration = Duration::from_millis(40);
-/// More paths than this are looked at as the whole folder.
+/// With more paths than this, the whole folder is rescanned.
 const PATHS: usize = 4096;
-/// How often the folder is looked at where the system cannot tell, or where the folder is gone.
+/// How often the folder is rescanned if the system reports no events, or if the folder is gone.
 pub(crate) const POLL: Duration = Duration::from_secs(2);
 
-/// What was heard since it was last asked.
+/// The events since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Heard {
-    /// Relative to the folder.
+pub(crate) struct ChangedPaths {
+    /// The changed paths, relative to the folder.
     pub(crate) paths: BTreeSet<PathBuf>,
-    /// Those of them that were written and closed, or put into their place whole.
+    /// The paths that were closed after writing, or renamed into place.
     pub(crate) complete: BTreeSet<PathBuf>,
-    /// Something was missed, or too much happened.
+    /// Rescan everything: events were lost, or there were too many.
     pub(crate) everything: bool,
 }
 
-impl Heard {
+impl ChangedPaths {
     fn is_empty(&self) -> bool {
         self.paths.is_empty() && !self.everything
     }
@@ -56,51 +56,53 @@ impl Heard {
     }
 }
 
-/// What the system's thread writes and the folder's task takes.
+/// The events, written by the system's thread and taken by the folder's task.
 #[derive(Debug, Default)]
-struct Ear {
-    heard: Mutex<Heard>,
+struct WatchInbox {
+    changes: Mutex<ChangedPaths>,
     some: Notify,
 }
 
-impl Ear {
-    fn with(&self, note: impl FnOnce(&mut Heard)) {
-        note(&mut self.heard.lock().unwrap_or_else(PoisonError::into_inner));
+impl WatchInbox {
+    fn with(&self, note: impl FnOnce(&mut ChangedPaths)) {
+        note(&mut self.changes.lock().unwrap_or_else(PoisonError::into_inner));
         self.some.notify_one();
     }
 }
 
-/// Follows the directories of a folder.
-pub(crate) struct Watch {
+/// Watches the directories of a folder.
+pub(crate) struct FolderWatch {
     root: Root,
-    ear: Arc<Ear>,
+    inbox: Arc<WatchInbox>,
     watcher: Mutex<State>,
     poll: Option<Duration>,
-    /// When the folder is looked at next by itself; kept here, for whoever waits may be interrupted.
+    /// When the folder is rescanned next without an event. Stored here because a waiting call may
+    /// be dropped.
     next: Mutex<Option<Instant>>,
 }
 
 struct State {
     watcher: Option<RecommendedWatcher>,
-    /// Why the system does not tell of everything, by directory; nothing of what it can tell again.
+    /// Why directories cannot be watched. An entry is removed when watching succeeds.
     failed: BTreeMap<PathBuf, String>,
 }
 
-impl Watch {
-    /// Begins to listen; with `poll` it looks at everything that often instead.
+impl FolderWatch {
+    /// Starts watching. With `poll`, everything is rescanned that often instead.
     pub(crate) fn new(root: &Root, poll: Option<Duration>) -> Self {
-        let ear = Arc::new(Ear::default());
+        let inbox = Arc::new(WatchInbox::default());
         let mut state = State { watcher: None, failed: BTreeMap::new() };
         if poll.is_none() {
-            match watcher(root.clone(), ear.clone()) {
+            match watcher(root.clone(), inbox.clone()) {
                 Ok(watcher) => state.watcher = Some(watcher),
                 Err(error) => drop(state.failed.insert(PathBuf::new(), error.to_string())),
             }
         }
-        Self { root: root.clone(), ear, watcher: Mutex::new(state), poll, next: Mutex::default() }
+        Self { root: root.clone(), inbox, watcher: Mutex::new(state), poll, next: Mutex::default() }
     }
 
-    /// Follows the folder itself, which may go and come back: only its parent is told of that.
+    /// Watches the folder itself and its parent, which reports when the folder is removed or
+    /// returns.
     pub(crate) fn enter_root(&self) {
         if let Some(parent) = self.root.path().parent() {
             self.add(parent);
@@ -108,7 +110,7 @@ impl Watch {
         self.enter(Path::new(""));
     }
 
-    /// Follows a directory, before it is read: what changes after that is heard.
+    /// Watches a directory. Call it before reading the directory, so that no change is missed.
     pub(crate) fn enter(&self, directory: &Path) {
         self.add(&self.root.absolute(directory));
     }
@@ -120,8 +122,8 @@ impl Watch {
             state.failed.remove(directory);
             return;
         };
-        // A directory that has gone meanwhile is looked at when that is heard, and one that may not
-        // be read is told of by whoever reads it.
+        // If the directory is gone by now, that is an event of its own. If it cannot be read,
+        // reading it reports the problem.
         let denied = matches!(&error.kind, notify::ErrorKind::Io(error)
             if error.kind() == std::io::ErrorKind::PermissionDenied);
         let gone = matches!(error.kind, notify::ErrorKind::PathNotFound);
@@ -130,14 +132,14 @@ impl Watch {
         }
     }
 
-    /// Why the system does not tell of everything, if so.
+    /// Why the system does not report every change, if so.
     pub(crate) fn failed(&self) -> Option<String> {
         let state = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         state.failed.values().next().cloned()
     }
 
-    /// Waits until something happened and has settled.
-    pub(crate) async fn heard(&self) -> Heard {
+    /// Waits for events, and until they have settled.
+    pub(crate) async fn changes(&self) -> ChangedPaths {
         let poll = match (self.poll, self.failed().is_some() || !self.root.path().exists()) {
             (Some(poll), _) => Some(poll),
             (None, true) => Some(POLL),
@@ -149,7 +151,7 @@ impl Watch {
         });
         let first = async {
             while self.is_silent() {
-                self.ear.some.notified().await;
+                self.inbox.some.notified().await;
             }
         };
         match next {
@@ -157,49 +159,53 @@ impl Watch {
                 () = first => {}
                 () = sleep_until(next) => {
                     *self.next.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                    self.ear.with(|heard| heard.everything = true);
+                    self.inbox.with(|changes| changes.everything = true);
                 }
             },
             None => first.await,
         }
-        settle(&self.ear.some, SETTLE, SETTLE_AT_MOST).await;
-        std::mem::take(&mut *self.ear.heard.lock().unwrap_or_else(PoisonError::into_inner))
+        settle(&self.inbox.some, SETTLE, SETTLE_AT_MOST).await;
+        std::mem::take(&mut *self.inbox.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether nothing was heard that was not taken.
+    /// Whether no events are waiting.
     pub(crate) fn is_silent(&self) -> bool {
-        self.ear.heard.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.inbox.changes.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 }
 
-fn watcher(root: Root, ear: Arc<Ear>) -> notify::Result<RecommendedWatcher> {
+fn watcher(root: Root, inbox: Arc<WatchInbox>) -> notify::Result<RecommendedWatcher> {
     notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
-        Ok(event) if event.need_rescan() => ear.with(|heard| heard.everything = true),
+        Ok(event) if event.need_rescan() => inbox.with(|changes| changes.everything = true),
         Ok(event) if is_change(event.kind) => {
             let relative = event.paths.iter().filter_map(|path| root.relative(path));
             let paths: Vec<_> = relative.collect();
             if !paths.is_empty() {
                 let complete = is_complete(event.kind);
-                ear.with(|heard| paths.into_iter().for_each(|path| heard.note(path, complete)));
+                inbox.with(|changes| {
+                    for path in paths {
+                        changes.note(path, complete);
+                    }
+                });
             }
         }
         Ok(_) => {}
-        // Something was missed.
-        Err(_) => ear.with(|heard| heard.everything = true),
+        // Events were lost.
+        Err(_) => inbox.with(|changes| changes.everything = true),
     })
 }
 
-/// Whether an event can mean that something is otherwise; reading is not.
+/// Whether an event can be a change; reading is not.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
-        // Each side of a rename is told by itself too.
+        // Both sides of a rename have events of their own.
         EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => false,
         _ => true,
     }
 }
 
-/// Whether an event says that a file is whole: closed after writing, or renamed into its place.
+/// Whether a file is complete after this event: closed after writing, or renamed into place.
 fn is_complete(kind: EventKind) -> bool {
     matches!(
         kind,
@@ -214,29 +220,29 @@ mod tests {
 
     #[test]
     fn too_many_paths_are_the_whole_folder() {
-        let mut heard = Heard::default();
+        let mut changes = ChangedPaths::default();
         for number in 0..=PATHS {
-            heard.note(PathBuf::from(number.to_string()), true);
+            changes.note(PathBuf::from(number.to_string()), true);
         }
-        assert_eq!(heard, Heard { everything: true, ..Heard::default() });
-        heard.note(PathBuf::from("one more"), true);
-        assert!(heard.paths.is_empty() && heard.complete.is_empty());
+        assert_eq!(changes, ChangedPaths { everything: true, ..ChangedPaths::default() });
+        changes.note(PathBuf::from("one more"), true);
+        assert!(changes.paths.is_empty() && changes.complete.is_empty());
     }
 
     #[tokio::test]
     async fn what_happens_in_a_directory_that_was_entered_is_heard() {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::new(directory.path()).unwrap();
-        let watch = Watch::new(&root, None);
+        let watch = FolderWatch::new(&root, None);
         watch.enter(Path::new(""));
         std::fs::write(directory.path().join("a"), "x").unwrap();
         let mut paths = BTreeSet::new();
         while !paths.contains(Path::new("a")) {
-            paths.extend(watch.heard().await.paths);
+            paths.extend(watch.changes().await.paths);
         }
         std::fs::create_dir(directory.path().join("b")).unwrap();
         while !paths.contains(Path::new("b")) {
-            paths.extend(watch.heard().await.paths);
+            paths.extend(watch.changes().await.paths);
         }
         assert_eq!(watch.failed(), None);
     }
@@ -246,22 +252,22 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::new(directory.path()).unwrap();
         std::fs::write(directory.path().join("read"), "x").unwrap();
-        let watch = Watch::new(&root, None);
+        let watch = FolderWatch::new(&root, None);
         watch.enter(Path::new(""));
         std::fs::read(directory.path().join("read")).unwrap();
         std::fs::write(directory.path().join("written"), "x").unwrap();
-        let heard = watch.heard().await;
-        assert_eq!(heard.paths, [PathBuf::from("written")].into());
+        let changes = watch.changes().await;
+        assert_eq!(changes.paths, [PathBuf::from("written")].into());
     }
 
     #[tokio::test(start_paused = true)]
     async fn polling_looks_at_everything_every_time() {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::new(directory.path()).unwrap();
-        let watch = Watch::new(&root, Some(Duration::from_mins(1)));
+        let watch = FolderWatch::new(&root, Some(Duration::from_mins(1)));
         for _ in 0..3 {
             let begun = Instant::now();
-            assert!(watch.heard().await.everything);
+            assert!(watch.changes().await.everything);
             assert!(begun.elapsed() >= Duration::from_mins(1));
         }
     }

@@ -1,23 +1,22 @@
-//! Variables that programs read and do not get: which one an error is about, and what to do.
+//! Withheld variables: recognise them in scripts and errors, and suggest how to pass them.
 
 use std::collections::BTreeSet;
 
-/// The first variable that a shell script reads among those that are withheld.
+/// The first withheld variable that a shell script reads.
 pub(crate) fn read_by<'a>(script: &str, withheld: &'a BTreeSet<String>) -> Option<&'a str> {
     let read = script.split('$').skip(1).map(|rest| rest.trim_start_matches(['{', '#', '!']));
     read.map(name_at).find_map(|name| withheld.get(name).map(String::as_str))
 }
 
-/// The first word of an error that is the name of a variable that is withheld.
+/// The first withheld variable that an error names.
 pub(crate) fn named_in<'a>(error: &str, withheld: &'a BTreeSet<String>) -> Option<&'a str> {
     let words = error.split(|it: char| !is_part(it));
     words.filter(|word| !word.is_empty()).find_map(|word| withheld.get(word).map(String::as_str))
 }
 
-/// What is said of a variable unless [`Config::withheld_hint`](crate::Config::withheld_hint) says
-/// more.
+/// The default of [`Config::withheld_hint`](crate::Config::withheld_hint).
 pub(crate) fn hint(variable: &str) -> String {
-    format!("`{variable}` is set and not passed to programs; whoever serves the folder can pass it")
+    format!("`{variable}` is set and not passed to programs; the operator can pass it")
 }
 
 fn name_at(text: &str) -> &str {

@@ -1,4 +1,4 @@
-//! Where the programs of a folder are run: what all of them get, and whose turn it is.
+//! The environment of the folder's programs: variables, limits, private files and the queue.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -8,41 +8,41 @@ use std::time::Duration;
 
 use crate::describe::Confines;
 use crate::offer::{Patience, Program};
-use crate::queue::Queue;
+use crate::queue::RunQueue;
 use crate::script::{GRACE, Job, Keeper};
-use crate::{Config, Limits};
+use crate::{Config, FolderLimits};
 
-/// The names under which `jq` can be there, the quicker one first.
+/// The programs that can stand in for `jq`, the faster one first.
 const JSON_TOOLS: [&str; 2] = ["gojq", "jq"];
 /// Where a folder may keep the SDK of `mcp-bash`.
 const SDK_PLACES: [&str; 2] = ["sdk", ".mcp-bash/sdk"];
 
-/// Names and values, as a program gets them.
+/// Variables and their values.
 pub(crate) type Environment = Vec<(OsString, OsString)>;
 
-/// What programs run in. Clones share the queue.
+/// What every program of the folder gets. Clones share the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Workshop {
     /// The folder, without symbolic links.
     pub(crate) root: PathBuf,
-    pub(crate) queue: Queue,
-    pub(crate) limits: Limits,
-    /// Where private files are put.
+    pub(crate) queue: RunQueue,
+    pub(crate) limits: FolderLimits,
+    /// The directory for private files.
     pub(crate) scratch: PathBuf,
-    /// How long a program may take to end once it is asked to.
+    /// How long a program may take to exit after it was asked to.
     pub(crate) grace: Duration,
     pub(crate) hosts: Hosts,
-    /// Where tools may work.
+    /// The directories that tools may work in.
     pub(crate) confines: Confines,
-    /// Names of variables that are set and not passed on.
+    /// Names of variables that are set but withheld.
     pub(crate) withheld: BTreeSet<String>,
     pub(crate) withheld_hint: fn(&str) -> String,
     keeper: Option<Keeper>,
-    /// What the operator passes on, and what is the same for every program of the folder.
+    /// The variables passed by the operator, and those that are the same for every program.
     environment: Environment,
 }
 
-/// Which hosts the folder's policy lets programs ask. It is for them to obey.
+/// The hosts that the folder's policy names. Programs enforce it themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hosts {
     pub(crate) allow: Vec<String>,
@@ -50,12 +50,12 @@ pub(crate) struct Hosts {
 }
 
 impl Workshop {
-    /// Looks for `jq` and the SDK once.
+    /// Builds the environment, searching `jq` and the SDK once.
     pub(crate) fn new(config: &Config, hosts: &Hosts) -> Self {
         let root = config.root.canonicalize().unwrap_or_else(|_| config.root.clone());
         let environment = environment(&root, &config.environment, hosts);
         Self {
-            queue: Queue::new(config.limits.runs, config.limits.waiting),
+            queue: RunQueue::new(config.limits.runs, config.limits.waiting),
             limits: config.limits,
             scratch: value(&config.environment, "TMPDIR")
                 .filter(|place| Path::new(place).is_dir())
@@ -71,12 +71,12 @@ impl Workshop {
         }
     }
 
-    /// The same workshop after its policy or its roots changed: waiting calls keep their places.
+    /// The same workshop with another policy or other roots; waiting calls stay queued.
     pub(crate) fn with(&self, config: &Config, hosts: &Hosts, confines: Confines) -> Self {
         Self { queue: self.queue.clone(), confines, ..Self::new(config, hosts) }
     }
 
-    /// A program by its name alone, as a shell would find it.
+    /// The program of this name in `PATH`.
     pub(crate) fn along_path(&self, name: &OsStr) -> Option<PathBuf> {
         if Path::new(name).components().count() != 1 {
             return None;
@@ -84,7 +84,7 @@ impl Workshop {
         along(value(&self.environment, "PATH").as_deref(), name)
     }
 
-    /// A run of a program in this directory, with what every program gets.
+    /// A run of a program in this directory, with the shared environment.
     pub(crate) fn job(&self, program: &Program, directory: &Path, patience: Patience) -> Job {
         Job {
             program: program.clone(),
@@ -143,8 +143,8 @@ fn json_tool(path: Option<&OsStr>) -> Option<(&'static str, PathBuf)> {
     JSON_TOOLS.into_iter().find_map(|name| along(path, OsStr::new(name)).map(|file| (name, file)))
 }
 
-/// The first executable of that name in the directories of a path. What is relative to nobody knows
-/// where is left out.
+/// The first executable of that name in the directories of a path. Relative directories are
+/// skipped.
 pub(crate) fn along(path: Option<&OsStr>, name: &OsStr) -> Option<PathBuf> {
     let folders = path.unwrap_or_default().as_bytes().split(|byte| *byte == b':');
     folders

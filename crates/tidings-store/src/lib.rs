@@ -1,10 +1,21 @@
-//! What sources with state on disk share, and nothing that one of them has alone.
+//! Building blocks shared by the sources that keep state on disk.
 //!
-//! - [`database`]: how a `SQLite` database begins, is migrated and read.
+//! ```
+//! use std::path::Path;
+//!
+//! use tidings_store::date::Moment;
+//! use tidings_store::mime;
+//!
+//! let moment = Moment::parse("Thu, 01 Jan 2004 19:48:21 EST").expect("a date");
+//! assert_eq!(moment.to_string(), "2004-01-02T00:48:21Z");
+//! assert_eq!(mime::of(Path::new("notes.md"), b"# Notes"), "text/markdown");
+//! ```
+//!
+//! - [`database`]: open, migrate and read `SQLite` databases.
 //! - [`temporary`]: temporary files, locked while they are in use.
-//! - [`settle`]: saves of several steps, taken as one.
-//! - [`mod@date`] and [`time`]: moments, read from any text and written as the protocol has them.
-//! - [`mime`]: what kind of content a file holds.
+//! - [`settle`]: wait until a save in several steps is complete.
+//! - [`mod@date`] and [`time`]: timestamps, parsed from any text and written as the protocol needs.
+//! - [`mime`]: the MIME type of a file.
 //! - [`testing`]: a hub behind a pipe, for tests of sources.
 
 pub mod database;

@@ -1,10 +1,10 @@
-//! What kind of content a file holds, by its ending and by its first bytes.
+//! MIME types of files, from their extension and first bytes.
 
 use std::path::Path;
 
-/// How many of the first bytes are looked at.
+/// How many of the first bytes are examined.
 pub const HEAD: u64 = 2048;
-/// The same as a length in memory.
+/// The same number as a length in memory.
 pub const HEAD_LENGTH: usize = 2048;
 const BINARY: &str = "application/octet-stream";
 
@@ -14,7 +14,7 @@ pub fn of(path: &Path, head: &[u8]) -> String {
     let ending = mime_guess::from_path(path).first_raw();
     if is_text(head) {
         return match ending {
-            // Some endings mean a film to one and a program to another: the bytes decide.
+            // Some extensions stand for both videos and programs: the bytes decide.
             Some(kind) if !is_binary(kind) => kind.to_owned(),
             _ => "text/plain".to_owned(),
         };
@@ -26,7 +26,7 @@ pub fn of(path: &Path, head: &[u8]) -> String {
     }
 }
 
-/// Whether bytes begin as a text does; a character may be cut at the end.
+/// Whether bytes begin like text; the last character may be incomplete.
 fn is_text(head: &[u8]) -> bool {
     let whole = match std::str::from_utf8(head) {
         Ok(_) => true,

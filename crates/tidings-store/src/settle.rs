@@ -1,12 +1,11 @@
-//! A save is several steps: what follows each other is looked at once.
+//! Waiting for a save in several steps to settle.
 
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-/// Waits until nothing more was noticed for a time; what never rests is waited for no longer than
-/// the other time.
+/// Waits until nothing was noticed for `quiet`, but no longer than `at_most`.
 pub async fn settle(noticed: &Notify, quiet: Duration, at_most: Duration) {
     let latest = Instant::now() + at_most;
     loop {

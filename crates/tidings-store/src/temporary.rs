@@ -1,7 +1,7 @@
-//! Temporary files and directories that can be told from those of a process that died.
+//! Temporary files and directories that can be told apart from leftovers of killed processes.
 //!
-//! Each is locked while it is in use. The system releases the lock when the process ends, however
-//! it ends, so whoever can take the lock knows that nobody uses the thing any more.
+//! Each is locked while it is in use. The system releases the lock when the process ends, for
+//! whatever reason; so a file that can be locked is not in use any more.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io;
@@ -11,24 +11,24 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-/// How often another name is tried. One that was made and not locked yet looks like one whose owner
-/// died, and may be swept away.
+/// How often another name is tried. A file that is not locked yet looks like a leftover, and may be
+/// removed.
 const TRIES: usize = 16;
 
-/// A directory for our eyes only, gone when this is dropped.
+/// A private directory, removed when it is dropped.
 #[derive(Debug)]
 pub struct Directory {
-    // Order: it is removed while it is still locked.
+    // Order: removed while it is still locked.
     directory: TempDir,
     _lock: File,
 }
 
 impl Directory {
-    /// Makes a directory whose name begins so.
+    /// Creates a directory whose name has this prefix.
     ///
     /// # Errors
     ///
-    /// It cannot be made there.
+    /// The directory cannot be created.
     pub fn new(place: &Path, prefix: &str) -> io::Result<Self> {
         let mut builder = Builder::new();
         builder.prefix(prefix).permissions(Permissions::from_mode(0o700));
@@ -42,18 +42,18 @@ impl Directory {
         Err(io::Error::other("temporary directories go away as soon as they are made"))
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 }
 
-/// Makes a file whose name begins so; it is gone when this is dropped.
+/// Creates a file whose name has this prefix; it is removed when it is dropped.
 ///
 /// # Errors
 ///
-/// It cannot be made there.
+/// The file cannot be created.
 pub fn file(place: &Path, prefix: &str) -> io::Result<NamedTempFile> {
     for _ in 0..TRIES {
         let file = Builder::new().prefix(prefix).tempfile_in(place)?;
@@ -64,21 +64,21 @@ pub fn file(place: &Path, prefix: &str) -> io::Result<NamedTempFile> {
     Err(io::Error::other("temporary files go away as soon as they are made"))
 }
 
-/// Locks what was just made. False if somebody swept it away before.
+/// Locks a new file; false if another process removed it before.
 fn claim(path: &Path, file: &File) -> bool {
     match file.try_lock() {
-        // Where nothing can be locked, nothing is swept away either.
+        // If nothing can be locked, nothing is removed either.
         Ok(()) | Err(TryLockError::Error(_)) => is_same(path, file),
         Err(TryLockError::WouldBlock) => false,
     }
 }
 
-/// Removes what processes that died left under names that begin so, as far as it can be told.
+/// Removes leftovers of killed processes whose names have this prefix.
 pub fn sweep(place: &Path, prefix: &str) {
     let Ok(entries) = std::fs::read_dir(place) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix)) {
-            // What cannot be looked at or removed is somebody else's, or is met again next time.
+            // A file that cannot be opened or removed is somebody else's, or is removed next time.
             drop(remove_unless_used(&entry.path()));
         }
     }
@@ -87,7 +87,7 @@ pub fn sweep(place: &Path, prefix: &str) {
 fn remove_unless_used(path: &Path) -> io::Result<()> {
     let metadata = std::fs::symlink_metadata(path)?;
     let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    // In a place that everybody can write, a directory of that name can be anybody's.
+    // In a directory that everybody can write, a directory of that name may be anybody's.
     if !(metadata.is_file() || metadata.is_dir() && is_ours) {
         return Ok(());
     }
@@ -99,7 +99,7 @@ fn remove_unless_used(path: &Path) -> io::Result<()> {
     if metadata.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
-/// Whether a name is that of an open file.
+/// Whether a path still names an open file.
 fn is_same(path: &Path, file: &File) -> bool {
     let number = |it: std::fs::Metadata| (it.dev(), it.ino());
     let there = std::fs::symlink_metadata(path).map(number).ok();
@@ -122,7 +122,7 @@ mod tests {
     fn what_is_in_use_stays_and_what_a_dead_process_left_goes() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
-        // What a process that was killed leaves has no lock.
+        // A leftover of a killed process has no lock.
         std::fs::create_dir_all(at("part-dead/inner")).unwrap();
         std::fs::write(at("part-dead/inner/file"), "x").unwrap();
         std::fs::write(at("part-half"), "x").unwrap();
@@ -144,7 +144,8 @@ mod tests {
         assert_eq!(directory.path().metadata().unwrap().mode() & 0o777, 0o700);
     }
 
-    /// What is made while somebody else sweeps is there when it is returned, and stays.
+    /// Files created while another process removes leftovers exist when they are returned, and
+    /// stay.
     #[test]
     fn making_and_sweeping_at_once_takes_nothing_away() {
         let place = tempfile::tempdir().unwrap();

@@ -1,13 +1,13 @@
-//! A hub behind a pipe, for tests.
+//! Test support: a hub behind a pipe.
 
 use tidings_server::{Hub, stdio};
 use tokio::io::{AsyncBufReadExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// A client's side of a connection, line by line.
+/// The client's side of a connection, line by line.
 pub struct Wire {
-    /// Where the client writes.
+    /// What the client writes.
     pub input: WriteHalf<DuplexStream>,
     /// What the server writes.
     pub lines: Lines<BufReader<ReadHalf<DuplexStream>>>,

@@ -1,8 +1,8 @@
-//! Moments as the protocol writes them, and the calendar behind them.
+//! Timestamps as the protocol writes them, and the calendar behind them.
 
 use std::time::SystemTime;
 
-/// A moment in UTC to the second, as `2026-01-31T09:30:00Z`.
+/// A time in UTC to the second, as `2026-01-31T09:30:00Z`.
 #[must_use]
 pub fn rfc3339(moment: SystemTime) -> String {
     let seconds = match moment.duration_since(SystemTime::UNIX_EPOCH) {
@@ -39,7 +39,7 @@ pub fn date_of(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The day counted from 1970 of a date that exists; the opposite of [`date_of`].
+/// The day, counted from 1970, of a date that exists; the inverse of [`date_of`].
 #[must_use]
 pub fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);

@@ -13,7 +13,7 @@ use std::time::Instant;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use tidings_server::{Hub, stdio};
-use tidings_workspace::{Config, Draft, List, Workspace};
+use tidings_workspace::{ArtifactList, Config, Draft, Workspace};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::io::{ReadHalf, WriteHalf};
 use tokio::task::JoinSet;
@@ -108,7 +108,7 @@ fn full(count: i64) {
         });
         median(times.collect())
     };
-    let list = |list: &List| {
+    let list = |list: &ArtifactList| {
         drop(workspace.list(list, None, 10).expect("it can be read"));
     };
     println!("\nWith {count} artifacts, medians.\n");
@@ -116,9 +116,9 @@ fn full(count: i64) {
     println!("| --- | ---: | --- |");
     let opened = median(opened);
     println!("| open | {opened:.1} ms | {} |", verdict(opened <= OPEN_MS));
-    let recent = time(&|| list(&List::Recent));
+    let recent = time(&|| list(&ArtifactList::Recent));
     println!("| recent | {recent:.0} µs | {} |", verdict(recent <= RECENT_US));
-    let tag = time(&|| list(&List::Tag("type:text".to_owned())));
+    let tag = time(&|| list(&ArtifactList::Tag("type:text".to_owned())));
     println!("| by-tag, 10 | {tag:.0} µs | |");
     let summary = time(&|| drop(workspace.summary().expect("it can be read")));
     println!("| summary | {summary:.0} µs | |");

@@ -1,15 +1,14 @@
-//! Bytes into a workspace and out of it.
+//! Storing and reading blobs.
 
 use std::io::Read;
 
 use crate::store::Incoming;
 use crate::{Blob, BlobFile, Draft, Workspace, WorkspaceError};
 
-/// How much is read at once of bytes that are imported.
+/// How much of an import is read at once.
 const CHUNK: usize = 1 << 16;
 
-/// Bytes on their way into a workspace. Dropped before [`BlobWriter::finish`], nothing of them
-/// stays.
+/// Bytes on their way into a workspace. Dropped before [`BlobWriter::finish`], they are removed.
 #[derive(Debug)]
 pub struct BlobWriter {
     workspace: Workspace,
@@ -17,20 +16,20 @@ pub struct BlobWriter {
 }
 
 impl Workspace {
-    /// A place for new bytes.
+    /// Starts writing a blob.
     ///
     /// # Errors
     ///
-    /// There is no room.
+    /// The disk is full.
     pub fn blob_writer(&self) -> Result<BlobWriter, WorkspaceError> {
         Ok(BlobWriter { workspace: self.clone(), incoming: self.0.store.incoming()? })
     }
 
-    /// Stores bytes; equal ones are one blob. Without a MIME type, the bytes are looked at.
+    /// Stores bytes; equal bytes are one blob. Without a MIME type, it is guessed from the bytes.
     ///
     /// # Errors
     ///
-    /// They are too many, or there is no room.
+    /// There are too many bytes, or the disk is full.
     pub fn put_blob(
         &self,
         bytes: &[u8],
@@ -42,30 +41,30 @@ impl Workspace {
         writer.finish(mime_type, actor)
     }
 
-    /// What is known of a blob, if it is there.
+    /// The size and MIME type of a blob, if it exists.
     ///
     /// # Errors
     ///
-    /// That is not a hash.
+    /// `hash` is not a hash.
     pub fn blob(&self, hash: &str) -> Result<Option<Blob>, WorkspaceError> {
         self.0.store.blob(hash)
     }
 
-    /// A blob to be read, if it is there.
+    /// Opens a blob for reading, if it exists.
     ///
     /// # Errors
     ///
-    /// That is not a hash, or the bytes cannot be read.
+    /// `hash` is not a hash, or the bytes cannot be read.
     pub fn open_blob(&self, hash: &str) -> Result<Option<BlobFile>, WorkspaceError> {
         self.0.store.open_blob(hash)
     }
 
-    /// Stores bytes as they come and makes an artifact of them, in one step; gives its id. What the
-    /// draft says of a hash does not matter.
+    /// Stores bytes as they are read and creates an artifact from them, in one step; returns its
+    /// id. The draft's hash is ignored.
     ///
     /// # Errors
     ///
-    /// The bytes cannot be read or are too many, or a part of the draft cannot be.
+    /// The bytes cannot be read, there are too many, or the draft is invalid.
     pub fn import(
         &self,
         bytes: &mut impl Read,
@@ -87,20 +86,20 @@ impl Workspace {
 }
 
 impl BlobWriter {
-    /// Takes some more bytes. It may wait for the disk.
+    /// Adds bytes. May wait for the disk.
     ///
     /// # Errors
     ///
-    /// They are more than a blob may have, or there is no room.
+    /// The blob would be too large, or the disk is full.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), WorkspaceError> {
         self.incoming.write(bytes)
     }
 
-    /// Makes the bytes a blob, durable when this returns. Without a MIME type, they are looked at.
+    /// Makes the bytes a blob, durable when this returns. Without a MIME type, it is guessed.
     ///
     /// # Errors
     ///
-    /// There is no room.
+    /// The disk is full.
     pub fn finish(self, mime_type: Option<&str>, actor: &str) -> Result<Blob, WorkspaceError> {
         let Self { workspace, incoming } = self;
         workspace.0.store.put(incoming.finish()?, mime_type.map(str::to_owned), actor)

@@ -1,4 +1,4 @@
-//! What a write does, as the log keeps it: applied again in order, they give the same workspace.
+//! Events of the log. Applied in order, they rebuild the workspace.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,33 +10,33 @@ use crate::stamp::Stamp;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Event {
-    /// Its number; they follow each other without a gap.
+    /// Its number; numbers have no gaps.
     pub number: u64,
     /// When it was written.
     pub time: Stamp,
-    /// Who did it.
+    /// The client or program that made the change.
     pub actor: String,
-    /// What was done.
+    /// The change.
     #[serde(flatten)]
     pub change: Change,
 }
 
-/// What was done.
+/// A change of a workspace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[non_exhaustive]
 pub enum Change {
-    /// Bytes that were not there before, or not any more.
+    /// A blob was stored, or its lost bytes were stored again.
     #[serde(rename = "blob.stored", rename_all = "camelCase")]
     BlobStored {
         /// Their hash.
         hash: String,
-        /// What kind of bytes.
+        /// The MIME type.
         mime_type: String,
-        /// How many.
+        /// The number of bytes.
         size: u64,
     },
-    /// Bytes nobody used were removed.
+    /// Unused blobs were removed.
     #[serde(rename = "blobs.collected")]
     BlobsCollected {
         /// Their hashes.
@@ -50,7 +50,7 @@ pub enum Change {
     Tagged {
         /// Its id.
         artifact: String,
-        /// The new ones.
+        /// The new tags.
         tags: Vec<String>,
     },
     /// An artifact lost tags.
@@ -58,39 +58,39 @@ pub enum Change {
     Untagged {
         /// Its id.
         artifact: String,
-        /// Those it had.
+        /// The removed tags.
         tags: Vec<String>,
     },
-    /// Somebody remarked something.
+    /// An annotation was added to an artifact.
     #[serde(rename = "artifact.annotated")]
     Annotated {
         /// The artifact's id.
         artifact: String,
-        /// What was said.
+        /// The text.
         message: String,
-        /// By whom.
+        /// Its author.
         author: String,
     },
-    /// An artifact was put away.
+    /// An artifact was archived.
     #[serde(rename = "artifact.archived")]
     Archived {
         /// Its id.
         artifact: String,
     },
-    /// An artifact was taken out again.
+    /// An archived artifact was restored.
     #[serde(rename = "artifact.restored")]
     Restored {
         /// Its id.
         artifact: String,
     },
-    /// An identity is new, has another name, or more hints.
+    /// An identity was created or renamed, or got hints.
     #[serde(rename = "identity.bound")]
     Bound {
         /// Its id.
         identity: String,
-        /// Its name from now on.
+        /// Its current name.
         name: String,
-        /// Hints that are new or of another confidence.
+        /// Hints that are new or have a new confidence.
         hints: Vec<Hint>,
         /// The identities that lost one of these hints.
         losers: Vec<String>,
@@ -100,12 +100,12 @@ pub enum Change {
     IdentityTagged {
         /// Its id.
         identity: String,
-        /// Those it did not have.
+        /// The new tags.
         added: Vec<String>,
-        /// Those it had.
+        /// The removed tags.
         removed: Vec<String>,
     },
-    /// An identity is gone with its hints, tags and connections.
+    /// An identity was removed with its hints, tags and connections.
     #[serde(rename = "identity.unbound")]
     Unbound {
         /// Its id.
@@ -116,16 +116,16 @@ pub enum Change {
     /// Two identities were connected.
     #[serde(rename = "connection.made")]
     Connected(Connection),
-    /// A connection is gone.
+    /// A connection was removed.
     #[serde(rename = "connection.removed")]
     Disconnected(Connection),
-    /// Something this release does not know, or cannot read: as it was written, as far as it is
-    /// JSON, with its kind as `type`.
+    /// A change that this release does not know or cannot read: the JSON as it was written, with
+    /// its kind as `type`.
     #[serde(untagged, skip_deserializing)]
     Unknown(Map<String, Value>),
 }
 
-/// A new artifact as the log keeps it.
+/// A new artifact, as logged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -136,28 +136,28 @@ pub struct Created {
     pub title: String,
     /// The hash of its bytes.
     pub hash: String,
-    /// What kind of bytes.
+    /// The MIME type.
     pub mime_type: String,
-    /// How many.
+    /// The number of bytes.
     pub size: u64,
-    /// Who made it.
+    /// Its creator.
     pub creator: String,
     /// Its tags, in order.
     pub tags: Vec<String>,
-    /// Those it was made from.
+    /// The ids of the artifacts it was made from.
     pub parents: Vec<String>,
     /// The set it is part of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
-    /// Its place there.
+    /// Its position in the set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
-    /// What else was said of it.
+    /// Additional properties.
     pub metadata: Map<String, Value>,
 }
 
 impl Change {
-    /// The words for what can be done, as far as this release knows.
+    /// All kinds that this release knows.
     pub const KINDS: [&str; 13] = [
         "blob.stored",
         "blobs.collected",
@@ -174,7 +174,7 @@ impl Change {
         "connection.removed",
     ];
 
-    /// The word for what was done.
+    /// The kind of the change.
     #[must_use]
     pub fn kind(&self) -> &str {
         Self::KINDS[match self {
@@ -197,7 +197,7 @@ impl Change {
         }]
     }
 
-    /// The artifact it is about, if it is about one.
+    /// The id of the changed artifact, if it is one.
     #[must_use]
     pub fn artifact(&self) -> Option<&str> {
         match self {

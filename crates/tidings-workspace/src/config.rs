@@ -1,84 +1,84 @@
-//! What an operator can set of a workspace, with the defaults and their reasons.
+//! Settings of a workspace, with their defaults.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a workspace is and how much it takes.
+/// Where a workspace is, and its limits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// The directory; it is made if it is not there.
+    /// The directory; created if missing.
     pub directory: PathBuf,
     /// How it is opened.
     pub role: Role,
-    /// What is refused.
-    pub limits: Limits,
-    /// How many events a server keeps: a million, about 300 MB. Older ones are dropped as new ones
-    /// come; a command beside it drops none.
+    /// Limits of the workspace.
+    pub limits: WorkspaceLimits,
+    /// How many events a server keeps: a million, about 300 MB. Old events are removed as new ones
+    /// arrive; a command beside a server removes none.
     pub events_kept: u64,
     /// How many of the newest artifacts are in the list of resources: 50.
     pub listed_artifacts: usize,
-    /// How many identities are in the list of resources: 200, the first by id.
+    /// How many identities are in the list of resources: 200, sorted by id.
     pub listed_identities: usize,
-    /// How often a server looks for what other processes wrote: every second.
-    pub look: Duration,
+    /// How often a server checks for events of other processes: every second.
+    pub poll_every: Duration,
 }
 
 impl Config {
-    /// The defaults, for a server of this directory.
+    /// The default settings of a server for this directory.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
             role: Role::Server,
-            limits: Limits::default(),
+            limits: WorkspaceLimits::default(),
             events_kept: 1_000_000,
             listed_artifacts: 50,
             listed_identities: 200,
-            look: Duration::from_secs(1),
+            poll_every: Duration::from_secs(1),
         }
     }
 
-    /// The defaults, for a command that works beside a server.
+    /// The default settings of a command that works beside a server.
     #[must_use]
     pub fn beside(directory: impl Into<PathBuf>) -> Self {
         Self { role: Role::Beside, ..Self::new(directory) }
     }
 
-    /// The defaults, for a command that works beside a server, or makes a workspace.
+    /// The default settings of a command that works beside a server, or creates a workspace.
     #[must_use]
-    pub fn making(directory: impl Into<PathBuf>) -> Self {
-        Self { role: Role::Making, ..Self::new(directory) }
+    pub fn creating(directory: impl Into<PathBuf>) -> Self {
+        Self { role: Role::Creating, ..Self::new(directory) }
     }
 
-    /// The defaults, for a command that only looks, beside a server or without one.
+    /// The default settings of a command that only reads, beside a server or without one.
     #[must_use]
-    pub fn looking(directory: impl Into<PathBuf>) -> Self {
-        Self { role: Role::Looking, ..Self::new(directory) }
+    pub fn read_only(directory: impl Into<PathBuf>) -> Self {
+        Self { role: Role::ReadOnly, ..Self::new(directory) }
     }
 }
 
 /// How a directory is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// As the one server of the directory; a second one is refused. The directory is made.
+    /// As the only server of the directory; a second one is refused. The directory is created.
     Server,
-    /// For one command, whether a server is there or not. There must be a workspace.
+    /// For one command, with or without a server. The workspace must exist.
     Beside,
-    /// As [`Role::Beside`], but where there is no workspace one is made.
-    Making,
-    /// As [`Role::Beside`], but it need not be possible to write there. If it is not, every write
-    /// fails, and what a server that starts meanwhile writes is not seen.
-    Looking,
+    /// Like [`Role::Beside`], but a missing workspace is created.
+    Creating,
+    /// Like [`Role::Beside`], but the directory may be read-only. If it is, every write fails, and
+    /// events of a server that starts later are not seen.
+    ReadOnly,
 }
 
-/// What a workspace refuses to exceed. Lengths are in bytes.
+/// Limits of a workspace. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct WorkspaceLimits {
     /// One blob: 64 MiB.
     pub blob: u64,
-    /// A blob that is read as a resource, whole and in one answer: 4 MiB.
+    /// A blob that is read as a resource: 4 MiB.
     pub read: u64,
     /// A title, or the name of a creator, a set or an identity: 500.
     pub name: usize,
@@ -98,7 +98,7 @@ pub struct Limits {
     pub hints: usize,
 }
 
-impl Default for Limits {
+impl Default for WorkspaceLimits {
     fn default() -> Self {
         Self {
             blob: 64 << 20,

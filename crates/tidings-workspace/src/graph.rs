@@ -1,22 +1,24 @@
 //! The graph of a workspace: identities and their connections.
 
-use crate::{Bind, Connection, Find, Identity, IdentityDetails, Page, Workspace, WorkspaceError};
+use crate::{
+    Bind, Connection, Find, Identity, IdentityDetails, ListPage, Workspace, WorkspaceError,
+};
 
 impl Workspace {
-    /// Makes an identity, renames it, or adds hints; says whether that changed anything.
+    /// Creates an identity, renames it, or adds hints; returns whether that changed anything.
     ///
     /// # Errors
     ///
-    /// A hint is another's, or a part of it cannot be.
+    /// Another identity has one of the hints, or an argument is invalid.
     pub fn bind(&self, bind: Bind, actor: &str) -> Result<bool, WorkspaceError> {
         self.0.store.bind(bind, actor)
     }
 
-    /// Adds and removes tags of an identity; says whether that changed anything.
+    /// Adds and removes tags of an identity; returns whether that changed anything.
     ///
     /// # Errors
     ///
-    /// There is no such identity, or a tag cannot be.
+    /// There is no such identity, or a tag is invalid.
     pub fn tag_identity(
         &self,
         identity: &str,
@@ -40,21 +42,21 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// One of them does not exist, or they are connected like that already.
+    /// One of them does not exist, or this connection exists.
     pub fn connect(&self, connection: Connection, actor: &str) -> Result<(), WorkspaceError> {
         self.0.store.connect(connection, actor)
     }
 
-    /// Takes a connection away.
+    /// Removes a connection.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// There is no such connection.
     pub fn disconnect(&self, connection: Connection, actor: &str) -> Result<(), WorkspaceError> {
         self.0.store.disconnect(connection, actor)
     }
 
-    /// Identities in order of their ids, after one of them.
+    /// Identities sorted by id, after the given one.
     ///
     /// # Errors
     ///
@@ -63,11 +65,11 @@ impl Workspace {
         &self,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Identity>, WorkspaceError> {
+    ) -> Result<ListPage<Identity>, WorkspaceError> {
         self.0.store.identities(after, limit)
     }
 
-    /// One identity with all that is known of it, if there is one of this id.
+    /// One identity with its hints and connections, if it exists.
     ///
     /// # Errors
     ///
@@ -76,7 +78,7 @@ impl Workspace {
         self.0.store.identity(id)
     }
 
-    /// The identities that fit, in order of their ids, and whether there are more.
+    /// The matching identities sorted by id, and whether there are more.
     ///
     /// # Errors
     ///
@@ -89,16 +91,16 @@ impl Workspace {
         self.0.store.find(find, limit)
     }
 
-    /// Connections in the order they were made, after what a page called `next`.
+    /// Connections in the order they were made, after the `next` of a page.
     ///
     /// # Errors
     ///
-    /// That is no place in the list.
+    /// `after` is not the `next` of a page.
     pub fn connections(
         &self,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Connection>, WorkspaceError> {
+    ) -> Result<ListPage<Connection>, WorkspaceError> {
         self.0.store.connections(after, limit)
     }
 }

@@ -1,4 +1,4 @@
-//! Ids of artifacts: in the order in which they are made, whatever the clock says.
+//! Ids of artifacts, sorted by creation even if the clock jumps.
 
 use std::sync::Mutex;
 use std::time::SystemTime;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use uuid::timestamp::context::ContextV7;
 use uuid::{Timestamp, Uuid};
 
-/// Counts the ids of one moment, so that a later one is greater.
+/// Orders the ids of one millisecond.
 static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());
 
 /// A new id.
@@ -14,7 +14,7 @@ pub(super) fn new() -> String {
     at(SystemTime::now()).to_string()
 }
 
-/// An id of this time; of 1970, if the clock is before that.
+/// An id with this time, or 1970 if the clock is before that.
 fn at(time: SystemTime) -> Uuid {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Uuid::new_v7(Timestamp::from_unix(&CONTEXT, since.as_secs(), since.subsec_nanos()))

@@ -1,4 +1,4 @@
-//! Files become artifacts, and what is not worth keeping is counted: for people at a terminal.
+//! Imports of files, and a preview of garbage collection, for the command line.
 
 use std::fs::File;
 use std::io::{Cursor, Read as _};
@@ -10,12 +10,12 @@ use tidings_store::mime;
 use crate::{Collected, Draft, Workspace, WorkspaceError};
 
 impl Workspace {
-    /// Stores a file and makes an artifact of it, in one step; gives its id. Without a MIME type,
-    /// the ending and the first bytes say it. What the draft says of a hash does not matter.
+    /// Stores a file and creates an artifact from it, in one step; returns its id. Without a MIME
+    /// type, it is guessed from the extension and the first bytes. The draft's hash is ignored.
     ///
     /// # Errors
     ///
-    /// The file cannot be read or is too large, or a part of the draft cannot be.
+    /// The file cannot be read or is too large, or the draft is invalid.
     pub fn import_file(
         &self,
         path: &Path,
@@ -32,7 +32,7 @@ impl Workspace {
         self.import(&mut Cursor::new(head).chain(file), draft, actor)
     }
 
-    /// What [`Workspace::gc`] would remove now.
+    /// The blobs that [`Workspace::gc`] would remove now.
     ///
     /// # Errors
     ///

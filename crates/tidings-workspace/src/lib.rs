@@ -1,7 +1,24 @@
-//! Artifacts and a graph that many agents share, as a live source.
+//! Source of artifacts and a graph that many agents share, with a log of every change.
 //!
-//! The way of a write: `store` (checked, recorded and applied in one transaction) → the log →
-//! `publish` (which views may have moved?) → the hub. `view` says what a URI asks for.
+//! [`Workspace::open`] opens a directory; [`Workspace::on`] makes it a source of a hub. It can be
+//! used without a hub as well:
+//!
+//! ```
+//! use tidings_workspace::{ArtifactList, Config, Draft, Workspace};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path();
+//! let workspace = Workspace::open(Config::new(path))?;
+//! let mut draft = Draft::new("A song", "", "composer");
+//! draft.tags = vec!["type:midi".to_owned()];
+//! let id = workspace.import(&mut b"some bytes".as_slice(), draft, "composer")?;
+//! let page = workspace.list(&ArtifactList::Tag("type:midi".to_owned()), None, 10)?;
+//! assert_eq!(page.items[0].id, id);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The path of a write: `store` (checked, logged and applied in one transaction) → the log →
+//! `publish` (which views may have changed?) → the hub. `view` parses URIs.
 
 mod bytes;
 mod change;
@@ -9,8 +26,6 @@ mod config;
 mod graph;
 mod id;
 mod import;
-#[cfg(test)]
-mod live;
 mod offer;
 mod publish;
 mod record;
@@ -18,6 +33,8 @@ mod refusal;
 mod source;
 mod stamp;
 mod store;
+#[cfg(test)]
+mod tests;
 mod text;
 mod tools;
 mod touched;
@@ -32,112 +49,97 @@ use tokio::sync::Semaphore;
 
 pub use self::bytes::BlobWriter;
 pub use self::change::{Change, Created, Event};
-pub use self::config::{Config, Limits, Role};
-use self::offer::Offer;
+pub use self::config::{Config, Role, WorkspaceLimits};
+use self::offer::WorkspaceOffer;
 pub use self::record::{
-    Ancestor, Annotation, Artifact, Blob, Category, Connection, Count, Entry, Hint, Identity,
-    IdentityDetails, Lineage, Page, Summary,
+    Ancestor, Annotation, Artifact, ArtifactEntry, Blob, Category, Connection, Count, Hint,
+    Identity, IdentityDetails, Lineage, ListPage, Summary,
 };
 pub use self::refusal::{Refusal, WorkspaceError};
 pub use self::stamp::Stamp;
 use self::store::Store;
 pub use self::store::{
-    Bind, BlobFile, BlobReader, Carried, Collected, Draft, Events, Find, List, Place, Problem,
-    Search, Verified,
+    ArtifactList, Bind, BlobFile, BlobReader, Carried, Collected, Draft, Events, Find,
+    IntegrityProblem, Search, SetPlace, Verified,
 };
 
 /// A workspace.
 ///
-/// Cloning is cheap and every clone is the same workspace. It is a source of a hub, and can be
-/// used without one. Every method may wait for the disk: call them on a thread that may. What a
-/// write returned is durable.
-///
-/// ```
-/// use tidings_workspace::{Config, Draft, List, Workspace};
-///
-/// # let directory = tempfile::tempdir()?;
-/// # let path = directory.path();
-/// let workspace = Workspace::open(Config::new(path))?;
-/// let mut draft = Draft::new("A song", "", "composer");
-/// draft.tags = vec!["type:midi".to_owned()];
-/// let id = workspace.import(&mut b"some bytes".as_slice(), draft, "composer")?;
-/// let page = workspace.list(&List::Tag("type:midi".to_owned()), None, 10)?;
-/// assert_eq!(page.items[0].id, id);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// Clones are the same workspace. Every method may wait for the disk: call them on a thread that
+/// may block. When a write returns, it is durable.
 #[derive(Clone)]
-pub struct Workspace(Arc<Inner>);
+pub struct Workspace(Arc<WorkspaceInner>);
 
-pub(crate) struct Inner {
+pub(crate) struct WorkspaceInner {
     store: Store,
-    /// What is on the shelf, while a hub serves it. Held while it is told what was written, so
-    /// that two that publish do so in turns.
-    offer: Mutex<Option<Offer>>,
-    /// One for each blob that may be in memory at once, to be read as a resource.
+    /// The items on the shelf while a hub serves the workspace. Locked while events are published,
+    /// so that two publishers take turns.
+    offer: Mutex<Option<WorkspaceOffer>>,
+    /// One permit for each blob that may be in memory to be read as a resource.
     turns: Semaphore,
-    /// One for each resource that may be read at once.
+    /// One permit for each resource that may be read at once.
     places: Semaphore,
 }
 
 /// How many blobs are read as resources at once.
 const TURNS: usize = 4;
-/// How many resources are read at once. The hub compares many that are watched whenever something
-/// was written; they must not take the processor from who writes, nor every connection there is.
+/// How many resources are read at once. After each write the hub compares many watched resources;
+/// they must not take the processor or all connections from writers.
 const PLACES: usize = 4;
 
 impl Workspace {
-    /// Opens a workspace. It may wait for the disk, but not longer the more there is in it.
+    /// Opens a workspace. The time it takes does not depend on its size.
     ///
     /// # Errors
     ///
-    /// The directory cannot be used, is served already, or its database is damaged or of a later
-    /// release.
+    /// The directory cannot be used or is served already, or its database is damaged or from a
+    /// later release.
     pub fn open(config: Config) -> Result<Self, WorkspaceError> {
         let (store, turns) = (Store::open(config)?, Semaphore::new(TURNS));
         let places = Semaphore::new(PLACES);
-        Ok(Self(Arc::new(Inner { store, offer: Mutex::default(), turns, places })))
+        Ok(Self(Arc::new(WorkspaceInner { store, offer: Mutex::default(), turns, places })))
     }
 
-    /// Makes a workspace of a backup, in a directory that has none. Blobs whose bytes the backup
-    /// does not have as they were are left out and told of.
+    /// Creates a workspace from a backup, in a directory without one. Blobs that the backup does
+    /// not have intact are reported and left out.
     ///
     /// # Errors
     ///
-    /// There is a workspace or a server, or the file is no backup.
+    /// The directory has a workspace or a server, or the file is not a backup.
     pub fn restore(config: &Config, file: &Path) -> Result<Carried, WorkspaceError> {
         store::restore(config, file)
     }
 
-    /// What is set.
+    /// The settings.
     #[must_use]
     pub fn config(&self) -> &Config {
         self.0.store.config()
     }
 
-    /// Makes an artifact of bytes that are stored; gives its id. The actor is who is in the log.
+    /// Creates an artifact from stored bytes; returns its id. The log names the actor.
     ///
     /// # Errors
     ///
-    /// A part of it cannot be.
+    /// The draft is invalid.
     pub fn create(&self, draft: Draft, actor: &str) -> Result<String, WorkspaceError> {
         self.0.store.create(draft, actor)
     }
 
-    /// Part of a list: at most `limit`, after the artifact of that id.
+    /// A page of a list: at most `limit` artifacts, after the one with the id `after`.
     ///
     /// # Errors
     ///
-    /// There is no artifact of that id in the list.
+    /// The list has no artifact with that id.
     pub fn list(
         &self,
-        list: &List,
+        list: &ArtifactList,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Entry>, WorkspaceError> {
+    ) -> Result<ListPage<ArtifactEntry>, WorkspaceError> {
         self.0.store.list(list, after, limit)
     }
 
-    /// One artifact with all that is known of it, if there is one of this id.
+    /// One artifact with its details, if it exists.
     ///
     /// # Errors
     ///
@@ -146,7 +148,7 @@ impl Workspace {
         self.0.store.artifact(id)
     }
 
-    /// An artifact and what it was made from, if there is one of this id.
+    /// An artifact and all artifacts it was made from, if it exists.
     ///
     /// # Errors
     ///
@@ -155,7 +157,7 @@ impl Workspace {
         self.0.store.lineage(id)
     }
 
-    /// How much there is.
+    /// The number of artifacts, by tag, creator and set.
     ///
     /// # Errors
     ///
@@ -164,7 +166,7 @@ impl Workspace {
         self.0.store.summary()
     }
 
-    /// The artifacts that fit, newest first, and whether there are more.
+    /// The matching artifacts, newest first, and whether there are more.
     ///
     /// # Errors
     ///
@@ -173,15 +175,15 @@ impl Workspace {
         &self,
         search: &Search,
         limit: usize,
-    ) -> Result<(Vec<Entry>, bool), WorkspaceError> {
+    ) -> Result<(Vec<ArtifactEntry>, bool), WorkspaceError> {
         self.0.store.search(search, limit)
     }
 
-    /// Adds tags to an artifact; gives those it did not have.
+    /// Adds tags to an artifact; returns the new ones.
     ///
     /// # Errors
     ///
-    /// There is no such artifact, or a tag cannot be.
+    /// There is no such artifact, or a tag is invalid.
     pub fn tag(
         &self,
         artifact: &str,
@@ -191,7 +193,7 @@ impl Workspace {
         self.0.store.tag(artifact, tags, actor)
     }
 
-    /// Removes tags of an artifact; gives those it had.
+    /// Removes tags of an artifact; returns those it had.
     ///
     /// # Errors
     ///
@@ -205,12 +207,12 @@ impl Workspace {
         self.0.store.untag(artifact, tags, actor)
     }
 
-    /// Remarks something on an artifact; gives how many remarks there are now. The author is who
-    /// says it, the actor who is in the log.
+    /// Adds an annotation to an artifact; returns how many it has now. The author is shown with it,
+    /// the actor in the log.
     ///
     /// # Errors
     ///
-    /// There is no such artifact, it has as many as it may have, or the message cannot be.
+    /// There is no such artifact, it has too many annotations, or the message is invalid.
     pub fn annotate(
         &self,
         artifact: &str,
@@ -221,7 +223,7 @@ impl Workspace {
         self.0.store.annotate(artifact, message, author, actor)
     }
 
-    /// Puts an artifact away, or takes it out again; says whether that changed anything.
+    /// Archives or restores an artifact; returns whether that changed anything.
     ///
     /// # Errors
     ///
@@ -230,11 +232,11 @@ impl Workspace {
         self.0.store.archive(artifact, away, actor)
     }
 
-    /// The events after a number, of some kinds or, without any, of all.
+    /// The events after a number, of the given kinds, or of all kinds if none is given.
     ///
     /// # Errors
     ///
-    /// Some of those events are gone, or not there yet.
+    /// Some of these events were removed, or do not exist yet.
     pub fn events(
         &self,
         cursor: u64,
@@ -253,7 +255,7 @@ impl Workspace {
         self.0.store.newest_events(limit)
     }
 
-    /// Removes blobs that no artifact has and that nobody stored within the grace time.
+    /// Removes blobs that no artifact uses and that were stored before the grace time.
     ///
     /// # Errors
     ///
@@ -262,22 +264,22 @@ impl Workspace {
         self.0.store.collect(grace, actor)
     }
 
-    /// Reads every blob again and checks every reference. Hears how many blobs were read of how
-    /// many.
+    /// Reads every blob and checks every reference. Calls `progress` with the number of blobs read
+    /// and the total.
     ///
     /// # Errors
     ///
-    /// Something cannot be read at all.
+    /// The database or a directory cannot be read.
     pub fn verify(&self, progress: impl FnMut(u64, u64)) -> Result<Verified, WorkspaceError> {
         self.0.store.verify(progress)
     }
 
-    /// Writes everything as it is at one moment into a new file. Blobs that are damaged or gone are
-    /// left out and told of.
+    /// Writes a consistent copy of everything into a new file. Damaged and lost blobs are reported
+    /// and left out.
     ///
     /// # Errors
     ///
-    /// The file is there, or there is no room.
+    /// The file exists, or the disk is full.
     pub fn backup(&self, file: &Path) -> Result<Carried, WorkspaceError> {
         self.0.store.backup(file)
     }

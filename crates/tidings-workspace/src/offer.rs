@@ -1,4 +1,4 @@
-//! What is on the shelf: fixed resources, templates and what they list, tools that can be used.
+//! Items on the shelf: fixed resources, templates and their expansions, and usable tools.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use tidings_server::model::{Resource, ResourceTemplate, Tool};
 use tidings_server::{Change, EditError, Handle, Shelf};
 
 use crate::Workspace;
-use crate::record::{Entry, Identity};
+use crate::record::{ArtifactEntry, Identity};
 use crate::tools::{self, Needs};
 use crate::view::{self, FAMILIES};
 
 const JSON: &str = "application/json";
 
-/// What is on the shelf.
-pub(crate) struct Offer {
+/// The items on the shelf.
+pub(crate) struct WorkspaceOffer {
     shelf: Shelf,
     artifacts: Handle<ResourceTemplate>,
     identities: Handle<ResourceTemplate>,
     tools: Vec<(Needs, Handle<Tool>)>,
     has: Has,
-    /// Up to which event everything was told; nothing if anything may have moved since.
+    /// The last published event; `None` if anything may have changed since.
     pub(crate) told: Option<u64>,
-    /// Up to which event the list of resources is right; nothing if it may be wrong.
+    /// The last event that the list of resources includes; `None` if the list may be wrong.
     pub(crate) listed: Option<u64>,
 }
 
-/// What there is for tools to work on.
+/// What the workspace contains, which decides which tools are usable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Has {
     pub(crate) artifacts: bool,
@@ -44,8 +44,8 @@ impl Has {
     }
 }
 
-impl Offer {
-    /// Puts everything on the shelf, for a workspace that has this.
+impl WorkspaceOffer {
+    /// Puts everything on the shelf, for a workspace with this content.
     pub(crate) fn new(
         shelf: &Shelf,
         workspace: &Workspace,
@@ -90,7 +90,7 @@ impl Offer {
         }
     }
 
-    /// Announces that all resources that begin with this may have changed.
+    /// Announces that all resources with this prefix may have changed.
     pub(crate) fn changed_below(&self, prefix: &str) {
         let Ok(()) = self.shelf.changed(Change::below(prefix));
     }
@@ -99,7 +99,7 @@ impl Offer {
         self.has
     }
 
-    /// Offers the tools that can do something, in one step.
+    /// Enables the usable tools and disables the others, in one step.
     pub(crate) fn arm(&mut self, has: Has) -> Result<(), EditError> {
         if has == self.has {
             return Ok(());
@@ -117,8 +117,12 @@ impl Offer {
         Ok(())
     }
 
-    /// Lists these artifacts and identities, in place of those before.
-    pub(crate) fn list(&self, entries: &[Entry], identities: &[Identity]) -> Result<(), EditError> {
+    /// Lists these artifacts and identities instead of the previous ones.
+    pub(crate) fn list(
+        &self,
+        entries: &[ArtifactEntry],
+        identities: &[Identity],
+    ) -> Result<(), EditError> {
         let mut transaction = self.shelf.transaction();
         let artifacts = entries.iter().map(|entry| {
             Resource::new(view::artifact_uri(&entry.id), entry.title.clone())

@@ -1,4 +1,4 @@
-//! From the log to the hub: what was written is told, whoever wrote it.
+//! Publishing: announce every logged change to the hub, from this process and others.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -10,23 +10,23 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::change::{Change, Event};
-use crate::offer::{Has, Offer};
-use crate::store::List;
+use crate::offer::{Has, WorkspaceOffer};
+use crate::store::ArtifactList;
 use crate::touched::touched;
-use crate::{Inner, Refusal, WorkspaceError};
+use crate::{Refusal, WorkspaceError, WorkspaceInner};
 
-/// How many events are told at once.
+/// How many events are published at once.
 const AT_ONCE: usize = 1_000;
-/// How long the list of resources rests after it was brought up to date, however much is written:
-/// less than the hub waits for quiet, so that what is written without end is told of now and then.
+/// How long to pause after updating the list of resources. Shorter than the hub's quiet time, so
+/// that endless writes are still announced now and then.
 const REST: Duration = Duration::from_millis(10);
 
-impl Inner {
-    pub(super) fn offer(&self) -> MutexGuard<'_, Option<Offer>> {
+impl WorkspaceInner {
+    pub(super) fn offer(&self) -> MutexGuard<'_, Option<WorkspaceOffer>> {
         self.offer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is for tools to work on.
+    /// What the workspace contains.
     pub(super) fn has(&self) -> Result<Has, WorkspaceError> {
         let summary = self.store.summary()?;
         let (identities, connections) = self.store.has_graph()?;
@@ -34,15 +34,15 @@ impl Inner {
         Ok(Has { artifacts, identities, connections })
     }
 
-    /// Tells of every event that was not told of yet. Whoever comes while another does so waits
-    /// for its turn and finds nothing left to do. May wait for the disk.
+    /// Announces every event that is not announced yet. A second caller waits for its turn and
+    /// finds nothing left to do. May wait for the disk.
     pub(super) fn publish(&self) -> Result<(), WorkspaceError> {
         let mut place = self.offer();
         let Some(offer) = &mut *place else { return Ok(()) };
         loop {
             let last = *self.store.follow().borrow();
             let Some(told) = offer.told else {
-                self.tell_all(offer)?;
+                self.announce_everything(offer)?;
                 offer.told = Some(last);
                 continue;
             };
@@ -50,13 +50,13 @@ impl Inner {
                 return Ok(());
             }
             match self.store.events(told, &[], AT_ONCE) {
-                // More was written than is kept.
+                // More events were written than are kept.
                 Err(WorkspaceError::Refused(Refusal::Expired { .. })) => offer.told = None,
                 Ok(news) if news.events.iter().any(|it| is_unknown(&it.change)) => {
                     offer.told = None;
                 }
                 Ok(news) => {
-                    self.tell(offer, &news.events)?;
+                    self.announce(offer, &news.events)?;
                     offer.told = Some(news.cursor);
                 }
                 Err(error) => return Err(error),
@@ -64,8 +64,8 @@ impl Inner {
         }
     }
 
-    /// Tells that anything may have moved.
-    fn tell_all(&self, offer: &mut Offer) -> Result<(), WorkspaceError> {
+    /// Announces that anything may have changed.
+    fn announce_everything(&self, offer: &mut WorkspaceOffer) -> Result<(), WorkspaceError> {
         arm(offer, self.has()?);
         for scheme in ["artifacts", "cas", "graph", "events"] {
             offer.changed_below(&format!("{scheme}://"));
@@ -73,8 +73,8 @@ impl Inner {
         Ok(())
     }
 
-    fn tell(&self, offer: &mut Offer, events: &[Event]) -> Result<(), WorkspaceError> {
-        // Order: what a client may do next can be done before it hears that it can.
+    fn announce(&self, offer: &mut WorkspaceOffer, events: &[Event]) -> Result<(), WorkspaceError> {
+        // Order: a tool is usable before the client is notified of the change that makes it usable.
         let mut has = offer.has();
         for event in events {
             match &event.change {
@@ -113,7 +113,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Brings the list of resources up to date with what was told.
+    /// Updates the list of resources to the last published event.
     pub(super) fn enlist(&self) -> Result<(), WorkspaceError> {
         let config = self.store.config();
         let mut place = self.offer();
@@ -121,39 +121,39 @@ impl Inner {
         if offer.listed.is_some() && offer.listed == offer.told {
             return Ok(());
         }
-        let artifacts = self.store.list(&List::Recent, None, config.listed_artifacts)?;
+        let artifacts = self.store.list(&ArtifactList::Recent, None, config.listed_artifacts)?;
         let identities = self.store.identities(None, config.listed_identities)?;
         let listed: Result<(), EditError> = offer.list(&artifacts.items, &identities.items);
         if let Err(error) = listed {
-            warn!(%error, "artifacts are not listed as they should be");
+            warn!(%error, "the list of artifacts could not be updated");
         }
         offer.listed = offer.told;
         Ok(())
     }
 
-    /// Follows the log until the token is cancelled: what this process writes as it is written,
-    /// what others write when it is looked for, and then also what could not be told before.
+    /// Publishes events until the token is cancelled: our own at once, those of other processes
+    /// when polled. Polling also retries what could not be announced before.
     pub(super) async fn follow(self: &Arc<Self>, cancel: CancellationToken) {
         let mut news = self.store.follow();
-        let mut looks = tokio::time::interval(self.store.config().look);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // What happened between the start and now.
+        let mut polls = tokio::time::interval(self.store.config().poll_every);
+        polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Include what happened since the start.
         news.mark_changed();
         loop {
             let is_news = tokio::select! {
                 () = cancel.cancelled() => return,
                 Ok(()) = news.changed() => true,
-                _ = looks.tick() => false,
+                _ = polls.tick() => false,
             };
             let inner = self.clone();
             let work = move || {
-                let looked = if is_news { Ok(()) } else { inner.store.look() };
-                looked.and(inner.catch_up())
+                let found = if is_news { Ok(()) } else { inner.store.find_new_events() };
+                found.and(inner.catch_up())
             };
             match tokio::task::spawn_blocking(work).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => warn!(%error, "the log of the workspace cannot be followed"),
-                Err(error) => warn!(%error, "the log of the workspace cannot be followed"),
+                Ok(Err(error)) => warn!(%error, "changes of the workspace could not be published"),
+                Err(error) => warn!(%error, "changes of the workspace could not be published"),
             }
             if is_news {
                 tokio::select! {
@@ -170,13 +170,13 @@ impl Inner {
     }
 }
 
-/// Whether this release cannot tell what was done.
+/// Whether this release does not know the change.
 fn is_unknown(change: &Change) -> bool {
     matches!(change, Change::Unknown(_))
 }
 
-fn arm(offer: &mut Offer, has: Has) {
+fn arm(offer: &mut WorkspaceOffer, has: Has) {
     if let Err(error) = offer.arm(has) {
-        warn!(%error, "a tool is not offered as it should be");
+        warn!(%error, "the list of tools could not be updated");
     }
 }

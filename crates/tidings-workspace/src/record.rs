@@ -1,20 +1,20 @@
-//! What a workspace holds, as it is shown: the fields and their order are those of every body.
+//! Records of a workspace, as shown: fields and their order are those of all JSON bodies.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::stamp::Stamp;
 
-/// Bytes that are kept, by their hash.
+/// A stored blob, named by its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Blob {
-    /// The whole BLAKE3 hash, in hexadecimal.
+    /// The BLAKE3 hash, in hexadecimal.
     pub hash: String,
-    /// What kind of bytes, as it was said when they were first stored.
+    /// The MIME type, as it was first stored.
     pub mime_type: String,
-    /// How many.
+    /// The number of bytes.
     pub size: u64,
 }
 
@@ -22,78 +22,78 @@ pub struct Blob {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Entry {
-    /// Its own id: unique, and it begins with the time it was made at.
+pub struct ArtifactEntry {
+    /// Its id: unique, and sorted by creation time.
     pub id: String,
     /// Its title.
     pub title: String,
     /// The hash of its bytes.
     pub hash: String,
-    /// What kind of bytes.
+    /// The MIME type.
     pub mime_type: String,
-    /// How many.
+    /// The number of bytes.
     pub size: u64,
-    /// Who made it.
+    /// Its creator.
     pub creator: String,
-    /// When.
+    /// When it was created.
     pub created: Stamp,
     /// Its tags, in order.
     pub tags: Vec<String>,
     /// The set it is part of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
-    /// Its place in the set, from 0.
+    /// Its position in the set, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
-    /// Whether it was put away.
+    /// Whether it is archived.
     pub archived: bool,
 }
 
-/// An artifact with all that is known of it.
+/// An artifact with its details.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Artifact {
     /// As in lists.
     #[serde(flatten)]
-    pub entry: Entry,
-    /// The ids of those it was made from, in the order they were named.
+    pub entry: ArtifactEntry,
+    /// The ids of the artifacts it was made from, in the given order.
     pub parents: Vec<String>,
-    /// The ids of the first hundred that were made from it, oldest first.
+    /// The ids of the first hundred artifacts made from it, oldest first.
     pub children: Vec<String>,
-    /// How many were made from it.
+    /// How many artifacts were made from it.
     pub child_count: u64,
-    /// What else was said of it.
+    /// Additional properties.
     pub metadata: Map<String, Value>,
-    /// The newest hundred of what was remarked, oldest first.
+    /// The newest hundred annotations, oldest first.
     pub annotations: Vec<Annotation>,
-    /// How much was remarked.
+    /// How many annotations it has.
     pub annotation_count: u64,
 }
 
-/// A remark on an artifact.
+/// An annotation of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Annotation {
-    /// What was said.
+    /// The text.
     pub message: String,
-    /// By whom.
+    /// Its author.
     pub author: String,
-    /// When.
+    /// When it was added.
     pub time: Stamp,
 }
 
-/// An artifact and what it was made from.
+/// An artifact and all artifacts it was made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Lineage {
-    /// Each once, roots first, itself last.
+    /// Each artifact once, roots first, the artifact itself last.
     pub items: Vec<Ancestor>,
-    /// Whether there are more than ten thousand; then those furthest from it are left out.
+    /// Whether there are more than ten thousand; then the most distant ones are left out.
     pub truncated: bool,
 }
 
-/// One of a lineage.
+/// An artifact of a lineage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -102,40 +102,40 @@ pub struct Ancestor {
     pub id: String,
     /// Its title.
     pub title: String,
-    /// What kind of bytes.
+    /// The MIME type.
     pub mime_type: String,
-    /// Who made it.
+    /// Its creator.
     pub creator: String,
-    /// When.
+    /// When it was created.
     pub created: Stamp,
-    /// Those it was made from.
+    /// The ids of the artifacts it was made from.
     pub parents: Vec<String>,
-    /// Whether it was put away.
+    /// Whether it is archived.
     pub archived: bool,
 }
 
-/// Part of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Page<T> {
-    /// How many there are in the whole list.
+pub struct ListPage<T> {
+    /// The length of the whole list.
     pub total: u64,
-    /// Some of them, in the order of the list.
+    /// The items of this page, in the order of the list.
     pub items: Vec<T>,
-    /// What to give as `after` for those that follow; nothing at the end.
+    /// The `after` of the next page; not set at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// Something by which an identity is recognised. No two identities have the same.
+/// A property by which an identity is recognised. No two identities share one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hint {
-    /// What kind of hint.
+    /// The kind of hint.
     pub kind: String,
-    /// What it says.
+    /// Its value.
     pub value: String,
-    /// How sure it is, from 0 to 1.
+    /// The confidence, from 0 to 1.
     #[serde(default = "sure")]
     pub confidence: f64,
 }
@@ -148,17 +148,17 @@ fn sure() -> f64 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Identity {
-    /// Its id, as it was given.
+    /// Its id.
     pub id: String,
     /// Its name.
     pub name: String,
     /// Its tags, in order.
     pub tags: Vec<String>,
-    /// When it was first bound.
+    /// When it was created.
     pub created: Stamp,
 }
 
-/// An identity with all that is known of it.
+/// An identity with its details.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -166,40 +166,40 @@ pub struct IdentityDetails {
     /// As in lists.
     #[serde(flatten)]
     pub identity: Identity,
-    /// By what it is recognised, in order of kind and value.
+    /// Its hints, sorted by kind and value.
     pub hints: Vec<Hint>,
-    /// The first hundred connections from it and to it, in the order they were made.
+    /// The first hundred connections from and to it, oldest first.
     pub connections: Vec<Connection>,
-    /// How many connections there are from it and to it.
+    /// How many connections it has.
     pub connection_count: u64,
 }
 
-/// A connection of two identities.
+/// A connection between two identities.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
-    /// Where it begins: the id of an identity.
+    /// The id of the source identity.
     pub from: String,
-    /// The port there.
+    /// The port of the source.
     pub from_port: String,
-    /// Where it ends: the id of an identity.
+    /// The id of the target identity.
     pub to: String,
-    /// The port there.
+    /// The port of the target.
     pub to_port: String,
-    /// What kind of connection it is; may be empty.
+    /// The kind of connection; may be empty.
     #[serde(default)]
     pub transport: String,
 }
 
-/// How much there is.
+/// The number of artifacts, and how they are used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
     /// Artifacts that are not archived.
     pub artifacts: u64,
-    /// Those that are.
+    /// Artifacts that are archived.
     pub archived: u64,
-    /// Uses of tags by category, in order; plain tags are without one.
+    /// Uses of tags by category, sorted; plain tags have none.
     pub categories: Vec<Category>,
     /// The hundred creators with the most artifacts.
     pub creators: Vec<Count>,
@@ -211,18 +211,18 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Category {
-    /// What stands before the colon; nothing for plain tags.
+    /// The text before the colon; `None` for plain tags.
     pub category: Option<String>,
-    /// How often artifacts have such a tag.
+    /// How many tags of this category artifacts have.
     pub tagged: u64,
 }
 
-/// How many artifacts have something in common.
+/// The number of artifacts with a creator or in a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Count {
-    /// What it is.
+    /// The name of the creator or set.
     pub name: String,
-    /// How many.
+    /// The number of artifacts.
     pub artifacts: u64,
 }

@@ -1,29 +1,29 @@
-//! Why a workspace cannot be used, and why something that was asked of it is not done.
+//! Errors of a workspace, and refusals of invalid requests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tidings_store::database::migration::MigrationError;
 
-/// Why a workspace has no answer.
+/// Why an operation on a workspace failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
-    /// What was asked for cannot be done; whoever asked can do something about it.
+    /// The request was invalid; the caller can correct it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The database said no.
+    /// The database reported an error.
     #[error("the workspace's database cannot be used")]
     Database(#[source] Arc<rusqlite::Error>),
-    /// There is no room left.
+    /// The disk is full.
     #[error("the disk is full; nothing was written. Make room, or remove blobs nobody uses")]
     Full,
     /// A file or directory cannot be used.
     #[error("`{path}` cannot be used")]
     Path {
-        /// What was to be used.
+        /// The file or directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be used.
         #[source]
         error: Arc<std::io::Error>,
     },
@@ -32,13 +32,13 @@ pub enum WorkspaceError {
     Locked {
         /// The directory.
         path: PathBuf,
-        /// Who has it, as it said itself.
+        /// The process that serves it, as it described itself.
         holder: String,
     },
     /// There is no workspace.
     #[error("there is no workspace in `{0}`")]
     Missing(PathBuf),
-    /// There is one where none may be.
+    /// There is a workspace where none is expected.
     #[error("there is a workspace in `{0}` already")]
     Occupied(PathBuf),
     /// A later release wrote it.
@@ -52,7 +52,7 @@ pub enum WorkspaceError {
         /// Its version.
         version: i64,
     },
-    /// The database is not one, or not whole.
+    /// The file is not a database, or is damaged.
     #[error(
         "the database `{path}` is damaged ({details}). Move the directory aside and restore a \
          backup in its place"
@@ -60,31 +60,31 @@ pub enum WorkspaceError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The damage.
         details: String,
     },
-    /// The bytes of a blob are not those it was stored with.
+    /// The bytes of a blob do not have its hash.
     #[error(
         "the bytes of the blob `{0}` are damaged: they are not those it was stored with; \
          verify the workspace to learn what can be done"
     )]
     Changed(String),
-    /// A file that is to be restored, and is no backup.
-    #[error("`{path}` is no backup of a workspace ({details}); give a file that a backup wrote")]
+    /// The file to restore is not a backup.
+    #[error("`{path}` is not a backup of a workspace ({details}); give a file that a backup wrote")]
     NoBackup {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The reason.
         details: String,
     },
-    /// A file that is to be written, and is there.
-    #[error("`{0}` is there already, and is left as it is; give a name that nothing has")]
+    /// The file to write exists.
+    #[error("`{0}` exists already, and is not overwritten; give another name")]
     Taken(PathBuf),
-    /// A value that was never written like that.
-    #[error("the workspace has a value that cannot be: {0}")]
+    /// The database contains an invalid value.
+    #[error("the workspace has an invalid value: {0}")]
     Unreadable(String),
-    /// The work was given up.
-    #[error("the work on the workspace was given up")]
+    /// The work was cancelled or panicked.
+    #[error("the work on the workspace was cancelled")]
     Interrupted,
 }
 
@@ -99,7 +99,7 @@ impl WorkspaceError {
         Self::Path { path: path.into(), error: Arc::new(error) }
     }
 
-    /// Why a database cannot be brought up to date.
+    /// Why a database cannot be migrated.
     pub(crate) fn migration(path: &Path, error: MigrationError) -> Self {
         match error {
             MigrationError::Newer(version) => Self::Newer { path: path.to_owned(), version },
@@ -107,7 +107,7 @@ impl WorkspaceError {
         }
     }
 
-    /// What was refused, if that is what it is.
+    /// The refusal, if the error is one.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         if let Self::Refused(refusal) = self { Some(refusal) } else { None }
@@ -123,7 +123,7 @@ impl From<rusqlite::Error> for WorkspaceError {
     }
 }
 
-/// Why something that was asked for is not done, and what would do.
+/// Why a request is invalid, and what to do instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -133,13 +133,13 @@ pub enum Refusal {
     /// A parent does not exist.
     #[error("the parent `{0}` does not exist; a parent is stored before what is made from it")]
     NoParent(String),
-    /// There are no such bytes.
+    /// There is no such blob.
     #[error("there is no blob `{0}`; store its bytes first, with `put_blob`")]
     NoBlob(String),
     /// Not a hash.
     #[error("`{0}` is not a BLAKE3 hash: those are 64 hexadecimal digits, in lower case")]
     Hash(String),
-    /// More bytes than are taken.
+    /// A blob with too many bytes.
     #[error(
         "a blob may have {limit} bytes at most; store the bytes in parts, or ask for a server with \
          a higher limit"
@@ -148,10 +148,10 @@ pub enum Refusal {
         /// The limit.
         limit: u64,
     },
-    /// More bytes than are read as a resource.
+    /// A blob that is too large for a resource.
     #[error(
-        "this blob has {size} bytes, and a resource {limit} at most; over HTTP `GET /blob/{hash}` \
-         gives it, whole or in parts, and beside any server whoever may read its directory"
+        "this blob has {size} bytes, and a resource {limit} at most; over HTTP, `GET /blob/{hash}` \
+         returns it, whole or in parts; on any server, its operator can export it"
     )]
     TooLargeToRead {
         /// Its hash.
@@ -161,105 +161,105 @@ pub enum Refusal {
         /// The limit.
         limit: u64,
     },
-    /// A text that is no MIME type.
+    /// Not a MIME type.
     #[error(
-        "`{0}` is no MIME type; write it as `text/plain` or `text/html; charset=utf-8`, or leave \
+        "`{0}` is not a MIME type; write it as `text/plain` or `text/html; charset=utf-8`, or leave \
          it out"
     )]
     MimeType(String),
     /// A tag of an identity without a namespace.
-    #[error("`{0}` is no tag of an identity; write it as `namespace:value`, as in `role:synth`")]
+    #[error("`{0}` is not a tag of an identity; write it as `namespace:value`, as in `role:synth`")]
     IdentityTag(String),
-    /// A text that is empty, or only white space.
-    #[error("`{what}` is empty; it needs at least one character that is no white space")]
+    /// An empty or blank text.
+    #[error("`{what}` is empty; it needs at least one character that is not white space")]
     Empty {
-        /// Which.
+        /// The field.
         what: &'static str,
     },
     /// A text that is too long.
     #[error("`{what}` has {length} bytes; it may have {limit} at most")]
     TooLong {
-        /// Which.
+        /// The field.
         what: &'static str,
-        /// How long it is.
+        /// Its length.
         length: usize,
-        /// How long it may be.
+        /// The limit.
         limit: usize,
     },
-    /// More things than may be.
+    /// Too many items.
     #[error("there would be {count} of `{what}`; there may be {limit} at most")]
     TooMany {
-        /// Which.
+        /// The field.
         what: &'static str,
         /// How many there would be.
         count: usize,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// A text with characters that cannot be shown.
+    /// A text with control characters.
     #[error("`{what}` has the control character U+{code:04X}; leave it out")]
     Control {
-        /// Which.
+        /// The field.
         what: &'static str,
-        /// The first of them.
+        /// The first control character.
         code: u32,
     },
-    /// A place in a set that is taken.
+    /// A taken position in a set.
     #[error("the set `{set}` has an artifact at {index} already; leave the index out for the next")]
     PlaceTaken {
         /// The set.
         set: String,
-        /// The place.
+        /// The position.
         index: u64,
     },
-    /// An index that cannot be.
+    /// An invalid index.
     #[error("`index` needs a `set` and is below 2^53")]
     Index,
-    /// A confidence that cannot be.
+    /// An invalid confidence.
     #[error("a confidence is from 0 to 1")]
     Confidence,
     /// There is no such identity.
     #[error("there is no identity `{0}`; `graph://identities` has the ids, `graph_bind` makes one")]
     NoIdentity(String),
-    /// A hint that is another's.
+    /// A hint of another identity.
     #[error(
         "the hint `{kind}` = `{value}` belongs to the identity `{owner}`; bind that one, leave the \
          hint out, or take it away with `steal`"
     )]
     HintTaken {
-        /// What kind of hint.
+        /// The kind of hint.
         kind: String,
-        /// What it says.
+        /// Its value.
         value: String,
-        /// Whose it is.
+        /// The identity that has it.
         owner: String,
     },
-    /// A connection that is there.
+    /// A connection that exists.
     #[error(
-        "this connection is there already, and nothing needs to be done; for another one give \
+        "this connection exists already, so nothing needs to be done; for another one give \
          another port or transport"
     )]
     Connected,
-    /// A connection that is not there.
+    /// A connection that does not exist.
     #[error("there is no such connection; `graph://connections` has those there are")]
     NotConnected,
-    /// A cursor to events that are gone.
+    /// A cursor to removed events.
     #[error("the events after {cursor} are gone; the oldest cursor is {oldest}")]
     Expired {
-        /// What was given.
+        /// The given cursor.
         cursor: u64,
-        /// The oldest that can be used.
+        /// The oldest usable cursor.
         oldest: u64,
     },
-    /// A cursor to events that are not there yet.
+    /// A cursor to events that do not exist yet.
     #[error("there is no event {cursor} yet; the last is {last}")]
     Ahead {
-        /// What was given.
+        /// The given cursor.
         cursor: u64,
         /// The number of the last event.
         last: u64,
     },
-    /// A value that names no place in a list.
-    #[error("`{0}` is no place in this list; give what a page calls `next`")]
+    /// An `after` that is not in the list.
+    #[error("`{0}` is not in this list; give the `next` of a page")]
     After(String),
 }

@@ -1,4 +1,4 @@
-//! The workspace as a source of a hub.
+//! The workspace as a source: reads, versions and completions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use tidings_server::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::offer::Offer;
-use crate::store::{Ids, List};
+use crate::offer::WorkspaceOffer;
+use crate::store::{ArtifactList, Ids};
 use crate::view::{FAMILIES, IDENTITIES, View};
-use crate::{Inner, Refusal, Workspace, WorkspaceError, text, tools};
+use crate::{Refusal, Workspace, WorkspaceError, WorkspaceInner, text, tools};
 
-/// How many artifacts `artifacts://recent` has.
+/// How many artifacts `artifacts://recent` shows.
 const RECENT: usize = 10;
-/// How many any other list has.
+/// How many items any other list shows.
 const LISTED: usize = 100;
-/// How many values are proposed; the protocol allows no more.
+/// How many completions are suggested; the protocol allows no more.
 const PROPOSED: usize = 100;
-/// How many numbers of events are proposed: the newest are of use.
+/// How many event numbers are suggested: the newest are the useful ones.
 const NUMBERS: usize = 10;
 
 impl Workspace {
-    /// The workspace on this shelf, as a source. What it has is put there when it starts.
+    /// The workspace as a source of this shelf. Its items are added when the source starts.
     #[must_use]
     pub fn on(self, shelf: Shelf) -> impl Source {
         Shelved { workspace: self, shelf }
     }
 }
 
-/// A workspace that a hub serves.
+/// The workspace and the shelf that a hub gave it.
 struct Shelved {
     workspace: Workspace,
     shelf: Shelf,
@@ -44,15 +44,16 @@ struct Shelved {
 impl Source for Shelved {
     async fn start(&self) -> Result<(), EditError> {
         let told = *self.workspace.0.store.follow().borrow();
-        let has = self.workspace.0.clone().blocking(Inner::has).await.inspect_err(|error| {
-            tracing::warn!(%error, "it is not known yet what there is in the workspace");
-        });
-        // What is not known now is looked for when the log is followed.
+        let has =
+            self.workspace.0.clone().blocking(WorkspaceInner::has).await.inspect_err(|error| {
+                tracing::warn!(%error, "the content of the workspace could not be read yet");
+            });
+        // If the content is not known now, following the log reads it again.
         let told = has.is_ok().then_some(told);
         *self.workspace.0.offer() =
-            Some(Offer::new(&self.shelf, &self.workspace, has.unwrap_or_default(), told)?);
-        if let Err(error) = self.workspace.0.clone().blocking(Inner::enlist).await {
-            tracing::warn!(%error, "artifacts are not listed as they should be");
+            Some(WorkspaceOffer::new(&self.shelf, &self.workspace, has.unwrap_or_default(), told)?);
+        if let Err(error) = self.workspace.0.clone().blocking(WorkspaceInner::enlist).await {
+            tracing::warn!(%error, "the list of artifacts could not be updated");
         }
         Ok(())
     }
@@ -63,7 +64,7 @@ impl Source for Shelved {
 
     async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
         let (view, name) = (View::parse(uri)?, uri.clone());
-        // Bytes are whole in memory while they are read.
+        // A blob is read into memory as a whole.
         let _turn = match view {
             View::Blob(_) => self.workspace.0.turns.acquire().await.ok(),
             _ => None,
@@ -84,7 +85,7 @@ impl Source for Shelved {
     }
 
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
-        // Bytes never change; all else is compared as it is read.
+        // Blobs never change; everything else is compared when it is read.
         let View::Blob(hash) = View::parse(uri).ok()? else { return None };
         let is_there = self.workspace.0.store.has_blob(&hash).ok()?;
         Some(if is_there { Fingerprint::of_bytes(hash.as_bytes()) } else { Fingerprint::ABSENT })
@@ -121,7 +122,7 @@ impl Source for Shelved {
             "hash" => inner.store.ids_like(Ids::Blob, &typed, PROPOSED),
             "after" if is_identities => inner.store.ids_like(Ids::Identity, &typed, PROPOSED),
             "after" => {
-                // What a page of connections calls `next` is known from the page alone.
+                // The `next` of connections is known only from a page.
                 let Some(list) = list else { return Ok(Vec::new()) };
                 let page = inner.store.list(&list, None, PROPOSED)?;
                 let ids = page.items.into_iter().map(|entry| entry.id);
@@ -135,23 +136,23 @@ impl Source for Shelved {
     }
 }
 
-/// The list of artifacts that a template names with what is known of its variables, if it is one.
-fn listed(template: &str, known: &BTreeMap<String, String>) -> Option<List> {
+/// The list of artifacts that a template names with the known variables, if it is one.
+fn listed(template: &str, known: &BTreeMap<String, String>) -> Option<ArtifactList> {
     let get = |name: &str| known.get(name).cloned();
     let rest = template.strip_prefix("artifacts://")?;
     match rest.split(['/', '{']).next()? {
-        "recent" => Some(List::Recent),
+        "recent" => Some(ArtifactList::Recent),
         "by-tag" => get("tag")
             .or_else(|| Some(format!("{}:{}", get("category")?, get("value")?)))
-            .map(List::Tag),
-        "by-creator" => get("creator").map(List::Creator),
-        "set" => get("set").map(List::Set),
+            .map(ArtifactList::Tag),
+        "by-creator" => get("creator").map(ArtifactList::Creator),
+        "set" => get("set").map(ArtifactList::Set),
         _ => None,
     }
 }
 
-impl Inner {
-    /// Does something on a thread that may wait.
+impl WorkspaceInner {
+    /// Runs work on a thread that may block.
     pub(super) async fn blocking<T: Send + 'static>(
         self: Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, WorkspaceError> + Send + 'static,
@@ -168,8 +169,8 @@ impl Inner {
         let store = &self.store;
         let body = match view {
             View::Summary => Some(json(&store.summary()?)),
-            View::List(list, range) => {
-                let usual = if *list == List::Recent { RECENT } else { LISTED };
+            View::ArtifactList(list, range) => {
+                let usual = if *list == ArtifactList::Recent { RECENT } else { LISTED };
                 let limit = range.limit.unwrap_or(usual);
                 Some(json(&store.list(list, range.after.as_deref(), limit)?))
             }
@@ -194,7 +195,7 @@ impl Inner {
         Ok(body.map(|body| part(body).with_mime_type("application/json")))
     }
 
-    /// Bytes as text where they are text, in base64 where they are not.
+    /// The bytes as text if they are text, otherwise in base64.
     fn bytes(
         &self,
         hash: &str,

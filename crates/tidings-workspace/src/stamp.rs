@@ -1,4 +1,4 @@
-//! Moments of a workspace: to the millisecond, in UTC.
+//! Timestamps of a workspace: milliseconds in UTC.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -6,18 +6,18 @@ use std::time::SystemTime;
 use serde::{Serialize, Serializer};
 use tidings_store::time::rfc3339_of;
 
-/// A moment: milliseconds since 1970 in UTC, written as `2026-01-31T09:30:00.250Z`.
+/// A timestamp: milliseconds since 1970 in UTC, written as `2026-01-31T09:30:00.250Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(pub i64);
 
 impl Stamp {
-    /// The moment by the clock of the machine.
+    /// The current time of the machine's clock.
     #[must_use]
     pub fn now() -> Self {
         Self::of(SystemTime::now())
     }
 
-    /// This moment.
+    /// The timestamp of a system time.
     #[must_use]
     pub fn of(time: SystemTime) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Texts from outside: which are taken.
+//! Validation of texts from outside.
 
-use crate::{Limits, Refusal};
+use crate::{Refusal, WorkspaceLimits};
 
 /// Whether a text may have several lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,8 +9,8 @@ pub(crate) enum Lines {
     Many,
 }
 
-/// Refuses a text that is empty, too long, or has control characters in it. Line breaks and tabs
-/// are none in a text of many lines.
+/// Refuses a text that is empty, too long, or has control characters. Texts of several lines may
+/// have line breaks and tabs.
 pub(crate) fn check(
     what: &'static str,
     text: &str,
@@ -30,7 +30,7 @@ pub(crate) fn check(
     }
 }
 
-/// Refuses what is no MIME type: `type/subtype`, and parameters where there are any.
+/// Refuses anything but a MIME type: `type/subtype`, optionally with parameters.
 pub(crate) fn mime_type(text: &str, limit: usize) -> Result<(), Refusal> {
     check("mime_type", text, limit, Lines::One)?;
     let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
@@ -49,7 +49,7 @@ pub(crate) fn mime_type(text: &str, limit: usize) -> Result<(), Refusal> {
     Err(Refusal::MimeType(text.to_owned()))
 }
 
-/// Whether a text is `name=value` once or more often, with `;` between them.
+/// Whether a text is one or more `name=value`, separated by `;`.
 fn are_parameters(text: &str) -> bool {
     let is_token = |it: char| it.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(it);
     let Some((name, rest)) = text.split_once('=') else { return false };
@@ -80,8 +80,8 @@ fn are_parameters(text: &str) -> bool {
     }
 }
 
-/// Whether bytes that could be text are to be read as text: not if they are of a kind that never is,
-/// as a short piece of music may happen to be UTF-8.
+/// Whether valid UTF-8 is served as text: not if its type is never text, as a short piece of music
+/// may happen to be UTF-8.
 pub(crate) fn is_text(mime_type: &str, text: &str) -> bool {
     let essence = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_binary = match essence.split_once('/') {
@@ -92,8 +92,11 @@ pub(crate) fn is_text(mime_type: &str, text: &str) -> bool {
     !is_binary && !text.contains('\0')
 }
 
-/// Tags of an identity, in order, none twice: each is `namespace:value`.
-pub(crate) fn identity_tags(given: &[String], limits: &Limits) -> Result<Vec<String>, Refusal> {
+/// The tags of an identity, sorted and without duplicates: each is `namespace:value`.
+pub(crate) fn identity_tags(
+    given: &[String],
+    limits: &WorkspaceLimits,
+) -> Result<Vec<String>, Refusal> {
     let tags = tags(given, limits)?;
     let is_whole = |tag: &&String| {
         tag.split_once(':')
@@ -105,9 +108,9 @@ pub(crate) fn identity_tags(given: &[String], limits: &Limits) -> Result<Vec<Str
     }
 }
 
-/// Tags in order, none twice.
-pub(crate) fn tags(tags: &[String], limits: &Limits) -> Result<Vec<String>, Refusal> {
-    // Before they are looked at one by one: there may be very many.
+/// Tags, sorted and without duplicates.
+pub(crate) fn tags(tags: &[String], limits: &WorkspaceLimits) -> Result<Vec<String>, Refusal> {
+    // Checked first, because there may be very many.
     if tags.len() > limits.tags {
         let (count, limit) = (tags.len(), limits.tags);
         return Err(Refusal::TooMany { what: "tags", count, limit });
@@ -189,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_tag_of_an_identity_has_a_namespace() {
-        let limits = Limits::default();
+        let limits = WorkspaceLimits::default();
         let tags = |tag: &str| identity_tags(&[tag.to_owned()], &limits);
         assert_eq!(tags("role:synth:lead").unwrap(), ["role:synth:lead"]);
         for plain in ["plain", ":value", "space:", "space: "] {
@@ -200,8 +203,8 @@ mod tests {
     #[test]
     fn tags_are_in_order_and_there_once() {
         let given = ["b", "a", "b"].map(str::to_owned);
-        assert_eq!(tags(&given, &Limits::default()).unwrap(), ["a", "b"]);
+        assert_eq!(tags(&given, &WorkspaceLimits::default()).unwrap(), ["a", "b"]);
         let many = vec!["a".to_owned(); 10_000];
-        assert!(matches!(tags(&many, &Limits::default()), Err(Refusal::TooMany { .. })));
+        assert!(matches!(tags(&many, &WorkspaceLimits::default()), Err(Refusal::TooMany { .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! What a tool is told of its call: its input, its variables, and files where those are too small.
+//! The input of a tool call: arguments, variables, and files for values that are too long.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -9,52 +9,52 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tidings_store::temporary::{self, Directory};
 
-use super::roots::Root;
+use super::roots::ToolRoot;
 use crate::offer::ToolScript;
 use crate::script::Job;
 use crate::workshop::{Environment, Workshop};
 
-/// The longest value a variable gets. Systems refuse to start a program with one of 128 KiB.
+/// The longest value of a variable. Systems refuse to start a program with one of 128 KiB.
 const VARIABLE: usize = 64 << 10;
 
-/// What a client asks.
+/// A call as the client sent it.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct CallRequest {
     /// As compact JSON.
     pub(super) arguments: String,
     /// As compact JSON.
     pub(super) meta: String,
     pub(super) progress_token: Option<String>,
-    pub(super) roots: Vec<Root>,
+    pub(super) roots: Vec<ToolRoot>,
 }
 
-/// A failure as the SDK of `mcp-bash` writes it: a code of JSON-RPC and a message.
+/// A failure as the SDK of `mcp-bash` reports it: a JSON-RPC code and a message.
 #[derive(Debug, Deserialize)]
-pub(super) struct Failure {
+pub(super) struct ReportedFailure {
     pub(super) code: i64,
     pub(super) message: String,
 }
 
-/// The file in which a tool writes of its failure.
+/// The file in which a tool reports its failure.
 const FAILURE: &str = "failure";
-/// How the names of desks begin.
-const DESK: &str = "tidings-call-";
+/// The prefix of private directories.
+const PREFIX: &str = "tidings-call-";
 
-/// The private directory of one call, gone with it.
+/// The private directory of one call, removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Desk(Directory);
+pub(super) struct CallFiles(Directory);
 
-impl Desk {
+impl CallFiles {
     pub(super) fn new(workshop: &Workshop) -> io::Result<Self> {
-        Ok(Self(Directory::new(&workshop.scratch, DESK)?))
+        Ok(Self(Directory::new(&workshop.scratch, PREFIX)?))
     }
 
-    /// Removes the desks of processes that were killed.
+    /// Removes private directories of killed processes.
     pub(super) fn sweep(scratch: &Path) {
-        temporary::sweep(scratch, DESK);
+        temporary::sweep(scratch, PREFIX);
     }
 
-    /// Where the tool names files it wants to hand over.
+    /// The file in which the tool lists files to embed.
     pub(super) fn resources(&self) -> PathBuf {
         self.0.path().join("resources")
     }
@@ -63,8 +63,8 @@ impl Desk {
         std::fs::metadata(self.resources()).is_ok_and(|found| found.len() > 0)
     }
 
-    /// What the tool wrote of its own failure, as the SDK of `mcp-bash` does.
-    pub(super) fn failure(&self) -> Option<Failure> {
+    /// The failure that the tool reported, as the SDK of `mcp-bash` does.
+    pub(super) fn failure(&self) -> Option<ReportedFailure> {
         let text = std::fs::read(self.0.path().join(FAILURE)).ok()?;
         serde_json::from_slice(&text).ok()
     }
@@ -77,22 +77,22 @@ impl Desk {
     }
 }
 
-/// The run that answers a request.
+/// The run that answers a call.
 pub(super) fn job(
     workshop: &Workshop,
     script: &ToolScript,
-    request: Request,
-    desk: &Desk,
+    request: CallRequest,
+    files: &CallFiles,
 ) -> io::Result<Job> {
     let mut job = workshop.job(&script.program, &script.directory, script.patience);
     let environment = &mut job.environment;
     set(environment, "MCP_TOOL_NAME", script.tool.name.as_ref());
     set(environment, "MCP_TOOL_PATH", script.program.path.clone());
-    set(environment, "MCP_TOOL_RESOURCES_FILE", desk.write("resources", "")?);
-    set(environment, "MCP_TOOL_ERROR_FILE", desk.write(FAILURE, "")?);
+    set(environment, "MCP_TOOL_RESOURCES_FILE", files.write("resources", "")?);
+    set(environment, "MCP_TOOL_ERROR_FILE", files.write(FAILURE, "")?);
     set(environment, "MCP_ELICIT_SUPPORTED", "0");
-    // The SDK of `mcp-bash` writes its signs there, where we read them.
-    let stream = desk.0.path().join("signs");
+    // The SDK of `mcp-bash` writes progress and log lines there, where we read them.
+    let stream = files.0.path().join("signs");
     symlink("/dev/stderr", &stream)?;
     set(environment, "MCP_PROGRESS_STREAM", stream.clone());
     set(environment, "MCP_LOG_STREAM", stream.clone());
@@ -117,7 +117,7 @@ pub(super) fn job(
         let in_variable = if json.len() <= VARIABLE { json } else { "" };
         set(environment, &format!("{name}_JSON"), in_variable);
         if json.len() > VARIABLE {
-            set(environment, &format!("{name}_FILE"), desk.write(name, json)?);
+            set(environment, &format!("{name}_FILE"), files.write(name, json)?);
         }
     }
     job.input = request.arguments.into_bytes();

@@ -1,5 +1,4 @@
-//! Files a tool hands over besides what it prints: named in a file of their own, embedded in the
-//! result.
+//! Embedded files: a tool lists them in a file, and they become part of its result.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,10 +14,10 @@ use super::roots::file_uri;
 use crate::offer::ToolScript;
 use crate::workshop::Workshop;
 
-/// A file as a tool names it.
+/// An entry of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct NamedFile {
     path: PathBuf,
     #[serde(default)]
     mime_type: Option<String>,
@@ -39,7 +38,7 @@ enum EmbedError {
     Read(#[from] io::Error),
 }
 
-/// What a tool handed over. What cannot be embedded is left out, and the operator told.
+/// The content blocks of the listed files. A file that cannot be embedded is logged and left out.
 pub(super) async fn blocks(
     workshop: &Workshop,
     script: &ToolScript,
@@ -49,11 +48,11 @@ pub(super) async fn blocks(
     let text = match read(list, workshop.limits.description).await.map(String::from_utf8) {
         Ok(Ok(text)) => text,
         Ok(Err(error)) => {
-            warn!(tool, %error, "the list of files of a tool is not text");
+            warn!(tool, %error, "a tool's list of files is not text");
             return Vec::new();
         }
         Err(error) => {
-            warn!(tool, %error, "the list of files of a tool cannot be read");
+            warn!(tool, %error, "a tool's list of files cannot be read");
             return Vec::new();
         }
     };
@@ -73,20 +72,22 @@ pub(super) async fn blocks(
     blocks
 }
 
-/// A JSON array, or a line for each file: the path, and perhaps the type and the URI after tabs.
-fn parse(text: &str) -> Vec<Named> {
+/// A JSON array, or one line for each file: the path, then optionally type and URI after tabs.
+fn parse(text: &str) -> Vec<NamedFile> {
     if text.trim_start().starts_with(['[', '{']) {
         return match serde_json::from_str::<Vec<serde_json::Value>>(text) {
             Ok(entries) => entries
                 .into_iter()
                 .filter_map(|entry| {
                     serde_json::from_value(entry)
-                        .inspect_err(|error| warn!(%error, "a tool names no file"))
+                        .inspect_err(
+                            |error| warn!(%error, "an entry of a tool's list of files is invalid"),
+                        )
                         .ok()
                 })
                 .collect(),
             Err(error) => {
-                warn!(%error, "the list of files of a tool is no JSON array");
+                warn!(%error, "a tool's list of files is not a JSON array");
                 Vec::new()
             }
         };
@@ -97,7 +98,7 @@ fn parse(text: &str) -> Vec<Named> {
         .map(|line| {
             let mut fields = line.split('\t');
             let path = PathBuf::from(fields.next().unwrap_or_default());
-            Named { path, mime_type: given(fields.next()), uri: given(fields.next()) }
+            NamedFile { path, mime_type: given(fields.next()), uri: given(fields.next()) }
         })
         .collect()
 }
@@ -105,10 +106,10 @@ fn parse(text: &str) -> Vec<Named> {
 async fn embed(
     root: &Path,
     directory: &Path,
-    named: &Named,
+    named: &NamedFile,
     limit: u64,
 ) -> Result<(ResourceContents, u64), EmbedError> {
-    // A link that leads out of the folder is as far outside as what it leads to.
+    // Compare the real path: a link may lead out of the folder.
     let path = tokio::fs::canonicalize(directory.join(&named.path)).await?;
     if !path.starts_with(root) {
         return Err(EmbedError::Outside);
@@ -129,9 +130,9 @@ async fn embed(
     Ok((contents, size))
 }
 
-/// A plain file of at most so many bytes.
+/// A plain file of at most `limit` bytes.
 async fn read(path: &Path, limit: u64) -> Result<Vec<u8>, EmbedError> {
-    // Looked at before it is opened: whoever opens a FIFO waits for its other end.
+    // Checked before it is opened, because opening a FIFO waits for its other end.
     if !tokio::fs::metadata(path).await?.is_file() {
         return Err(EmbedError::Special);
     }
@@ -145,9 +146,9 @@ async fn read(path: &Path, limit: u64) -> Result<Vec<u8>, EmbedError> {
 mod tests {
     use super::*;
 
-    fn named(path: &str, mime_type: Option<&str>, uri: Option<&str>) -> Named {
+    fn named(path: &str, mime_type: Option<&str>, uri: Option<&str>) -> NamedFile {
         let (mime_type, uri) = (mime_type.map(str::to_owned), uri.map(str::to_owned));
-        Named { path: path.into(), mime_type, uri }
+        NamedFile { path: path.into(), mime_type, uri }
     }
 
     #[test]

@@ -1,10 +1,8 @@
-//! One call of a tool that is a program: arguments checked, its turn awaited, run, and its output
-//! made a result.
+//! Tool calls: check the arguments, wait for a turn, run the program, and turn its output into a
+//! result.
 
 mod brief;
 mod embed;
-#[cfg(test)]
-mod live;
 mod outcome;
 mod roots;
 #[cfg(test)]
@@ -19,22 +17,21 @@ use tidings_server::model::{
 use tidings_server::{AnswerError, Context};
 use tracing::warn;
 
-use self::brief::{Desk, Request};
+use self::brief::{CallFiles, CallRequest};
 use crate::offer::{Dialect, ToolScript};
 use crate::script::{self, Ending, Run, Sign};
 use crate::withheld;
 use crate::workshop::Workshop;
 
-/// The code of JSON-RPC for arguments that do not fit.
+/// The JSON-RPC code for invalid arguments.
 const INVALID: i64 = -32602;
 
-/// Calls a tool. Whatever the tool does wrong is a result with `isError`, so that a model can read
-/// it and do better. Dropping the future, or the client's giving up, ends the tool with all it
-/// started.
+/// Calls a tool. A failing tool is a result with `isError`, so that a model can read the reason. If
+/// the future is dropped or the client cancels, the tool and everything it started are ended.
 ///
 /// # Errors
 ///
-/// The client gave up, or a tool of `mcp-bash` says that its arguments are invalid.
+/// The client cancelled, or a tool of `mcp-bash` reported invalid arguments.
 pub(crate) async fn call(
     workshop: &Workshop,
     script: &ToolScript,
@@ -53,15 +50,15 @@ pub(crate) async fn call(
             Ok(roots) => roots,
             Err(reason) => return Ok(outcome::error(reason)),
         };
-        let request = Request {
+        let request = CallRequest {
             arguments: arguments.to_string(),
             meta: serde_json::to_string(context.meta()).unwrap_or_else(|_| "{}".to_owned()),
             progress_token: context.progress_token().map(|token| token.0.to_string()),
             roots,
         };
-        // Waiting for a turn is not counted as running.
+        // Waiting for a turn does not count towards the time limit.
         match workshop.queue.enter(&context.caller()).await {
-            Ok(_permit) => perform(workshop, script, request, |sign| tell(context, sign)).await,
+            Ok(_permit) => perform(workshop, script, request, |sign| forward(context, sign)).await,
             Err(full) => Ok(outcome::error(full.to_string())),
         }
     };
@@ -72,29 +69,29 @@ pub(crate) async fn call(
     }
 }
 
-/// Removes what calls of processes that were killed left in a directory for private files.
+/// Removes private files of killed processes.
 pub(crate) fn sweep(scratch: &Path) {
-    Desk::sweep(scratch);
+    CallFiles::sweep(scratch);
 }
 
-/// Everything of a call but the client.
+/// The part of a call that does not involve the client.
 async fn perform<F: Future<Output = ()>>(
     workshop: &Workshop,
     script: &ToolScript,
-    request: Request,
+    request: CallRequest,
     hear: impl FnMut(Sign) -> F,
 ) -> Result<CallToolResult, AnswerError> {
     let no_room = |error: std::io::Error| {
-        // The error names a path of this machine, which is for the operator alone.
+        // The error contains a local path, which only the operator may see.
         warn!(tool = %script.tool.name, %error, "a call has no room for private files");
         outcome::error(format!("no room for private files: {}", error.kind()))
     };
     let arguments = request.arguments.clone();
-    let desk = match Desk::new(workshop) {
-        Ok(desk) => desk,
+    let files = match CallFiles::new(workshop) {
+        Ok(files) => files,
         Err(error) => return Ok(no_room(error)),
     };
-    let job = match brief::job(workshop, script, request, &desk) {
+    let job = match brief::job(workshop, script, request, &files) {
         Ok(job) => job,
         Err(error) => return Ok(no_room(error)),
     };
@@ -103,7 +100,7 @@ async fn perform<F: Future<Output = ()>>(
         Err(error) => return Ok(outcome::error(error.within(&workshop.root).to_string())),
     };
     let succeeded = run.ending == Ending::Code(0);
-    if let Some(failure) = desk.failure().filter(|it| !succeeded && it.code == INVALID) {
+    if let Some(failure) = files.failure().filter(|it| !succeeded && it.code == INVALID) {
         return Err(invalid(&arguments, failure.message));
     }
     let missed = (!succeeded).then(|| missed_variable(workshop, &run)).flatten();
@@ -112,8 +109,8 @@ async fn perform<F: Future<Output = ()>>(
         let hint = format!("hint: {}", (workshop.withheld_hint)(variable));
         result.content.push(ContentBlock::text(hint));
     }
-    if succeeded && desk.has_resources() {
-        result.content.extend(embed::blocks(workshop, script, &desk.resources()).await);
+    if succeeded && files.has_resources() {
+        result.content.extend(embed::blocks(workshop, script, &files.resources()).await);
     }
     Ok(result)
 }
@@ -122,14 +119,14 @@ fn invalid(arguments: &str, details: String) -> AnswerError {
     AnswerError::invalid("arguments", arguments, details)
 }
 
-/// The withheld variable that a failed program complains of.
+/// The withheld variable that a failed program names.
 fn missed_variable<'a>(workshop: &'a Workshop, run: &Run) -> Option<&'a str> {
     let printed = String::from_utf8_lossy(&run.output);
     let named = |text: &str| withheld::named_in(text, &workshop.withheld);
     named(&run.errors).or_else(|| named(&printed))
 }
 
-async fn tell(context: &Context, sign: Sign) {
+async fn forward(context: &Context, sign: Sign) {
     match sign {
         Sign::Progress { done, total, message } => {
             context.progress(done, total, message.as_deref()).await;

@@ -1,4 +1,4 @@
-//! What a tool printed and how it ended, as the result of the call.
+//! Results of tool calls, from a program's output and exit.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use tidings_server::model::{CallToolResult, ContentBlock, ResultType};
 use crate::offer::ToolScript;
 use crate::script::{Ending, Reason, Run};
 
-/// How many faults are listed.
+/// How many invalid values are listed.
 const FAULTS: usize = 10;
-/// How much is said of one: a reason repeats the value it is about.
+/// How much of each reason is shown: it repeats the value.
 const FAULT: usize = 300;
-/// How much of the end of the output is shown of a tool that failed without a word.
+/// How much of the end of the output is shown if a tool fails without an error message.
 const SHOWN: usize = 4 << 10;
 
-/// A result that says what went wrong.
+/// A result that reports an error.
 pub(super) fn error(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// Why arguments cannot be used, if so.
+/// Why the arguments are invalid, if they are.
 pub(super) fn refusal(script: &ToolScript, arguments: &Value) -> Option<String> {
     let faults = faults(&script.input, arguments, "arguments");
     (!faults.is_empty()).then(|| {
         let name = &script.tool.name;
-        format!("`{name}` was not run, its arguments do not fit:\n{}", faults.join("\n"))
+        format!("`{name}` was not run, its arguments are invalid:\n{}", faults.join("\n"))
     })
 }
 
@@ -52,7 +52,7 @@ fn success(script: &ToolScript, output: Vec<u8>) -> CallToolResult {
         Ok(text) => text,
         Err(wrong) => {
             let at = wrong.utf8_error().valid_up_to();
-            return error(format!("`{name}` printed what is not UTF-8, from byte {at} on"));
+            return error(format!("`{name}` printed invalid UTF-8 at byte {at}"));
         }
     };
     if let Some(result) = call_result(&text) {
@@ -77,8 +77,8 @@ fn success(script: &ToolScript, output: Vec<u8>) -> CallToolResult {
     }
 }
 
-/// A tool may print a whole result. It is one only if every part of it can be understood. If a tool
-/// prints several, the first counts: its author meant to end there.
+/// A result that the tool printed itself, if every part of it is valid. If it printed several, the
+/// first counts: its author meant to end there.
 fn call_result(text: &str) -> Option<CallToolResult> {
     if !text.trim_start().starts_with('{') {
         return None;
@@ -148,7 +148,7 @@ fn with_words(text: String, words: &str) -> String {
     if words.is_empty() { text } else { format!("{text}:\n{words}") }
 }
 
-/// Whole seconds where they are whole.
+/// Seconds, as a whole number if possible.
 fn seconds(time: Duration) -> serde_json::Number {
     if time.subsec_nanos() == 0 {
         return time.as_secs().into();
@@ -156,7 +156,7 @@ fn seconds(time: Duration) -> serde_json::Number {
     serde_json::Number::from_f64(time.as_secs_f64()).unwrap_or_else(|| time.as_secs().into())
 }
 
-/// The numbers that mean the same on every system we run on.
+/// The name of a signal whose number is the same on all supported systems.
 fn signal(number: i32) -> String {
     let name = match number {
         1 => "SIGHUP",
@@ -175,7 +175,7 @@ fn signal(number: i32) -> String {
     format!("{name} (signal {number})")
 }
 
-/// What is wrong with a value, each as `path: reason`.
+/// The invalid parts of a value, each as `path: reason`.
 fn faults(schema: &Validator, value: &Value, whole: &str) -> Vec<String> {
     if schema.is_valid(value) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Which places of the file system a call is about: the client's roots, or the folder itself.
+//! The roots of a call: the client's, those of the folder's author, or the folder itself.
 
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
@@ -15,23 +15,23 @@ use tracing::debug;
 use crate::describe::{Confine, Confines, ROOTS};
 use crate::workshop::Workshop;
 
-/// How long a client may take to say its roots; then the folder has to do.
+/// How long a client may take to list its roots; after that the folder's are used.
 const ANSWER: Duration = Duration::from_secs(2);
-/// What a path of a URI cannot have as it is.
+/// Characters that are percent-encoded in the path of a URI.
 const NOT_IN_PATHS: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`');
 
-/// A place a tool may look at.
+/// A directory that a tool may work in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Root {
+pub(super) struct ToolRoot {
     pub(super) uri: String,
     pub(super) name: String,
-    /// Invariant: one line, so that several can be lines of one variable.
+    /// Invariant: a single line, so that one variable can hold several.
     pub(super) path: String,
 }
 
-/// Asks the client, where it can be asked; otherwise the folder says it.
-pub(super) async fn of(workshop: &Workshop, context: &Context) -> Result<Vec<Root>, String> {
+/// The client's roots if it supports them, otherwise the folder's.
+pub(super) async fn of(workshop: &Workshop, context: &Context) -> Result<Vec<ToolRoot>, String> {
     if context.asks_by_answer() || context.client_capabilities().roots.is_none() {
         return own(workshop).await;
     }
@@ -44,19 +44,19 @@ pub(super) async fn of(workshop: &Workshop, context: &Context) -> Result<Vec<Roo
             Ok(roots)
         }
         Ok(Err(error)) => {
-            debug!(%error, "the client did not say its roots");
+            debug!(%error, "the client did not list its roots");
             own(workshop).await
         }
         Err(error) => {
-            debug!(%error, "the client did not say its roots in time");
+            debug!(%error, "the client did not list its roots in time");
             own(workshop).await
         }
     }
 }
 
-/// Where the folder's author lets tools work. A tool is never given more than that: if none of the
-/// directories exists, it is not run.
-async fn own(workshop: &Workshop) -> Result<Vec<Root>, String> {
+/// The directories that the folder's author allows. If none of them exists, the tool is not run, so
+/// it never gets more than that.
+async fn own(workshop: &Workshop) -> Result<Vec<ToolRoot>, String> {
     let confines = match &workshop.confines {
         Confines::Folder => return Ok(default(&workshop.root)),
         Confines::Only(confines) => confines.as_slice(),
@@ -79,7 +79,7 @@ async fn own(workshop: &Workshop) -> Result<Vec<Root>, String> {
 }
 
 /// The folder as the only root.
-pub(super) fn default(folder: &Path) -> Vec<Root> {
+pub(super) fn default(folder: &Path) -> Vec<ToolRoot> {
     root(file_uri(folder), None, folder).into_iter().collect()
 }
 
@@ -88,20 +88,20 @@ pub(super) fn file_uri(path: &Path) -> String {
     format!("file://{}", utf8_percent_encode(&path.to_string_lossy(), NOT_IN_PATHS))
 }
 
-/// A client's root, if it is a place on this machine.
-async fn local(uri: String, name: Option<String>) -> Option<Root> {
+/// A client's root, if it is on this machine.
+async fn local(uri: String, name: Option<String>) -> Option<ToolRoot> {
     let path = path_of(&uri)?;
     // Tools compare real paths.
     let path = tokio::fs::canonicalize(&path).await.unwrap_or(path);
     root(uri, name, &path)
 }
 
-fn root(uri: String, name: Option<String>, path: &Path) -> Option<Root> {
+fn root(uri: String, name: Option<String>, path: &Path) -> Option<ToolRoot> {
     let name = name
         .or_else(|| path.file_name().map(|name| name.to_string_lossy().into_owned()))
         .unwrap_or_default();
     let path = path.to_str().filter(|path| !path.contains(['\n', '\0']))?.to_owned();
-    Some(Root { uri, name, path })
+    Some(ToolRoot { uri, name, path })
 }
 
 fn path_of(uri: &str) -> Option<PathBuf> {

@@ -1,4 +1,4 @@
-//! Providers and completions: executables that answer instead of a file.
+//! Descriptions of providers and completions: executables that answer instead of a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tidings_core::Template;
 use tidings_server::model::ResourceTemplate;
 
-use super::Desk;
+use super::Describer;
 use super::program::is_description;
 use crate::Problem;
 use crate::offer::{CompletionOffer, Offered, TemplateOffer, TemplateOrigin};
 
-impl Desk<'_> {
+impl Describer<'_> {
     /// `providers/<scheme>.*`
     pub(super) fn provider_unit(&mut self, path: &Path) {
         if self.stat(path).is_none() || path.components().count() != 2 || self.is_plain(path) {
@@ -25,12 +25,12 @@ impl Desk<'_> {
         let Some(parsed) = parsed else {
             let reason = format!("`{scheme}` cannot be the scheme of a URI");
             let advice = "name the file for the scheme it answers, as `weather.sh`";
-            self.complain(Problem::error(path, reason, advice));
+            self.report(Problem::error(path, reason, advice));
             return;
         };
         if scheme == "file" {
-            let reason = "files of the folder are answered for by themselves";
-            self.complain(Problem::warning(path, reason, "remove it, or give it another scheme"));
+            let reason = "`file` resources are read from the folder itself";
+            self.report(Problem::warning(path, reason, "remove it, or give it another scheme"));
             return;
         }
         let Some(program) = self.program(path) else { return };
@@ -55,7 +55,7 @@ impl Desk<'_> {
         self.result.items.push(Offered::Completion(CompletionOffer { name, argument, program }));
     }
 
-    /// Whether a file beside programs is none of them: neither executable nor a script.
+    /// Whether a file is not a program: neither executable nor a script.
     fn is_plain(&mut self, path: &Path) -> bool {
         let executable = self.stat(path).is_some_and(|stat| stat.executable);
         is_description(path) || (!executable && self.interpreter(path).is_empty())

@@ -1,25 +1,25 @@
-//! Files of text, JSON, TOML and YAML as values, with the line of what is wrong.
+//! Reading text, JSON and TOML files, with the line of each error.
 
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::Desk;
+use super::Describer;
 use crate::tree::ReadError;
 use crate::{Fix, Problem};
 
-/// How many keys that mean nothing are told; a file of them is one mistake.
+/// How many unknown keys are reported for one file.
 const UNKNOWN: usize = 20;
 const MARK: &str = "\u{feff}";
 
-impl Desk<'_> {
-    /// The text of a file that belongs to a description; `None` after a complaint.
+impl Describer<'_> {
+    /// The text of a file that belongs to a description; `None` after a problem was reported.
     pub(super) fn text(&mut self, path: &Path) -> Option<String> {
         self.result.reads.insert(path.to_owned());
         if !self.may_read(path) {
             if self.surroundings.policy.is_closed() {
-                // What is wrong with the policy is told; each file it closes would only hide that.
+                // The problem of the policy is reported; one for each denied file would hide it.
                 self.result.broken = true;
                 return None;
             }
@@ -50,11 +50,11 @@ impl Desk<'_> {
             "it begins with a byte order mark, which other programs stumble over",
             "save it without",
         );
-        self.complain(problem.at(1).mended_by(Fix::DropByteOrderMark));
+        self.report(problem.at(1).mended_by(Fix::DropByteOrderMark));
         Some(rest.to_owned())
     }
 
-    /// A description in JSON, or in TOML if its name says so.
+    /// A description in JSON, or in TOML if its name ends so.
     pub(super) fn document<T: DeserializeOwned>(&mut self, path: &Path) -> Option<(T, String)> {
         let text = self.text(path)?;
         let parsed = if path.extension().is_some_and(|ending| ending == "toml") {
@@ -82,7 +82,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Complains of keys that mean nothing: a slip of the pen is found by nobody else.
+    /// Reports unknown keys, so that a misspelt one is found.
     pub(super) fn unknown_keys<'k>(
         &mut self,
         path: &Path,
@@ -92,13 +92,13 @@ impl Desk<'_> {
     ) {
         for key in keys.take(UNKNOWN) {
             let reason = format!("`{key}` means nothing here");
-            let problem = Problem::warning(path, reason, format!("known are {known}"));
-            self.complain(Problem { line: line_of(text, key), ..problem });
+            let problem = Problem::warning(path, reason, format!("known keys: {known}"));
+            self.report(Problem { line: line_of(text, key), ..problem });
         }
     }
 }
 
-/// What is wrong with a file that cannot be read.
+/// Why a file cannot be read.
 pub(super) fn reason(error: &ReadError) -> String {
     match error {
         ReadError::Io(error) => format!("it cannot be read: {error}"),
@@ -116,7 +116,7 @@ fn advice(error: &ReadError) -> &'static str {
     }
 }
 
-/// The line, from 1, of a position in a text.
+/// The line, counted from 1, of a position in a text.
 pub(super) fn line_at(text: &str, position: usize) -> usize {
     1 + text.as_bytes().iter().take(position).filter(|byte| **byte == b'\n').count()
 }
@@ -129,12 +129,12 @@ pub(super) fn line_of(text: &str, key: &str) -> Option<usize> {
         .map(|line| line + 1)
 }
 
-/// The library says where at the end of its message; we say it in front.
+/// The message without the position at its end, which is reported separately.
 pub(super) fn without_place(message: &str) -> String {
     message.rsplit_once(" at line ").map_or(message, |(message, _)| message).to_owned()
 }
 
-/// The key of an object whose value alone is refused for this reason.
+/// The key of an object whose value alone causes this error.
 fn culprit<T: DeserializeOwned>(text: &str, reason: &str) -> Option<String> {
     let object: Map<String, Value> = serde_json::from_str(text).ok()?;
     object.into_iter().find_map(|(key, value)| {
@@ -144,7 +144,7 @@ fn culprit<T: DeserializeOwned>(text: &str, reason: &str) -> Option<String> {
     })
 }
 
-/// What the library says of a document, in the words of whoever wrote it.
+/// The library's error message in plain words.
 pub(super) fn in_words(message: &str) -> String {
     let Some((found, expected)) =
         message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
@@ -176,7 +176,7 @@ pub(super) fn in_words(message: &str) -> String {
     format!("{found} is not {expected}")
 }
 
-/// A message about JSON that cannot be read.
+/// A message about invalid JSON.
 fn of_syntax(message: &str) -> Option<String> {
     if let Some(what) = message.strip_prefix("EOF while parsing a") {
         let what = match what.trim_start_matches('n').trim_start() {
@@ -207,7 +207,7 @@ fn of_syntax(message: &str) -> Option<String> {
     Some(words.to_owned())
 }
 
-/// A message about a name that is missing or not known.
+/// A message about a missing, repeated or unknown name.
 fn of_name(message: &str) -> Option<String> {
     let named = |start: &str| message.strip_prefix(start)?.split_once('`');
     if let Some((name, _)) = named("missing field `") {

@@ -1,22 +1,22 @@
-//! A tool's description in the comment lines at the head of its one file.
+//! Tool descriptions in the comment lines at the head of a script.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-/// What a script says of itself.
+/// The description in a script's head.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Head {
     pub(super) description: Option<String>,
     pub(super) parameters: Vec<Parameter>,
-    /// The file that holds the schema of what it prints, and the line that says so.
+    /// The file with the output schema, and the line that names it.
     pub(super) returns: Option<(String, usize)>,
     pub(super) timeout: Option<Duration>,
     /// A whole description as JSON, and its line.
     pub(super) json: Option<(String, usize)>,
-    /// Lines that mean something and cannot be understood: line, what is wrong, what to write.
+    /// Invalid lines: line, reason, advice.
     pub(super) faults: Vec<(usize, String, String)>,
-    /// Words that are nearly ones of ours: line, word, what is meant.
+    /// Misspelt words: line, word, correct word.
     pub(super) misspelt: Vec<(usize, String, &'static str)>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Parameter {
 
 const WORDS: [&str; 4] = ["@describe", "@param", "@returns", "@timeout"];
 const KINDS: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
-/// How comments begin in the languages in which scripts are written.
+/// How comments begin in common scripting languages.
 const MARKS: [&str; 5] = ["#", "//", "--", ";", "%"];
 
 impl Head {
@@ -49,7 +49,7 @@ impl Head {
         head
     }
 
-    /// Whether it says anything at all.
+    /// Whether the head describes anything.
     pub(super) fn is_there(&self) -> bool {
         self != &Self::default()
     }
@@ -78,7 +78,9 @@ impl Head {
                 ),
             },
             "@returns" if !rest.is_empty() => self.returns = Some((rest.to_owned(), number)),
-            "@returns" => self.fault(number, "it names no file", "write `@returns schema.json`"),
+            "@returns" => {
+                self.fault(number, "it does not name a file", "write `@returns schema.json`");
+            }
             "@timeout" => match duration(rest) {
                 Some(timeout) => self.timeout = Some(timeout),
                 None => self.fault(
@@ -99,7 +101,7 @@ impl Head {
         self.faults.push((line, reason.into(), advice.to_owned()));
     }
 
-    /// The schema of its arguments.
+    /// The schema of its arguments, from its `@param` lines.
     pub(super) fn input_schema(&self) -> Option<Map<String, Value>> {
         if self.parameters.is_empty() {
             return None;
@@ -127,7 +129,7 @@ impl Head {
     }
 }
 
-/// Whether one word becomes another by at most two letters more, less or other.
+/// Whether two words differ by at most two letters.
 fn is_near(word: &str, other: &str) -> bool {
     let (word, other) = (word.as_bytes(), other.as_bytes());
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -151,7 +153,7 @@ fn parameter(text: &str) -> Result<Parameter, String> {
         return Err("the parameter has no name".to_owned());
     }
     if !KINDS.contains(&kind) {
-        return Err(format!("`{kind}` is not a type: there are {}", KINDS.join(", ")));
+        return Err(format!("`{kind}` is not a type; use one of {}", KINDS.join(", ")));
     }
     Ok(Parameter {
         name: name.to_owned(),
@@ -161,7 +163,7 @@ fn parameter(text: &str) -> Result<Parameter, String> {
     })
 }
 
-/// A time as `30s`, `500ms`, `2m`, or a number of seconds.
+/// A duration as `30s`, `500ms`, `2m`, or a number of seconds.
 fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

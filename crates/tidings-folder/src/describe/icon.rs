@@ -1,4 +1,4 @@
-//! Icons: files of the folder become part of the list, addresses stay as they are.
+//! Icons: files of the folder are embedded in the list, URLs stay as they are.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use tidings_server::model::Icon;
 use tidings_store::mime;
 
-use super::Desk;
+use super::Describer;
 
 use crate::Problem;
 use crate::tree::join;
 
-impl Desk<'_> {
-    /// Icons as clients get them. One that cannot be had is left out, after a complaint.
+impl Describer<'_> {
+    /// The icons as clients get them. An unreadable icon is reported and left out.
     pub(super) fn icons(&mut self, file: &Path, icons: Option<Vec<Icon>>) -> Option<Vec<Icon>> {
         let directory = file.parent().unwrap_or(Path::new("")).to_owned();
         let icons: Vec<_> =
@@ -29,13 +29,13 @@ impl Desk<'_> {
         let Some(path) = join(directory, &icon.src) else {
             let reason = format!("the icon `{}` is outside of the folder", icon.src);
             let advice = "put a copy into the folder, or give an https: address";
-            self.complain(Problem::error(file, reason, advice));
+            self.report(Problem::error(file, reason, advice));
             return None;
         };
         self.result.reads.insert(path.clone());
         if !self.may_read(&path) {
             let reason = format!("the icon `{}` is hidden, or the policy denies it", icon.src);
-            self.complain(Problem::error(file, reason, "name a file that is served"));
+            self.report(Problem::error(file, reason, "name a file that is served"));
             return None;
         }
         match self.root().read(&path, self.limits().icon) {
@@ -47,7 +47,7 @@ impl Desk<'_> {
             }
             Err(error) => {
                 let reason = format!("the icon `{}` is left out: {error}", icon.src);
-                self.complain(Problem::error(file, reason, "correct or remove it"));
+                self.report(Problem::error(file, reason, "correct or remove it"));
                 None
             }
         }

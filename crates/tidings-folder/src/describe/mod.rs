@@ -1,4 +1,4 @@
-//! Descriptions to offers: what the files of a folder say, and what is wrong with it.
+//! Descriptions: read the files of a folder into offered items and problems.
 
 mod completion;
 mod document;
@@ -27,65 +27,65 @@ pub(crate) use self::server::{INSTRUCTIONS, SERVER, introduction};
 use crate::hidden::Hidden;
 use crate::offer::Offered;
 use crate::tree::{PARTS, Root, Stat};
-use crate::{Limits, Problem};
+use crate::{FolderLimits, Problem};
 
-/// What one description yields.
+/// The result of reading one description.
 #[derive(Debug, Default)]
-pub(crate) struct Yield {
+pub(crate) struct Described {
     pub(crate) items: Vec<Offered>,
     pub(crate) problems: Vec<Problem>,
-    /// The files that were consulted: when one changes, the description is read again.
+    /// The consulted files: if one changes, the description is read again.
     pub(crate) reads: BTreeSet<PathBuf>,
-    /// Whether it could not be understood: what it said before holds.
+    /// Whether the description is invalid: its last valid version stays in use.
     pub(crate) broken: bool,
 }
 
-/// What a description is made from.
+/// Everything a description can depend on.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) root: &'a Root,
     /// All files of the parts of the folder.
     pub(crate) files: &'a BTreeMap<PathBuf, Stat>,
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: &'a FolderLimits,
     pub(crate) hidden: &'a Hidden,
     pub(crate) policy: &'a Policy,
-    /// The directories in which programs look for others, if they are known.
+    /// The `PATH` of the folder's programs, if known.
     pub(crate) search: Option<&'a OsStr>,
 }
 
-/// One description while it is read.
-pub(crate) struct Desk<'a> {
+/// Reads one description and collects its items and problems.
+pub(crate) struct Describer<'a> {
     surroundings: Surroundings<'a>,
-    result: Yield,
+    result: Described,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Describer<'a> {
     fn new(surroundings: Surroundings<'a>) -> Self {
-        Self { surroundings, result: Yield::default() }
+        Self { surroundings, result: Described::default() }
     }
 
     fn root(&self) -> &'a Root {
         self.surroundings.root
     }
 
-    fn limits(&self) -> &'a Limits {
+    fn limits(&self) -> &'a FolderLimits {
         self.surroundings.limits
     }
 
-    /// Whether a file may become part of what is served. The folder's own settings always may.
+    /// Whether a file may be served. The folder's own settings always may.
     fn may_read(&self, path: &Path) -> bool {
         let Surroundings { hidden, policy, .. } = self.surroundings;
         let own = path.starts_with("server.d") || path == Path::new(ROOTS);
         own || (!hidden.hides_any(path, false) && policy.allows_path(path))
     }
 
-    fn complain(&mut self, problem: Problem) {
+    fn report(&mut self, problem: Problem) {
         self.result.problems.push(problem);
     }
 
-    /// The description cannot be understood.
+    /// Reports a problem that makes the description invalid.
     fn reject(&mut self, problem: Problem) {
-        self.complain(problem);
+        self.report(problem);
         self.result.broken = true;
     }
 
@@ -94,11 +94,11 @@ impl<'a> Desk<'a> {
         self.surroundings.files.get(path)
     }
 
-    /// The files that are described together with this one: see [`unit_of`].
+    /// The files that belong to a unit: see [`unit_of`].
     fn siblings(&self, unit: &Path) -> Vec<(&'a Path, &'a Stat)> {
         let files = self.surroundings.files;
         let Some(name) = unit.file_name().and_then(|name| name.to_str()) else {
-            // A name that is no text is alone.
+            // A name that is not text has no siblings.
             return files
                 .get_key_value(unit)
                 .map(|(path, stat)| (path.as_path(), stat))
@@ -107,7 +107,7 @@ impl<'a> Desk<'a> {
         };
         let begins = format!("{name}.");
         let depth = unit.components().count() - 1;
-        // Names that begin alike stand beside each other, directories of such names among them.
+        // Files with the same prefix are adjacent in the map, mixed with directories of such names.
         let alike = files.range(unit.with_file_name(&begins)..).take_while(|(path, _)| {
             let at = path.components().nth(depth);
             path.parent().is_some_and(|it| it.starts_with(unit.parent().unwrap_or(Path::new(""))))
@@ -122,7 +122,7 @@ impl<'a> Desk<'a> {
             .collect()
     }
 
-    /// The files right in a directory.
+    /// The files directly in a directory.
     fn files_in<'b>(&self, directory: &'b Path) -> impl Iterator<Item = (&'a Path, &'a Stat)> + 'b
     where
         'a: 'b,
@@ -136,7 +136,8 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// What is described together, named by one path: a change of a file in it means reading it again.
+/// The unit of a file: all files that are described together, named by one path. If one changes,
+/// the unit is read again.
 pub(crate) fn unit_of(path: &Path) -> Option<PathBuf> {
     let mut parts = path.components();
     let part = parts.next()?.as_os_str().to_str()?;
@@ -146,16 +147,15 @@ pub(crate) fn unit_of(path: &Path) -> Option<PathBuf> {
     let below = parts.next()?;
     match part {
         "tools" if parts.next().is_some() => Some(Path::new(part).join(below)),
-        // Whether a file has a description beside it depends on both, so that the description and
-        // everything of its stem are one.
+        // Whether a file has a description depends on both, so they belong to one unit.
         "tools" | "resources" | "prompts" => Some(stem_of(path)),
         "server.d" => None,
         _ => Some(path.to_owned()),
     }
 }
 
-/// A path without the ending of a description, and without its own: `a/b.txt`, `a/b.meta.json` and
-/// `a/b.txt.meta.json` are all of `a/b`.
+/// A path without its extension and without that of a description: `a/b.txt`, `a/b.meta.json` and
+/// `a/b.txt.meta.json` all have the stem `a/b`.
 fn stem_of(path: &Path) -> PathBuf {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return path.to_owned();
@@ -168,19 +168,19 @@ fn stem_of(path: &Path) -> PathBuf {
     path.with_file_name(stem)
 }
 
-/// How the name of a description ends.
+/// The extension of descriptions.
 pub(crate) const META: &str = ".meta.json";
 
-/// Reads what is described at a unit.
-pub(crate) fn describe(surroundings: Surroundings<'_>, unit: &Path) -> Yield {
-    let mut desk = Desk::new(surroundings);
+/// Reads the description of a unit.
+pub(crate) fn describe(surroundings: Surroundings<'_>, unit: &Path) -> Described {
+    let mut describer = Describer::new(surroundings);
     match unit.components().next().and_then(|part| part.as_os_str().to_str()) {
-        Some("tools") => desk.tool_unit(unit),
-        Some("resources") => desk.resource_unit(unit),
-        Some("prompts") => desk.prompt_unit(unit),
-        Some("providers") => desk.provider_unit(unit),
-        Some("completions") => desk.completion_unit(unit),
+        Some("tools") => describer.tool_unit(unit),
+        Some("resources") => describer.resource_unit(unit),
+        Some("prompts") => describer.prompt_unit(unit),
+        Some("providers") => describer.provider_unit(unit),
+        Some("completions") => describer.completion_unit(unit),
         _ => {}
     }
-    desk.result
+    describer.result
 }

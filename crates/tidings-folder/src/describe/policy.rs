@@ -1,31 +1,32 @@
-//! What a folder may offer: `server.d/policy.toml`.
+//! The policy: `server.d/policy.toml` limits what a folder may offer.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
-use super::{Desk, Surroundings};
+use super::{Describer, Surroundings};
 use crate::Problem;
-use crate::tree::Place;
+use crate::tree::PathKind;
 
 pub(crate) const POLICY: &str = "server.d/policy.toml";
 
-/// What may be offered. What is denied is not listed, and cannot be used.
+/// What may be offered. Denied items are not listed and cannot be used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
-    /// As it is written, to see whether it moved.
+    /// The text, to detect changes.
     text: String,
     tools: Rules,
     hosts: Rules,
     paths: Rules,
-    /// The patterns of hosts as they are written, for programs that fetch.
+    /// The host patterns as written, for programs that fetch.
     pub(crate) written_hosts: (Vec<String>, Vec<String>),
-    /// Nothing is allowed: the policy was never understood.
+    /// Whether nothing is allowed, because there was never a valid policy.
     closed: bool,
 }
 
-/// Allowed is what a pattern allows, or everything where there is none, less what is denied.
+/// Allow and deny patterns. Without allow patterns everything is allowed, except for what is
+/// denied.
 #[derive(Clone, Debug, Default)]
 struct Rules {
     allow: Option<GlobSet>,
@@ -34,7 +35,7 @@ struct Rules {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct PolicyDocument {
     #[serde(default)]
     tools: Lists,
     #[serde(default)]
@@ -52,7 +53,7 @@ struct Lists {
 }
 
 impl Policy {
-    /// The policy of a folder whose policy cannot be understood: better nothing than too much.
+    /// Denies everything: used until a policy is valid.
     pub(crate) fn closed() -> Self {
         Self { closed: true, ..Self::default() }
     }
@@ -65,7 +66,7 @@ impl Policy {
         !self.closed && self.hosts.allows(host)
     }
 
-    /// Whether it lets the host of an address be asked, if it names one.
+    /// Whether the host of a URI is allowed, if the URI has one.
     pub(crate) fn allows_uri(&self, uri: &str) -> bool {
         let Some((_, rest)) = uri.split_once("://") else { return self.allows_no_host() };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -80,12 +81,12 @@ impl Policy {
         self.allows_host(&host.to_ascii_lowercase())
     }
 
-    /// Where only some hosts are allowed, an address must say which it means.
+    /// If only some hosts are allowed, a URI must name its host.
     fn allows_no_host(&self) -> bool {
         !self.closed && self.hosts.allow.is_none()
     }
 
-    /// Whether another says the same.
+    /// Whether both policies have the same text.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         self.closed == other.closed && self.text == other.text
     }
@@ -119,17 +120,17 @@ fn globs(patterns: &[String]) -> Result<GlobSet, globset::Error> {
     set.build()
 }
 
-/// Reads the policy; nothing if it cannot be understood.
+/// Reads the policy; `None` if it is invalid.
 pub(crate) fn policy(surroundings: Surroundings<'_>) -> (Option<Policy>, Vec<Problem>) {
     let path = Path::new(POLICY);
-    // Whatever stands there is meant as one; only nothing is none.
-    if matches!(surroundings.root.look(path), Place::Nothing) {
+    // Only a missing file means that there is no policy.
+    if matches!(surroundings.root.inspect(path), PathKind::Nothing) {
         return (Some(Policy::default()), Vec::new());
     }
-    let mut desk = Desk::new(surroundings);
-    let advice = "correct it; until then the last valid policy holds, or nothing is offered";
-    let Some((document, text)) = desk.document::<Document>(path) else {
-        let problems = desk.result.problems.into_iter();
+    let mut describer = Describer::new(surroundings);
+    let advice = "correct it; until then the last valid policy is used, or nothing is offered";
+    let Some((document, text)) = describer.document::<PolicyDocument>(path) else {
+        let problems = describer.result.problems.into_iter();
         let problems = problems.map(|it| Problem { advice: advice.to_owned(), ..it }).collect();
         return (None, problems);
     };
@@ -140,12 +141,12 @@ pub(crate) fn policy(surroundings: Surroundings<'_>) -> (Option<Policy>, Vec<Pro
             let written = (document.hosts.allow.unwrap_or_default(), document.hosts.deny);
             let policy =
                 Policy { text, tools, hosts, paths, written_hosts: written, closed: false };
-            (Some(policy), desk.result.problems)
+            (Some(policy), describer.result.problems)
         }
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
             let reason = format!("a pattern is wrong: {error}");
-            desk.complain(Problem::error(path, reason, "write patterns as `name-*` or `a/**`"));
-            (None, desk.result.problems)
+            describer.report(Problem::error(path, reason, "write patterns as `name-*` or `a/**`"));
+            (None, describer.result.problems)
         }
     }
 }

@@ -1,24 +1,24 @@
-//! Files that can be run.
+//! Programs: find out whether and how a file can be run.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::Desk;
+use super::Describer;
 use super::roots::ROOTS;
 use crate::offer::{Dialect, Program};
 use crate::workshop::along;
 use crate::{Fix, Problem, guard};
 
-/// How much of a script is read to find its interpreter and its description.
+/// How many bytes of a script are read to find its interpreter and its description.
 pub(super) const HEAD: u64 = 16 * 1024;
 
-/// What only an `mcp-bash` project has.
+/// Files that only an `mcp-bash` project has.
 const MCP_BASH_FILES: [&str; 4] = [".mcp-bash", "sdk/tool-sdk.sh", ROOTS, guard::FILE];
-/// What a program of such a project mentions.
+/// Variables that a program of such a project reads.
 const MCP_BASH_WORDS: [&str; 2] = ["MCP_SDK", "MCPBASH_"];
 
-impl Desk<'_> {
-    /// Whose conventions a program follows: the project and the program itself show it.
+impl Describer<'_> {
+    /// The conventions a program follows, recognised by its project and its text.
     pub(super) fn dialect(&self, program: &Path) -> Dialect {
         let has = |file: &&str| self.root().absolute(Path::new(file)).exists();
         let head = self.root().head(program, HEAD).unwrap_or_default();
@@ -31,12 +31,12 @@ impl Desk<'_> {
         }
     }
 
-    /// The program that is this file: executable, or a script that says what runs it. `None` after
-    /// a complaint.
+    /// The program of this file: executable, or a script with a `#!` line. `None` after a problem
+    /// was reported.
     pub(super) fn program(&mut self, path: &Path) -> Option<Program> {
         let Some(stat) = self.stat(path) else {
             let advice = "create it, or correct the path";
-            self.complain(Problem::error(path, "there is no such file to run", advice));
+            self.report(Problem::error(path, "there is no such file to run", advice));
             return None;
         };
         let absolute = self.root().absolute(path);
@@ -48,24 +48,24 @@ impl Desk<'_> {
         if interpreter.is_empty() {
             let reason = "it is not executable, and has no `#!` line that says what runs it";
             let advice = "`chmod +x` it";
-            self.complain(Problem::error(path, reason, advice).mended_by(Fix::MakeExecutable));
+            self.report(Problem::error(path, reason, advice).mended_by(Fix::MakeExecutable));
             return None;
         }
         let reason = "it is not executable; it is run with what its `#!` line names";
         let advice = "`chmod +x` it";
-        self.complain(Problem::warning(path, reason, advice).mended_by(Fix::MakeExecutable));
+        self.report(Problem::warning(path, reason, advice).mended_by(Fix::MakeExecutable));
         Some(Program { path: absolute, interpreter })
     }
 
-    /// Complains of a first line with which the system cannot run a script.
+    /// Reports a first line with which the system cannot run a script.
     fn judge_first_line(&mut self, path: &Path, executable: bool) {
         let head = self.root().head(path, HEAD).unwrap_or_default();
         let Some(line) = head.strip_prefix(b"#!") else {
-            // A program that is compiled has bytes that no text has.
+            // Compiled programs contain zero bytes.
             if executable && !head.is_empty() && !head.contains(&0) {
                 let reason = "it has no `#!` line, so the system does not know what runs it";
                 let advice = "begin it with `#!/bin/sh`, `#!/usr/bin/env python3` or the like";
-                self.complain(Problem::error(path, reason, advice).at(1));
+                self.report(Problem::error(path, reason, advice).at(1));
             }
             return;
         };
@@ -74,17 +74,17 @@ impl Desk<'_> {
             let reason = "its `#!` line ends with a carriage return, which the system takes for a \
                           part of the interpreter's name";
             let advice = "save it with the line ends of Unix: `sed -i 's/\\r$//'` does it";
-            self.complain(Problem::error(path, reason, advice).at(1));
+            self.report(Problem::error(path, reason, advice).at(1));
             return;
         }
         if let Some(missing) = self.missing_interpreter(&self.interpreter(path)) {
             let reason = format!("its `#!` line names `{missing}`, which is not on this machine");
             let advice = "install it, or correct the line";
-            self.complain(Problem::error(path, reason, advice).at(1));
+            self.report(Problem::error(path, reason, advice).at(1));
         }
     }
 
-    /// The program that the words of a `#!` line name, if it does not exist.
+    /// The program that a `#!` line names, if it does not exist.
     fn missing_interpreter(&self, words: &[OsString]) -> Option<String> {
         let shown = |word: &OsString| Some(word.to_string_lossy().into_owned());
         let program = words.first()?;
@@ -93,7 +93,7 @@ impl Desk<'_> {
         }
         let search =
             self.surroundings.search.filter(|_| program.to_str() == Some("/usr/bin/env"))?;
-        // The name may follow options and variables, which are for `env` to understand.
+        // Options and variables of `env` before the name are skipped.
         let rest = words.get(1)?.to_str()?;
         let name = rest.trim_start_matches("-S").split_whitespace().next()?;
         let plain = !name.starts_with('-') && !name.contains(['=', '/']);
@@ -106,13 +106,13 @@ impl Desk<'_> {
         let Some(line) = head.strip_prefix(b"#!") else { return Vec::new() };
         let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let Ok(line) = std::str::from_utf8(line) else { return Vec::new() };
-        // The system gives all that follows the program as one word.
+        // The system passes everything after the program as one word.
         let mut words = line.trim().splitn(2, char::is_whitespace).map(str::trim);
         words.by_ref().filter(|word| !word.is_empty()).map(OsString::from).collect()
     }
 }
 
-/// Whether a name is one of a helper beside programs, never run by itself.
+/// Whether a file is a description, which is never run.
 pub(super) fn is_description(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with(".meta.json") || name.ends_with(".meta.toml")

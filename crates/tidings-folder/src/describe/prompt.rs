@@ -1,4 +1,4 @@
-//! Prompts: Markdown with front matter, or a text and its description.
+//! Descriptions of prompts: Markdown with front matter, or a text and its description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,8 +8,8 @@ use serde_json::Value;
 use tidings_server::model::{Icon, MetaObject, Prompt, PromptArgument, Role};
 
 use super::document::in_words;
-use super::tool::Written;
-use super::{Desk, META};
+use super::tool::DescriptionText;
+use super::{Describer, META};
 use crate::Problem;
 use crate::fill::{placeholders, with_braces};
 use crate::offer::{Offered, PromptText};
@@ -17,17 +17,17 @@ use crate::tree::join;
 
 const KNOWN: &str = "name, title, description, arguments, role, path, icons, _meta";
 
-/// A prompt's description as it is written.
+/// The fields of a prompt's description.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PromptMeta {
     pub(super) name: Option<String>,
     title: Option<String>,
     description: Option<String>,
-    /// A list of arguments, or a JSON Schema of them.
+    /// A list of arguments, or their JSON Schema.
     arguments: Option<Value>,
     role: Option<Speaker>,
-    /// The text, if it is not beside the description.
+    /// The file of the text, if it is not beside the description.
     pub(super) path: Option<String>,
     icons: Option<Vec<Icon>>,
     #[serde(rename = "_meta")]
@@ -36,13 +36,13 @@ pub(super) struct PromptMeta {
     unknown: BTreeMap<String, Value>,
 }
 
-/// Whose words a prompt is.
+/// The role of the message.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Speaker {
     User,
     Assistant,
-    /// As `mcp-bash` calls what the protocol has no role for.
+    /// Supported by `mcp-bash`, but not by the protocol.
     System,
 }
 
@@ -56,7 +56,7 @@ struct ArgumentMeta {
     values: Vec<String>,
 }
 
-impl Desk<'_> {
+impl Describer<'_> {
     pub(super) fn prompt_unit(&mut self, unit: &Path) {
         let siblings = self.siblings(unit);
         let (metas, files): (Vec<_>, Vec<_>) = siblings
@@ -70,32 +70,32 @@ impl Desk<'_> {
             return;
         };
         let Some((document, text)) = self.document::<PromptMeta>(meta) else { return };
-        let written = Written { file: meta, text: &text, line: None };
+        let written = DescriptionText { file: meta, text: &text, line: None };
         let body = match &document.path {
             Some(path) => join(meta.parent().unwrap_or(Path::new("")), path),
             None => files.first().map(|file| (*file).to_owned()),
         };
         let Some(body) = body else {
             let advice = "put the text beside it, or name it in `path`";
-            self.complain(Problem::error(*meta, "there is no text beside it", advice));
+            self.report(Problem::error(*meta, "there is no text beside it", advice));
             return;
         };
         let name = unit.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.prompt_with_text(document, &written, &name, &body);
     }
 
-    /// A description and the file of its text.
+    /// Adds a prompt from its description and the file of its text.
     pub(super) fn prompt_with_text(
         &mut self,
         meta: PromptMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         name: &str,
         body: &Path,
     ) {
         if self.stat(body).is_none() && !self.root().absolute(body).is_file() {
             let reason = format!("there is no `{}`", body.display());
             let advice = "create it, or correct the description";
-            self.complain(Problem::error(written.file, reason, advice));
+            self.report(Problem::error(written.file, reason, advice));
             return;
         }
         let Some(text) = self.text(body) else { return };
@@ -106,7 +106,7 @@ impl Desk<'_> {
         self.prompt(meta, written, name, body, text);
     }
 
-    /// A file that describes itself.
+    /// Adds a prompt from a file with front matter.
     fn markdown(&mut self, file: &Path) {
         let Some(text) = self.text(file) else { return };
         if is_never_closed(&text) {
@@ -133,26 +133,47 @@ impl Desk<'_> {
         };
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let body = body.to_owned();
-        let written = Written { file, text: &text, line: None };
+        let written = DescriptionText { file, text: &text, line: None };
         self.prompt(meta, &written, &name, file, body);
     }
 
     fn prompt(
         &mut self,
         meta: PromptMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         name: &str,
         file: &Path,
         body: String,
     ) {
         self.unknown_keys(written.file, written.text, meta.unknown.keys(), KNOWN);
-        let name = meta.name.unwrap_or_else(|| name.to_owned());
+        let name = meta.name.clone().unwrap_or_else(|| name.to_owned());
         if name.is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
             let reason = format!("`{}` cannot name a prompt", name.escape_debug());
             let problem = Problem::error(written.file, reason, "use 1 to 128 printable characters");
             self.reject(Problem { line: written.at("name"), ..problem });
             return;
         }
+        let Some(declared) = self.declared_arguments(&meta, written) else { return };
+        let body = with_braces(body, declared.iter().map(|it| it.name.as_str()));
+        let used = placeholders(&body);
+        self.report_unused(&declared, &used, written);
+        let (listed, values) = listed_arguments(declared, used);
+        let mut prompt =
+            Prompt::new(name, meta.description, (!listed.is_empty()).then_some(listed));
+        prompt.title = meta.title;
+        prompt.icons = self.icons(written.file, meta.icons);
+        prompt.meta = meta.meta;
+        let role = self.role(meta.role, written);
+        let file = file.to_owned();
+        self.result.items.push(Offered::Prompt(PromptText { file, prompt, body, role, values }));
+    }
+
+    /// The arguments that a description declares; `None` after a rejection.
+    fn declared_arguments(
+        &mut self,
+        meta: &PromptMeta,
+        written: &DescriptionText<'_>,
+    ) -> Option<Vec<ArgumentMeta>> {
         let declared = match meta.arguments.as_ref().map(arguments).transpose() {
             Ok(declared) => declared.unwrap_or_default(),
             Err(reason) => {
@@ -160,69 +181,80 @@ impl Desk<'_> {
                 let advice = "give a list of `{name, description, required}`, or a JSON Schema";
                 let problem = Problem::error(written.file, reason, advice);
                 self.reject(Problem { line: written.at("arguments"), ..problem });
-                return;
+                return None;
             }
         };
         if let Some(Value::Object(schema)) = &meta.arguments {
             self.judge_required(written, "arguments", schema);
         }
-        let body = with_braces(body, declared.iter().map(|it| it.name.as_str()));
-        let used = placeholders(&body);
-        for argument in &declared {
-            if !used.contains(&argument.name) {
-                let reason = format!(
-                    "the argument `{0}` is not used: the text has no `{{{{{0}}}}}`",
-                    argument.name
-                );
-                let advice = "put it into the text, or take it off the list";
-                let problem = Problem::warning(written.file, reason, advice);
-                self.complain(Problem { line: written.at("arguments"), ..problem });
-            }
+        Some(declared)
+    }
+
+    /// Reports declared arguments that the text does not use.
+    fn report_unused(
+        &mut self,
+        declared: &[ArgumentMeta],
+        used: &BTreeSet<String>,
+        written: &DescriptionText<'_>,
+    ) {
+        for argument in declared.iter().filter(|it| !used.contains(&it.name)) {
+            let reason = format!(
+                "the argument `{0}` is not used: the text has no `{{{{{0}}}}}`",
+                argument.name
+            );
+            let advice = "put it into the text, or take it off the list";
+            let problem = Problem::warning(written.file, reason, advice);
+            self.report(Problem { line: written.at("arguments"), ..problem });
         }
-        let mut values = BTreeMap::new();
-        let mut listed = Vec::new();
-        let names: BTreeSet<_> = declared.iter().map(|argument| argument.name.clone()).collect();
-        for argument in declared {
-            let mut shown = PromptArgument::new(argument.name.clone());
-            shown.title = argument.title;
-            shown.description = argument.description;
-            shown.required = Some(argument.required.unwrap_or(false));
-            if !argument.values.is_empty() {
-                values.insert(argument.name, argument.values);
-            }
-            listed.push(shown);
-        }
-        // A placeholder that nobody declared cannot be left out either.
-        let more = used.into_iter().filter(|name| !names.contains(name));
-        listed.extend(more.map(|name| PromptArgument::new(name).with_required(true)));
-        let mut prompt =
-            Prompt::new(name, meta.description, (!listed.is_empty()).then_some(listed));
-        prompt.title = meta.title;
-        prompt.icons = self.icons(written.file, meta.icons);
-        prompt.meta = meta.meta;
-        let role = match meta.role {
+    }
+
+    /// The role of a prompt's message.
+    fn role(&mut self, speaker: Option<Speaker>, written: &DescriptionText<'_>) -> Role {
+        match speaker {
             Some(Speaker::Assistant) => Role::Assistant,
             Some(Speaker::System) => {
                 let reason = "the protocol has no role `system`: it is served as the user's";
                 let problem = Problem::note(written.file, reason, "write `role: user`");
-                self.complain(Problem { line: written.at("role"), ..problem });
+                self.report(Problem { line: written.at("role"), ..problem });
                 Role::User
             }
             Some(Speaker::User) | None => Role::User,
-        };
-        let file = file.to_owned();
-        self.result.items.push(Offered::Prompt(PromptText { file, prompt, body, role, values }));
+        }
     }
 }
 
-/// Markdown is a prompt by itself, but not the page that explains the directory.
+/// The arguments as listed to clients, and the known values of each.
+fn listed_arguments(
+    declared: Vec<ArgumentMeta>,
+    used: BTreeSet<String>,
+) -> (Vec<PromptArgument>, BTreeMap<String, Vec<String>>) {
+    let mut values = BTreeMap::new();
+    let mut listed = Vec::new();
+    let names: BTreeSet<_> = declared.iter().map(|argument| argument.name.clone()).collect();
+    for argument in declared {
+        let mut shown = PromptArgument::new(argument.name.clone());
+        shown.title = argument.title;
+        shown.description = argument.description;
+        shown.required = Some(argument.required.unwrap_or(false));
+        if !argument.values.is_empty() {
+            values.insert(argument.name, argument.values);
+        }
+        listed.push(shown);
+    }
+    // An undeclared placeholder needs a value too.
+    let more = used.into_iter().filter(|name| !names.contains(name));
+    listed.extend(more.map(|name| PromptArgument::new(name).with_required(true)));
+    (listed, values)
+}
+
+/// Every Markdown file is a prompt, except for the `README`.
 fn is_prompt(file: &Path) -> bool {
     let stem = file.file_stem().unwrap_or_default();
     file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md"))
         && !stem.eq_ignore_ascii_case("readme")
 }
 
-/// The lines between two `---` at the beginning of a text, and what follows them.
+/// The front matter between two `---` lines, and the text after it.
 fn front_matter(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("---")?.trim_start_matches('\r').strip_prefix('\n')?;
     let mut at = 0;
@@ -235,7 +267,7 @@ fn front_matter(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether a text begins with front matter that never ends. A line alone may be a ruler.
+/// Whether a text begins with front matter that never ends. A single `---` may be a ruler.
 fn is_never_closed(text: &str) -> bool {
     let mut lines = text.lines();
     lines.next().is_some_and(|line| line.trim_end() == "---")
@@ -247,7 +279,7 @@ fn is_never_closed(text: &str) -> bool {
         && front_matter(text).is_none()
 }
 
-/// The first line of what the library says, without the place, which is told in front.
+/// The first line of the library's message, without the position, which is reported separately.
 fn message(text: &str) -> &str {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);

@@ -1,4 +1,4 @@
-//! Registrations: what a folder offers, said in one document instead of being found.
+//! Registrations: one document that lists the folder's items instead of its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use serde_json::Value;
 use super::document::{in_words, line_of, without_place};
 use super::prompt::PromptMeta;
 use super::resource::ResourceMeta;
-use super::tool::{ToolMeta, Written, registered_path};
-use super::{Desk, Surroundings, Yield};
+use super::tool::{DescriptionText, ToolMeta, registered_path};
+use super::{Described, Describer, Surroundings};
 use crate::Problem;
 use crate::offer::{CompletionOffer, Kind, Offered};
 
 const KNOWN: &str = "version, tools, resources, resourceTemplates, prompts, completions, _meta";
 
-/// What a registration says.
+/// The content of a registration.
 #[derive(Debug, Default)]
 pub(crate) struct Registration {
-    pub(crate) says: Yield,
-    /// The kinds it speaks of: those are not looked for.
+    pub(crate) says: Described,
+    /// The kinds it lists: files of these kinds are not used.
     pub(crate) kinds: BTreeSet<Kind>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct RegistrationDocument {
     version: Option<u64>,
     tools: Option<Vec<ToolMeta>>,
     resources: Option<Vec<ResourceMeta>>,
@@ -46,22 +46,23 @@ struct CompletionMeta {
     path: String,
 }
 
-/// Reads a registration: the text of a file, or what a program printed.
+/// Reads a registration: the text of a file, or the output of a program.
 pub(crate) fn registration(
     surroundings: Surroundings<'_>,
     file: &Path,
     text: &str,
 ) -> Registration {
-    let mut desk = Desk::new(surroundings);
-    desk.result.reads.insert(file.to_owned());
+    let mut describer = Describer::new(surroundings);
+    describer.result.reads.insert(file.to_owned());
     let mut kinds = BTreeSet::new();
-    match serde_json::from_str::<Document>(text) {
-        Ok(document) => desk.registered(document, file, text, &mut kinds),
+    match serde_json::from_str::<RegistrationDocument>(text) {
+        Ok(document) => describer.registered(document, file, text, &mut kinds),
         Err(error) => {
             let reason = in_words(&without_place(&error.to_string()));
-            let problem = Problem::error(file, reason, "correct it; what it said before holds");
-            desk.reject(problem.at(error.line()));
-            // Nobody knows of which kinds it speaks.
+            let problem =
+                Problem::error(file, reason, "correct it; its last valid version is used");
+            describer.reject(problem.at(error.line()));
+            // It could list any kind.
             kinds.extend([
                 Kind::Tool,
                 Kind::Prompt,
@@ -71,20 +72,20 @@ pub(crate) fn registration(
             ]);
         }
     }
-    Registration { says: desk.result, kinds }
+    Registration { says: describer.result, kinds }
 }
 
-impl Desk<'_> {
+impl Describer<'_> {
     fn registered(
         &mut self,
-        document: Document,
+        document: RegistrationDocument,
         file: &Path,
         text: &str,
         kinds: &mut BTreeSet<Kind>,
     ) {
         if let Some(key) = document.unknown.keys().next() {
             let reason = format!("`{key}` means nothing here");
-            let problem = Problem::error(file, reason, format!("known are {KNOWN}"));
+            let problem = Problem::error(file, reason, format!("known keys: {KNOWN}"));
             self.reject(Problem { line: line_of(text, key), ..problem });
             return;
         }
@@ -93,56 +94,59 @@ impl Desk<'_> {
             self.reject(Problem { line: line_of(text, "version"), ..problem });
             return;
         }
-        let lines = lines_of_texts(text);
-        let written = |name: Option<&String>| {
-            let line = name.and_then(|name| lines.get(name.as_str()).copied());
-            Written { file, text, line: line.or(Some(1)) }
-        };
+        let lines = EntryLines { file, text, lines: lines_of_texts(text) };
         if let Some(tools) = document.tools {
             kinds.insert(Kind::Tool);
-            for tool in tools {
-                let written = written(tool.name.as_ref());
-                let Some(path) = self.entry_path("tools", tool.path.as_deref(), &written) else {
-                    continue;
-                };
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                self.tool(tool, &written, &name, &path);
-            }
+            self.registered_tools(tools, &lines);
         }
         let resources = document.resources.map(|list| (Kind::Resource, list));
         let templates = document.resource_templates.map(|list| (Kind::Template, list));
         for (kind, list) in resources.into_iter().chain(templates) {
-            // Templates that are registered are added to those that are found.
+            // Registered templates are added to those found in files.
             if kind == Kind::Resource || list.is_empty() {
                 kinds.insert(kind);
             }
             for resource in list {
-                let written = written(resource.name.as_ref());
+                let written = lines.written(resource.name.as_ref());
                 self.resource(resource, &written, None);
             }
         }
         if let Some(prompts) = document.prompts {
             kinds.insert(Kind::Prompt);
-            for prompt in prompts {
-                let written = written(prompt.name.as_ref());
-                let Some(path) = self.entry_path("prompts", prompt.path.as_deref(), &written)
-                else {
-                    continue;
-                };
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                self.prompt_with_text(prompt, &written, &name, &path);
-            }
+            self.registered_prompts(prompts, &lines);
         }
         if let Some(completions) = document.completions {
             kinds.insert(Kind::Completion);
-            for completion in completions {
-                let written = written(Some(&completion.name));
-                let path = self.entry_path("completions", Some(&completion.path), &written);
-                let Some(program) = path.and_then(|path| self.program(&path)) else { continue };
-                let CompletionMeta { name, argument, .. } = completion;
-                let offer = CompletionOffer { name, argument, program };
-                self.result.items.push(Offered::Completion(offer));
-            }
+            self.registered_completions(completions, &lines);
+        }
+    }
+
+    fn registered_tools(&mut self, tools: Vec<ToolMeta>, lines: &EntryLines<'_>) {
+        for tool in tools {
+            let written = lines.written(tool.name.as_ref());
+            let path = self.entry_path("tools", tool.path.as_deref(), &written);
+            let Some(path) = path else { continue };
+            self.tool(tool, &written, &stem(&path), &path);
+        }
+    }
+
+    fn registered_prompts(&mut self, prompts: Vec<PromptMeta>, lines: &EntryLines<'_>) {
+        for prompt in prompts {
+            let written = lines.written(prompt.name.as_ref());
+            let path = self.entry_path("prompts", prompt.path.as_deref(), &written);
+            let Some(path) = path else { continue };
+            self.prompt_with_text(prompt, &written, &stem(&path), &path);
+        }
+    }
+
+    fn registered_completions(&mut self, completions: Vec<CompletionMeta>, lines: &EntryLines<'_>) {
+        for completion in completions {
+            let written = lines.written(Some(&completion.name));
+            let path = self.entry_path("completions", Some(&completion.path), &written);
+            let Some(program) = path.and_then(|path| self.program(&path)) else { continue };
+            let CompletionMeta { name, argument, .. } = completion;
+            let offer = CompletionOffer { name, argument, program };
+            self.result.items.push(Offered::Completion(offer));
         }
     }
 
@@ -151,7 +155,7 @@ impl Desk<'_> {
         &mut self,
         part: &str,
         path: Option<&str>,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
     ) -> Option<PathBuf> {
         let Some(path) = path else {
             let reason = "the entry has no `path`";
@@ -168,6 +172,25 @@ impl Desk<'_> {
         }
         found
     }
+}
+
+/// The text of a registration, with the lines on which its entries are written.
+struct EntryLines<'a> {
+    file: &'a Path,
+    text: &'a str,
+    lines: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> EntryLines<'a> {
+    /// Where the entry of this name is written; the first line if it is not found.
+    fn written(&self, name: Option<&String>) -> DescriptionText<'a> {
+        let line = name.and_then(|name| self.lines.get(name.as_str()).copied());
+        DescriptionText { file: self.file, text: self.text, line: line.or(Some(1)) }
+    }
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The line on which each quoted text is first written.

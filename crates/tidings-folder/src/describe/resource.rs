@@ -1,4 +1,4 @@
-//! Resources: files, files with a description beside them, and descriptions of what is elsewhere.
+//! Descriptions of resources: plain files, files with a description, and URIs of providers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use tidings_server::model::{Annotations, Icon, MetaObject, Resource, ResourceTem
 use tidings_store::mime;
 use tidings_store::time::rfc3339;
 
-use super::tool::Written;
-use super::{Desk, META};
+use super::tool::DescriptionText;
+use super::{Describer, META};
 
 use crate::Problem;
-use crate::offer::{Offered, Origin, ResourceOffer, TemplateOffer, TemplateOrigin};
+use crate::offer::{ContentOrigin, Offered, ResourceOffer, TemplateOffer, TemplateOrigin};
 use crate::tree::{Root, join};
 
 const KNOWN: &str = "name, title, description, uri, uriTemplate, path, mimeType, provider, icons, \
                      annotations, _meta";
-/// What a path keeps as it is in a `file:` address.
+/// Characters that are percent-encoded in the path of a `file:` URI.
 const PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -39,7 +39,7 @@ const PATH: &AsciiSet = &CONTROLS
     .add(b'^')
     .add(b'|');
 
-/// A resource's description as it is written.
+/// The fields of a resource's description.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResourceMeta {
@@ -48,7 +48,7 @@ pub(super) struct ResourceMeta {
     description: Option<String>,
     uri: Option<String>,
     uri_template: Option<String>,
-    /// The file, or the template of the files, that hold the content.
+    /// The file with the content, or a template of such files.
     pub(super) path: Option<String>,
     mime_type: Option<String>,
     provider: Option<String>,
@@ -60,7 +60,7 @@ pub(super) struct ResourceMeta {
     unknown: BTreeMap<String, Value>,
 }
 
-impl Desk<'_> {
+impl Describer<'_> {
     pub(super) fn resource_unit(&mut self, unit: &Path) {
         let siblings = self.siblings(unit);
         let (metas, files): (Vec<_>, Vec<_>) = siblings
@@ -70,10 +70,10 @@ impl Desk<'_> {
         let mut described = Vec::new();
         for meta in metas {
             let Some((document, text)) = self.document::<ResourceMeta>(meta) else {
-                // Until it is understood its files keep what it said.
+                // While the description is invalid, its files keep their last valid one.
                 return;
             };
-            let written = Written { file: meta, text: &text, line: None };
+            let written = DescriptionText { file: meta, text: &text, line: None };
             let beside = beside(meta, &files);
             described.extend(self.resource(document, &written, beside));
         }
@@ -84,22 +84,22 @@ impl Desk<'_> {
         }
     }
 
-    /// A file that nobody described.
+    /// Adds a file without a description.
     fn plain(&mut self, file: &Path) {
         let name = file.strip_prefix("resources").unwrap_or(file).to_string_lossy().into_owned();
         let Ok(uri) = ResourceUri::parse(&file_uri(self.root(), file)) else {
-            let reason = "its name cannot be written as an address";
-            self.complain(Problem::error(file, reason, "give it another name"));
+            let reason = "its name cannot be part of a URI";
+            self.report(Problem::error(file, reason, "give it another name"));
             return;
         };
         let resource = Resource::new(uri.as_ref(), printable(&name));
         if let Some(resource) = self.measured(resource, file, None) {
-            let origin = Origin::File(file.to_owned());
+            let origin = ContentOrigin::File(file.to_owned());
             self.result.items.push(Offered::Resource(ResourceOffer { resource, origin }));
         }
     }
 
-    /// A resource with what its file tells of it. A file that cannot be read is not offered.
+    /// Adds size, type and time of the file. An unreadable file is reported and not offered.
     fn measured(
         &mut self,
         mut resource: Resource,
@@ -111,7 +111,7 @@ impl Desk<'_> {
             Err(error) => {
                 let reason = super::document::reason(&error);
                 let advice = "correct its permissions, or name it in `.tidingsignore`";
-                self.complain(Problem::error(file, reason, advice));
+                self.report(Problem::error(file, reason, advice));
                 return None;
             }
         };
@@ -128,11 +128,11 @@ impl Desk<'_> {
         Some(resource)
     }
 
-    /// A described resource or template becomes an offer; gives the file it is about.
+    /// Adds a described resource or template; returns the file it describes.
     pub(super) fn resource(
         &mut self,
         meta: ResourceMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         beside: Option<&Path>,
     ) -> Option<PathBuf> {
         self.unknown_keys(written.file, written.text, meta.unknown.keys(), KNOWN);
@@ -147,59 +147,23 @@ impl Desk<'_> {
                 self.template(meta, written);
                 None
             }
-            _ => self.one(meta, written, beside),
+            _ => self.single_resource(meta, written, beside),
         }
     }
 
-    fn one(
+    /// Adds a described resource; returns the file it describes.
+    fn single_resource(
         &mut self,
         mut meta: ResourceMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         beside: Option<&Path>,
     ) -> Option<PathBuf> {
-        let directory = written.file.parent().unwrap_or(Path::new(""));
-        let directory =
-            if directory == Path::new("server.d") { Path::new("resources") } else { directory };
-        let file = match &meta.path {
-            Some(path) => match join(directory, path) {
-                Some(path) => Some(path),
-                None => return self.outside(written, "path"),
-            },
-            None => beside.map(Path::to_owned),
-        };
-        let uri = match (&meta.uri, &file) {
-            (Some(uri), _) => match ResourceUri::parse(uri) {
-                Ok(parsed) => parsed,
-                Err(error) => {
-                    let reason = format!("`{uri}` is not a URI: {error}");
-                    let problem = Problem::error(written.file, reason, "write `scheme://name`");
-                    self.reject(Problem { line: written.at("uri"), ..problem });
-                    return None;
-                }
-            },
-            (None, Some(file)) => ResourceUri::parse(&file_uri(self.root(), file)).ok()?,
-            (None, None) => {
-                let reason = "it describes neither a file beside it nor a URI";
-                let advice = "add `uri`, `uriTemplate` or `path`, or put the file beside it";
-                self.complain(Problem::error(written.file, reason, advice));
-                return None;
-            }
-        };
-        let provider = meta.provider.clone().unwrap_or_else(|| uri.scheme().to_owned());
-        let named = file_of(self.root(), uri.as_ref());
-        let origin = match (provider.as_str(), named, file) {
-            ("file", Some(named), _) => Origin::File(named),
-            ("file", None, Some(file)) => Origin::File(file),
-            ("file", None, None) => return self.outside(written, "uri"),
-            // Without a provider named, a file beside the description is what it is about.
-            (_, _, Some(file)) if meta.provider.is_none() => Origin::File(file),
-            _ => Origin::Provider(provider),
-        };
+        let (uri, origin) = self.address(&meta, written, beside)?;
         let fallback = match &origin {
-            Origin::File(file) => {
+            ContentOrigin::File(file) => {
                 file.file_name().unwrap_or_default().to_string_lossy().into_owned()
             }
-            Origin::Provider(_) => uri.as_ref().to_owned(),
+            ContentOrigin::Provider(_) => uri.as_ref().to_owned(),
         };
         let name = meta.name.take().unwrap_or(fallback);
         let mut resource = Resource::new(uri.as_ref(), printable(&name));
@@ -209,18 +173,18 @@ impl Desk<'_> {
         resource.icons = self.icons(written.file, meta.icons);
         resource.meta = meta.meta;
         let file = match &origin {
-            Origin::File(file) => {
+            ContentOrigin::File(file) => {
                 if self.stat(file).is_none() {
-                    // It may come; until then there is nothing to read.
+                    // The file may be created later; until then there is nothing to read.
                     let reason = format!("there is no `{}`", file.display());
                     let advice = "create the file, or correct the description";
-                    self.complain(Problem::error(written.file, reason, advice));
+                    self.report(Problem::error(written.file, reason, advice));
                     return None;
                 }
                 resource = self.measured(resource, file, meta.annotations)?;
                 Some(file.clone())
             }
-            Origin::Provider(_) => {
+            ContentOrigin::Provider(_) => {
                 resource.annotations = meta.annotations;
                 beside.map(Path::to_owned)
             }
@@ -229,7 +193,63 @@ impl Desk<'_> {
         file
     }
 
-    fn template(&mut self, meta: ResourceMeta, written: &Written<'_>) {
+    /// The URI of a described resource and where its content is; `None` after a problem was
+    /// reported.
+    fn address(
+        &mut self,
+        meta: &ResourceMeta,
+        written: &DescriptionText<'_>,
+        beside: Option<&Path>,
+    ) -> Option<(ResourceUri, ContentOrigin)> {
+        let file = match &meta.path {
+            Some(path) => match join(&content_directory(written), path) {
+                Some(path) => Some(path),
+                None => return self.outside(written, "path"),
+            },
+            None => beside.map(Path::to_owned),
+        };
+        let uri = self.uri(meta, written, file.as_deref())?;
+        let provider = meta.provider.clone().unwrap_or_else(|| uri.scheme().to_owned());
+        let named = file_of(self.root(), uri.as_ref());
+        let origin = match (provider.as_str(), named, file) {
+            ("file", Some(named), _) => ContentOrigin::File(named),
+            ("file", None, Some(file)) => ContentOrigin::File(file),
+            ("file", None, None) => return self.outside(written, "uri"),
+            // Without a provider, the description is about the file beside it.
+            (_, _, Some(file)) if meta.provider.is_none() => ContentOrigin::File(file),
+            _ => ContentOrigin::Provider(provider),
+        };
+        Some((uri, origin))
+    }
+
+    /// The URI in a description, or that of its file; `None` after a problem was reported.
+    fn uri(
+        &mut self,
+        meta: &ResourceMeta,
+        written: &DescriptionText<'_>,
+        file: Option<&Path>,
+    ) -> Option<ResourceUri> {
+        match (&meta.uri, file) {
+            (Some(uri), _) => match ResourceUri::parse(uri) {
+                Ok(parsed) => Some(parsed),
+                Err(error) => {
+                    let reason = format!("`{uri}` is not a URI: {error}");
+                    let problem = Problem::error(written.file, reason, "write `scheme://name`");
+                    self.reject(Problem { line: written.at("uri"), ..problem });
+                    None
+                }
+            },
+            (None, Some(file)) => ResourceUri::parse(&file_uri(self.root(), file)).ok(),
+            (None, None) => {
+                let reason = "it describes neither a file beside it nor a URI";
+                let advice = "add `uri`, `uriTemplate` or `path`, or put the file beside it";
+                self.report(Problem::error(written.file, reason, advice));
+                None
+            }
+        }
+    }
+
+    fn template(&mut self, meta: ResourceMeta, written: &DescriptionText<'_>) {
         let text = meta.uri_template.unwrap_or_default();
         let parsed = match Template::parse(&text) {
             Ok(parsed) if parsed.variables().next().is_some() => parsed,
@@ -259,16 +279,13 @@ impl Desk<'_> {
                     path.variables().find(|name| !parsed.variables().any(|it| it == *name))
                 {
                     let reason =
-                        format!("`path` has the variable `{name}`, and `uriTemplate` has not");
+                        format!("`path` has the variable `{name}`, but `uriTemplate` does not");
                     let advice = "use the same variables in both";
                     let problem = Problem::error(written.file, reason, advice);
                     self.reject(Problem { line: written.at("path"), ..problem });
                     return;
                 }
-                let directory = match written.file.parent() {
-                    Some(directory) if directory != Path::new("server.d") => directory.to_owned(),
-                    _ => PathBuf::from("resources"),
-                };
+                let directory = content_directory(written);
                 TemplateOrigin::Paths { directory, path: Arc::new(path) }
             }
             None if provider == "file" => {
@@ -289,8 +306,8 @@ impl Desk<'_> {
         self.result.items.push(Offered::Template(offer));
     }
 
-    /// Complains of a template for files that are not served: it is listed, and nothing can be read.
-    fn judge_files(&mut self, parsed: &Template, text: &str, written: &Written<'_>) {
+    /// Reports a template of files that are not served: it is listed, but nothing can be read.
+    fn judge_files(&mut self, parsed: &Template, text: &str, written: &DescriptionText<'_>) {
         let prefix = parsed.literal_prefix();
         let served = file_uri(self.root(), Path::new("resources"));
         if prefix.starts_with("file://./")
@@ -299,14 +316,13 @@ impl Desk<'_> {
         {
             return;
         }
-        let reason =
-            format!("`{text}` names no file below `resources`, so that nothing can be read");
+        let reason = format!("`{text}` matches no file below `resources`, so nothing can be read");
         let advice = "put the files there, or write a provider for a scheme of your own";
         let problem = Problem::warning(written.file, reason, advice);
-        self.complain(Problem { line: written.at("uriTemplate"), ..problem });
+        self.report(Problem { line: written.at("uriTemplate"), ..problem });
     }
 
-    fn outside<T>(&mut self, written: &Written<'_>, key: &str) -> Option<T> {
+    fn outside<T>(&mut self, written: &DescriptionText<'_>, key: &str) -> Option<T> {
         let reason = format!("`{key}` leads out of the folder");
         let problem = Problem::error(written.file, reason, "name a file in the folder");
         self.reject(Problem { line: written.at(key), ..problem });
@@ -314,8 +330,16 @@ impl Desk<'_> {
     }
 }
 
-/// The file that a description is about: `a.txt` for `a.txt.meta.json`, the first of its stem for
-/// `a.meta.json`.
+/// The directory that the paths of a description are relative to.
+fn content_directory(written: &DescriptionText<'_>) -> PathBuf {
+    match written.file.parent() {
+        Some(directory) if directory != Path::new("server.d") => directory.to_owned(),
+        _ => PathBuf::from("resources"),
+    }
+}
+
+/// The file that a description is about: `a.txt` for `a.txt.meta.json`, the first file with that
+/// stem for `a.meta.json`.
 fn beside<'a>(meta: &Path, files: &[&'a Path]) -> Option<&'a Path> {
     let name = meta.file_name()?.to_str()?.strip_suffix(META)?;
     let named = |file: &&&Path| file.file_name().is_some_and(|it| it == name);
@@ -323,37 +347,37 @@ fn beside<'a>(meta: &Path, files: &[&'a Path]) -> Option<&'a Path> {
     files.iter().find(named).or_else(|| files.iter().find(stemmed)).copied()
 }
 
-/// A name without what cannot stand in one.
+/// A name with control characters replaced.
 fn printable(name: &str) -> String {
     name.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it }).collect()
 }
 
-/// The address of a file of the folder.
+/// The URI of a file in the folder.
 fn file_uri(root: &Root, relative: &Path) -> String {
     let absolute = root.absolute(relative);
     format!("file://{}", encoded(&absolute))
 }
 
-/// A path as it stands in an address.
+/// A path, percent-encoded for a URI.
 pub(crate) fn encoded(path: &Path) -> String {
     percent_encode(path.as_os_str().as_encoded_bytes(), PATH).to_string()
 }
 
-/// The path that an address spells.
+/// The path of a percent-encoded text.
 pub(crate) fn decoded(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt as _;
     std::ffi::OsString::from_vec(percent_decode_str(text).collect()).into()
 }
 
-/// The file of the folder that a `file:` address names, by its whole path or relative to the
-/// folder as `file://./…`.
+/// The file that a `file:` URI names, by its absolute path or relative to the folder as
+/// `file://./…`.
 pub(crate) fn file_of(root: &Root, uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     if let Some(relative) = rest.strip_prefix("./") {
         return join(Path::new(""), decoded(relative).to_str()?);
     }
     let path = decoded(rest.strip_prefix("localhost").unwrap_or(rest));
-    // A template like `file:///{path}` spells the slashes of a path as part of its one variable.
+    // A template like `file:///{path}` expands the slashes of a path inside its variable.
     let absolute = if path.starts_with("//") {
         Path::new("/").join(path.strip_prefix("/").unwrap_or(&path))
     } else {

@@ -1,18 +1,18 @@
-//! JSON Schemas of tools: usable or not, before anybody calls.
+//! JSON Schemas of tools: check them before the first call.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::Desk;
-use super::tool::Written;
+use super::Describer;
+use super::tool::DescriptionText;
 use crate::Problem;
 
-impl Desk<'_> {
-    /// A schema that can judge; `None` after a complaint.
+impl Describer<'_> {
+    /// The validator of a schema; `None` after a problem was reported.
     pub(super) fn validator(
         &mut self,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         key: &str,
         schema: &Map<String, Value>,
     ) -> Option<Arc<jsonschema::Validator>> {
@@ -26,7 +26,7 @@ impl Desk<'_> {
             return None;
         }
         self.judge_required(written, key, schema);
-        // What a schema names by an address would have to be fetched, which is never done.
+        // References to other documents are never fetched.
         let compiled = jsonschema::options().build(&Value::Object(schema.clone()));
         match compiled {
             Ok(validator) => Some(Arc::new(validator)),
@@ -40,11 +40,11 @@ impl Desk<'_> {
     }
 }
 
-impl Desk<'_> {
-    /// Complains of names that are required and not described: no caller knows them.
+impl Describer<'_> {
+    /// Reports required names that the schema does not describe.
     pub(super) fn judge_required(
         &mut self,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         key: &str,
         schema: &Map<String, Value>,
     ) {
@@ -56,13 +56,13 @@ impl Desk<'_> {
                 let reason = format!("`{key}` requires `{name}`, which is not in its `properties`");
                 let advice = "describe it there, or take it off `required`";
                 let problem = Problem::warning(written.file, reason, advice);
-                self.complain(Problem { line: written.at("required"), ..problem });
+                self.report(Problem { line: written.at("required"), ..problem });
             }
         }
     }
 }
 
-/// The schema of a tool that says nothing of its arguments: an object of anything.
+/// The schema of a tool without one: an object with any properties.
 pub(super) fn anything() -> Map<String, Value> {
     let Value::Object(schema) = json!({ "type": "object" }) else { return Map::new() };
     schema

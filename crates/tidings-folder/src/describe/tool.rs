@@ -1,4 +1,4 @@
-//! Tools: a directory with a program and its description, or one file that describes itself.
+//! Descriptions of tools: a directory with a program, or one file that describes itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tidings_server::model::{Icon, MetaObject, Tool, ToolAnnotations};
 
-use super::Desk;
+use super::Describer;
 use super::document::{in_words, line_of};
 use super::head::Head;
 use super::program::{HEAD, is_description};
@@ -19,16 +19,16 @@ use crate::offer::{Check, Dialect, Offered, Patience, ToolOffer, ToolScript};
 use crate::tree::join;
 use crate::{Fix, Problem};
 
-/// How often a command that decides whether a tool is offered is asked by itself.
+/// How often a check runs if `everySecs` is not set.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
 const KNOWN: &str = "name, title, description, inputSchema, outputSchema, annotations, icons, \
                      timeoutSecs, timeoutHint, progressExtendsTimeout, maxTimeoutSecs, enabled, _meta";
 
-/// What a tool can say of its effects.
+/// The annotations of the protocol.
 const ANNOTATIONS: [&str; 5] =
     ["title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-/// A tool's description as it is written.
+/// The fields of a tool's description.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolMeta {
@@ -47,27 +47,27 @@ pub(super) struct ToolMeta {
     enabled: Option<Value>,
     #[serde(rename = "_meta")]
     meta: Option<MetaObject>,
-    /// Where a registration has the program.
+    /// The program, in a registration.
     pub(super) path: Option<String>,
     #[serde(flatten)]
     unknown: BTreeMap<String, Value>,
 }
 
-/// Where a description was written: for complaints, and for what it names.
-pub(super) struct Written<'a> {
+/// The file and text of a description, to locate problems and relative paths.
+pub(super) struct DescriptionText<'a> {
     pub(super) file: &'a Path,
     pub(super) text: &'a str,
-    /// The line to complain of, where the text has none of its own.
+    /// The line of problems, if it cannot be found in the text.
     pub(super) line: Option<usize>,
 }
 
-impl Written<'_> {
+impl DescriptionText<'_> {
     pub(super) fn at(&self, key: &str) -> Option<usize> {
         self.line.or_else(|| line_of(self.text, key))
     }
 }
 
-impl Desk<'_> {
+impl Describer<'_> {
     pub(super) fn tool_unit(&mut self, unit: &Path) {
         self.directory_tool(unit);
         let siblings = self.siblings(unit);
@@ -79,7 +79,7 @@ impl Desk<'_> {
         }
     }
 
-    /// `tools/<name>/tool.*` and its description.
+    /// Adds the tool of `tools/<name>/tool.*` and its description.
     fn directory_tool(&mut self, directory: &Path) {
         let Some(name) = directory.file_name().map(|name| name.to_string_lossy().into_owned())
         else {
@@ -105,34 +105,34 @@ impl Desk<'_> {
         if let [first, others @ ..] = programs.as_slice() {
             for other in others {
                 let reason =
-                    format!("`{}` is run as this tool, and this file is not", shown(first));
+                    format!("`{}` is run as this tool; this file is not used", shown(first));
                 let advice = "remove one of them, or give this one another name";
-                self.complain(Problem::warning(*other, reason, advice));
+                self.report(Problem::warning(*other, reason, advice));
             }
         }
         let Some(program) = program else {
             if let Some(meta) = meta {
                 let advice = "add an executable `tool.sh`, `tool.py` or the like";
-                self.complain(Problem::error(meta, "there is no program beside it", advice));
+                self.report(Problem::error(meta, "there is no program beside it", advice));
             }
             return;
         };
         match meta {
             Some(meta) => {
                 let Some((document, text)) = self.document::<ToolMeta>(meta) else { return };
-                let written = Written { file: meta, text: &text, line: None };
+                let written = DescriptionText { file: meta, text: &text, line: None };
                 self.tool(document, &written, &name, program);
             }
             None => self.headed_tool(program, &name),
         }
     }
 
-    /// `tools/<name>.*`, described by its own head or by a file beside it.
+    /// Adds the tool of `tools/<name>.*`, described by its head or by a file beside it.
     fn file_tool(&mut self, path: &Path, meta: Option<&Path>) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(meta) = meta {
             let Some((document, text)) = self.document::<ToolMeta>(meta) else { return };
-            let written = Written { file: meta, text: &text, line: None };
+            let written = DescriptionText { file: meta, text: &text, line: None };
             self.tool(document, &written, &name, path);
             return;
         }
@@ -142,7 +142,7 @@ impl Desk<'_> {
     fn headed_tool(&mut self, program: &Path, name: &str) {
         let executable = self.stat(program).is_some_and(|stat| stat.executable);
         let bytes = self.root().head(program, HEAD).unwrap_or_default();
-        // A program that is no script says nothing of itself; a cut at the end does no harm.
+        // A compiled program has no head; a character cut off at the end does no harm.
         let text = match std::str::from_utf8(&bytes) {
             Ok(text) => text,
             Err(error) if error.error_len().is_none() => {
@@ -151,13 +151,13 @@ impl Desk<'_> {
             Err(_) => "",
         };
         let head = Head::parse(text);
-        // What is neither executable nor described is some file beside the tools.
+        // A file that is neither executable nor described is not a tool.
         let described = head.is_there() && text.starts_with("#!");
         if !executable && !described {
             if text.starts_with("#!") {
                 let reason = "it is not executable and has no description: it is not a tool";
                 let advice = "make it one with `chmod +x`, or name it in `.tidingsignore`";
-                self.complain(
+                self.report(
                     Problem::warning(program, reason, advice).mended_by(Fix::MakeExecutable),
                 );
             }
@@ -166,7 +166,7 @@ impl Desk<'_> {
         for (line, word, meant) in &head.misspelt {
             let reason = format!("`{word}` means nothing here");
             let advice = format!("write `{meant}`");
-            self.complain(Problem::warning(program, reason, advice).at(*line));
+            self.report(Problem::warning(program, reason, advice).at(*line));
         }
         for (line, reason, advice) in &head.faults {
             self.reject(Problem::error(program, reason.clone(), advice.clone()).at(*line));
@@ -193,7 +193,7 @@ impl Desk<'_> {
             return;
         }
         let line = head.json.as_ref().map_or(1, |(_, line)| *line);
-        let written = Written { file: program, text: "", line: Some(line) };
+        let written = DescriptionText { file: program, text: "", line: Some(line) };
         self.tool(document, &written, name, program);
     }
 
@@ -220,83 +220,108 @@ impl Desk<'_> {
         })
     }
 
-    /// A described tool becomes an offer.
+    /// Adds a described tool.
     pub(super) fn tool(
         &mut self,
         meta: ToolMeta,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         name: &str,
         program: &Path,
     ) {
-        let file = written.file;
-        self.unknown_keys(file, written.text, meta.unknown.keys(), KNOWN);
-        let name = meta.name.clone().unwrap_or_else(|| name.to_owned());
-        if !is_tool_name(&name) {
-            let reason = format!("`{name}` cannot name a tool");
-            let advice = "use 1 to 128 letters, digits, `_`, `-` and `.`";
-            let problem = Problem::error(file, reason, advice);
-            self.reject(Problem { line: written.at("name"), ..problem });
-            return;
-        }
-        if meta.description.as_deref().is_none_or(|text| text.trim().is_empty()) {
-            let reason = "the tool has no description, so that no model knows when to use it";
-            let advice = "add `description`, or a comment line `@describe TEXT`";
-            self.complain(Problem::warning(file, reason, advice));
-        }
-        let metadata = metadata(&meta, &name);
-        let input_schema = meta.input_schema.clone().map_or_else(anything, with_type);
-        let input = self.validator(written, "inputSchema", &input_schema);
-        let output_schema = meta.output_schema.clone().map(with_type);
-        let output =
-            output_schema.as_ref().map(|schema| self.validator(written, "outputSchema", schema));
-        let patience = self.patience(&meta, written);
-        let annotations = self.annotations(meta.annotations.as_ref(), written);
-        let Some(annotations) = annotations else { return };
-        let check = self.check(meta.enabled.as_ref(), written, program);
-        let (Some(input), Some(patience), Some(check)) = (input, patience, check) else { return };
-        if matches!(output, Some(None)) {
-            return;
-        }
-        if check == Enabled::Never {
-            return;
-        }
+        self.unknown_keys(written.file, written.text, meta.unknown.keys(), KNOWN);
+        let Some(name) = self.tool_name(&meta, written, name) else { return };
+        let Some(terms) = self.terms(&meta, written, program) else { return };
+        let check = match terms.enabled {
+            Enabled::Never => return,
+            Enabled::When(check) => Some(check),
+            Enabled::Always => None,
+        };
         let Some(program_file) = self.program(program) else { return };
-        let mut tool = Tool::new_with_raw(name, meta.description.map(Into::into), input_schema);
+        let metadata = metadata(&meta, &name);
+        let mut tool =
+            Tool::new_with_raw(name, meta.description.map(Into::into), terms.input_schema);
         tool.title = meta.title;
-        tool.output_schema = output_schema.map(Arc::new);
-        tool.annotations = annotations;
-        tool.icons = self.icons(file, meta.icons);
+        tool.output_schema = terms.output_schema.map(Arc::new);
+        tool.annotations = terms.annotations;
+        tool.icons = self.icons(written.file, meta.icons);
         tool.meta = meta.meta;
         let dialect = self.dialect(program);
         let directory = match dialect {
             Dialect::Own => program.parent().unwrap_or(Path::new("")),
             Dialect::McpBash => Path::new(""),
         };
-        let directory = self.root().absolute(directory);
         let script = ToolScript {
             tool,
             program: program_file,
             dialect,
-            directory,
-            patience,
+            directory: self.root().absolute(directory),
+            patience: terms.patience,
             hint: meta.timeout_hint,
             metadata,
-            input,
-            output: output.flatten(),
-        };
-        let check = match check {
-            Enabled::When(check) => Some(check),
-            _ => None,
+            input: terms.input,
+            output: terms.output,
         };
         self.result.items.push(Offered::Tool(ToolOffer { script: Arc::new(script), check }));
     }
 
-    /// What a tool says of its effects; `None` after a complaint.
-    #[expect(clippy::option_option, reason = "no annotations are no fault")]
+    /// The name of a tool; `None` after a rejection. A missing description is reported.
+    fn tool_name(
+        &mut self,
+        meta: &ToolMeta,
+        written: &DescriptionText<'_>,
+        fallback: &str,
+    ) -> Option<String> {
+        let name = meta.name.clone().unwrap_or_else(|| fallback.to_owned());
+        if !is_tool_name(&name) {
+            let reason = format!("`{name}` cannot name a tool");
+            let advice = "use 1 to 128 letters, digits, `_`, `-` and `.`";
+            let problem = Problem::error(written.file, reason, advice);
+            self.reject(Problem { line: written.at("name"), ..problem });
+            return None;
+        }
+        if meta.description.as_deref().is_none_or(|text| text.trim().is_empty()) {
+            let reason = "the tool has no description, so models do not know when to use it";
+            let advice = "add `description`, or a comment line `@describe TEXT`";
+            self.report(Problem::warning(written.file, reason, advice));
+        }
+        Some(name)
+    }
+
+    /// The terms of a description; `None` after a rejection.
+    fn terms(
+        &mut self,
+        meta: &ToolMeta,
+        written: &DescriptionText<'_>,
+        program: &Path,
+    ) -> Option<Terms> {
+        let input_schema = meta.input_schema.clone().map_or_else(anything, with_type);
+        let input = self.validator(written, "inputSchema", &input_schema);
+        let output_schema = meta.output_schema.clone().map(with_type);
+        let output =
+            output_schema.as_ref().map(|schema| self.validator(written, "outputSchema", schema));
+        let patience = self.patience(meta, written);
+        let annotations = self.annotations(meta.annotations.as_ref(), written)?;
+        let enabled = self.check(meta.enabled.as_ref(), written, program);
+        Some(Terms {
+            input_schema,
+            input: input?,
+            output_schema,
+            output: match output {
+                Some(output) => Some(output?),
+                None => None,
+            },
+            patience: patience?,
+            annotations,
+            enabled: enabled?,
+        })
+    }
+
+    /// The annotations; `None` after a problem was reported.
+    #[expect(clippy::option_option, reason = "a tool without annotations is valid")]
     fn annotations(
         &mut self,
         value: Option<&Value>,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
     ) -> Option<Option<ToolAnnotations>> {
         let Some(value) = value.filter(|value| !value.is_null()) else { return Some(None) };
         let keys = value.as_object().into_iter().flat_map(Map::keys);
@@ -313,7 +338,7 @@ impl Desk<'_> {
         }
     }
 
-    fn patience(&mut self, meta: &ToolMeta, written: &Written<'_>) -> Option<Patience> {
+    fn patience(&mut self, meta: &ToolMeta, written: &DescriptionText<'_>) -> Option<Patience> {
         let limits = self.limits();
         let mut seconds = |key: &str, value: Option<f64>, otherwise: Duration| match value {
             None => Some(otherwise),
@@ -340,11 +365,11 @@ impl Desk<'_> {
         Some(Patience { limit, extended, at_most: at_most.max(limit) })
     }
 
-    /// What decides whether a tool is offered.
+    /// The check that decides whether a tool is offered.
     fn check(
         &mut self,
         enabled: Option<&Value>,
-        written: &Written<'_>,
+        written: &DescriptionText<'_>,
         program: &Path,
     ) -> Option<Enabled> {
         let directory = program.parent().unwrap_or(Path::new("")).to_owned();
@@ -380,7 +405,7 @@ impl Desk<'_> {
         Some(Enabled::When(Check { command, directory, files, every }))
     }
 
-    fn bad_check<T>(&mut self, written: &Written<'_>) -> Option<T> {
+    fn bad_check<T>(&mut self, written: &DescriptionText<'_>) -> Option<T> {
         let problem = Problem::error(
             written.file,
             "`enabled` is neither true, false nor a command",
@@ -392,6 +417,17 @@ impl Desk<'_> {
     }
 }
 
+/// How a tool may be called, according to its description.
+struct Terms {
+    input_schema: Map<String, Value>,
+    input: Arc<jsonschema::Validator>,
+    output_schema: Option<Map<String, Value>>,
+    output: Option<Arc<jsonschema::Validator>>,
+    patience: Patience,
+    annotations: Option<ToolAnnotations>,
+    enabled: Enabled,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 enum Enabled {
     Always,
@@ -399,7 +435,7 @@ enum Enabled {
     When(Check),
 }
 
-/// A command: a line for the shell, or words.
+/// A command: a line for the shell, or a list of words.
 fn words(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(line) if !line.trim().is_empty() => {
@@ -414,8 +450,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|it| it.as_str().map(str::to_owned)).collect()
 }
 
-/// The parts of a command that may name files. One that names none does no harm: a file of that
-/// name is waited for.
+/// The parts of a command that may name files. A wrong guess does no harm: the file never appears.
 fn named_files(word: &str) -> impl Iterator<Item = &str> {
     let parts = word.split(|it: char| it.is_whitespace() || "'\"()[]{};&|<>=".contains(it));
     parts.filter(|part| {
@@ -432,13 +467,13 @@ fn is_tool_name(name: &str) -> bool {
         && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"_-.".contains(&it))
 }
 
-/// Clients expect the schema to say that it is one of an object.
+/// Clients expect every schema to have a `type`.
 fn with_type(mut schema: Map<String, Value>) -> Map<String, Value> {
     schema.entry("type").or_insert_with(|| "object".into());
     schema
 }
 
-/// What the tool itself is told of its description.
+/// The description that is passed to the tool itself.
 fn metadata(meta: &ToolMeta, name: &str) -> Value {
     let mut value = Map::new();
     value.insert("name".to_owned(), name.into());
@@ -457,10 +492,14 @@ fn metadata(meta: &ToolMeta, name: &str) -> Value {
     Value::Object(value)
 }
 
-/// Where a registration's program may be: below the part it belongs to, or the folder.
-pub(super) fn registered_path(desk: &Desk<'_>, part: &str, written: &str) -> Option<PathBuf> {
+/// The file of a registered item: below the part it belongs to, or below the folder.
+pub(super) fn registered_path(
+    describer: &Describer<'_>,
+    part: &str,
+    written: &str,
+) -> Option<PathBuf> {
     let below = join(Path::new(part), written);
     let plain = join(Path::new(""), written);
-    let exists = |path: &PathBuf| desk.root().absolute(path).is_file();
+    let exists = |path: &PathBuf| describer.root().absolute(path).is_file();
     below.clone().filter(exists).or_else(|| plain.filter(exists)).or(below)
 }

@@ -1,34 +1,34 @@
-//! Whose turn it is to run a program: so many at once, callers in rotation, each one's calls in
-//! order.
+//! Fair queue for programs: limits how many run at once, with callers in rotation and each caller's
+//! calls in order.
 //!
-//! Nobody can take it all from somebody else, by two rules:
+//! Two rules keep one caller from blocking the others:
 //!
-//! - One caller runs at most one less than may run at once, so a caller with any number of slow
-//!   programs leaves a place to the others. Where only one may run there is nothing to leave.
-//! - When the room to wait is full, a call of a caller that has at least two fewer waiting than
-//!   the caller with the most takes the place of that one's newest call, which is refused: as it
-//!   would have been, had the other come first. So with `n` callers a caller that has fewer than
-//!   `room / n` waiting always gets in (the others share more than `n - 1` times that, so one of
-//!   them has two more), and never more than `room` wait in all.
+//! - One caller runs at most one program less than the limit, so a caller with any number of slow
+//!   programs leaves a slot for the others. With a limit of one this does not apply.
+//! - When the queue is full, a call of a caller with at least two fewer waiting calls than the
+//!   longest waiting list replaces the newest call of that list, which is refused, as it would have
+//!   been had the other come first. So with `n` callers, one with fewer than `room / n` waiting
+//!   calls always gets in (the others share more than `n - 1` times that, so one of them has two
+//!   more), and never more than `room` calls wait in all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// A fair limit on what runs at once. Cloning is cheap and every clone is the same queue.
+/// A fair limit on running programs. Clones share the queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Queue(Arc<Shared>);
+pub(crate) struct RunQueue(Arc<QueueShared>);
 
-/// The right to run. It passes to whoever is next when it is dropped.
+/// Permission to run. When it is dropped, the next call gets it.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    shared: Arc<Shared>,
-    /// Whose share of the running it counts for.
+    shared: Arc<QueueShared>,
+    /// The caller whose share it counts towards.
     caller: Arc<str>,
 }
 
-/// No place is left to wait.
+/// The queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many calls wait for their turn already ({waiting}); try again later")]
 pub(crate) struct Full {
@@ -36,24 +36,22 @@ pub(crate) struct Full {
 }
 
 #[derive(Debug)]
-struct Shared {
-    /// How many may wait.
+struct QueueShared {
+    /// How many calls may wait.
     room: usize,
-    /// How many of one caller may run at once.
+    /// How many programs one caller may run at once.
     share: usize,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Permits that nobody has. Invariant: none while a caller waits that runs less than its
-    /// share.
+    /// Unused permits. Invariant: zero while a caller waits that runs less than its share.
     free: usize,
-    /// How many each caller runs. Invariant: none is zero, so there are no more entries than
-    /// permits.
+    /// How many programs each caller runs. Invariant: no count is zero, so there are no more
+    /// entries than permits.
     running: BTreeMap<Arc<str>, usize>,
-    /// The callers that wait, the next one first. Invariant: each has a call that waits, and
-    /// stands here once.
+    /// The waiting callers, next one first. Invariant: each has a waiting call and is listed once.
     callers: VecDeque<Caller>,
     waiting: usize,
     next_ticket: u64,
@@ -62,17 +60,17 @@ struct State {
 #[derive(Debug)]
 struct Caller {
     name: Arc<str>,
-    calls: VecDeque<Call>,
+    calls: VecDeque<WaitingCall>,
 }
 
 #[derive(Debug)]
-struct Call {
+struct WaitingCall {
     ticket: u64,
     turn: oneshot::Sender<Permit>,
 }
 
-impl Queue {
-    /// So many run at once, and so many may wait.
+impl RunQueue {
+    /// A queue that runs `runs` programs at once, with room for `waiting` calls.
     pub(crate) fn new(runs: usize, waiting: usize) -> Self {
         let runs = runs.max(1);
         let state = State {
@@ -83,16 +81,16 @@ impl Queue {
             next_ticket: 0,
         };
         let share = (runs - 1).max(1);
-        Self(Arc::new(Shared { room: waiting, share, state: Mutex::new(state) }))
+        Self(Arc::new(QueueShared { room: waiting, share, state: Mutex::new(state) }))
     }
 
     /// Waits for this caller's turn.
     ///
-    /// Cancel-safe: who stops waiting frees the place, and a turn that came too late passes on.
+    /// Cancel-safe: a dropped call leaves the queue, and a permit that arrives too late passes on.
     ///
     /// # Errors
     ///
-    /// Too many wait already, or came to wait meanwhile from callers with fewer calls.
+    /// The queue is full, or callers with fewer waiting calls replaced this one.
     pub(crate) async fn enter(&self, caller: &str) -> Result<Permit, Full> {
         let full = Full { waiting: self.0.room };
         let (place, turn) = {
@@ -107,28 +105,28 @@ impl Queue {
             }
             let (sender, turn) = oneshot::channel();
             let ticket = state.push(caller, sender);
-            (Place { shared: &self.0, ticket }, turn)
+            (QueuePlace { shared: &self.0, ticket }, turn)
         };
         let permit = turn.await;
         drop(place);
         permit.map_err(|_| full)
     }
 
-    /// How many wait now.
+    /// How many calls are waiting.
     #[cfg(test)]
     fn waiting(&self) -> usize {
         self.0.lock().waiting
     }
 }
 
-impl Shared {
+impl QueueShared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// How many this caller runs.
+    /// How many programs this caller runs.
     fn runs(&self, caller: &str) -> usize {
         self.running.get(caller).copied().unwrap_or(0)
     }
@@ -148,8 +146,8 @@ impl State {
         }
     }
 
-    /// Makes room for this caller, if another has at least two more waiting: after that it still
-    /// has no fewer, so two callers never displace each other in turn.
+    /// Makes room for this caller if another has at least two more waiting calls. Afterwards the
+    /// other still has no fewer, so two callers never displace each other in turn.
     fn displace(&mut self, caller: &str) -> bool {
         let own = self.callers.iter().find(|waiting| &*waiting.name == caller);
         let own = own.map_or(0, |waiting| waiting.calls.len());
@@ -157,7 +155,7 @@ impl State {
         let Some(most) = most.filter(|most| most.calls.len() >= own + 2) else {
             return false;
         };
-        // Dropping its turn is what tells it; it has another call left, so it keeps its place in
+        // Dropping the sender notifies the call. Its caller has another call left, so it stays in
         // the rotation.
         most.calls.pop_back();
         self.waiting -= 1;
@@ -168,7 +166,7 @@ impl State {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.waiting += 1;
-        let call = Call { ticket, turn };
+        let call = WaitingCall { ticket, turn };
         if let Some(waiting) = self.callers.iter_mut().find(|waiting| &*waiting.name == caller) {
             waiting.calls.push_back(call);
         } else {
@@ -178,9 +176,9 @@ impl State {
         ticket
     }
 
-    /// The first call of the next caller that runs less than its share; the caller goes to the
-    /// end of the line if it has more. Who is passed over keeps its place in the line.
-    fn pop(&mut self, share: usize) -> Option<(Arc<str>, Call)> {
+    /// The first call of the next caller that runs less than its share. The caller moves to the end
+    /// if it has more calls; callers that are passed over keep their position.
+    fn pop(&mut self, share: usize) -> Option<(Arc<str>, WaitingCall)> {
         let next = self.callers.iter().position(|caller| self.runs(&caller.name) < share)?;
         let mut caller = self.callers.remove(next)?;
         let call = caller.calls.pop_front()?;
@@ -208,8 +206,8 @@ impl Drop for Permit {
         let next = {
             let mut state = self.shared.lock();
             state.end(&self.caller);
-            // One at most: either this was the only free permit, or the others are free because
-            // only this caller waits, and it has now room for one more.
+            // At most one: either this was the only free permit, or the others are free because
+            // only this caller waits, and it now has room for one more.
             let next = state.pop(self.shared.share);
             if let Some((caller, _)) = &next {
                 state.start(caller);
@@ -217,19 +215,19 @@ impl Drop for Permit {
             next
         };
         if let Some((caller, call)) = next {
-            // A permit that comes back, for its caller has just left, passes on as it is dropped.
+            // If the caller has just left, the permit comes back and passes on when it is dropped.
             drop(call.turn.send(Permit { shared: self.shared.clone(), caller }));
         }
     }
 }
 
-/// A place in the line, given up when it is dropped.
-struct Place<'a> {
-    shared: &'a Shared,
+/// A position in the queue, given up on drop.
+struct QueuePlace<'a> {
+    shared: &'a QueueShared,
     ticket: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         self.shared.lock().remove(self.ticket);
     }

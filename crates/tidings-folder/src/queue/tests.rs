@@ -1,4 +1,4 @@
-//! Turns, shares and rooms of the queue.
+//! Tests of the queue: turns, shares and room.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ fn poll(entering: &mut Entering<'_>) -> Poll<Result<Permit, Full>> {
     entering.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn begin<'a>(queue: &'a Queue, caller: &'a str) -> Entering<'a> {
+fn begin<'a>(queue: &'a RunQueue, caller: &'a str) -> Entering<'a> {
     let mut entering: Entering<'a> = Box::pin(queue.enter(caller));
     assert!(poll(&mut entering).is_pending());
     entering
@@ -22,7 +22,7 @@ fn begin<'a>(queue: &'a Queue, caller: &'a str) -> Entering<'a> {
 
 #[tokio::test]
 async fn callers_take_turns_and_each_ones_calls_keep_their_order() {
-    let queue = Queue::new(1, 10);
+    let queue = RunQueue::new(1, 10);
     let mut permit = Some(queue.enter("x").await.unwrap());
     let names = ["a", "a", "a", "b", "c", "b"];
     let mut waiting: Vec<_> = names.iter().map(|name| Some(begin(&queue, name))).collect();
@@ -44,7 +44,7 @@ async fn callers_take_turns_and_each_ones_calls_keep_their_order() {
 
 #[tokio::test]
 async fn one_too_many_is_told_how_many_wait() {
-    let queue = Queue::new(1, 2);
+    let queue = RunQueue::new(1, 2);
     let _permit = queue.enter("a").await.unwrap();
     let (_first, _second) = (begin(&queue, "a"), begin(&queue, "b"));
     assert_eq!(queue.enter("c").await.unwrap_err(), Full { waiting: 2 });
@@ -52,7 +52,7 @@ async fn one_too_many_is_told_how_many_wait() {
 
 #[tokio::test]
 async fn who_stops_waiting_frees_the_place() {
-    let queue = Queue::new(1, 1);
+    let queue = RunQueue::new(1, 1);
     let permit = queue.enter("a").await.unwrap();
     drop(begin(&queue, "b"));
     assert_eq!(queue.waiting(), 0);
@@ -63,7 +63,7 @@ async fn who_stops_waiting_frees_the_place() {
 
 #[tokio::test]
 async fn a_turn_nobody_took_passes_on() {
-    let queue = Queue::new(1, 2);
+    let queue = RunQueue::new(1, 2);
     let permit = queue.enter("a").await.unwrap();
     let (gone, mut patient) = (begin(&queue, "b"), begin(&queue, "c"));
     drop(permit);
@@ -74,7 +74,7 @@ async fn a_turn_nobody_took_passes_on() {
 
 #[tokio::test]
 async fn a_newcomer_gets_in_where_a_greedy_caller_has_filled_the_room() {
-    let queue = Queue::new(2, 256);
+    let queue = RunQueue::new(2, 256);
     let (greedy, busy) = (queue.enter("a").await.unwrap(), queue.enter("b").await.unwrap());
     let mut waiting = Vec::new();
     for _ in 0..300 {
@@ -97,7 +97,7 @@ async fn a_newcomer_gets_in_where_a_greedy_caller_has_filled_the_room() {
 
 #[tokio::test]
 async fn a_full_room_is_shared_evenly() {
-    let queue = Queue::new(1, 6);
+    let queue = RunQueue::new(1, 6);
     let _permit = queue.enter("x").await.unwrap();
     let _greedy: Vec<_> = (0..6).map(|_| begin(&queue, "a")).collect();
     let _modest: Vec<_> = (0..3).map(|_| begin(&queue, "b")).collect();
@@ -107,7 +107,7 @@ async fn a_full_room_is_shared_evenly() {
 
 #[tokio::test]
 async fn slow_runs_of_one_caller_leave_a_place_for_another() {
-    let queue = Queue::new(3, 10);
+    let queue = RunQueue::new(3, 10);
     let slow = (queue.enter("a").await.unwrap(), queue.enter("a").await.unwrap());
     let mut third = begin(&queue, "a");
     let other = queue.enter("b").await.unwrap();
@@ -120,19 +120,19 @@ async fn slow_runs_of_one_caller_leave_a_place_for_another() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum QueueStep {
     Enter(u8),
     Leave(usize),
     GiveUp(usize),
     Look,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = QueueStep> {
     prop_oneof![
-        (0_u8..4).prop_map(Step::Enter),
-        (0_usize..8).prop_map(Step::Leave),
-        (0_usize..8).prop_map(Step::GiveUp),
-        Just(Step::Look),
+        (0_u8..4).prop_map(QueueStep::Enter),
+        (0_usize..8).prop_map(QueueStep::Leave),
+        (0_usize..8).prop_map(QueueStep::GiveUp),
+        Just(QueueStep::Look),
     ]
 }
 
@@ -143,11 +143,11 @@ proptest! {
         steps in proptest::collection::vec(step(), 0..60),
     ) {
         const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-        let queue = Queue::new(runs, 6);
+        let queue = RunQueue::new(runs, 6);
         let (mut running, mut waiting) = (Vec::new(), BTreeMap::new());
         for (index, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Enter(name) => {
+                QueueStep::Enter(name) => {
                     let caller = NAMES[usize::from(name)];
                     let mut entering: Entering<'_> = Box::pin(queue.enter(caller));
                     match poll(&mut entering) {
@@ -163,14 +163,14 @@ proptest! {
                         Poll::Pending => drop(waiting.insert(index, entering)),
                     }
                 }
-                Step::Leave(at) if at < running.len() => drop(running.remove(at)),
-                Step::GiveUp(at) => {
+                QueueStep::Leave(at) if at < running.len() => drop(running.remove(at)),
+                QueueStep::GiveUp(at) => {
                     let key = waiting.keys().nth(at).copied();
                     drop(key.and_then(|key| waiting.remove(&key)));
                 }
-                Step::Leave(_) | Step::Look => waiting.retain(|_, entering| {
+                QueueStep::Leave(_) | QueueStep::Look => waiting.retain(|_, entering| {
                     match poll(entering) {
-                        // Who is refused now was displaced.
+                        // A call that is refused now was displaced.
                         Poll::Ready(entered) => {
                             running.extend(entered);
                             false

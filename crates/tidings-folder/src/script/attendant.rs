@@ -1,4 +1,4 @@
-//! Stays with a program from its start to its end: feeds it, reads it, watches the time.
+//! Attending a running program: write its input, read its output, watch the time.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::unconstrained;
 use tokio::time::Instant;
 
-use super::clock::Clock;
+use super::clock::RunClock;
 use super::group::{Group, Pipes};
 use super::lines::Lines;
 use super::outbox::Outbox;
@@ -21,29 +21,29 @@ use super::{Ending, Job, Run};
 
 /// How much is read at once.
 const CHUNK: usize = 16 << 10;
-/// How long output is waited for after the program itself has ended, if something it started holds
-/// its output open.
+/// How long to wait for more output after the program exited, if a child process holds its output
+/// open.
 const LINGER: Duration = Duration::from_millis(100);
-/// How much is read after that, whoever prints on. A pipe holds no more, so that everything the
-/// program itself printed is among it.
+/// How much is read after the exit. A pipe holds no more, so everything the program itself printed
+/// is included.
 const LEFT: usize = 1 << 20;
-/// How long the system may take to end a program that is killed.
+/// How long the system may take to end a killed program.
 const DEATH: Duration = Duration::from_secs(1);
 
-/// Where a program is on its way.
+/// The stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Running,
-    /// It was asked to end, and may take until then.
+    /// It was asked to exit, and has until then.
     Asked(Instant),
-    /// It was killed.
+    /// It was killed, and should be gone by then.
     Killed(Instant),
-    /// It has ended; what it started may still print until then.
+    /// It exited; child processes may still print until then.
     Ended(Instant),
 }
 
-/// What can happen. A pipe that takes or gives no bytes any more is closed.
-enum Event {
+/// What can happen. `None` for a pipe means that it is closed.
+enum ProgramEvent {
     Fed(Option<usize>),
     Printed(Option<usize>),
     Said(Option<usize>),
@@ -52,7 +52,7 @@ enum Event {
     TimeUp,
 }
 
-/// One program while it runs.
+/// A running program.
 pub(super) struct Attendant<'a> {
     group: Group,
     stdin: Option<ChildStdin>,
@@ -62,19 +62,19 @@ pub(super) struct Attendant<'a> {
     output: Vec<u8>,
     output_limit: usize,
     stderr: Option<ChildStderr>,
-    /// What was read of standard error and not looked at.
+    /// Bytes of standard error that are read but not parsed.
     said: Vec<u8>,
     /// When standard error was last read.
     read_at: SystemTime,
     lines: Lines,
     outbox: &'a Outbox,
-    clock: Clock,
+    clock: RunClock,
     grace: Duration,
     stage: Stage,
     status: Option<ExitStatus>,
-    /// How much was read since it ended.
+    /// Bytes read since the program exited.
     left: usize,
-    /// Why we ended it, if we did.
+    /// Why we ended the program, if we did.
     verdict: Option<Ending>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Attendant<'a> {
             read_at: SystemTime::now(),
             lines: Lines::default(),
             outbox,
-            clock: Clock::start(job.patience),
+            clock: RunClock::start(job.patience),
             grace: job.grace,
             stage: Stage::Running,
             status: None,
@@ -102,26 +102,28 @@ impl<'a> Attendant<'a> {
         }
     }
 
-    /// Stays until the program has ended and its output was read.
+    /// Runs until the program has exited and its output is read.
     pub(super) async fn run(mut self) -> Run {
         let mut alarm = std::pin::pin!(tokio::time::sleep_until(self.deadline()));
         while !self.is_over() {
             if alarm.deadline() != self.deadline() {
                 alarm.as_mut().reset(self.deadline());
             }
-            // Signs that wait hold up the program only while it has time.
+            // While the program has time, waiting signs pause the reading of standard error.
             let full = self.stage == Stage::Running && self.outbox.is_full();
             let event = tokio::select! {
-                fed = feed(&mut self.stdin, &self.input[self.fed..]) => Event::Fed(fed),
-                read = read(&mut self.stdout, &mut self.output) => Event::Printed(read),
-                read = read(&mut self.stderr, &mut self.said), if !full => Event::Said(read),
-                () = self.outbox.room(), if full => Event::Room,
-                status = self.group.wait(), if self.status.is_none() => Event::Exited(status),
-                () = &mut alarm => Event::TimeUp,
+                fed = feed(&mut self.stdin, &self.input[self.fed..]) => ProgramEvent::Fed(fed),
+                read = read(&mut self.stdout, &mut self.output) => ProgramEvent::Printed(read),
+                read = read(&mut self.stderr, &mut self.said), if !full => ProgramEvent::Said(read),
+                () = self.outbox.room(), if full => ProgramEvent::Room,
+                status = self.group.wait(), if self.status.is_none() => ProgramEvent::Exited(status),
+                () = &mut alarm => ProgramEvent::TimeUp,
             };
             let event = match (event, self.stage) {
-                // On a busy machine time may be up before what is there was read.
-                (Event::TimeUp, Stage::Ended(_)) => self.left_over().unwrap_or(Event::TimeUp),
+                // On a busy machine, time may be up before the output is read.
+                (ProgramEvent::TimeUp, Stage::Ended(_)) => {
+                    self.left_over().unwrap_or(ProgramEvent::TimeUp)
+                }
                 (event, _) => event,
             };
             if !self.step(event) {
@@ -131,17 +133,17 @@ impl<'a> Attendant<'a> {
         self.finish()
     }
 
-    /// What can be read without waiting.
-    fn left_over(&mut self) -> Option<Event> {
+    /// Output that can be read without waiting.
+    fn left_over(&mut self) -> Option<ProgramEvent> {
         let printed = unconstrained(read(&mut self.stdout, &mut self.output)).now_or_never();
         if let Some(read) = printed {
-            return Some(Event::Printed(read));
+            return Some(ProgramEvent::Printed(read));
         }
         let said = unconstrained(read(&mut self.stderr, &mut self.said)).now_or_never();
-        said.map(Event::Said)
+        said.map(ProgramEvent::Said)
     }
 
-    /// After the end, whatever is read may be followed by more.
+    /// After the exit, more output may follow each read.
     fn linger(&mut self, read: Option<usize>) {
         if matches!(self.stage, Stage::Ended(_)) {
             self.left += read.unwrap_or(0);
@@ -149,15 +151,15 @@ impl<'a> Attendant<'a> {
         }
     }
 
-    /// False if there is nothing left to wait for.
-    fn step(&mut self, event: Event) -> bool {
+    /// Handles an event; false if there is nothing left to wait for.
+    fn step(&mut self, event: ProgramEvent) -> bool {
         match event {
-            Event::Fed(fed) => self.fed(fed),
-            Event::Printed(read) => self.printed(read),
-            Event::Said(read) => self.heard(read),
-            Event::Room => {}
-            Event::Exited(status) => self.exited(status),
-            Event::TimeUp => return self.time_up(),
+            ProgramEvent::Fed(fed) => self.fed(fed),
+            ProgramEvent::Printed(read) => self.printed(read),
+            ProgramEvent::Said(read) => self.heard(read),
+            ProgramEvent::Room => {}
+            ProgramEvent::Exited(status) => self.exited(status),
+            ProgramEvent::TimeUp => return self.time_up(),
         }
         true
     }
@@ -174,7 +176,7 @@ impl<'a> Attendant<'a> {
         }
     }
 
-    /// A program need not read what it is given: it may close its input, or end before.
+    /// A program need not read its input: it may close it, or exit before.
     fn fed(&mut self, fed: Option<usize>) {
         self.fed += fed.unwrap_or(0);
         if fed.is_none() || self.fed == self.input.len() {
@@ -188,7 +190,7 @@ impl<'a> Attendant<'a> {
             self.stdout = None;
         }
         if self.output.len() > self.output_limit {
-            // Whoever prints on into a closed pipe ends by that alone.
+            // Writing to a closed pipe ends the writer.
             self.stdout = None;
             self.end(Ending::TooMuchOutput);
         }
@@ -209,11 +211,11 @@ impl<'a> Attendant<'a> {
     }
 
     fn exited(&mut self, status: io::Result<ExitStatus>) {
-        // The system may not say how it ended, if somebody else told it not to.
+        // The system may not report the exit status if another handler took it.
         self.status = Some(status.unwrap_or_else(|_| ExitStatus::from_raw(0xff00)));
         self.stdin = None;
         if self.stage != Stage::Running {
-            // The program obeyed; what it started may not have.
+            // The program obeyed; its children may not have.
             self.group.kill();
         }
         self.stage = Stage::Ended(Instant::now() + LINGER);
@@ -239,12 +241,12 @@ impl<'a> Attendant<'a> {
         true
     }
 
-    /// How long ago the program touched its standard error without writing to it, which is a sign of
-    /// life: `mcp-bash` does that with its progress stream.
+    /// How long ago the program touched its standard error without writing. `mcp-bash` does that
+    /// with its progress stream, so it counts as a sign of life.
     fn touched(&self) -> Option<Duration> {
         let pipe = self.stderr.as_ref()?.as_fd().try_clone_to_owned().ok()?;
         let touched = File::from(pipe).metadata().and_then(|pipe| pipe.modified()).ok()?;
-        // What was written was read at once; only a touch is later than that.
+        // Written bytes were read at once, so only a touch is later than the last read.
         touched.duration_since(self.read_at).ok()?;
         SystemTime::now().duration_since(touched).ok()
     }
@@ -258,7 +260,7 @@ impl<'a> Attendant<'a> {
     }
 
     fn finish(self) -> Run {
-        // Whatever the program left behind ends now.
+        // Ends everything the program left behind.
         drop(self.group);
         let ended = self.status.map_or(Ending::Signal(9), |status| match status.signal() {
             Some(signal) => Ending::Signal(signal),
@@ -269,7 +271,7 @@ impl<'a> Attendant<'a> {
     }
 }
 
-/// Cancel-safe: what was not written is asked for again.
+/// Cancel-safe: unwritten bytes are offered again.
 async fn feed(pipe: &mut Option<ChildStdin>, rest: &[u8]) -> Option<usize> {
     match pipe {
         Some(pipe) => pipe.write(rest).await.ok(),

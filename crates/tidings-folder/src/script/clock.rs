@@ -1,4 +1,4 @@
-//! When a program has had all the time it gets, and why; pure.
+//! The clock of a run: when a program's time is up, and why; pure.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use tokio::time::Instant;
 
 use crate::offer::Patience;
 
-/// A limit beyond what the system's clock can count is none.
+/// Longer limits than the system's clock can count are unlimited.
 const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 
 /// Why a program's time was up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It took longer than it may.
+    /// It exceeded its limit.
     Fixed,
-    /// It gave no sign of life for longer than it may.
+    /// It gave no sign of life within its limit.
     Idle,
-    /// It gave signs, but took longer than any program may.
+    /// It gave signs of life, but exceeded the limit of all programs.
     MaxExceeded,
 }
 
 impl Reason {
-    /// As programs are told.
+    /// The word in results.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
@@ -33,27 +33,27 @@ impl Reason {
 
 /// The time of one run.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct RunClock {
     patience: Patience,
     started: Instant,
-    /// When the limit was begun last.
+    /// When the limit was last restarted.
     armed: Instant,
 }
 
-impl Clock {
+impl RunClock {
     pub(super) fn start(patience: Patience) -> Self {
         let now = Instant::now();
         Self { patience, started: now, armed: now }
     }
 
-    /// The program gave a sign of life.
+    /// Notes a sign of life.
     pub(super) fn sign(&mut self) {
         if self.patience.extended {
             self.armed = Instant::now();
         }
     }
 
-    /// As [`Self::sign`], for a sign that was given a while ago.
+    /// Like [`Self::sign`], for a sign that was given `age` ago.
     pub(super) fn sign_before(&mut self, age: Duration) {
         let given = Instant::now().checked_sub(age).unwrap_or(self.armed);
         if self.patience.extended {
@@ -61,7 +61,7 @@ impl Clock {
         }
     }
 
-    /// When time is up, unless there is a sign before.
+    /// When time is up without another sign.
     pub(super) fn deadline(&self) -> (Instant, Reason) {
         let limit = after(self.armed, self.patience.limit);
         let most = after(self.started, self.patience.at_most);
@@ -85,10 +85,10 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Signs at these seconds; then time is up at this second, for this reason.
+    /// With signs at these seconds, time is up at second `up`, for this reason.
     async fn check(patience: Patience, signs: &[u32], up: u32, reason: Reason) {
         let start = Instant::now();
-        let mut clock = Clock::start(patience);
+        let mut clock = RunClock::start(patience);
         for sign in signs {
             tokio::time::sleep_until(start + SECOND * *sign).await;
             clock.sign();
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_limit_without_end_is_no_trouble() {
-        let (deadline, _) = Clock::start(Patience::fixed(Duration::MAX)).deadline();
+        let (deadline, _) = RunClock::start(Patience::fixed(Duration::MAX)).deadline();
         assert!(deadline > Instant::now() + SECOND);
     }
 }

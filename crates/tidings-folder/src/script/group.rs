@@ -1,4 +1,4 @@
-//! A program as a process group: started, and gone with all its children when its time is over.
+//! Process groups: start a program, and end it together with all its children.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -15,12 +15,12 @@ use tracing::warn;
 
 use super::{Job, Keeper};
 
-/// How long a program may be busy being written before it is given up.
+/// How long to retry while the program's file is being written.
 const BUSY: Duration = Duration::from_millis(200);
-/// How often it is tried meanwhile.
+/// How often to retry meanwhile.
 const BUSY_RETRY: Duration = Duration::from_millis(10);
 
-/// Why a program could not be started, and what to do.
+/// Why a program could not be started, with advice.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}` {why}", .file.display())]
 pub(crate) struct SpawnError {
@@ -44,7 +44,7 @@ enum Why {
     Busy,
     #[error("cannot be run in its directory, which does not exist any more")]
     Directory,
-    #[error("is told more than the system allows; pass less")]
+    #[error("gets more input than the system allows; pass less")]
     TooMuch,
     #[error("could not be started: {0}")]
     Other(io::Error),
@@ -55,7 +55,7 @@ impl SpawnError {
         Self { file: file.to_owned(), why }
     }
 
-    /// With the file named as it is called within this folder: clients need not know where the
+    /// The error with the file relative to the folder, because clients need not know where the
     /// folder is.
     pub(crate) fn within(mut self, root: &Path) -> Self {
         self.file = if let Ok(inner) = self.file.strip_prefix(root) {
@@ -75,7 +75,7 @@ pub(super) struct Pipes {
     pub(super) stderr: ChildStderr,
 }
 
-/// A program and what it started. Dropping it ends them all at once.
+/// A program and its children. Dropping it ends them all at once.
 pub(super) struct Group {
     child: Child,
     id: Option<Pid>,
@@ -83,25 +83,25 @@ pub(super) struct Group {
     stream: Option<Stream>,
 }
 
-/// A link that leads to the standard error of a program, by a name of our own for it. `/dev/stderr`
-/// is that of whoever opens it: `touch "$MCP_PROGRESS_STREAM" 2>/dev/null`, as `mcp-bash` has it,
+/// A link to the standard error of a program, under a name of our own. `/dev/stderr` would be that
+/// of the process that opens it: `touch "$MCP_PROGRESS_STREAM" 2>/dev/null`, as `mcp-bash` does,
 /// would touch `/dev/null`.
 struct Stream {
     link: PathBuf,
-    /// Invariant: open for as long as the link is there, which would lead elsewhere after it.
+    /// Invariant: open as long as the link exists; after that the link would lead elsewhere.
     _errors: OwnedFd,
 }
 
 impl Stream {
-    /// Makes a link lead there, which leads to `/dev/stderr` before; it stays as it is where the
-    /// system has no such names.
+    /// Redirects a link from `/dev/stderr`. The link stays as it is if the system has no such
+    /// names.
     fn lead(link: &Path, errors: &ChildStderr) -> Option<Self> {
         let errors = errors.as_fd().try_clone_to_owned().ok()?;
         let name = format!("/proc/{}/fd/{}", std::process::id(), errors.as_raw_fd());
         std::fs::symlink_metadata(&name).ok()?;
         let fresh = link.with_extension("new");
         symlink(name, &fresh).ok()?;
-        // In one step, so that there is a stream at every moment.
+        // In one step, so that the stream exists at every moment.
         std::fs::rename(&fresh, link).ok()?;
         Some(Self { link: link.to_owned(), _errors: errors })
     }
@@ -114,11 +114,11 @@ impl Drop for Stream {
 }
 
 impl Group {
-    /// Starts a program as the leader of a process group of its own.
+    /// Starts a program as the leader of its own process group.
     pub(super) async fn start(job: &Job) -> Result<(Self, Pipes), SpawnError> {
         let file = &job.program.path;
         match std::fs::metadata(file) {
-            // Whoever opens a FIFO waits for its other end, an interpreter too.
+            // Opening a FIFO waits for its other end, in an interpreter too.
             Ok(found) if !found.is_file() => return Err(SpawnError::new(file, Why::Special)),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -141,8 +141,8 @@ impl Group {
             }
         };
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        // If we are killed before this line, the program stays: microseconds, which only code
-        // between fork and exec could take away.
+        // If this process is killed before this line, the program survives. Only code between fork
+        // and exec could close this gap of microseconds.
         if let (Some(keeper), Some(id)) = (&job.keeper, id) {
             keeper.add(id);
         }
@@ -155,25 +155,25 @@ impl Group {
         Ok((group, Pipes { stdin, stdout, stderr }))
     }
 
-    /// Waits until the program itself has ended.
+    /// Waits until the program itself has exited.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        // Cancel-safe: asked again, it answers the same.
+        // Cancel-safe: a repeated call returns the same status.
         self.child.wait().await
     }
 
-    /// Asks all of them to end.
+    /// Asks the whole group to exit.
     pub(super) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Ends all of them.
+    /// Kills the whole group.
     pub(super) fn kill(&self) {
         self.signal(Signal::KILL);
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(id) = self.id {
-            // They may be gone already.
+            // The group may be gone already.
             let _ = kill_process_group(id, signal);
         }
     }
@@ -183,7 +183,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         // The runtime reaps the program itself.
         self.kill();
-        // Order: only after the kill, or there would be a moment in which nobody ends them.
+        // Order: only after the kill, so that at every moment somebody would end the group.
         if let (Some(keeper), Some(id)) = (&self.keeper, self.id) {
             keeper.remove(id);
         }
@@ -212,7 +212,7 @@ fn command(job: &Job) -> Command {
     command
 }
 
-/// The system's word for it says little: the same error has several causes.
+/// The cause in words: the system reports the same error for several causes.
 fn why(job: &Job, error: io::Error) -> Why {
     match error.kind() {
         io::ErrorKind::NotFound if !job.directory.is_dir() => Why::Directory,

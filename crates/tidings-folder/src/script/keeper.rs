@@ -1,8 +1,8 @@
-//! The keeper: a small process that ends our programs if we die without a chance to do it.
+//! The keeper: a small process that ends our programs if we are killed.
 //!
-//! It reads lines on its standard input: `+ID` when a process group begins, `-ID` when it is gone.
-//! The other end of that pipe is ours alone. When we die, whatever the cause, the system closes it;
-//! the keeper reads the end of its input and kills every group that is still listed.
+//! It reads lines on its standard input: `+ID` when a process group starts, `-ID` when it is gone.
+//! Only we hold the other end of that pipe. When we die, for whatever reason, the system closes it;
+//! the keeper then kills every group that is still listed.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write as _};
@@ -16,14 +16,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::Instant;
 use tracing::warn;
 
-/// How long it is left alone after it could not be started, or died soon after a start.
+/// How long to wait after the keeper could not be started, or died soon after its start.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Ends the programs of all folders that share it if this process is killed.
 ///
-/// Cloning is cheap and every clone is the same keeper. Its process is started with the first
-/// program, and again if it died. If it cannot be started, that is logged and programs run without
-/// it. It ends when the last clone is dropped.
+/// Clones are the same keeper. Its process is started with the first program, and again if it died.
+/// If it cannot be started, that is logged and programs run without it. It exits when the last
+/// clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Keeper(Arc<Mutex<State>>);
 
@@ -33,11 +33,11 @@ struct State {
     running: Option<Running>,
     /// When it may be started.
     next: Option<Instant>,
-    /// The groups there are, so that a keeper that is started later learns of all of them.
+    /// The running groups, so that a restarted keeper gets all of them.
     groups: BTreeSet<i32>,
 }
 
-/// A process that keeps. Dropping it ends the process, which then keeps nothing.
+/// A running keeper. Dropping it ends the process, and leaves the groups alone.
 #[derive(Debug)]
 struct Running {
     process: Child,
@@ -45,17 +45,17 @@ struct Running {
 }
 
 impl Keeper {
-    /// A keeper that this command starts: a program that calls [`keep`] with its standard input.
-    /// Its pipes, process group and directory are set here.
+    /// A keeper started with this command, which must call [`keep`] with its standard input. Pipes,
+    /// process group and directory are set here.
     #[must_use]
     pub fn new(mut command: Command) -> Self {
         command
             .stdin(Stdio::piped())
-            // Whoever reads what we print must see it end when we end.
+            // A reader of our output must see it end when we exit.
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .current_dir("/")
-            // An interrupt from the terminal is for us: it must not reach the keeper before.
+            // An interrupt from the terminal must not reach the keeper before us.
             .process_group(0);
         let groups = BTreeSet::new();
         Self(Arc::new(Mutex::new(State { command, running: None, next: None, groups })))
@@ -73,7 +73,8 @@ impl Keeper {
         }
     }
 
-    /// Starts it, unless it runs: that takes milliseconds in which a program would have no keeper.
+    /// Starts the keeper, unless it runs: starting takes milliseconds in which a program has no
+    /// keeper.
     pub(super) fn begin(&self) {
         let mut state = self.lock();
         if state.running.is_none() {
@@ -81,7 +82,7 @@ impl Keeper {
         }
     }
 
-    /// The group is gone; its number may soon be somebody else's.
+    /// Removes a group that is gone; its number may soon be reused.
     pub(super) fn remove(&self, group: Pid) {
         let mut state = self.lock();
         let id = group.as_raw_pid();
@@ -99,7 +100,7 @@ impl Keeper {
 }
 
 impl State {
-    /// Starts the process and lists the groups there are.
+    /// Starts the process and sends it the running groups.
     fn start(&mut self) {
         if self.next.is_some_and(|next| Instant::now() < next) {
             return;
@@ -111,20 +112,20 @@ impl State {
         });
         if let Err(error) = started {
             (self.running, self.next) = (None, Some(Instant::now() + PAUSE));
-            warn!(%error, "programs of folders will outlive this process if it is killed");
+            warn!(%error, "if this process is killed, programs of its folders will keep running");
         }
     }
 
     fn restart(&mut self, error: &io::Error) {
-        // Order: the old one is gone before there is another. It may list groups that are not ours
-        // any more, and must not live to see the end of its input.
+        // Order: the old process ends before the new one starts. It may list groups that are gone,
+        // and must not see the end of its input.
         self.running = None;
-        warn!(%error, "the keeper of programs is gone and is started again");
+        warn!(%error, "the keeper of programs died and is restarted");
         self.start();
         self.next = Some(Instant::now() + PAUSE);
     }
 
-    /// Never waits: a keeper that does not read is an error.
+    /// Never blocks: a keeper that does not read is an error.
     fn send(&mut self, lines: &str) -> io::Result<()> {
         match &mut self.running {
             // So few bytes are written at once or not at all.
@@ -146,30 +147,29 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may be gone already. One that is killed leaves all groups alone.
+        // It may be gone already. A killed keeper leaves all groups alone.
         drop(self.process.kill());
         drop(self.process.wait());
     }
 }
 
-/// Does the keeper's work: reads which process groups there are, and kills those that are left when
-/// the input ends. The caller must not be ended by the signals that end the process it keeps for.
+/// Does the keeper's work: reads the running process groups, and kills those that are left when the
+/// input ends. The caller must ignore the signals that end the process it keeps for.
 pub fn keep(input: impl BufRead) {
     for group in left(input) {
-        // It may have ended by itself.
+        // The group may be gone already.
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
-/// The groups that began and were not gone when the input ended. An input that cannot be read has
-/// ended.
+/// The groups that are listed when the input ends. A read error counts as the end.
 fn left(mut input: impl BufRead) -> Vec<Pid> {
     let (mut groups, mut line) = (BTreeSet::new(), String::new());
     while matches!(input.read_line(&mut line), Ok(1..)) {
-        // A line that was cut off is no number we can trust.
+        // A truncated line may be a wrong number.
         if let Some(id) = line.strip_suffix('\n') {
             let (sign, id) = id.split_at_checked(1).unwrap_or_default();
-            // 1 is not a group of ours, and would be every process there is.
+            // 1 is not a group of ours, and would mean every process.
             match (sign, id.parse::<i32>()) {
                 ("+", Ok(id @ 2..)) => drop(groups.insert(id)),
                 ("-", Ok(id)) => drop(groups.remove(&id)),
@@ -205,7 +205,7 @@ mod tests {
         check("+20\n+30\n-20\n", &[30]);
         check("+20\n+20\n", &[20]);
         check("-20\n+20\n", &[20]);
-        // What nobody sends must end nobody: 0 is our own group, -1 and 1 are everyone.
+        // Invalid lines must end nobody: 0 is our own group, -1 and 1 are everyone.
         check("+0\n+1\n+-1\n+-7\n20\n\n+\n+x\né\n+99999999999\n", &[]);
         // The number may have had more digits.
         check("+20\n+3", &[20]);
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_keeper_that_does_not_read_holds_nobody_up() {
         let keeper = shell("exec sleep 600");
-        // More than a pipe takes.
+        // More than a pipe holds.
         for id in 2..30_000 {
             keeper.add(pid(id));
             keeper.remove(pid(id));

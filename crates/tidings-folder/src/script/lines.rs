@@ -1,25 +1,25 @@
-//! Bytes of standard error to signs, and the end of everything else; bounded whatever comes.
+//! Splitting standard error into signs and text, within bounded memory.
 
 use super::sign::Sign;
 
 /// The longest line that can be a sign.
 const LINE: usize = 64 << 10;
-/// How much of the end of the ordinary lines is kept.
+/// How much of the end of the text is kept.
 const KEPT: usize = 4 << 10;
 
-/// Takes standard error apart.
+/// The parser of standard error.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// A line whose end has not come yet. Invariant: no longer than a sign may be.
+    /// The unfinished last line. Invariant: no longer than [`LINE`].
     partial: Vec<u8>,
-    /// Whether the present line is too long to be a sign, so that the rest of it is text too.
+    /// Whether the current line is too long to be a sign; the rest of it is text too.
     overlong: bool,
-    /// The end of the ordinary lines, and at most as much again before it.
+    /// The end of the text, at most twice as long as [`KEPT`].
     tail: Vec<u8>,
 }
 
 impl Lines {
-    /// The signs in the bytes that came, in order.
+    /// Adds bytes, and passes on the complete signs among them.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Sign)) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = bytes.split_at(end + 1);
@@ -30,7 +30,7 @@ impl Lines {
         self.piece(bytes);
     }
 
-    /// Nothing more will come: a line without its end is one all the same.
+    /// Ends the last line, and returns the end of the text.
     pub(super) fn finish(mut self, found: impl FnMut(Sign)) -> String {
         self.end_line(found);
         let text = String::from_utf8_lossy(&self.tail);
@@ -61,7 +61,7 @@ impl Lines {
             Some(sign) => found(sign),
             None => self.keep(&line),
         }
-        // The buffer is used again: a program that talks a lot costs no allocation for each line.
+        // The buffer is reused, so that many lines need few allocations.
         self.partial = line;
         self.partial.clear();
     }
@@ -69,7 +69,7 @@ impl Lines {
     fn keep(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(KEPT)..];
         if self.tail.len() + bytes.len() > 2 * KEPT {
-            // Not at every line: moving the end to the front costs as much as it is long.
+            // Not for every line: moving the end to the front costs as much as its length.
             let surplus = self.tail.len().saturating_sub(KEPT);
             self.tail.drain(..surplus);
         }

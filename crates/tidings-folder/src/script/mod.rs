@@ -1,4 +1,4 @@
-//! Runs one program and says how it went; knows nothing of the protocol.
+//! Running one program to its end; independent of the protocol.
 
 mod attendant;
 mod clock;
@@ -24,58 +24,58 @@ pub(crate) use self::group::SpawnError;
 pub use self::keeper::{Keeper, keep};
 pub(crate) use self::sign::Sign;
 
-/// How long a program may take to end once it is asked to, and a client to hear the rest of what
-/// it said.
+/// How long a program may take to exit after it was asked to, and a client to read the remaining
+/// signs.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
-/// A program, and all it gets.
+/// A program with everything it gets.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) program: Program,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) directory: PathBuf,
-    /// All of it: nothing is inherited.
+    /// The whole environment: nothing is inherited.
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// What it can read on its standard input.
+    /// The standard input.
     pub(crate) input: Vec<u8>,
     pub(crate) patience: Patience,
     /// Bytes it may print.
     pub(crate) output_limit: usize,
     /// See [`GRACE`].
     pub(crate) grace: Duration,
-    /// A link to `/dev/stderr`, which leads to the standard error of the program while it runs, also
-    /// for commands of it that have another.
+    /// A link to `/dev/stderr` that leads to the program's standard error while it runs, even for
+    /// child processes with another standard error.
     pub(crate) stream: Option<PathBuf>,
-    /// Who ends it if we are killed.
+    /// Ends the program if this process is killed.
     pub(crate) keeper: Option<Keeper>,
 }
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// By itself, with this exit code.
+    /// It exited with this code.
     Code(i32),
-    /// By a signal that was not ours.
+    /// It was ended by a signal that was not ours.
     Signal(i32),
     /// We ended it: its time was up.
     TimedOut(Reason),
-    /// We ended it: it printed more than it may.
+    /// We ended it: it printed too much.
     TooMuchOutput,
 }
 
-/// What is left of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) ending: Ending,
-    /// What it printed; all of it, unless we ended it.
+    /// Its standard output; incomplete if we ended it.
     pub(crate) output: Vec<u8>,
-    /// The end of what it wrote on standard error, without the signs.
+    /// The end of its standard error, without signs.
     pub(crate) errors: String,
 }
 
-/// Runs a program to its end. Signs are told in order and before this returns; while telling takes
-/// its time the program is read on. When this returns nothing of the program's process group is
-/// left, and dropping the future ends the group at once.
+/// Runs a program to its end. Signs are delivered in order, and before this returns; the program's
+/// output is read meanwhile. When this returns, the program's process group is gone. Dropping the
+/// future ends the group at once.
 ///
 /// # Errors
 ///

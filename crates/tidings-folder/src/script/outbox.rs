@@ -1,4 +1,4 @@
-//! Signs on their way to the client: in order, progress merged in time, the last one always told.
+//! Signs on their way to the client: in order, with progress merged, and the last one always sent.
 
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
@@ -13,23 +13,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::sign::Sign;
 
-/// How far apart progress is told: a hundred times a second is more than anybody can see.
+/// The least time between two progress notices: more than 100 a second is of no use.
 const APART: Duration = Duration::from_millis(10);
-/// How many signs may wait before no more of standard error is read.
+/// How many signs may wait before reading of standard error pauses.
 const ROOM: usize = 256;
 
-/// How many times the grace everything may take that waits when the program has ended.
+/// The time limit for all waiting signs after the exit, as a multiple of the grace.
 const ALL: u32 = 10;
 
-/// What is yet to be told. One side fills it, the other takes from it, both in one task.
+/// Signs that are not sent yet. One side adds and the other takes, both in one task.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     state: Mutex<State>,
-    /// Something came, or nothing more will.
+    /// A sign was added, or the outbox was closed.
     came: Notify,
-    /// Something went.
+    /// A sign was taken.
     went: Notify,
-    /// Nothing more will come.
+    /// Cancelled when no more signs will be added.
     closed: CancellationToken,
 }
 
@@ -41,7 +41,7 @@ struct State {
 }
 
 impl Outbox {
-    /// Puts a sign at the end. Progress that waits is older news then, and goes.
+    /// Adds a sign at the end. New progress replaces waiting progress.
     pub(super) fn push(&self, sign: Sign) {
         let mut state = self.lock();
         if sign.is_progress() {
@@ -52,7 +52,7 @@ impl Outbox {
         self.came.notify_one();
     }
 
-    /// Nothing more will come; what is there need not wait any longer.
+    /// Closes the outbox; the remaining signs are due at once.
     pub(super) fn close(&self) {
         self.closed.cancel();
         self.came.notify_one();
@@ -69,7 +69,7 @@ impl Outbox {
         }
     }
 
-    /// The next sign when it is time to tell it; nothing once everything was told.
+    /// The next sign when it is due; `None` after the last one of a closed outbox.
     pub(super) async fn next(&self) -> Option<Sign> {
         loop {
             let due = match self.take() {
@@ -79,7 +79,7 @@ impl Outbox {
                 Next::At(due) => Some(due),
             };
             match due {
-                // A log line may come meanwhile, or newer progress; both are looked at anew.
+                // Meanwhile a log line or newer progress may arrive; then it is checked again.
                 Some(due) => {
                     tokio::select! {
                         () = tokio::time::sleep_until(due) => {}
@@ -91,9 +91,9 @@ impl Outbox {
         }
     }
 
-    /// Tells everything, until the box is closed and empty. Once it is closed, a client that takes
-    /// nothing for the grace, or is not done after ten times that, is told how many log lines are
-    /// left out: it must not keep others waiting for their turn.
+    /// Sends everything, until the outbox is closed and empty. Once it is closed, a client that
+    /// reads nothing for the grace, or needs ten times as long, gets the number of omitted log
+    /// lines instead: it must not block other callers.
     pub(super) async fn tell<F: Future<Output = ()>>(
         &self,
         grace: Duration,
@@ -123,7 +123,7 @@ impl Outbox {
         }
     }
 
-    /// Forgets what waits; gives a line that says how much that is.
+    /// Drops the waiting signs; returns a log line with their number.
     fn leave_out(&self) -> Option<Sign> {
         let waiting = std::mem::take(&mut self.lock().waiting);
         let lines = waiting.iter().filter(|sign| !sign.is_progress()).count();
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(sign, Some(log("x")));
     }
 
-    /// It was silence once: the rest went after a second, however quickly the client read.
+    /// Regression: the rest was dropped after a second, however quickly the client read.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_gets_everything_and_one_that_does_not_is_told() {
         let told = async |pace: Duration| {

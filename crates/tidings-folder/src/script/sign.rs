@@ -1,4 +1,4 @@
-//! What a program says of itself on its standard error while it runs: progress and log lines.
+//! Signs: progress and log lines that a program writes to its standard error.
 
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
@@ -8,16 +8,15 @@ use tidings_server::model::LoggingLevel;
 /// A sign of life.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Sign {
-    /// How far the work is.
+    /// Progress of the work.
     Progress { done: f64, total: Option<f64>, message: Option<String> },
-    /// Something worth a line in the client's log.
+    /// A line for the client's log.
     Log { level: LoggingLevel, logger: Option<String>, data: Value },
 }
 
 impl Sign {
-    /// What a line says, if it is a sign: `::progress 3/10 message`, `::progress 30% message`,
-    /// `::log LEVEL message`, or a notification as JSON. Any other line, a malformed sign among
-    /// them, is text for people.
+    /// Parses a sign: `::progress 3/10 message`, `::progress 30% message`, `::log LEVEL message`,
+    /// or a notification as JSON. Any other line, including a malformed sign, is plain text.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         if let Some(rest) = line.strip_prefix("::progress ") {
             progress(rest)
@@ -53,8 +52,7 @@ fn log(rest: &str) -> Option<Sign> {
     Some(Sign::Log { level: level_named(level)?, logger: None, data: message.into() })
 }
 
-/// The lines of the `mcp-bash` SDK. The token in them is not looked at: there is one client to
-/// tell, and it is known.
+/// The lines of the `mcp-bash` SDK. Their token is ignored, because there is only one client.
 fn notification(line: &Value) -> Option<Sign> {
     if line.get("jsonrpc")? != "2.0" {
         return None;
@@ -81,7 +79,7 @@ fn split_word(text: &str) -> (&str, &str) {
         .map_or((text, ""), |(word, rest)| (word, rest.trim_start()))
 }
 
-/// JSON has no infinity, and there is no less than nothing done.
+/// A finite number that is not negative, as JSON and progress need.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }

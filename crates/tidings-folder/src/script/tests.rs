@@ -1,4 +1,4 @@
-//! Real programs, well and badly behaved.
+//! Tests of running real programs, well and badly behaved.
 
 use std::cell::RefCell;
 use std::fs::Permissions;
@@ -15,13 +15,13 @@ use super::*;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A folder with one script in it.
-struct Place(TempDir);
+struct ScriptFixture(TempDir);
 
-impl Place {
+impl ScriptFixture {
     fn new(script: &str) -> Self {
-        let place = Self(TempDir::new().unwrap());
-        place.write("run", script);
-        place
+        let fixture = Self(TempDir::new().unwrap());
+        fixture.write("run", script);
+        fixture
     }
 
     fn write(&self, name: &str, script: &str) {
@@ -49,8 +49,7 @@ impl Place {
         }
     }
 
-    /// A FIFO that is open as long as some process holds it: what is written to it, once nobody
-    /// does any more.
+    /// Reads a FIFO until no process holds it, and returns what was written.
     fn held(&self, name: &str) -> JoinSet<String> {
         let path = self.path().join(name);
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
@@ -74,7 +73,7 @@ async fn run_with_signs(job: Job) -> (Run, Vec<Sign>) {
     (run.await.unwrap(), signs.into_inner())
 }
 
-/// Returns once nobody holds the FIFO, which must be soon.
+/// Returns once no process holds the FIFO, which must be soon.
 async fn let_go(mut held: JoinSet<String>) -> String {
     let end = tokio::time::timeout(Duration::from_secs(5), held.join_next());
     end.await.expect("some process is left").unwrap().unwrap()
@@ -86,12 +85,13 @@ fn short(limit: u64) -> Patience {
 
 #[tokio::test]
 async fn a_program_gets_its_arguments_its_input_its_directory_and_nothing_else() {
-    let place = Place::new("cat; echo \" $1 $2\"; pwd -P; env | cut -d= -f1 | sort | tr '\\n' ' '");
-    let mut job = place.job();
+    let fixture =
+        ScriptFixture::new("cat; echo \" $1 $2\"; pwd -P; env | cut -d= -f1 | sort | tr '\\n' ' '");
+    let mut job = fixture.job();
     job.arguments = vec!["a b".into(), "c".into()];
     job.input = b"in".to_vec();
     let run = silent(job).await;
-    let root = place.path().canonicalize().unwrap();
+    let root = fixture.path().canonicalize().unwrap();
     let expected = format!("in a b c\n{}\nPATH PWD ", root.display());
     assert_eq!(String::from_utf8(run.output).unwrap().replace("OLDPWD ", "").replace("_ ", ""), {
         expected
@@ -101,8 +101,8 @@ async fn a_program_gets_its_arguments_its_input_its_directory_and_nothing_else()
 
 #[tokio::test]
 async fn an_interpreter_runs_what_may_not_be_run() {
-    let place = Place::new("echo \"$0 $1\"");
-    let mut job = place.job();
+    let fixture = ScriptFixture::new("echo \"$0 $1\"");
+    let mut job = fixture.job();
     std::fs::set_permissions(&job.program.path, Permissions::from_mode(0o644)).unwrap();
     job.program.interpreter = vec!["/usr/bin/env".into(), "sh".into()];
     job.arguments = vec!["x".into()];
@@ -112,15 +112,15 @@ async fn an_interpreter_runs_what_may_not_be_run() {
 
 #[tokio::test]
 async fn exit_codes_and_signals_are_told_apart() {
-    assert_eq!(silent(Place::new("exit 7").job()).await.ending, Ending::Code(7));
-    assert_eq!(silent(Place::new("kill -9 $$").job()).await.ending, Ending::Signal(9));
+    assert_eq!(silent(ScriptFixture::new("exit 7").job()).await.ending, Ending::Code(7));
+    assert_eq!(silent(ScriptFixture::new("kill -9 $$").job()).await.ending, Ending::Signal(9));
 }
 
 #[tokio::test]
 async fn input_nobody_reads_holds_nothing_up() {
     for script in ["echo ok", "exec <&-; echo ok", "head -c 1 >/dev/null; echo ok"] {
-        let place = Place::new(script);
-        let mut job = place.job();
+        let fixture = ScriptFixture::new(script);
+        let mut job = fixture.job();
         job.input = vec![b'x'; 1 << 20];
         let run = silent(job).await;
         assert_eq!((run.ending, run.output), (Ending::Code(0), b"ok\n".to_vec()), "{script}");
@@ -129,8 +129,8 @@ async fn input_nobody_reads_holds_nothing_up() {
 
 #[tokio::test]
 async fn input_is_fed_while_output_is_read() {
-    let place = Place::new("exec cat");
-    let mut job = place.job();
+    let fixture = ScriptFixture::new("exec cat");
+    let mut job = fixture.job();
     job.input = vec![b'x'; 500_000];
     let run = silent(job.clone()).await;
     assert!(run.output == job.input, "{}", run.output.len());
@@ -138,16 +138,16 @@ async fn input_is_fed_while_output_is_read() {
 
 #[tokio::test]
 async fn a_flood_on_stdout_ends_the_program() {
-    let place = Place::new("yes");
-    let mut job = place.job();
+    let fixture = ScriptFixture::new("yes");
+    let mut job = fixture.job();
     job.output_limit = 100_000;
     assert_eq!(silent(job).await.ending, Ending::TooMuchOutput);
 }
 
 #[tokio::test]
 async fn output_of_just_the_limit_is_all_there() {
-    let place = Place::new("printf 12345");
-    let mut job = place.job();
+    let fixture = ScriptFixture::new("printf 12345");
+    let mut job = fixture.job();
     job.output_limit = 5;
     assert_eq!(silent(job.clone()).await.output, b"12345");
     job.output_limit = 4;
@@ -156,19 +156,19 @@ async fn output_of_just_the_limit_is_all_there() {
 
 #[tokio::test]
 async fn a_flood_on_stderr_is_read_to_its_end() {
-    let place = Place::new("yes complaint | head -c 5000000 >&2; echo last >&2; echo ok");
-    let run = silent(place.job()).await;
+    let fixture = ScriptFixture::new("yes complaint | head -c 5000000 >&2; echo last >&2; echo ok");
+    let run = silent(fixture.job()).await;
     assert_eq!(run.output, b"ok\n");
     assert!(run.errors.len() <= 4096 && run.errors.ends_with("complaint\nlast"), "{}", run.errors);
 }
 
 #[tokio::test]
 async fn signs_come_in_order_and_before_the_end() {
-    let place = Place::new(
+    let fixture = ScriptFixture::new(
         "echo '::log info first' >&2; echo '::progress 1/2 half' >&2; echo plain >&2
          echo '::log warn second' >&2; echo '::progress 50% x' >&2; printf '::progress 2/2' >&2",
     );
-    let (run, signs) = run_with_signs(place.job()).await;
+    let (run, signs) = run_with_signs(fixture.job()).await;
     let told: Vec<_> = signs
         .iter()
         .map(|sign| match sign {
@@ -182,14 +182,15 @@ async fn signs_come_in_order_and_before_the_end() {
     assert_eq!(run.errors, "plain");
 }
 
-/// What was printed before the end is read after it, however late that is.
+/// Output from before the exit is read after it, however late that is.
 #[tokio::test]
 async fn output_that_waits_in_the_pipe_is_not_lost_on_a_busy_machine() {
-    let place =
-        Place::new("head -c 60000 /dev/zero | tr '\\0' x; sleep 60 & echo '::log info end' >&2");
-    let job = place.job();
+    let fixture = ScriptFixture::new(
+        "head -c 60000 /dev/zero | tr '\\0' x; sleep 60 & echo '::log info end' >&2",
+    );
+    let job = fixture.job();
     let mut run = std::pin::pin!(run(job, |_| {
-        // Stands in for a machine that has no time for us: longer than output is waited for.
+        // Stands in for a machine that is busy for longer than output is waited for.
         let begun = std::time::Instant::now();
         while begun.elapsed() < Duration::from_millis(150) {
             std::hint::spin_loop();
@@ -201,9 +202,9 @@ async fn output_that_waits_in_the_pipe_is_not_lost_on_a_busy_machine() {
 
 #[tokio::test]
 async fn every_log_line_of_a_burst_arrives() {
-    let place = Place::new("seq 5000 | sed 's/^/::log info /' >&2; echo ok");
-    let (mut job, mut told) = (place.job(), 0);
-    // A busy machine takes its time to tell.
+    let fixture = ScriptFixture::new("seq 5000 | sed 's/^/::log info /' >&2; echo ok");
+    let (mut job, mut told) = (fixture.job(), 0);
+    // A busy machine is slow to send.
     job.grace = LIMIT;
     let run = run(job, |sign| {
         told += 1;
@@ -217,8 +218,8 @@ async fn every_log_line_of_a_burst_arrives() {
 
 #[tokio::test]
 async fn a_client_that_does_not_listen_does_not_keep_a_program_alive() {
-    let place = Place::new("echo '::log info x' >&2; exec sleep 60");
-    let mut job = place.job();
+    let fixture = ScriptFixture::new("echo '::log info x' >&2; exec sleep 60");
+    let mut job = fixture.job();
     job.patience = short(100);
     tokio::time::timeout(Duration::from_secs(10), async {
         let run = run(job, |_| std::future::pending()).await.unwrap();
@@ -238,19 +239,20 @@ async fn time_is_up_for_three_reasons() {
         ("echo '::progress 1' >&2; exec sleep 60", patient(100, 10_000), Reason::Idle),
         (busy, patient(5_000, 300), Reason::MaxExceeded),
     ] {
-        let place = Place::new(script);
-        let mut job = place.job();
+        let fixture = ScriptFixture::new(script);
+        let mut job = fixture.job();
         job.patience = patience;
         assert_eq!(silent(job).await.ending, Ending::TimedOut(reason), "{script}");
     }
 }
 
-/// What `mcp-bash` does with its progress stream while a program it wraps gives events.
+/// What `mcp-bash` does with its progress stream while a wrapped program has events.
 #[tokio::test]
 async fn touching_the_progress_stream_is_a_sign_of_life() {
-    let place =
-        Place::new("for i in 1 2 3 4 5 6; do touch /dev/stderr; sleep 0.1; done; echo done");
-    let mut job = place.job();
+    let fixture = ScriptFixture::new(
+        "for i in 1 2 3 4 5 6; do touch /dev/stderr; sleep 0.1; done; echo done",
+    );
+    let mut job = fixture.job();
     let (limit, at_most) = (Duration::from_millis(350), Duration::from_secs(20));
     job.patience = Patience { limit, extended: true, at_most };
     assert_eq!(silent(job).await.ending, Ending::Code(0));
@@ -258,10 +260,10 @@ async fn touching_the_progress_stream_is_a_sign_of_life() {
 
 #[tokio::test]
 async fn a_program_that_obeys_may_say_why_it_was_late() {
-    let place = Place::new(
+    let fixture = ScriptFixture::new(
         "trap 'echo late >&2; exit 3' TERM; echo begun >&2; while :; do sleep 0.01; done",
     );
-    let mut job = place.job();
+    let mut job = fixture.job();
     (job.patience, job.grace) = (short(400), LIMIT);
     let run = silent(job).await;
     assert_eq!(run.ending, Ending::TimedOut(Reason::Fixed));
@@ -271,11 +273,11 @@ async fn a_program_that_obeys_may_say_why_it_was_late() {
 
 #[tokio::test]
 async fn a_program_that_ignores_the_request_to_end_is_gone_with_its_children() {
-    let place = Place::new(
+    let fixture = ScriptFixture::new(
         "trap '' TERM; exec 3>held; (echo child; sleep 60) >&3 & echo parent >&3; sleep 60; sleep 60",
     );
-    let held = place.held("held");
-    let mut job = place.job();
+    let held = fixture.held("held");
+    let mut job = fixture.job();
     job.patience = short(400);
     assert_eq!(silent(job).await.ending, Ending::TimedOut(Reason::Fixed));
     let said = let_go(held).await;
@@ -284,12 +286,13 @@ async fn a_program_that_ignores_the_request_to_end_is_gone_with_its_children() {
 
 #[tokio::test]
 async fn dropping_a_run_ends_the_group() {
-    let place =
-        Place::new("trap '' TERM; exec 3>held; sleep 60 & echo \"::log info $$\" >&2; wait");
-    let held = place.held("held");
+    let fixture = ScriptFixture::new(
+        "trap '' TERM; exec 3>held; sleep 60 & echo \"::log info $$\" >&2; wait",
+    );
+    let held = fixture.held("held");
     let (heard, hearing) = tokio::sync::oneshot::channel();
     let mut heard = Some(heard);
-    let running = run(place.job(), |sign| {
+    let running = run(fixture.job(), |sign| {
         drop(heard.take().map(|heard| heard.send(sign)));
         std::future::ready(())
     });
@@ -303,7 +306,7 @@ async fn dropping_a_run_ends_the_group() {
     let reaped = async {
         while rustix::process::test_kill_process(id).is_ok() {
             // The runtime reaps its orphans when another child ends.
-            silent(Place::new("exit 0").job()).await;
+            silent(ScriptFixture::new("exit 0").job()).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(5), reaped).await.expect("it is not reaped");
@@ -311,35 +314,35 @@ async fn dropping_a_run_ends_the_group() {
 
 #[tokio::test]
 async fn a_child_that_holds_the_output_open_is_not_waited_for() {
-    let place = Place::new("exec 3>held; sleep 60 & echo done; exit 4");
-    let held = place.held("held");
-    let run = silent(place.job()).await;
+    let fixture = ScriptFixture::new("exec 3>held; sleep 60 & echo done; exit 4");
+    let held = fixture.held("held");
+    let run = silent(fixture.job()).await;
     assert_eq!((run.ending, run.output), (Ending::Code(4), b"done\n".to_vec()));
     let_go(held).await;
 }
 
 #[tokio::test]
 async fn a_child_that_closed_the_output_is_gone_too() {
-    let place = Place::new("exec 3>held; sleep 60 >/dev/null 2>&1 & exit 0");
-    let held = place.held("held");
-    assert_eq!(silent(place.job()).await.ending, Ending::Code(0));
+    let fixture = ScriptFixture::new("exec 3>held; sleep 60 >/dev/null 2>&1 & exit 0");
+    let held = fixture.held("held");
+    assert_eq!(silent(fixture.job()).await.ending, Ending::Code(0));
     let_go(held).await;
 }
 
 #[tokio::test]
 async fn what_cannot_be_run_is_named_with_what_to_do() {
-    let place = Place::new("exit 0");
+    let fixture = ScriptFixture::new("exit 0");
     let failure = async |job: Job| {
         let error = run(job, |_| std::future::ready(())).await.unwrap_err();
-        error.within(place.path()).to_string()
+        error.within(fixture.path()).to_string()
     };
     let with = |name: &str| {
-        let mut job = place.job();
-        job.program.path = place.path().join(name);
+        let mut job = fixture.job();
+        job.program.path = fixture.path().join(name);
         job
     };
     let text = |name: &str, mode: u32, text: &str| {
-        let path = place.path().join(name);
+        let path = fixture.path().join(name);
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         with(name)
@@ -352,24 +355,24 @@ async fn what_cannot_be_run_is_named_with_what_to_do() {
     check(text("plain", 0o644, "#!/bin/sh\n"), "`plain` may not be run; give it").await;
     check(text("odd", 0o755, "#!/nowhere/sh\n"), "`odd` cannot be run: the program its `#!`").await;
     check(text("empty", 0o755, "x"), "has no `#!` line").await;
-    let fifo = place.path().join("fifo");
+    let fifo = fixture.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
     check(with("fifo"), "`fifo` is not a file").await;
-    let mut job = place.job();
-    job.directory = place.path().join("gone");
+    let mut job = fixture.job();
+    job.directory = fixture.path().join("gone");
     check(job, "its directory").await;
-    let mut job = place.job();
+    let mut job = fixture.job();
     job.environment.push(("BIG".into(), "x".repeat(4 << 20).into()));
     check(job, "pass less").await;
 }
 
 #[tokio::test]
 async fn a_program_that_is_being_written_is_tried_again() {
-    let place = Place::new("exit 0");
-    let path = place.path().join("program");
+    let fixture = ScriptFixture::new("exit 0");
+    let path = fixture.path().join("program");
     std::fs::copy("/bin/sh", &path).unwrap();
     let writer = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
-    let mut job = place.job();
+    let mut job = fixture.job();
     job.program.path = path;
     job.arguments = vec!["-c".into(), "exit 5".into()];
     let written = async {
@@ -382,14 +385,14 @@ async fn a_program_that_is_being_written_is_tried_again() {
 
 #[tokio::test]
 async fn a_program_that_cannot_be_started_is_named_without_where_it_is() {
-    let place = Place::new("exit 0");
+    let fixture = ScriptFixture::new("exit 0");
     let said = async |path: &Path| {
-        let mut job = place.job();
+        let mut job = fixture.job();
         job.program.path = path.to_owned();
         let error = run(job, |_| std::future::ready(())).await.unwrap_err();
-        error.within(place.path()).to_string()
+        error.within(fixture.path()).to_string()
     };
-    let inside = said(&place.path().join("tools/gone")).await;
+    let inside = said(&fixture.path().join("tools/gone")).await;
     assert!(inside.starts_with("`tools/gone` does not exist"), "{inside}");
     let outside = said(Path::new("/srv/secret/gone")).await;
     assert!(outside.starts_with("`gone` does not exist"), "{outside}");

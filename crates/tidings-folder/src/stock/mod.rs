@@ -1,7 +1,8 @@
-//! The folder as it was last seen: files, what they describe, and which of it is offered.
+//! The stock: a folder's files as last seen, the items they describe, and which of them are
+//! offered.
 
+mod scan;
 mod select;
-mod sight;
 #[cfg(test)]
 mod tests;
 
@@ -11,58 +12,58 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::describe::{
-    Confines, INSTRUCTIONS, Introduction, POLICY, Policy, ROOTS, Registration, SERVER,
-    Surroundings, Yield, confines, describe, introduction, policy, registration, unit_of,
+    Confines, Described, INSTRUCTIONS, Introduction, POLICY, Policy, ROOTS, Registration, SERVER,
+    Surroundings, confines, describe, introduction, policy, registration, unit_of,
 };
 use crate::guard;
 use crate::hidden::Hidden;
 use crate::offer::{Check, Key, Kind, Offered};
 use crate::tree::{Root, Stat};
-use crate::{Limits, Problem};
+use crate::{FolderLimits, Problem};
 
-/// The registration that is data.
+/// The registration file.
 pub(crate) const REGISTER: &str = "server.d/register.json";
 
-/// Everything known of a folder. One task writes it.
+/// Everything known about a folder. Only the folder's task changes it.
 pub(crate) struct Stock {
     root: Root,
-    limits: Limits,
-    /// Where programs of the folder look for others.
+    limits: FolderLimits,
+    /// The `PATH` of the folder's programs.
     search: Option<OsString>,
     hidden: Hidden,
     files: BTreeMap<PathBuf, Stat>,
-    /// Links of the folder, by the file they lead to.
+    /// The links in the folder, by the file they lead to.
     links: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    /// Every link that was seen, also those that lead nowhere.
+    /// All links, including broken ones.
     link_paths: BTreeSet<PathBuf>,
-    /// Links to directories that are followed, and where they lead.
+    /// The links to directories that are followed, with their targets.
     linked: BTreeMap<PathBuf, PathBuf>,
-    /// Files beside the parts that somebody consulted, as they were last seen.
+    /// Files outside the parts that descriptions consult, as last seen.
     consulted: BTreeMap<PathBuf, Stat>,
     units: BTreeMap<PathBuf, Unit>,
-    /// Which units consulted a file that is not of their own.
+    /// The units that consult a file outside themselves, by file.
     readers: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    /// Who wants each name, in the order of their paths; hardly ever more than one.
+    /// The units that claim each name, sorted by path; rarely more than one.
     claims: BTreeMap<Key, Vec<(PathBuf, Arc<Offered>)>>,
-    /// The kinds that a registration speaks of.
+    /// The kinds that the registration lists.
     registered: BTreeSet<Kind>,
-    /// What a registration that is a program printed last, and its file.
+    /// The last output of a registration program, and its file.
     printed: Option<(PathBuf, String)>,
     policy: Policy,
-    /// Where tools may work.
+    /// The directories that tools may work in.
     confines: Confines,
     introduction: Introduction,
-    /// What the commands that decide over tools said.
+    /// The results of the checks of tools.
     verdicts: BTreeMap<String, bool>,
-    /// Whether those commands are asked at all.
+    /// Whether checks are run at all.
     asks: bool,
-    /// What is wrong with places: links, pipes, directories.
+    /// Problems of paths: links, pipes, directories.
     places: BTreeMap<PathBuf, Vec<Problem>>,
-    /// What is wrong with the folder's own settings.
+    /// Problems of the folder's own settings.
     settings: BTreeMap<PathBuf, Vec<Problem>>,
 }
 
-/// What was described together.
+/// Items that are described together.
 #[derive(Debug, Default)]
 struct Unit {
     keys: Vec<Key>,
@@ -70,19 +71,27 @@ struct Unit {
     reads: BTreeSet<PathBuf>,
 }
 
-/// What may be otherwise after a look.
+impl Unit {
+    /// Whether other units' offers depend on this one: a provider or a template decides over
+    /// everything of its scheme.
+    fn decides_over_others(&self) -> bool {
+        self.keys.iter().any(|(kind, _)| matches!(kind, Kind::Provider | Kind::Template))
+    }
+}
+
+/// Items and files that may have changed.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct Affected {
     pub(crate) keys: BTreeSet<Key>,
-    /// Files whose content may be another.
+    /// Files whose content may have changed.
     pub(crate) files: BTreeSet<PathBuf>,
-    /// Those of them that are known to be whole.
+    /// The files that are known to be completely written.
     pub(crate) complete: BTreeSet<PathBuf>,
 }
 
 impl Stock {
-    /// An empty one; [`Stock::rescan`] fills it.
-    pub(crate) fn new(root: Root, limits: Limits, asks: bool) -> Self {
+    /// An empty stock; [`Stock::rescan`] fills it.
+    pub(crate) fn new(root: Root, limits: FolderLimits, asks: bool) -> Self {
         Self {
             root,
             limits,
@@ -108,7 +117,7 @@ impl Stock {
         }
     }
 
-    /// The same, for programs that look for others in these directories.
+    /// The same stock, for programs with this `PATH`.
     pub(crate) fn searching(self, search: Option<OsString>) -> Self {
         Self { search, ..self }
     }
@@ -133,7 +142,7 @@ impl Stock {
         &self.files
     }
 
-    /// Directories, besides those of the parts, in which files lie that somebody consulted.
+    /// Directories of consulted files outside the parts.
     pub(crate) fn consulted_directories(&self) -> BTreeSet<PathBuf> {
         let files = self.readers.keys().chain(self.links.keys());
         let outside = files.map(PathBuf::as_path).filter(|path| unit_of(path).is_none());
@@ -141,7 +150,7 @@ impl Stock {
         outside.filter_map(|path| path.parent().map(Path::to_owned)).collect()
     }
 
-    /// The commands that decide over tools, by the tool's name.
+    /// The checks of tools, by name.
     pub(crate) fn checks(&self) -> BTreeMap<String, Check> {
         if !self.asks {
             return BTreeMap::new();
@@ -157,42 +166,42 @@ impl Stock {
             .collect()
     }
 
-    /// Takes what a command said of a tool.
-    pub(crate) fn judge(&mut self, name: &str, verdict: bool) -> Touched {
+    /// Stores the result of a tool's check.
+    pub(crate) fn judge(&mut self, name: &str, verdict: bool) -> Affected {
         let before = self.verdicts.insert(name.to_owned(), verdict);
-        let mut touched = Touched::default();
+        let mut affected = Affected::default();
         if before != Some(verdict) {
-            touched.keys.insert((Kind::Tool, name.into()));
+            affected.keys.insert((Kind::Tool, name.into()));
         }
-        touched
+        affected
     }
 
-    /// Forgets what a command said of a tool that is gone.
+    /// Forgets the check of a removed tool.
     pub(crate) fn forget(&mut self, name: &str) {
         self.verdicts.remove(name);
     }
 
-    /// Takes what a registration that is a program printed, or that there is none any more.
-    pub(crate) fn print(&mut self, printed: Option<(PathBuf, String)>) -> Touched {
-        let mut touched = Touched::default();
+    /// Stores the output of a registration program; `None` if there is no program any more.
+    pub(crate) fn print(&mut self, printed: Option<(PathBuf, String)>) -> Affected {
+        let mut affected = Affected::default();
         if self.printed != printed {
             self.printed = printed;
-            self.register(&mut touched);
+            self.register(&mut affected);
         }
-        touched
+        affected
     }
 
-    /// Takes what is wrong with something that is not a file, or that nothing is.
-    pub(crate) fn complain(&mut self, about: &Path, problem: Option<Problem>) {
+    /// Stores or clears a problem that belongs to no file.
+    pub(crate) fn set_problem(&mut self, about: &Path, problem: Option<Problem>) {
         match problem {
             Some(problem) => drop(self.settings.insert(about.to_owned(), vec![problem])),
             None => drop(self.settings.remove(about)),
         }
     }
 
-    /// Everything that is wrong, in order.
+    /// All problems, sorted.
     pub(crate) fn problems(&self) -> BTreeSet<Problem> {
-        // What nobody looks for, since it is registered, has no faults.
+        // Descriptions that a registration replaces are not used, so their problems do not matter.
         let seen = self.units.iter().filter(|(path, _)| !self.is_masked(path));
         let units = seen.flat_map(|(_, unit)| &unit.problems);
         let places = self.places.values().flatten();
@@ -202,7 +211,7 @@ impl Stock {
         problems
     }
 
-    /// Whether everything a part of the folder describes is registered instead.
+    /// Whether a registration replaces everything that this part of the folder describes.
     fn is_masked(&self, unit: &Path) -> bool {
         let has = |kind| self.registered.contains(&kind);
         match unit.components().next().and_then(|part| part.as_os_str().to_str()) {
@@ -225,20 +234,20 @@ impl Stock {
         }
     }
 
-    /// Reads again whatever depends on files that changed.
-    fn reread(&mut self, changed: &BTreeSet<PathBuf>, touched: &mut Touched) {
+    /// Reads every unit and setting that depends on changed files.
+    fn reread(&mut self, changed: &BTreeSet<PathBuf>, affected: &mut Affected) {
         let mut units: BTreeSet<PathBuf> = BTreeSet::new();
         for path in changed {
             units.extend(unit_of(path));
             units.extend(self.readers.get(path).into_iter().flatten().cloned());
             for link in self.links.get(path).into_iter().flatten() {
                 units.extend(unit_of(link));
-                touched.files.insert(link.clone());
+                affected.files.insert(link.clone());
             }
         }
         let has = |name: &str| changed.contains(Path::new(name));
-        if has(POLICY) && self.reload_policy(touched) {
-            // What a description may look at is for the policy to say.
+        if has(POLICY) && self.reload_policy(affected) {
+            // The policy decides which files a description may consult.
             units.extend(self.units.keys().cloned());
         }
         if has(guard::FILE) {
@@ -246,40 +255,40 @@ impl Stock {
             self.settings.insert(guard::FILE.into(), problem.into_iter().collect());
         }
         if has(ROOTS) {
-            self.reload_confines(touched);
+            self.reload_confines(affected);
         }
         if has(SERVER) || has(INSTRUCTIONS) || units.contains(Path::new(SERVER)) {
             self.reload_introduction();
         }
-        // Not one that is found: it is never looked for like the others.
+        // The registration is read apart from the other units.
         if units.remove(Path::new(REGISTER)) || has(REGISTER) {
-            self.register(touched);
+            self.register(affected);
         }
         for unit in units {
             let says = describe(self.surroundings(), &unit);
-            self.take(unit, says, touched);
+            self.take(unit, says, affected);
         }
     }
 
-    /// True if it is another.
-    fn reload_policy(&mut self, touched: &mut Touched) -> bool {
+    /// Reads the policy again; true if it changed.
+    fn reload_policy(&mut self, affected: &mut Affected) -> bool {
         let (policy, problems) = policy(self.surroundings());
         self.settings.insert(POLICY.into(), problems);
         let moved = policy.as_ref().is_some_and(|policy| !policy.is_alike(&self.policy));
         if let Some(policy) = policy.filter(|_| moved) {
             self.policy = policy;
-            touched.keys.extend(self.claims.keys().cloned());
+            affected.keys.extend(self.claims.keys().cloned());
         }
         moved
     }
 
-    fn reload_confines(&mut self, touched: &mut Touched) {
+    fn reload_confines(&mut self, affected: &mut Affected) {
         let (confines, problems) = confines(self.surroundings());
         self.settings.insert(ROOTS.into(), problems);
         if let Some(confines) = confines {
             self.confines = confines;
         }
-        touched.keys.extend(self.claims.keys().filter(|key| key.0 == Kind::Tool).cloned());
+        affected.keys.extend(self.claims.keys().filter(|key| key.0 == Kind::Tool).cloned());
     }
 
     fn reload_introduction(&mut self) {
@@ -290,14 +299,14 @@ impl Stock {
         self.settings.insert(SERVER.into(), problems);
     }
 
-    /// Reads the registration: the file if there is one, what a program printed otherwise.
-    fn register(&mut self, touched: &mut Touched) {
+    /// Reads the registration: the file if it exists, otherwise the output of the program.
+    fn register(&mut self, affected: &mut Affected) {
         let file = Path::new(REGISTER);
         let said = if self.files.contains_key(file) {
             match self.root.read(file, self.limits.description) {
                 Ok(bytes) => Some((file.to_owned(), String::from_utf8_lossy(&bytes).into_owned())),
                 Err(error) => {
-                    let advice = "correct it; what it said before holds";
+                    let advice = "correct it; its last valid version is used";
                     let problem = Problem::error(file, error.to_string(), advice);
                     self.settings.insert(REGISTER.into(), vec![problem]);
                     return;
@@ -312,86 +321,109 @@ impl Stock {
         };
         self.settings.remove(file);
         if says.broken && !self.units.contains_key(file) {
-            // There is nothing it said before: what is good of it holds, and nothing is looked for
-            // in its stead.
+            // There is no earlier version: its valid entries are used, and files of the kinds it
+            // lists are not used instead.
             says.broken = false;
         }
         if !says.broken && kinds != self.registered {
             self.registered = kinds;
-            touched.keys.extend(self.claims.keys().cloned());
+            affected.keys.extend(self.claims.keys().cloned());
         }
-        self.take(REGISTER.into(), says, touched);
+        self.take(REGISTER.into(), says, affected);
     }
 
-    /// Puts what a unit says now in the place of what it said before.
-    fn take(&mut self, path: PathBuf, says: Yield, touched: &mut Touched) {
+    /// Replaces what a unit described before with what it describes now. A broken description keeps
+    /// its last valid version, except for programs and files that are gone.
+    fn take(&mut self, path: PathBuf, says: Described, affected: &mut Affected) {
         let mut unit = self.units.remove(&path).unwrap_or_default();
-        let mut names = BTreeSet::new();
+        let decided = unit.decides_over_others();
+        let before = self.withdraw(&path, &mut unit, affected);
+        let items: Vec<Arc<Offered>> = if says.broken {
+            before.into_iter().filter(|offered| self.is_there(offered)).collect()
+        } else {
+            says.items.into_iter().map(Arc::new).collect()
+        };
+        unit.problems = says.problems;
+        self.claim(&path, &mut unit, items, affected);
+        if decided || unit.decides_over_others() {
+            let decided_over = |kind: Kind| matches!(kind, Kind::Resource | Kind::Template);
+            let keys = self.claims.keys().filter(|(kind, _)| decided_over(*kind)).cloned();
+            affected.keys.extend(keys);
+        }
+        let mut reads = says.reads;
+        if says.broken {
+            reads.append(&mut unit.reads);
+        }
+        self.note_reads(&path, &mut unit, reads);
+        if !unit.keys.is_empty() || !unit.problems.is_empty() || !unit.reads.is_empty() {
+            self.units.insert(path, unit);
+        }
+    }
+
+    /// Takes back every claim of a unit and forgets which files it consulted. Returns what it
+    /// offered.
+    fn withdraw(
+        &mut self,
+        path: &Path,
+        unit: &mut Unit,
+        affected: &mut Affected,
+    ) -> Vec<Arc<Offered>> {
         for read in &unit.reads {
             if let Some(readers) = self.readers.get_mut(read) {
-                readers.remove(&path);
+                readers.remove(path);
                 if readers.is_empty() {
                     self.readers.remove(read);
                 }
             }
         }
-        // A provider decides over everything of its scheme, and so does a template.
-        let is_wide = |kind: Kind| matches!(kind, Kind::Provider | Kind::Template);
-        let mut wide = false;
-        let before: Vec<Arc<Offered>> = unit
-            .keys
+        unit.keys
             .drain(..)
             .filter_map(|key| {
-                wide |= is_wide(key.0);
                 let claims = self.claims.get_mut(&key)?;
                 let at = claims.iter().position(|(unit, _)| *unit == path)?;
                 let (_, offered) = claims.remove(at);
                 if claims.is_empty() {
                     self.claims.remove(&key);
                 }
-                touched.keys.insert(key);
+                affected.keys.insert(key);
                 Some(offered)
             })
-            .collect();
-        let items: Vec<Arc<Offered>> = if says.broken {
-            // What it said before holds, but for programs and files that are gone.
-            before.into_iter().filter(|offered| self.is_there(offered)).collect()
-        } else {
-            says.items.into_iter().map(Arc::new).collect()
-        };
-        unit.problems = says.problems;
+            .collect()
+    }
+
+    /// Claims a name for each item of a unit. If two items have the same name, the second is
+    /// reported.
+    fn claim(
+        &mut self,
+        path: &Path,
+        unit: &mut Unit,
+        items: Vec<Arc<Offered>>,
+        affected: &mut Affected,
+    ) {
+        let mut names = BTreeSet::new();
         for offered in items {
             let key = offered.key();
             if !names.insert(key.clone()) {
-                let file = self.file_of(&offered).unwrap_or_else(|| path.clone());
+                let file = self.file_of(&offered).unwrap_or_else(|| path.to_owned());
                 let reason = format!("another {} `{}` is described beside it", key.0.word(), key.1);
                 let problem = Problem::error(file, reason, "give one of them another name");
                 unit.problems.push(problem);
                 continue;
             }
-            wide |= is_wide(key.0);
-            touched.keys.insert(key.clone());
+            affected.keys.insert(key.clone());
             let claims = self.claims.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1));
-            let at = claims.partition_point(|(unit, _)| *unit < path);
-            claims.insert(at, (path.clone(), offered));
+            let at = claims.partition_point(|(unit, _)| unit.as_path() < path);
+            claims.insert(at, (path.to_owned(), offered));
             unit.keys.push(key);
         }
-        if wide {
-            let wide = |kind: Kind| matches!(kind, Kind::Resource | Kind::Template);
-            let keys = self.claims.keys().filter(|(kind, _)| wide(*kind)).cloned();
-            touched.keys.extend(keys);
-        }
-        let mut reads = says.reads;
-        if says.broken {
-            reads.append(&mut unit.reads);
-        }
-        unit.reads =
-            reads.into_iter().filter(|read| unit_of(read).as_ref() != Some(&path)).collect();
+    }
+
+    /// Remembers the files outside a unit that its description consulted.
+    fn note_reads(&mut self, path: &Path, unit: &mut Unit, reads: BTreeSet<PathBuf>) {
+        let outside = |read: &PathBuf| unit_of(read).as_deref() != Some(path);
+        unit.reads = reads.into_iter().filter(outside).collect();
         for read in &unit.reads {
-            self.readers.entry(read.clone()).or_default().insert(path.clone());
-        }
-        if !unit.keys.is_empty() || !unit.problems.is_empty() || !unit.reads.is_empty() {
-            self.units.insert(path, unit);
+            self.readers.entry(read.clone()).or_default().insert(path.to_owned());
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Which of what is described is offered: registrations, policy, names that two want.
+//! Selection: which described items are offered, by registrations, policy and conflicting names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Problem;
 use crate::describe::Confines;
-use crate::offer::{Key, Kind, Offered, Origin, TemplateOrigin};
+use crate::offer::{ContentOrigin, Key, Kind, Offered, TemplateOrigin};
 use crate::provider::ECHO;
 use crate::stock::{REGISTER, Stock};
 
 impl Stock {
-    /// What is offered under a name.
+    /// The item that is offered under a name.
     pub(crate) fn selected(&self, key: &Key) -> Option<Arc<Offered>> {
         let (_, offered) = self.claimants(key).next()?;
         self.allows(offered).then(|| offered.clone())
     }
 
-    /// Every name that somebody wants, offered or not.
+    /// Every claimed name, offered or not.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.claims.keys()
     }
 
-    /// Who wants a name, the one that has it first. A kind that is registered is not looked for, but
-    /// templates that are registered stand beside those that are found.
+    /// The claims to a name, the winning one first. If a kind is registered, items found in files
+    /// do not count; registered templates are added to those that are found.
     fn claimants(&self, key: &Key) -> impl Iterator<Item = &(PathBuf, Arc<Offered>)> {
         let registered = self.registered.contains(&key.0);
         let is_register = |unit: &Path| unit == Path::new(REGISTER);
@@ -35,7 +35,7 @@ impl Stock {
         first.chain(others)
     }
 
-    /// Whether a template that is found has the name of one that is registered.
+    /// Whether a registered template replaces this one, which was found in a file.
     fn is_replaced(&self, offered: &Offered) -> bool {
         let Offered::Template(offer) = offered else { return false };
         let Some(register) = self.units.get(Path::new(REGISTER)) else { return false };
@@ -49,7 +49,7 @@ impl Stock {
 
     fn allows(&self, offered: &Offered) -> bool {
         let allows = |path: PathBuf| {
-            // Behind a link the same holds as before it.
+            // The target of a link must be allowed too.
             let target = self.files.get(&path).and_then(|stat| stat.target.as_deref());
             self.policy.allows_path(&path)
                 && target.is_none_or(|target| {
@@ -68,14 +68,14 @@ impl Stock {
                             || self.verdicts.get(&**name) == Some(&true))
                 }
                 Offered::Resource(offer) => match &offer.origin {
-                    Origin::File(_) => true,
-                    Origin::Provider(scheme) => {
+                    ContentOrigin::File(_) => true,
+                    ContentOrigin::Provider(scheme) => {
                         self.policy.allows_uri(&offer.resource.uri) && self.has_provider(scheme)
                     }
                 },
                 Offered::Template(offer) => match &offer.origin {
                     TemplateOrigin::Provider { scheme, implied } => {
-                        // Hosts that are variables are judged when they are known.
+                        // A host that is a variable is checked when its value is known.
                         let prefix = offer.parsed.literal_prefix();
                         let named =
                             prefix.split_once("://").is_some_and(|(_, it)| it.contains('/'));
@@ -93,7 +93,7 @@ impl Stock {
         scheme == ECHO || self.selected(&(Kind::Provider, scheme.into())).is_some()
     }
 
-    /// Whether somebody described a template of a scheme.
+    /// Whether a template of this scheme is described.
     fn has_template(&self, scheme: &str) -> bool {
         let templates = self.claims.range((Kind::Template, "".into())..);
         templates.flat_map(|(_, claims)| claims).any(|(_, offered)| {
@@ -104,7 +104,7 @@ impl Stock {
         })
     }
 
-    /// The file that an offer stands or falls with, relative to the folder.
+    /// The file without which an item cannot be offered, relative to the folder.
     pub(super) fn file_of(&self, offered: &Offered) -> Option<PathBuf> {
         match offered {
             Offered::Tool(offer) => self.root.relative(&offer.script.program.path),
@@ -112,8 +112,8 @@ impl Stock {
             Offered::Provider(_, program) => self.root.relative(&program.path),
             Offered::Completion(offer) => self.root.relative(&offer.program.path),
             Offered::Resource(offer) => match &offer.origin {
-                Origin::File(file) => Some(file.clone()),
-                Origin::Provider(_) => None,
+                ContentOrigin::File(file) => Some(file.clone()),
+                ContentOrigin::Provider(_) => None,
             },
             Offered::Template(_) => None,
         }
@@ -123,7 +123,7 @@ impl Stock {
         self.file_of(offered).is_none_or(|path| self.root.absolute(&path).is_file())
     }
 
-    /// Names that two want, and addresses that nobody answers for.
+    /// Problems between items: names claimed twice, and URIs without a provider.
     pub(super) fn conflicts(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (key, claims) in &self.claims {
@@ -142,8 +142,8 @@ impl Stock {
             }
             let needed = match &**offered {
                 Offered::Resource(offer) => match &offer.origin {
-                    Origin::Provider(scheme) => Some(scheme),
-                    Origin::File(_) => None,
+                    ContentOrigin::Provider(scheme) => Some(scheme),
+                    ContentOrigin::File(_) => None,
                 },
                 Offered::Template(offer) => match &offer.origin {
                     TemplateOrigin::Provider { scheme, .. } => Some(scheme),
@@ -152,8 +152,7 @@ impl Stock {
                 _ => None,
             };
             if let Some(scheme) = needed.filter(|scheme| !self.has_provider(scheme)) {
-                let reason =
-                    format!("nobody answers for `{name}`: there is no provider `{scheme}`");
+                let reason = format!("`{name}` cannot be read: there is no provider `{scheme}`");
                 let advice = format!("add an executable `providers/{scheme}.sh`");
                 problems.extend(
                     claims.iter().map(|(unit, _)| {
@@ -166,12 +165,12 @@ impl Stock {
         problems
     }
 
-    /// Completions of which nobody is offered what they complete.
+    /// Problems of completions for prompts or templates that do not exist.
     fn idle_completions(&self) -> Vec<Problem> {
         let of = |wanted: Kind| {
             let keys = self.claims.range((wanted, "".into())..).map(|(key, _)| key);
             let keys = keys.take_while(move |(kind, _)| *kind == wanted);
-            // Where a kind is registered, what is found of it is not offered.
+            // If a kind is registered, items found in files are not offered.
             keys.flat_map(|key| self.claimants(key))
         };
         let templates: Vec<_> = of(Kind::Template)
@@ -189,14 +188,14 @@ impl Stock {
         });
         idle.filter_map(|(offer, offered)| {
             let reason = format!("there is no prompt or template `{}` to complete", offer.name);
-            let advice = "name it for one that is there";
+            let advice = "rename it after an existing one";
             Some(Problem::warning(self.file_of(offered)?, reason, advice))
         })
         .collect()
     }
 }
 
-/// Whether a template is a provider's own, which no registration speaks of.
+/// Whether a template is added by its provider; registrations do not replace those.
 fn is_implied(offered: &Offered) -> bool {
     matches!(offered, Offered::Template(offer) if matches!(
         offer.origin,

@@ -1,4 +1,4 @@
-//! Directories that hold data: made for their owner only.
+//! Private data directories.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -7,15 +7,15 @@ use std::path::Path;
 
 use tracing::warn;
 
-/// What a directory lets people other than its owner do.
+/// The permissions of users other than the owner.
 const OTHERS: u32 = 0o077;
 
-/// Makes a directory that only its owner can look into, and what is above it as usual. One that is
-/// there keeps its mode.
+/// Creates a directory that only its owner can read, and its parents with the usual mode. An
+/// existing directory keeps its mode.
 ///
 /// # Errors
 ///
-/// It cannot be made.
+/// The directory cannot be created.
 pub fn make(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -24,13 +24,13 @@ pub fn make(path: &Path) -> io::Result<()> {
         std::fs::create_dir_all(parent)?;
     }
     match DirBuilder::new().mode(0o700).create(path) {
-        // Somebody else was quicker.
+        // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         made => made,
     }
 }
 
-/// Logs if people other than the owner can look into a directory; for a server that starts.
+/// Logs a warning if other users can read a directory; for a server that starts.
 pub fn warn_if_open(path: &Path) {
     if let Some(mode) = open_mode(path) {
         let hint = format!("chmod 700 {}", path.display());
@@ -38,7 +38,7 @@ pub fn warn_if_open(path: &Path) {
     }
 }
 
-/// The mode of a directory that people other than its owner can look into.
+/// The mode of a directory that other users can read.
 fn open_mode(path: &Path) -> Option<String> {
     let mode = path.metadata().ok()?.permissions().mode() & 0o777;
     (mode & OTHERS != 0).then(|| format!("{mode:04o}"))

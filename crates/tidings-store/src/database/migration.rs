@@ -1,19 +1,18 @@
-//! How a database begins, and how one of an older release becomes one of this; the version is kept
-//! in the database.
+//! Database migrations: create or update the tables; the database stores its version.
 
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-/// How long it is waited between two attempts to begin.
+/// The pause between two attempts to start.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Why a database cannot be used.
+/// Why a database cannot be migrated.
 #[derive(Debug)]
 pub enum MigrationError {
-    /// A later release made it, of this version.
+    /// It is from a later release, with this version.
     Newer(i64),
-    /// The database says so.
+    /// The database reported an error.
     Database(rusqlite::Error),
 }
 
@@ -23,12 +22,12 @@ impl From<rusqlite::Error> for MigrationError {
     }
 }
 
-/// Makes the log of a database one that is written ahead. Where several begin at once, the database
-/// refuses all but one at once, however long it was told to wait; so this waits.
+/// Switches a database to write-ahead logging. If several processes do so at once, the database
+/// refuses all but one immediately, whatever its busy timeout; so this retries.
 ///
 /// # Errors
 ///
-/// The database refuses, or others keep it busy for too long.
+/// The database refuses, or stays busy for too long.
 #[expect(clippy::disallowed_methods, reason = "it waits for processes, on a thread that may")]
 pub fn write_ahead(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     let begun = Instant::now();
@@ -45,18 +44,17 @@ pub fn write_ahead(connection: &Connection, patience: Duration) -> rusqlite::Res
     }
 }
 
-/// Does all steps that a database has yet to take: each makes one of the version before it one of
-/// the next, and the first makes one of nothing.
+/// Runs the missing steps: each migrates from the version before it, the first creates the tables.
 ///
 /// # Errors
 ///
-/// A later release made the database, or a step fails; then none is taken.
+/// The database is from a later release, or a step fails; then no step is applied.
 pub fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), MigrationError> {
     if version_of(connection, steps)? == steps.len() {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Looked at again: somebody else may have been faster.
+    // Checked again: another process may have been faster.
     let version = version_of(&transaction, steps)?;
     for step in steps.get(version..).unwrap_or_default() {
         transaction.execute_batch(step)?;
@@ -67,14 +65,14 @@ pub fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Migrat
     Ok(())
 }
 
-/// How many of the steps a database has taken.
+/// The number of steps a database has applied.
 ///
 /// # Errors
 ///
-/// A later release made the database, or it cannot be read.
+/// The database is from a later release, or cannot be read.
 pub fn version_of(connection: &Connection, steps: &[&str]) -> Result<usize, MigrationError> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    // A version alone is in the first page; the tables are asked for so that it is really read.
+    // The version is in the header; querying the tables ensures that the file is really read.
     connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))?;
     usize::try_from(version)
         .ok()

@@ -1,4 +1,4 @@
-//! What sources that keep a database share: how it begins, who reads it.
+//! Databases of sources: opening, migrating and reading them.
 
 pub mod directory;
 pub mod migration;
@@ -9,22 +9,21 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-/// Connections that read, kept for the next who does.
+/// A pool of reading connections.
 pub struct Readers {
-    /// How many are kept. There may be more at once; those are closed again.
+    /// How many are kept open. Further ones are closed after use.
     most: usize,
     kept: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    /// Keeps at most this many.
+    /// A pool that keeps at most this many connections open.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self { most, kept: Mutex::default() }
     }
 
-    /// Reads what one transaction left, all of it of one moment. A connection on which that failed
-    /// is not used again.
+    /// Reads a consistent state. A connection on which reading failed is not used again.
     ///
     /// # Errors
     ///
@@ -47,23 +46,23 @@ impl Readers {
     }
 }
 
-/// Makes a connection one that waits for others that write, keeps so many statements ready, and
-/// holds rows to what they refer to.
+/// Prepares a connection: sets the busy timeout and the number of cached statements, and enforces
+/// foreign keys.
 ///
 /// # Errors
 ///
-/// The database refuses.
+/// The database reports an error.
 pub fn prepare(connection: &Connection, busy: Duration, statements: usize) -> rusqlite::Result<()> {
     connection.busy_timeout(busy)?;
     connection.set_prepared_statement_cache_capacity(statements);
     connection.pragma_update(None, "foreign_keys", true)
 }
 
-/// Makes the file if it is not there, for its owner only. The files beside it get the same rights.
+/// Creates a missing file, readable only by its owner. The files beside it get the same mode.
 ///
 /// # Errors
 ///
-/// The file cannot be made.
+/// The file cannot be created.
 pub fn make_private(file: &Path) -> std::io::Result<()> {
     let mut options = std::fs::File::options();
     options.write(true).create(true).truncate(false);

@@ -1,4 +1,4 @@
-//! The time of day and the zone of a date.
+//! Time of day and time zone of a date.
 
 use super::words;
 
@@ -40,8 +40,8 @@ pub(super) enum Half {
     Afternoon,
 }
 
-/// Reads `hh:mm`, `hh:mm:ss` and `hh:mm:ss.fraction` from the beginning of a text, also without
-/// colons; gives the time and what follows it.
+/// Parses `hh:mm`, `hh:mm:ss` and `hh:mm:ss.fraction` at the start of a text, also without colons;
+/// returns the time and the rest.
 pub(super) fn time(text: &str) -> Option<(Time, &str)> {
     let (hour, rest) = number(text, 2)?;
     if let Some(rest) = rest.strip_prefix(':') {
@@ -65,15 +65,15 @@ fn finish(hour: i64, minute: i64, second: i64, rest: &str) -> Option<(Time, &str
             rest = after;
         }
     }
-    // A fourth part is no time.
+    // A fourth part is not a time.
     if rest.starts_with(':') {
         return None;
     }
     Some((Time::new(hour, minute, second)?, rest))
 }
 
-/// Reads a zone that is the whole text: `Z`, `+01:00`, `-0530`, `+02`, `EST`, `GMT+1`, or nothing.
-/// A name that nobody knows is UTC.
+/// Parses a zone that is the whole text: `Z`, `+01:00`, `-0530`, `+02`, `EST`, `GMT+1`, or nothing.
+/// An unknown name means UTC.
 pub(super) fn zone(text: &str) -> Option<i64> {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
@@ -90,7 +90,7 @@ pub(super) fn zone(text: &str) -> Option<i64> {
             break;
         }
     }
-    // A minus sign of typographers, as some servers set it.
+    // A typographic minus sign, as some servers write it.
     if let Some(rest) = name.strip_prefix('\u{2212}') {
         return offset(rest).map(|seconds| -seconds);
     }
@@ -110,7 +110,7 @@ fn offset(text: &str) -> Option<i64> {
     let (hours, rest) = number(text, 2)?;
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     let (minutes, rest) = if rest.is_empty() { (0, rest) } else { number(rest, 2)? };
-    // No zone is farther than a day; who writes minutes beyond the hour meant something else.
+    // No zone is a day away, and minutes beyond the hour are a mistake.
     (rest.is_empty() && hours < 24 && minutes < 100).then_some(hours * 3600 + minutes * 60)
 }
 

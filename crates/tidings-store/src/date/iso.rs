@@ -4,10 +4,10 @@ use super::clock::{Time, number, time, zone};
 use super::{Moment, Parts, full_year, is_leap, words};
 use crate::time::{date_of, days_of};
 
-/// What Korean dates without a zone mean.
+/// The zone of Korean dates without one.
 const KOREA: i64 = 9 * 3600;
 
-/// Reads a date that begins with its year.
+/// Parses a date that begins with its year.
 pub(super) fn parse(text: &str) -> Option<Moment> {
     let (day, rest, zone) = if let Some(found) = east_asian(text) {
         found
@@ -79,7 +79,7 @@ fn after_year(year: i64, rest: &str) -> Option<(Day, &str)> {
         return week(year, &rest[1..]);
     }
     if !matches!(mark, '-' | '/' | '.') {
-        // A year and a time, without a day, is no date.
+        // A year and a time without a day is not a date.
         return None;
     }
     let after = &rest[1..];

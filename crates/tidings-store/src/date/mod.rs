@@ -1,4 +1,4 @@
-//! Dates as feeds write them: any of the standards, and what people make of them.
+//! Dates as feeds write them: the standards, and common deviations.
 
 mod clock;
 mod iso;
@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::time::{days_of, rfc3339_of};
 
-/// The longest text that is looked at; no date is as long.
+/// The longest text that is parsed; no date is as long.
 const LONGEST: usize = 120;
 /// The range of years that can be written with four digits.
 const YEARS: std::ops::RangeInclusive<i64> = 1..=9999;
@@ -32,10 +32,10 @@ const YEARS: std::ops::RangeInclusive<i64> = 1..=9999;
 pub struct Moment(i64);
 
 impl Moment {
-    /// Reads a date in any of the ways feeds write one: RFC 822 and its successors, ISO 8601 in
-    /// every length, `asctime`, seconds since 1970, months in a dozen languages. Without a zone
-    /// it is UTC; without a time, midnight. What is no date, or not between the years 1 and 9999,
-    /// is `None`.
+    /// Parses a date in any form that feeds use: RFC 822 and its successors, ISO 8601 in every
+    /// length, `asctime`, seconds since 1970, months in a dozen languages. Without a zone it is
+    /// UTC; without a time, midnight. Returns `None` for anything else, and outside the years 1 to
+    /// 9999.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -48,7 +48,7 @@ impl Moment {
     /// A moment so many seconds after the beginning of 1970, if its year has four digits.
     #[must_use]
     pub fn from_unix(seconds: i64) -> Option<Self> {
-        // Days of the first and of the last year; nothing is computed for what is far outside.
+        // From the first to the last year; nothing is computed far outside.
         let range =
             days_of(*YEARS.start(), 1, 1) * 86_400..days_of(*YEARS.end() + 1, 1, 1) * 86_400;
         range.contains(&seconds).then_some(Self(seconds))

@@ -1,4 +1,4 @@
-//! Dates from the standards, from feeds, and from nobody.
+//! Tests of dates from the standards, from feeds, and of invalid ones.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The words of dates: months in the languages of feeds, days, zones.
+//! Words in dates: months in the languages of feeds, days and zones.
 
 use super::clock::Half;
 
@@ -20,7 +20,7 @@ const MONTHS: [&[&str]; 12] = [
     &["dec", "dez", "dic", "déc", "gru", "дек", "δεκ"],
 ];
 
-/// Words that stand between the parts of a date and say nothing.
+/// Words between the parts of a date that carry no meaning.
 const FILLERS: &[&str] = &[
     "de", "del", "of", "at", "the", "on", "um", "uhr", "am:", "à", "a", "las", "den", "kl", "г",
     "года", "r", "el", "le", "il", "alle", "ore", "às", "om",
@@ -28,8 +28,8 @@ const FILLERS: &[&str] = &[
 
 const WEEKDAYS: &[&str] = &["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// Zones with their minutes east of UTC. Where a name has several meanings it is the one that
-/// RFC 822 gives it, else the most frequent one in feeds.
+/// Zones with their minutes east of UTC. An ambiguous name has the meaning of RFC 822, or else the
+/// most frequent one in feeds.
 const ZONES: &[(&str, i64)] = &[
     ("ut", 0),
     ("utc", 0),
@@ -146,7 +146,7 @@ pub(super) fn zone(name: &str) -> Option<i64> {
     Some(hours * 3600)
 }
 
-/// Before or after noon, in English, Korean, Japanese and Chinese.
+/// Morning or afternoon, in English, Korean, Japanese and Chinese.
 pub(super) fn half(word: &str) -> Option<Half> {
     match word {
         "am" | "a.m." | "a.m" | "오전" | "午前" | "上午" => Some(Half::Morning),

@@ -1,14 +1,14 @@
-//! Dates in words: RFC 822 and its successors, `asctime`, and what resembles them.
+//! Dates in words: RFC 822 and its successors, `asctime`, and similar forms.
 
 use super::clock::{Half, Time, number, time, zone};
 use super::{Moment, Parts, full_year, iso, words};
 
-/// Reads a date whose month is a word, or whose parts are divided by slashes or full stops.
+/// Parses a date whose month is a word, or whose parts are separated by slashes or full stops.
 pub(super) fn parse(text: &str) -> Option<Moment> {
     let lower = text.to_lowercase();
-    // Comments say again what the zone says.
+    // Comments repeat the zone.
     let plain = lower.split('(').next().unwrap_or_default();
-    let mut found = Found::default();
+    let mut found = WordedParts::default();
     let mut first = true;
     for token in plain.split([' ', ',', '\t', '\n', '\r', '\u{a0}']).filter(|part| !part.is_empty())
     {
@@ -18,9 +18,9 @@ pub(super) fn parse(text: &str) -> Option<Moment> {
     found.moment()
 }
 
-/// What was found so far.
+/// The parts that are known so far.
 #[derive(Debug, Default)]
-struct Found {
+struct WordedParts {
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
@@ -29,7 +29,7 @@ struct Found {
     offset: Option<i64>,
 }
 
-impl Found {
+impl WordedParts {
     fn take(&mut self, token: &str, first: bool) -> Option<()> {
         let start = token.chars().next()?;
         if start.is_ascii_digit() {
@@ -127,7 +127,7 @@ impl Found {
             _ => return None,
         };
         let (day, month) = match number(middle, 2) {
-            // Slashes are written in both orders: only what can be nothing else is a date.
+            // Slashes are used in both orders: only an unambiguous date is accepted.
             Some((second, "")) if mark == '/' && first <= 12 && second > 12 => (second, first),
             Some((second, "")) if mark == '/' && first <= 12 && first != second => return None,
             Some((second, "")) => (first, second),

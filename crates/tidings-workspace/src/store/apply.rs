@@ -1,19 +1,19 @@
-//! What an event does to the tables. It is checked before it is recorded; here it is only done.
+//! Applying events to the tables. An event is validated before it is logged.
 
 use rusqlite::{Connection, params};
 
 use crate::WorkspaceError;
 use crate::change::{Change, Created, Event};
-use crate::record::Hint;
+use crate::record::{self, Hint};
 use crate::stamp::Stamp;
 use crate::store::artifact::{self, names};
 use crate::store::event::signed;
 use crate::store::{Blobs, graph};
 
-/// How much of a text can be found by its words.
+/// How much of a text is indexed for search.
 const SEARCHED: u64 = 256 << 10;
 
-/// Does what an event says.
+/// Applies an event.
 pub(super) fn apply(
     connection: &Connection,
     blobs: &Blobs,
@@ -21,16 +21,9 @@ pub(super) fn apply(
 ) -> Result<(), WorkspaceError> {
     match &event.change {
         Change::BlobStored { hash, mime_type, size } => {
-            connection
-                .prepare_cached("INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)")?
-                .execute(params![hash, mime_type, i64::try_from(*size).unwrap_or(i64::MAX)])?;
-            Ok(())
+            store_blob(connection, hash, mime_type, *size)
         }
-        Change::BlobsCollected { hashes } => {
-            let mut statement = connection.prepare_cached("DELETE FROM blobs WHERE hash = ?1")?;
-            hashes.iter().try_for_each(|hash| statement.execute([hash]).map(drop))?;
-            Ok(())
-        }
+        Change::BlobsCollected { hashes } => forget_blobs(connection, hashes),
         Change::Created(created) => create(connection, blobs, created, event.time),
         Change::Tagged { artifact, tags } => {
             let row = artifact::state(connection, artifact)?;
@@ -45,18 +38,7 @@ pub(super) fn apply(
             retag(connection, &row, all, tags, -1)
         }
         Change::Annotated { artifact, message, author } => {
-            let row = artifact::state(connection, artifact)?;
-            let number = artifact::annotated(connection, row.key)? + 1;
-            connection
-                .prepare_cached(
-                    "INSERT INTO annotations (artifact, number, message, author, time)
-                     VALUES (?1, ?2, ?3, ?4, ?5)",
-                )?
-                .execute(params![row.key, signed(number), message, author, event.time.0])?;
-            connection
-                .prepare_cached("INSERT INTO remarks (rowid, message) VALUES (?1, ?2)")?
-                .execute(params![connection.last_insert_rowid(), message])?;
-            Ok(())
+            annotate(connection, artifact, message, author, event.time)
         }
         Change::Archived { artifact } => archive(connection, artifact, true),
         Change::Restored { artifact } => archive(connection, artifact, false),
@@ -64,47 +46,101 @@ pub(super) fn apply(
             bind(connection, identity, name, hints, event.time)
         }
         Change::IdentityTagged { identity, added, removed } => {
-            let mut tags = graph::tags(connection, identity)?.unwrap_or_default();
-            tags.retain(|tag| !removed.contains(tag));
-            tags.extend(added.iter().cloned());
-            tags.sort();
-            tags.dedup();
-            connection
-                .prepare_cached("UPDATE identities SET tags = ?2 WHERE id = ?1")?
-                .execute(params![identity, names(&tags)])?;
-            Ok(())
+            retag_identity(connection, identity, added, removed)
         }
-        Change::Unbound { identity, .. } => {
-            let delete = |statement| connection.prepare_cached(statement)?.execute([identity]);
-            let ends = delete("DELETE FROM connections WHERE source = ?1 OR target = ?1")?;
-            delete("DELETE FROM hints WHERE identity = ?1")?;
-            delete("DELETE FROM identities WHERE id = ?1")?;
-            count(connection, "connections", "", -i64::try_from(ends).unwrap_or(i64::MAX))?;
-            count(connection, "identities", "", -1)
-        }
-        Change::Connected(it) => {
-            connection
-                .prepare_cached(
-                    "INSERT INTO connections (source, source_port, target, target_port, transport)
-                     VALUES (?1, ?2, ?3, ?4, ?5)",
-                )?
-                .execute([&it.from, &it.from_port, &it.to, &it.to_port, &it.transport])?;
-            count(connection, "connections", "", 1)
-        }
-        Change::Disconnected(it) => {
-            connection
-                .prepare_cached(
-                    "DELETE FROM connections WHERE source = ?1 AND source_port = ?2
-                     AND target = ?3 AND target_port = ?4 AND transport = ?5",
-                )?
-                .execute([&it.from, &it.from_port, &it.to, &it.to_port, &it.transport])?;
-            count(connection, "connections", "", -1)
-        }
+        Change::Unbound { identity, .. } => unbind(connection, identity),
+        Change::Connected(ends) => connect(connection, ends),
+        Change::Disconnected(ends) => disconnect(connection, ends),
         Change::Unknown(_) => {
             let (number, kind) = (event.number, event.change.kind());
             Err(WorkspaceError::Unreadable(format!("event {number} of the kind `{kind}`")))
         }
     }
+}
+
+fn store_blob(
+    connection: &Connection,
+    hash: &str,
+    mime_type: &str,
+    size: u64,
+) -> Result<(), WorkspaceError> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)")?
+        .execute(params![hash, mime_type, i64::try_from(size).unwrap_or(i64::MAX)])?;
+    Ok(())
+}
+
+fn forget_blobs(connection: &Connection, hashes: &[String]) -> Result<(), WorkspaceError> {
+    let mut statement = connection.prepare_cached("DELETE FROM blobs WHERE hash = ?1")?;
+    hashes.iter().try_for_each(|hash| statement.execute([hash]).map(drop))?;
+    Ok(())
+}
+
+fn annotate(
+    connection: &Connection,
+    artifact: &str,
+    message: &str,
+    author: &str,
+    time: Stamp,
+) -> Result<(), WorkspaceError> {
+    let row = artifact::state(connection, artifact)?;
+    let number = artifact::annotated(connection, row.key)? + 1;
+    connection
+        .prepare_cached(
+            "INSERT INTO annotations (artifact, number, message, author, time)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![row.key, signed(number), message, author, time.0])?;
+    connection
+        .prepare_cached("INSERT INTO remarks (rowid, message) VALUES (?1, ?2)")?
+        .execute(params![connection.last_insert_rowid(), message])?;
+    Ok(())
+}
+
+fn retag_identity(
+    connection: &Connection,
+    identity: &str,
+    added: &[String],
+    removed: &[String],
+) -> Result<(), WorkspaceError> {
+    let mut tags = graph::tags(connection, identity)?.unwrap_or_default();
+    tags.retain(|tag| !removed.contains(tag));
+    tags.extend(added.iter().cloned());
+    tags.sort();
+    tags.dedup();
+    connection
+        .prepare_cached("UPDATE identities SET tags = ?2 WHERE id = ?1")?
+        .execute(params![identity, names(&tags)])?;
+    Ok(())
+}
+
+fn unbind(connection: &Connection, identity: &str) -> Result<(), WorkspaceError> {
+    let delete = |statement| connection.prepare_cached(statement)?.execute([identity]);
+    let ends = delete("DELETE FROM connections WHERE source = ?1 OR target = ?1")?;
+    delete("DELETE FROM hints WHERE identity = ?1")?;
+    delete("DELETE FROM identities WHERE id = ?1")?;
+    count(connection, "connections", "", -i64::try_from(ends).unwrap_or(i64::MAX))?;
+    count(connection, "identities", "", -1)
+}
+
+fn connect(connection: &Connection, ends: &record::Connection) -> Result<(), WorkspaceError> {
+    connection
+        .prepare_cached(
+            "INSERT INTO connections (source, source_port, target, target_port, transport)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute([&ends.from, &ends.from_port, &ends.to, &ends.to_port, &ends.transport])?;
+    count(connection, "connections", "", 1)
+}
+
+fn disconnect(connection: &Connection, ends: &record::Connection) -> Result<(), WorkspaceError> {
+    connection
+        .prepare_cached(
+            "DELETE FROM connections WHERE source = ?1 AND source_port = ?2
+             AND target = ?3 AND target_port = ?4 AND transport = ?5",
+        )?
+        .execute([&ends.from, &ends.from_port, &ends.to, &ends.to_port, &ends.transport])?;
+    count(connection, "connections", "", -1)
 }
 
 fn create(
@@ -166,7 +202,7 @@ fn retag(
     if row.archived { Ok(()) } else { tag(connection, row.key, moved, by) }
 }
 
-/// Puts an artifact into the lists of tags, or takes it out of them.
+/// Adds an artifact to the lists of tags, or removes it.
 fn tag(connection: &Connection, key: i64, tags: &[String], by: i64) -> Result<(), WorkspaceError> {
     let statement = if by > 0 {
         "INSERT INTO tagged VALUES (?1, ?2)"
@@ -241,7 +277,7 @@ fn count(connection: &Connection, kind: &str, name: &str, by: i64) -> Result<(),
     Ok(())
 }
 
-/// Makes an artifact findable by the words of its title and its text.
+/// Indexes the words of an artifact's title and text.
 fn index(
     connection: &Connection,
     blobs: &Blobs,

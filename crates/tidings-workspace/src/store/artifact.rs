@@ -1,40 +1,41 @@
-//! Artifacts as they are read.
+//! Reading artifacts.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::record::{
-    Ancestor, Annotation, Artifact, Blob, Category, Count, Entry, Lineage, Page, Summary,
+    Ancestor, Annotation, Artifact, ArtifactEntry, Blob, Category, Count, Lineage, ListPage,
+    Summary,
 };
 use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::store::event::unsigned;
 use crate::{Refusal, WorkspaceError};
 
-/// The columns of an [`Entry`], in the order [`entry`] reads them.
+/// The columns of an [`ArtifactEntry`], in the order [`entry`] reads them.
 pub(super) const ENTRY: &str = "artifacts.key, id, artifacts.title, hash, mime, size, creator, \
     created, tags, collection, place, archived";
-/// How many children are named, how many creators and sets, and how many annotations are shown.
+/// How many children, creators, sets and annotations are shown.
 const NAMED: i64 = 100;
-/// How many a lineage has before it is cut.
+/// The longest lineage that is shown.
 const ANCESTORS: usize = 10_000;
 
-/// Which artifacts a list has.
+/// The lists of artifacts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum List {
-    /// All that are not archived, newest first.
+pub enum ArtifactList {
+    /// All artifacts that are not archived, newest first.
     Recent,
-    /// Those of them with a tag.
+    /// Those with this tag.
     Tag(String),
-    /// Those of them by somebody.
+    /// Those of this creator.
     Creator(String),
-    /// All of a set, archived or not, in its order.
+    /// All artifacts of a set, archived or not, in its order.
     Set(String),
 }
 
-/// What a write needs to know of an artifact.
+/// The properties of an artifact that a write needs.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) key: i64,
@@ -44,23 +45,23 @@ pub(super) struct State {
 }
 
 impl Store {
-    /// Part of a list: at most `limit`, after the one with that name.
+    /// A page of a list: at most `limit` artifacts, after the one with the id `after`.
     pub(crate) fn list(
         &self,
-        list: &List,
+        list: &ArtifactList,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Entry>, WorkspaceError> {
+    ) -> Result<ListPage<ArtifactEntry>, WorkspaceError> {
         self.read(|connection| page(connection, list, after, limit))
     }
 
-    /// One artifact, if there is one of this id.
+    /// One artifact with its details, if it exists.
     pub(crate) fn artifact(&self, id: &str) -> Result<Option<Artifact>, WorkspaceError> {
         self.read(|connection| artifact(connection, id))
     }
 
-    /// One artifact as it is in lists.
-    pub(crate) fn entry(&self, id: &str) -> Result<Option<Entry>, WorkspaceError> {
+    /// One artifact as listed, if it exists.
+    pub(crate) fn entry(&self, id: &str) -> Result<Option<ArtifactEntry>, WorkspaceError> {
         self.read(|connection| {
             let sql = format!("SELECT {ENTRY} FROM artifacts WHERE id = ?1");
             let found = connection.prepare_cached(&sql)?.query_row([id], entry).optional()?;
@@ -68,12 +69,12 @@ impl Store {
         })
     }
 
-    /// An artifact and what it was made from; nothing if there is none of this id.
+    /// An artifact and all artifacts it was made from, if it exists.
     pub(crate) fn lineage(&self, id: &str) -> Result<Option<Lineage>, WorkspaceError> {
         self.read(|connection| lineage(connection, id, ANCESTORS))
     }
 
-    /// How much there is.
+    /// The number of artifacts, by tag, creator and set.
     pub(crate) fn summary(&self) -> Result<Summary, WorkspaceError> {
         self.read(|connection| {
             let most = |kind: &str| {
@@ -110,7 +111,7 @@ impl Store {
         })
     }
 
-    /// Names that begin so, in order: of `tag`, `creator` or `set`.
+    /// Names with this prefix, sorted: of `tag`, `creator` or `set`.
     pub(crate) fn names_like(
         &self,
         kind: &str,
@@ -128,7 +129,7 @@ impl Store {
         })
     }
 
-    /// Ids of artifacts or hashes of blobs that begin so, in order.
+    /// Ids or hashes with this prefix, sorted.
     pub(crate) fn ids_like(
         &self,
         kind: Ids,
@@ -158,7 +159,7 @@ impl Store {
     }
 }
 
-/// What an id is of.
+/// The kinds of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ids {
     Artifact,
@@ -166,7 +167,7 @@ pub(crate) enum Ids {
     Identity,
 }
 
-/// What is known of a blob.
+/// The size and MIME type of a blob.
 pub(super) fn blob(connection: &Connection, hash: &str) -> Result<Option<Blob>, WorkspaceError> {
     let mut statement =
         connection.prepare_cached("SELECT mime, size FROM blobs WHERE hash = ?1")?;
@@ -177,7 +178,7 @@ pub(super) fn blob(connection: &Connection, hash: &str) -> Result<Option<Blob>, 
     Ok(found.optional()?)
 }
 
-/// An artifact that is about to change, or a refusal if there is none.
+/// An artifact that is about to change; refused if it does not exist.
 pub(super) fn state(connection: &Connection, id: &str) -> Result<State, WorkspaceError> {
     let mut statement = connection
         .prepare_cached("SELECT key, creator, tags, archived FROM artifacts WHERE id = ?1")?;
@@ -194,19 +195,21 @@ pub(super) fn state(connection: &Connection, id: &str) -> Result<State, Workspac
 
 fn page(
     connection: &Connection,
-    list: &List,
+    list: &ArtifactList,
     after: Option<&str>,
     limit: usize,
-) -> Result<Page<Entry>, WorkspaceError> {
+) -> Result<ListPage<ArtifactEntry>, WorkspaceError> {
     let (kind, name) = match list {
-        List::Recent => ("artifacts", ""),
-        List::Tag(tag) => ("tag", tag.as_str()),
-        List::Creator(creator) => ("creator", creator.as_str()),
-        List::Set(set) => ("set", set.as_str()),
+        ArtifactList::Recent => ("artifacts", ""),
+        ArtifactList::Tag(tag) => ("tag", tag.as_str()),
+        ArtifactList::Creator(creator) => ("creator", creator.as_str()),
+        ArtifactList::Set(set) => ("set", set.as_str()),
     };
-    // Where the page begins: a key for lists that are newest first, a place for sets.
+    // Where the page begins: a key for lists that are newest first, a position for sets.
     let (first, place) = match list {
-        List::Set(_) => (-1, "SELECT place FROM artifacts WHERE id = ?1 AND collection = ?2"),
+        ArtifactList::Set(_) => {
+            (-1, "SELECT place FROM artifacts WHERE id = ?1 AND collection = ?2")
+        }
         _ => (i64::MAX, "SELECT key FROM artifacts WHERE id = ?1 AND ?2 IS NOT NULL"),
     };
     let start = match after {
@@ -224,26 +227,26 @@ fn page(
     let has_more = items.len() > limit;
     items.truncate(limit);
     let next = if has_more { items.last().map(|entry| entry.id.clone()) } else { None };
-    Ok(Page { total: counted(connection, kind, name)?, items, next })
+    Ok(ListPage { total: counted(connection, kind, name)?, items, next })
 }
 
-/// What reads a list: of a name, from a place on, so many.
-fn statement(list: &List) -> String {
+/// The statement for a page of a list.
+fn statement(list: &ArtifactList) -> String {
     match list {
-        // Told to use the index: those that were put away may be most of them.
-        List::Recent => format!(
+        // With the index by name, because most artifacts may be archived.
+        ArtifactList::Recent => format!(
             "SELECT {ENTRY} FROM artifacts INDEXED BY artifacts_recent
              WHERE key < ?2 AND archived = 0 AND ?1 = '' ORDER BY key DESC LIMIT ?3"
         ),
-        List::Tag(_) => format!(
+        ArtifactList::Tag(_) => format!(
             "SELECT {ENTRY} FROM tagged CROSS JOIN artifacts ON key = artifact
              WHERE tag = ?1 AND artifact < ?2 ORDER BY artifact DESC LIMIT ?3"
         ),
-        List::Creator(_) => format!(
+        ArtifactList::Creator(_) => format!(
             "SELECT {ENTRY} FROM artifacts WHERE creator = ?1 AND key < ?2 AND archived = 0
              ORDER BY key DESC LIMIT ?3"
         ),
-        List::Set(_) => format!(
+        ArtifactList::Set(_) => format!(
             "SELECT {ENTRY} FROM artifacts WHERE collection = ?1 AND place > ?2
              ORDER BY place LIMIT ?3"
         ),
@@ -294,7 +297,7 @@ fn artifact(connection: &Connection, id: &str) -> Result<Option<Artifact>, Works
     }))
 }
 
-/// How many annotations an artifact has.
+/// The number of annotations of an artifact.
 pub(super) fn annotated(connection: &Connection, key: i64) -> Result<u64, WorkspaceError> {
     let mut statement =
         connection.prepare_cached("SELECT max(number) FROM annotations WHERE artifact = ?1")?;
@@ -302,9 +305,9 @@ pub(super) fn annotated(connection: &Connection, key: i64) -> Result<u64, Worksp
     Ok(unsigned(last.unwrap_or_default()))
 }
 
-/// Parents are stored before their children, so keys grow along a lineage: in order of keys, roots
-/// come first. Each is there once, whatever the database says. The nearest are looked at first, so
-/// that those furthest away are left out where there are more than `most`.
+/// Parents are stored before their children, so in order of keys, roots come first. Each is
+/// included once, whatever the database contains. The nearest are visited first, so that the most
+/// distant ones are left out if there are more than `most`.
 fn lineage(
     connection: &Connection,
     id: &str,
@@ -354,9 +357,9 @@ pub(super) fn counted(
     Ok(unsigned(count.unwrap_or_default()))
 }
 
-/// An artifact of a list, with its key.
-pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<(i64, Entry)> {
-    let entry = Entry {
+/// A listed artifact with its key.
+pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<(i64, ArtifactEntry)> {
+    let entry = ArtifactEntry {
         id: row.get(1)?,
         title: row.get(2)?,
         hash: row.get(3)?,
@@ -372,12 +375,12 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<(i64, Entry)> {
     Ok((row.get(0)?, entry))
 }
 
-/// Names as the database has them.
+/// Names as stored in the database.
 pub(super) fn names(names: &[String]) -> String {
     serde_json::to_string(names).unwrap_or_default()
 }
 
-/// Names as we have them.
+/// Names from the database.
 pub(super) fn listed(names: &str) -> Vec<String> {
     serde_json::from_str(names).unwrap_or_default()
 }
@@ -398,7 +401,7 @@ mod tests {
     fn those_that_were_put_away_are_not_looked_at_for_the_newest() {
         let (_directory, store) = fresh();
         let plan: Result<String, _> = store.read(|connection| {
-            let sql = format!("EXPLAIN QUERY PLAN {}", statement(&List::Recent));
+            let sql = format!("EXPLAIN QUERY PLAN {}", statement(&ArtifactList::Recent));
             Ok(connection.query_row(&sql, params!["", 1, 1], |row| row.get(3))?)
         });
         assert_eq!(plan.unwrap(), "SEARCH artifacts USING INDEX artifacts_recent (key<?)",);

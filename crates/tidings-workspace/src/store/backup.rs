@@ -1,8 +1,7 @@
-//! A workspace in one file, and back.
+//! Backup into one file, and restoring it.
 //!
-//! The file is a database: the workspace's own as it was at one moment, with one more table that
-//! has the bytes of every blob that was known then, in parts. A blob that is damaged or gone takes
-//! nothing else with it: the rest is carried, and which are not is said.
+//! The file is a database: a consistent copy of the workspace's own, with one more table for the
+//! bytes of all blobs, in parts. A damaged or lost blob is reported, and the rest is copied.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -15,51 +14,50 @@ use tidings_store::temporary;
 use crate::WorkspaceError;
 use crate::config::Config;
 use crate::store::{
-    Blobs, DATABASE, Lock, Problem, Store, blob, gc, give_to_owner, lock, make_private, schema,
-    sync_directory, verify,
+    Blobs, DATABASE, IntegrityProblem, Lock, Store, blob, gc, give_to_owner, lock, make_private,
+    schema, sync_directory, verify,
 };
 
-/// The bytes of blobs, in a backup and nowhere else. Every blob has a part, also the empty one.
+/// The bytes of blobs, only in backups. Every blob has a part, even the empty one.
 const TABLE: &str = "CREATE TABLE backup_parts (
     hash TEXT NOT NULL,
     part INTEGER NOT NULL,
     bytes BLOB NOT NULL,
     PRIMARY KEY (hash, part)
 )";
-/// How the name of a directory begins in which a database is copied.
+/// The prefix of directories for unfinished copies.
 pub(super) const UNFINISHED: &str = ".tidings-copy-";
-/// How long a part is: much less than a database takes as one value, and little to have in memory.
+/// The length of a part: far below the database's limit, and small in memory.
 const PART: u64 = 1 << 20;
-/// What a database has beside it while it is written, or after its writer was killed. Whatever is
-/// there when a restored one is opened would be taken for its own.
+/// Suffixes of files beside a database. Leftovers would be taken for those of a restored database.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// What was carried into a backup or out of one.
+/// The result of a backup or a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Carried {
-    /// Blobs whose every byte arrived.
+    /// Blobs that were copied completely.
     pub blobs: u64,
-    /// Blobs that did not; nothing, if all is well.
-    pub problems: Vec<Problem>,
+    /// Blobs that were not; empty if all is well.
+    pub problems: Vec<IntegrityProblem>,
 }
 
 impl Carried {
     fn add(&mut self, hash: String, is_used: bool, arrival: Arrival) {
         match arrival {
             Arrival::Whole => self.blobs += 1,
-            Arrival::Changed => self.problems.push(Problem::Changed { hash }),
+            Arrival::Changed => self.problems.push(IntegrityProblem::Changed { hash }),
             Arrival::Unreadable(details) => {
-                self.problems.push(Problem::Unreadable { hash, details });
+                self.problems.push(IntegrityProblem::Unreadable { hash, details });
             }
-            Arrival::Lost if is_used => self.problems.push(Problem::Lost { hash }),
-            // One that nobody has may be collected at any time.
+            Arrival::Lost if is_used => self.problems.push(IntegrityProblem::Lost { hash }),
+            // An unused blob may be collected at any time.
             Arrival::Lost => {}
         }
     }
 }
 
-/// How one blob arrived.
+/// How a blob was copied.
 enum Arrival {
     Whole,
     Changed,
@@ -68,8 +66,8 @@ enum Arrival {
 }
 
 impl Store {
-    /// Writes everything into a new file, while others read and write. What is written is that of
-    /// one moment. The file is there with all that could be read, or not at all.
+    /// Writes a consistent copy of everything into a new file, while others read and write. The
+    /// file appears complete or not at all.
     pub(crate) fn backup(&self, file: &Path) -> Result<Carried, WorkspaceError> {
         let failed = |error| WorkspaceError::path(file, error);
         if file.symlink_metadata().is_ok() {
@@ -77,7 +75,7 @@ impl Store {
         }
         let directory = file.parent().filter(|it| !it.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
-        // Those of backups that were killed.
+        // Remove copies of killed processes.
         temporary::sweep(directory, UNFINISHED);
         let place = temporary::Directory::new(directory, UNFINISHED).map_err(failed)?;
         let copy = place.path().join("backup");
@@ -93,8 +91,8 @@ impl Store {
         Ok(carried)
     }
 
-    /// The database as it is at one moment, then the blobs it names. Those that artifacts have stay
-    /// what they are; one nobody has may be collected meanwhile, and is not missed.
+    /// Copies the database, then the blobs it names. Used blobs stay as they are; an unused one may
+    /// be collected meanwhile and is not missed.
     fn copy(&self, copy: &Path) -> Result<Carried, WorkspaceError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let reader = Connection::open_with_flags(&self.file, flags)?;
@@ -119,7 +117,7 @@ impl Store {
         Ok(carried)
     }
 
-    /// Writes the parts of one blob. They are of no use unless they are all there.
+    /// Writes the parts of one blob. Unless it arrives whole, the caller removes them.
     fn pack(&self, target: &Connection, hash: &str) -> Result<Arrival, WorkspaceError> {
         let mut file = match self.blobs.open_file(hash) {
             Ok(Some(file)) => file,
@@ -144,20 +142,20 @@ impl Store {
     }
 }
 
-/// Makes a workspace of a backup, in a directory that has none and that nobody serves meanwhile.
+/// Creates a workspace from a backup, in a directory without one that nobody serves meanwhile.
 pub(crate) fn restore(config: &Config, file: &Path) -> Result<Carried, WorkspaceError> {
     let directory = &config.directory;
-    // Before anything is made: of a file that is no backup nothing stays.
+    // Checked first, so that an invalid file leaves nothing behind.
     let backup = open(file).map_err(|error| no_backup(file, error))?;
     let known = verify::known(&backup).map_err(|error| no_backup(file, error))?;
     restore_into(directory, file, &backup, known)
 }
 
-/// A backup to be read.
+/// Opens a backup for reading.
 fn open(file: &Path) -> Result<Connection, WorkspaceError> {
     let failed = |error| WorkspaceError::path(file, error);
     if !File::open(file).and_then(|it| it.metadata()).map_err(failed)?.is_file() {
-        let details = "it is no file".to_owned();
+        let details = "it is not a file".to_owned();
         return Err(WorkspaceError::NoBackup { path: file.to_owned(), details });
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -170,12 +168,12 @@ fn open(file: &Path) -> Result<Connection, WorkspaceError> {
     let details = if is_workspace {
         "it is the database of a workspace, without the bytes of its blobs"
     } else {
-        "it is a database of something else"
+        "it is not the database of a workspace"
     };
     Err(WorkspaceError::NoBackup { path: file.to_owned(), details: details.to_owned() })
 }
 
-/// Says that a file is no backup, where an error means that its database is damaged or none.
+/// Turns an error about a damaged or foreign database into one about the backup.
 fn no_backup(file: &Path, error: WorkspaceError) -> WorkspaceError {
     match schema::damaged(file, error) {
         WorkspaceError::Damaged { path, details } => WorkspaceError::NoBackup { path, details },
@@ -183,22 +181,22 @@ fn no_backup(file: &Path, error: WorkspaceError) -> WorkspaceError {
     }
 }
 
-/// What is made where a workspace is restored. Unless it is kept, it is removed again, while the
-/// directory is still ours.
-struct Made {
+/// Directories created for a restore. Unless they are kept, they are removed again, while the
+/// directory is still locked.
+struct RestoredFiles {
     directories: Vec<PathBuf>,
-    /// The directory itself, if that is new too.
+    /// The directory itself, if it is new too.
     around: Option<PathBuf>,
 }
 
-impl Made {
+impl RestoredFiles {
     fn keep(mut self) {
         self.directories.clear();
         self.around = None;
     }
 }
 
-impl Drop for Made {
+impl Drop for RestoredFiles {
     fn drop(&mut self) {
         for path in &self.directories {
             drop(std::fs::remove_dir_all(path));
@@ -214,7 +212,7 @@ fn restore_into(
     directory: &Path,
     file: &Path,
     backup: &Connection,
-    known: Vec<verify::Known>,
+    known: Vec<verify::KnownBlob>,
 ) -> Result<Carried, WorkspaceError> {
     let database = directory.join(DATABASE);
     let failed = |error| WorkspaceError::path(directory, error);
@@ -223,8 +221,8 @@ fn restore_into(
     let _lock = Lock::take(directory)?;
     let mut directories = blob::DIRECTORIES.map(|name| directory.join(name)).to_vec();
     directories.retain(|path| !path.exists());
-    // Order: it is dropped before the lock.
-    let made = Made { directories, around };
+    // Order: dropped before the lock.
+    let made = RestoredFiles { directories, around };
     let taken = BESIDE.iter().map(|ending| beside(&database, ending)).any(|it| it.exists());
     if taken || database.exists() {
         return Err(WorkspaceError::Occupied(directory.to_owned()));
@@ -242,7 +240,7 @@ fn restore_into(
     trim(&copy).map_err(|error| no_backup(file, error))?;
     give_to_owner(&copy, directory).map_err(failed)?;
     File::open(&copy).and_then(|file| file.sync_all()).map_err(failed)?;
-    // The database last: before it is there, there is no workspace.
+    // The database comes last: without it there is no workspace.
     match put_in_place(&copy, &database) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             return Err(WorkspaceError::Occupied(directory.to_owned()));
@@ -264,12 +262,12 @@ fn trim(copy: &Path) -> Result<(), WorkspaceError> {
 
 fn unpack(
     backup: &Connection,
-    all: Vec<verify::Known>,
+    all: Vec<verify::KnownBlob>,
     blobs: &Blobs,
 ) -> Result<Carried, WorkspaceError> {
     let mut carried = Carried::default();
     for known in all {
-        // Whatever is wrong from here on is wrong with one blob.
+        // From here on, an error concerns a single blob.
         let arrival = match unpack_one(backup, blobs, &known.hash) {
             Err(error @ WorkspaceError::Database(_)) => {
                 Arrival::Unreadable(verify::details(&error))
@@ -300,9 +298,9 @@ fn unpack_one(backup: &Connection, blobs: &Blobs, hash: &str) -> Result<Arrival,
     Ok(Arrival::Whole)
 }
 
-/// Gives a file its name, if nothing has it.
+/// Renames a file without replacing another.
 fn put_in_place(file: &Path, name: &Path) -> std::io::Result<()> {
-    // A link replaces nothing, but not every file system has them.
+    // A link never replaces a file, but some file systems have none.
     match std::fs::hard_link(file, name) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
         Err(_) => std::fs::rename(file, name),

@@ -1,4 +1,4 @@
-//! What can be done to the graph: checked, recorded, applied.
+//! Writes to the graph: validated, logged and applied.
 
 use crate::change::Change;
 use crate::record::{Connection, Hint};
@@ -8,22 +8,22 @@ use crate::store::{Store, graph};
 use crate::text::{self, Lines};
 use crate::{Refusal, WorkspaceError};
 
-/// An identity to be made or changed.
+/// An identity to create or change.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Bind {
     /// Its id.
     pub id: String,
-    /// Its name from now on.
+    /// Its new name.
     pub name: String,
-    /// Hints it has from now on besides those it had.
+    /// Hints to add.
     pub hints: Vec<Hint>,
-    /// Whether hints are taken from identities that have them.
+    /// Whether to take hints from other identities.
     pub steal: bool,
 }
 
 impl Bind {
-    /// An identity of this id and name.
+    /// An identity with this id and name.
     #[must_use]
     pub fn new(id: impl Into<String>, name: impl Into<String>) -> Self {
         Self { id: id.into(), name: name.into(), hints: Vec::new(), steal: false }
@@ -31,7 +31,7 @@ impl Bind {
 }
 
 impl Store {
-    /// Makes an identity, renames it, adds hints; says whether that changed anything.
+    /// Creates an identity, renames it, or adds hints; returns whether that changed anything.
     pub(crate) fn bind(&self, mut bind: Bind, actor: &str) -> Result<bool, WorkspaceError> {
         let limits = &self.config.limits;
         text::check("id", &bind.id, limits.tag, Lines::One)?;
@@ -43,14 +43,14 @@ impl Store {
             if !(0.0..=1.0).contains(&hint.confidence) {
                 return Err(Refusal::Confidence.into());
             }
-            // There is one zero.
+            // Turns -0 into 0.
             hint.confidence += 0.0;
         }
         let actor = actor.to_owned();
         self.write(move |ledger| rebind(ledger, bind, &actor))
     }
 
-    /// Adds and removes tags of an identity; says whether that changed anything.
+    /// Adds and removes tags of an identity; returns whether that changed anything.
     pub(crate) fn tag_identity(
         &self,
         identity: &str,
@@ -109,7 +109,7 @@ impl Store {
         })
     }
 
-    /// Takes a connection away.
+    /// Removes a connection.
     pub(crate) fn disconnect(&self, it: Connection, actor: &str) -> Result<(), WorkspaceError> {
         let actor = actor.to_owned();
         self.write(move |ledger| {

@@ -1,7 +1,7 @@
-//! Bytes by their hash, as files: whole or not there.
+//! Blobs as files named by their hash: complete or absent.
 //!
-//! A blob is written under another name, synced, and renamed; then its directory is synced. What
-//! can be seen under a hash has that hash, also after a power cut.
+//! A blob is written under another name, synced and renamed; then its directory is synced. A file
+//! named by a hash has that hash, even after a power cut.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,27 +17,27 @@ use tidings_store::temporary;
 use crate::store::{give_to_owner, sync_directory};
 use crate::{Refusal, WorkspaceError};
 
-/// Where bytes are until they are whole.
+/// The directory for incomplete blobs.
 const INCOMING: &str = "incoming";
 const OBJECTS: &str = "objects";
-/// How the names of bytes begin that are not whole. They are locked while somebody sends them.
+/// The prefix of incomplete blobs. They are locked while they are written.
 pub(super) const PART: &str = "part-";
-/// What a workspace's directory has for bytes.
+/// The directories for blobs.
 pub(super) const DIRECTORIES: [&str; 2] = [OBJECTS, INCOMING];
-/// How much of the beginning tells what kind of bytes they are.
+/// How many of the first bytes decide about the MIME type.
 const HEAD: usize = 8 << 10;
 
-/// The files of a workspace.
+/// The blob files of a workspace.
 #[derive(Clone, Debug)]
 pub(crate) struct Blobs {
     directory: PathBuf,
     limit: u64,
-    /// The shelves whose own names we made durable. Nobody removes a shelf.
+    /// The directories whose own names are durable. They are never removed.
     shelves: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl Blobs {
-    /// The files in a directory, which are made if they are not there.
+    /// The files in a directory; missing directories are created.
     pub(super) fn open(root: &Path, limit: u64) -> Result<Self, WorkspaceError> {
         for name in DIRECTORIES {
             let path = root.join(name);
@@ -47,7 +47,7 @@ impl Blobs {
         }
         sync_directory(root).map_err(|error| WorkspaceError::path(root, error))?;
         let parent = root.parent().filter(|it| !it.as_os_str().is_empty());
-        // What is above may not be ours to read, and then it was not we who made the directory.
+        // The parent may be unreadable; then somebody else created the directory.
         drop(sync_directory(parent.unwrap_or(Path::new("."))));
         Ok(Self::at(root, limit))
     }
@@ -57,7 +57,7 @@ impl Blobs {
         Self { directory: directory.to_owned(), limit, shelves: Arc::default() }
     }
 
-    /// Where new bytes go.
+    /// Starts writing a blob.
     pub(crate) fn writer(&self) -> Result<Incoming, WorkspaceError> {
         let path = self.incoming();
         let file = self.temporary().map_err(|error| WorkspaceError::path(&path, error))?;
@@ -73,7 +73,7 @@ impl Blobs {
         })
     }
 
-    /// Makes whole bytes the blob of their hash. Equal ones that are there already are kept.
+    /// Stores complete bytes under their hash. If equal bytes exist, those are kept.
     pub(super) fn keep(&self, incoming: &Whole) -> Result<(), WorkspaceError> {
         let path = self.path_of(&incoming.hash);
         let failed = |error| WorkspaceError::path(&path, error);
@@ -85,16 +85,15 @@ impl Blobs {
             directory::make(shelf).map_err(failed)?;
             give_to_owner(shelf, &self.directory).map_err(failed)?;
         }
-        // A link, so that the bytes can be kept again should they be collected meanwhile. If there is
-        // a file, it has another length, or it would have been taken as it is.
+        // A link, so that the bytes can be stored again if they are collected meanwhile. An
+        // existing file has another length here.
         if std::fs::hard_link(incoming.file.path(), &path).is_err() {
             self.replace(incoming, &path).map_err(failed)?;
         }
         self.sync(shelf).map_err(failed)
     }
 
-    /// Makes the name of a blob durable that is there, if it was not we who put it there: whoever
-    /// did may not have come so far yet.
+    /// Makes the name of a blob durable that another process stored: it may not have done so yet.
     pub(super) fn settle(&self, incoming: &Whole) -> Result<(), WorkspaceError> {
         let path = self.path_of(&incoming.hash);
         let failed = |error| WorkspaceError::path(&path, error);
@@ -104,7 +103,7 @@ impl Blobs {
         self.sync(path.parent().unwrap_or(&self.directory)).map_err(failed)
     }
 
-    /// Makes the names on a shelf durable, and its own.
+    /// Makes the names in a directory durable, and its own.
     fn sync(&self, shelf: &Path) -> std::io::Result<()> {
         sync_directory(shelf)?;
         let known = || self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +120,7 @@ impl Blobs {
         Ok(file)
     }
 
-    /// Puts a copy in place of what is there, also where files cannot be linked.
+    /// Replaces an existing file with a copy, also without links.
     fn replace(&self, incoming: &Whole, path: &Path) -> std::io::Result<()> {
         let copy = self.temporary()?;
         std::fs::copy(incoming.file.path(), copy.path())?;
@@ -130,7 +129,7 @@ impl Blobs {
         Ok(())
     }
 
-    /// Makes a blob young again, if it is there with this length.
+    /// Renews the age of a blob, if it exists with this length.
     pub(super) fn touch(&self, hash: &str, size: u64) -> Result<bool, WorkspaceError> {
         let path = self.path_of(hash);
         let failed = |error| WorkspaceError::path(&path, error);
@@ -146,7 +145,7 @@ impl Blobs {
         Ok(true)
     }
 
-    /// The bytes of a hash, if they are there.
+    /// Opens the file of a hash, if it exists.
     pub(crate) fn open_file(&self, hash: &str) -> Result<Option<File>, WorkspaceError> {
         let path = self.path_of(hash);
         match File::open(&path) {
@@ -156,7 +155,7 @@ impl Blobs {
         }
     }
 
-    /// The beginning of a blob as text, if that is what it is.
+    /// The beginning of a blob as text, if it is text.
     pub(super) fn text(&self, hash: &str, limit: u64) -> Result<Option<String>, WorkspaceError> {
         let Some(file) = self.open_file(hash)? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -173,7 +172,7 @@ impl Blobs {
         Ok((!text.contains('\0')).then(|| text.to_owned()))
     }
 
-    /// Where the bytes of a hash are.
+    /// The path of a blob.
     pub(super) fn path_of(&self, hash: &str) -> PathBuf {
         let shelf = hash.get(..2).unwrap_or_default();
         self.directory.join(OBJECTS).join(shelf).join(hash)
@@ -183,7 +182,7 @@ impl Blobs {
         self.directory.join(INCOMING)
     }
 
-    /// Every blob that is there, by hash, in order.
+    /// All blobs, sorted by hash.
     pub(super) fn all(&self) -> Result<Vec<(String, std::fs::Metadata)>, WorkspaceError> {
         let mut found = Vec::new();
         let objects = self.directory.join(OBJECTS);
@@ -208,7 +207,7 @@ impl Blobs {
     }
 }
 
-/// Whether a workspace's directory has any blob.
+/// Whether a directory has any blob.
 pub(super) fn is_any(directory: &Path) -> Result<bool, WorkspaceError> {
     let objects = directory.join(OBJECTS);
     if !objects.is_dir() {
@@ -224,20 +223,20 @@ pub(super) fn is_any(directory: &Path) -> Result<bool, WorkspaceError> {
     Ok(false)
 }
 
-/// What a directory holds.
+/// The entries of a directory.
 pub(super) fn listed(directory: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
     let failed = |error| WorkspaceError::path(directory, error);
     let entries = std::fs::read_dir(directory).map_err(failed)?;
     entries.map(|entry| Ok(entry.map_err(failed)?.path())).collect()
 }
 
-/// Bytes that come one after the other. Dropped, nothing of them stays.
+/// A blob while it is written. Dropped, it is removed.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     file: NamedTempFile,
     hasher: blake3::Hasher,
     head: Vec<u8>,
-    /// The beginning of a character whose end has yet to come.
+    /// The beginning of an incomplete character.
     tail: Vec<u8>,
     size: u64,
     is_text: bool,
@@ -245,7 +244,7 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Takes some more.
+    /// Adds bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), WorkspaceError> {
         self.size += bytes.len() as u64;
         if self.size > self.limit {
@@ -259,7 +258,7 @@ impl Incoming {
         self.file.write_all(bytes).map_err(|error| WorkspaceError::path(path, error))
     }
 
-    /// Takes no more: makes what came durable.
+    /// Makes the bytes durable.
     pub(crate) fn finish(mut self) -> Result<Whole, WorkspaceError> {
         let path = self.file.path().to_owned();
         let failed = |error| WorkspaceError::path(&path, error);
@@ -275,7 +274,7 @@ impl Incoming {
         Ok(Whole { hash, size: self.size, mime: mime.to_owned(), file: self.file })
     }
 
-    /// Finds out whether it is still text.
+    /// Checks whether the bytes are still text.
     fn look(&mut self, bytes: &[u8]) {
         if !self.is_text {
             return;
@@ -298,22 +297,22 @@ impl Incoming {
     }
 }
 
-/// Bytes that are durable, but not yet a blob.
+/// Durable bytes that are not a blob yet.
 #[derive(Debug)]
 pub(crate) struct Whole {
     pub(crate) hash: String,
     pub(crate) size: u64,
-    /// What kind of bytes they seem to be.
+    /// The guessed MIME type.
     pub(crate) mime: String,
     file: NamedTempFile,
 }
 
-/// Whether a text is a hash as we write them.
+/// Whether a text is a hash as we write it.
 pub(crate) fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it))
 }
 
-/// Whether a name is that of an open file, where that can be told.
+/// Whether a path still names an open file, if the system can tell.
 #[cfg(unix)]
 fn is_same(path: &Path, file: &File) -> std::io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
@@ -388,7 +387,7 @@ mod tests {
     fn what_root_stores_is_the_directorys_owners() {
         use std::os::unix::fs::{MetadataExt as _, chown};
         let (directory, _) = blobs(100);
-        // Whoever is not root has it already.
+        // Without root, the owner is ours already.
         drop(chown(directory.path(), Some(4321), Some(4321)));
         std::fs::remove_dir(directory.path().join(INCOMING)).unwrap();
         let blobs = Blobs::open(directory.path(), 100).unwrap();

@@ -1,8 +1,7 @@
-//! Writers that come at once share one transaction, and so one wait for the disk.
+//! Group commit: writers share one transaction and one sync.
 //!
-//! Whoever comes puts its work on the desk. If nobody writes, it takes all that lies there, does
-//! it, and commits once; those that come meanwhile are the next batch. Each work has its own
-//! savepoint: one that is refused takes nothing else with it.
+//! Writers queue their work. If nobody is writing, the writer that comes takes the queue,
+//! commits it in one transaction and wakes the others. Work that fails is rolled back alone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,38 +12,37 @@ use crate::change::{Change, Event};
 use crate::config::Role;
 use crate::stamp::Stamp;
 use crate::store::{Blobs, Store, apply, event, schema};
-use crate::{Limits, WorkspaceError};
+use crate::{WorkspaceError, WorkspaceLimits};
 
-/// How many works are done in one transaction: enough to share a sync, few enough that the first
-/// does not wait long for the last.
+/// The largest batch: enough to share a sync, few enough that the first writer does not wait long.
 const BATCH: usize = 256;
 
-/// Where work waits, and the one connection that writes.
-pub(super) struct Desk {
-    queue: Mutex<Queue>,
-    /// Told when a batch is done.
+/// The queue of writers, and the one connection that writes.
+pub(super) struct WriteQueue {
+    queue: Mutex<PendingWork>,
+    /// Notified when a batch is done.
     turn: Condvar,
     writer: Mutex<Connection>,
 }
 
 #[derive(Default)]
-struct Queue {
-    waiting: Vec<Arc<dyn Work>>,
-    /// Whether somebody does a batch.
+struct PendingWork {
+    waiting: Vec<Arc<dyn QueuedWork>>,
+    /// Whether a batch is being committed.
     is_taken: bool,
 }
 
-/// What a piece of work can use while it is done.
+/// What work can use while it runs.
 pub(super) struct Ledger<'a> {
     pub(super) connection: &'a Connection,
     pub(super) blobs: &'a Blobs,
-    pub(super) limits: &'a Limits,
+    pub(super) limits: &'a WorkspaceLimits,
     now: Stamp,
     events: Vec<u64>,
 }
 
 impl Ledger<'_> {
-    /// Appends an event to the log and does what it says; gives its number.
+    /// Logs an event and applies it; returns its number.
     pub(super) fn record(&mut self, actor: &str, change: Change) -> Result<u64, WorkspaceError> {
         let number = event::append(self.connection, self.now, actor, &change)?;
         let event = Event { number, time: self.now, actor: actor.to_owned(), change };
@@ -54,25 +52,25 @@ impl Ledger<'_> {
     }
 }
 
-/// A piece of work, of whatever result.
-trait Work: Send + Sync {
-    /// Does it, or says why not.
+/// Work in the queue, with any result.
+trait QueuedWork: Send + Sync {
+    /// Runs the work.
     fn run(&self, ledger: &mut Ledger<'_>) -> Result<(), WorkspaceError>;
-    /// Says that it was not done after all, or never.
+    /// Stores an error, because the work was rolled back or never run.
     fn fail(&self, error: WorkspaceError);
-    /// Says that what is known of it is final: it is durable, or it is not there.
+    /// Marks the result as final: the work is durable, or has failed.
     fn settle(&self);
 }
 
 type Task<T> = Box<dyn FnOnce(&mut Ledger<'_>) -> Result<T, WorkspaceError> + Send>;
 
-struct Slip<T> {
+struct QueuedTask<T> {
     task: Mutex<Option<Task<T>>>,
     result: Mutex<Option<Result<T, WorkspaceError>>>,
     is_settled: AtomicBool,
 }
 
-impl<T: Send> Work for Slip<T> {
+impl<T: Send> QueuedWork for QueuedTask<T> {
     fn run(&self, ledger: &mut Ledger<'_>) -> Result<(), WorkspaceError> {
         let task = lock(&self.task).take().ok_or(WorkspaceError::Interrupted)?;
         let result = task(ledger);
@@ -83,7 +81,7 @@ impl<T: Send> Work for Slip<T> {
 
     fn fail(&self, error: WorkspaceError) {
         let mut result = lock(&self.result);
-        // Why it was refused is better than why nothing of the rest was kept.
+        // The work's own refusal matters more than the failure of the batch.
         if !matches!(&*result, Some(Err(_))) {
             *result = Some(Err(error));
         }
@@ -94,57 +92,57 @@ impl<T: Send> Work for Slip<T> {
     }
 }
 
-impl Desk {
+impl WriteQueue {
     pub(super) fn new(writer: Connection) -> Self {
         Self { queue: Mutex::default(), turn: Condvar::new(), writer: Mutex::new(writer) }
     }
 }
 
 impl Store {
-    /// Does a piece of work: all of it, durable when this returns, or nothing.
+    /// Runs work in a transaction: all of it is durable when this returns, or nothing is written.
     pub(super) fn write<T: Send + 'static>(
         &self,
         task: impl FnOnce(&mut Ledger<'_>) -> Result<T, WorkspaceError> + Send + 'static,
     ) -> Result<T, WorkspaceError> {
         let task: Task<T> = Box::new(task);
         let (task, result) = (Mutex::new(Some(task)), Mutex::new(None));
-        let slip = Arc::new(Slip { task, result, is_settled: AtomicBool::new(false) });
-        let mut queue = lock(&self.desk.queue);
-        queue.waiting.push(slip.clone());
-        while !slip.is_settled.load(Ordering::Acquire) {
+        let queued = Arc::new(QueuedTask { task, result, is_settled: AtomicBool::new(false) });
+        let mut queue = lock(&self.write_queue.queue);
+        queue.waiting.push(queued.clone());
+        while !queued.is_settled.load(Ordering::Acquire) {
             if queue.is_taken {
-                queue = self.desk.turn.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self.write_queue.turn.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             queue.is_taken = true;
             let size = queue.waiting.len().min(BATCH);
-            let works = queue.waiting.drain(..size).collect();
+            let items = queue.waiting.drain(..size).collect();
             drop(queue);
-            let batch = Batch { desk: &self.desk, works, is_done: false };
-            self.do_all(&lock(&self.desk.writer), batch);
-            queue = lock(&self.desk.queue);
+            let batch = Batch { write_queue: &self.write_queue, items, is_done: false };
+            self.do_all(&lock(&self.write_queue.writer), batch);
+            queue = lock(&self.write_queue.queue);
         }
         drop(queue);
-        let result = lock(&slip.result).take();
+        let result = lock(&queued.result).take();
         let result = result.unwrap_or(Err(WorkspaceError::Interrupted));
         result.map_err(|error| schema::damaged(&self.file, error))
     }
 
-    /// What is not a change of the workspace, with the connection that writes.
+    /// Runs work on the writing connection that is not a change of the workspace.
     #[cfg(test)]
     pub(super) fn exclusively<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
     ) -> Result<T, WorkspaceError> {
-        work(&lock(&self.desk.writer))
+        work(&lock(&self.write_queue.writer))
     }
 
     fn do_all(&self, writer: &Connection, mut batch: Batch<'_>) {
-        match self.try_all(writer, &batch.works) {
+        match self.try_all(writer, &batch.items) {
             Ok(Some(last)) => self.reached(last),
             Ok(None) => {}
             Err(error) => {
-                for work in &batch.works {
+                for work in &batch.items {
                     work.fail(error.clone());
                 }
             }
@@ -152,13 +150,13 @@ impl Store {
         batch.is_done = true;
     }
 
-    /// The number of the last event that was written, if there is one.
+    /// Runs a batch in one transaction; returns the number of its last event, if there is one.
     fn try_all(
         &self,
         writer: &Connection,
-        batch: &[Arc<dyn Work>],
+        batch: &[Arc<dyn QueuedWork>],
     ) -> Result<Option<u64>, WorkspaceError> {
-        let transaction = Open::begin(writer)?;
+        let transaction = OpenTransaction::begin(writer)?;
         let mut ledger = Ledger {
             connection: writer,
             blobs: &self.blobs,
@@ -171,7 +169,8 @@ impl Store {
             writer.prepare_cached("SAVEPOINT work")?.execute([])?;
             if let Err(error) = work.run(&mut ledger) {
                 if writer.is_autocommit() {
-                    // The database gave the whole transaction up, as it may when the disk is full.
+                    // The database rolled back the whole transaction, for example because the disk
+                    // is full.
                     return Err(error);
                 }
                 writer.prepare_cached("ROLLBACK TO work")?.execute([])?;
@@ -180,7 +179,7 @@ impl Store {
             writer.prepare_cached("RELEASE work")?.execute([])?;
         }
         let last = ledger.events.last().copied();
-        // How many are kept is for the server to say; a command beside it does not know.
+        // Only the server knows how many events to keep.
         if let Some(last) = last.filter(|_| self.config.role == Role::Server) {
             event::drop_old(writer, last, self.config.events_kept, ledger.events.len())?;
         }
@@ -189,33 +188,33 @@ impl Store {
     }
 }
 
-/// Works that are done together. However that ends, those who wait for them learn of it.
+/// Work that is committed together. Dropping it settles every item, whatever happened.
 struct Batch<'a> {
-    desk: &'a Desk,
-    works: Vec<Arc<dyn Work>>,
+    write_queue: &'a WriteQueue,
+    items: Vec<Arc<dyn QueuedWork>>,
     is_done: bool,
 }
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        let mut queue = lock(&self.desk.queue);
-        for work in &self.works {
+        let mut queue = lock(&self.write_queue.queue);
+        for work in &self.items {
             if !self.is_done {
-                // One of them panicked; what it left is rolled back.
+                // An item panicked; the transaction is rolled back.
                 work.fail(WorkspaceError::Interrupted);
             }
             work.settle();
         }
         queue.is_taken = false;
         drop(queue);
-        self.desk.turn.notify_all();
+        self.write_queue.turn.notify_all();
     }
 }
 
 /// A transaction that is rolled back unless it is committed.
-struct Open<'a>(&'a Connection);
+struct OpenTransaction<'a>(&'a Connection);
 
-impl<'a> Open<'a> {
+impl<'a> OpenTransaction<'a> {
     fn begin(connection: &'a Connection) -> Result<Self, WorkspaceError> {
         if !connection.is_autocommit() {
             connection.execute_batch("ROLLBACK")?;
@@ -230,7 +229,7 @@ impl<'a> Open<'a> {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenTransaction<'_> {
     fn drop(&mut self) {
         if !self.0.is_autocommit() {
             drop(self.0.execute_batch("ROLLBACK"));

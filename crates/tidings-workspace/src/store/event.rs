@@ -1,4 +1,4 @@
-//! The log: every write, numbered, in order.
+//! The log: every change, numbered and in order.
 
 use rusqlite::{Connection, params};
 use serde::Serialize;
@@ -9,21 +9,21 @@ use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::{Refusal, WorkspaceError};
 
-/// Part of the log.
+/// A page of the log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Events {
-    /// In order.
+    /// The events, oldest first.
     pub events: Vec<Event>,
-    /// Where to go on: the number up to which was looked.
+    /// The `cursor` of the next page.
     pub cursor: u64,
-    /// Whether there is more after it now.
+    /// Whether more events follow now.
     pub has_more: bool,
 }
 
 impl Store {
-    /// The events after a number, of some kinds or of all.
+    /// The events after a number, of these kinds or of all.
     pub(crate) fn events(
         &self,
         cursor: u64,
@@ -57,7 +57,7 @@ impl Store {
         })
     }
 
-    /// Numbers that events can be asked for after and that begin so, newest first.
+    /// Cursors with this prefix, newest first.
     pub(crate) fn cursors_like(
         &self,
         typed: &str,
@@ -85,7 +85,7 @@ impl Store {
     }
 }
 
-/// Writes one event; gives its number.
+/// Appends an event; returns its number.
 pub(super) fn append(
     connection: &Connection,
     time: Stamp,
@@ -100,8 +100,8 @@ pub(super) fn append(
     Ok(unsigned(connection.last_insert_rowid()))
 }
 
-/// Drops events beyond those that are kept. A few more than came are dropped, so that a workspace
-/// whose limit was lowered gets there by and by.
+/// Removes old events. It removes a few more than were added, so that a lowered limit is reached
+/// gradually.
 pub(super) fn drop_old(
     connection: &Connection,
     last: u64,
@@ -118,27 +118,27 @@ pub(super) fn drop_old(
     Ok(())
 }
 
-/// The number of the last event; 0 if there was none yet.
+/// The number of the last event; 0 if there was none.
 pub(super) fn last(connection: &Connection) -> Result<u64, WorkspaceError> {
     let mut statement = connection.prepare_cached("SELECT max(number) FROM events")?;
     let last: Option<i64> = statement.query_row([], |row| row.get(0))?;
     Ok(unsigned(last.unwrap_or_default()))
 }
 
-/// The oldest number after which nothing is missing.
+/// The oldest usable cursor.
 fn oldest(connection: &Connection) -> Result<u64, WorkspaceError> {
     let mut statement = connection.prepare_cached("SELECT min(number) FROM events")?;
     let first: Option<i64> = statement.query_row([], |row| row.get(0))?;
     Ok(unsigned(first.unwrap_or(1)).saturating_sub(1))
 }
 
-/// One event, whatever is written there: one that cannot be read must not hide the others.
+/// Reads an event. An unreadable one is shown as it is, so that it does not hide the others.
 fn of_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Event> {
     let text = |column| row.get::<_, String>(column).unwrap_or_default();
     let change = text(3);
     let change = serde_json::from_str(&change).unwrap_or_else(|_| {
         let mut fields: Map<String, Value> = serde_json::from_str(&change).unwrap_or_default();
-        // Those an event has itself.
+        // These are fields of the event itself.
         for name in ["number", "time", "actor"] {
             fields.remove(name);
         }
@@ -149,7 +149,7 @@ fn of_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Event> {
     Ok(Event { number: unsigned(row.get(0)?), time, actor: text(2), change })
 }
 
-/// The largest numbers in a range that begin with these digits, largest first.
+/// The largest numbers in a range with these first digits, largest first.
 fn beginning(typed: &str, from: u64, to: u64, limit: usize) -> Vec<String> {
     if typed.is_empty() {
         return (from..=to).rev().take(limit).map(|it| it.to_string()).collect();
@@ -160,7 +160,7 @@ fn beginning(typed: &str, from: u64, to: u64, limit: usize) -> Vec<String> {
     }
     let mut found = Vec::new();
     let (mut first, mut end) = (Some(number), number.checked_add(1));
-    // Once for each number of digits that may follow.
+    // Once for each number of further digits.
     while let (Some(low), Some(high)) = (first.filter(|it| *it <= to), end) {
         let range = low.max(from)..high.min(to.saturating_add(1));
         let room = range.rev().take(limit).collect::<Vec<_>>();
@@ -174,12 +174,12 @@ fn beginning(typed: &str, from: u64, to: u64, limit: usize) -> Vec<String> {
     found.into_iter().map(|it| it.to_string()).collect()
 }
 
-/// Numbers as the database has them.
+/// Numbers as stored in the database.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Numbers as we have them.
+/// Numbers from the database.
 pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }

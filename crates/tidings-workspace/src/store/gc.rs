@@ -1,4 +1,4 @@
-//! Removes bytes nobody uses.
+//! Garbage collection of unused blobs.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -11,22 +11,21 @@ use crate::store::{Blobs, Store, backup, blob};
 
 /// How many blobs are removed in one transaction, so that writers do not wait long.
 const AT_ONCE: usize = 200;
-/// Bytes that never became a blob are removed after a day, whoever has them; nothing takes that long
-/// to arrive.
+/// Incomplete blobs are removed after a day, even if they are in use; no upload takes that long.
 pub(super) const ABANDONED: Duration = Duration::from_hours(24);
 
-/// What was removed, or could be.
+/// The blobs that were removed, or could be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collected {
-    /// How many blobs.
+    /// The number of blobs.
     pub blobs: u64,
-    /// How many bytes they had.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
 impl Store {
-    /// Removes blobs that no artifact has and that nobody stored within the grace time.
+    /// Removes blobs that no artifact uses and that were stored before the grace time.
     pub(crate) fn collect(
         &self,
         grace: Duration,
@@ -34,7 +33,7 @@ impl Store {
     ) -> Result<Collected, WorkspaceError> {
         let mut collected = Collected::default();
         let now = SystemTime::now();
-        // Those whose bytes went while a process that collected them was killed, and those of files.
+        // Old files, and entries whose files are gone because a collecting process was killed.
         let mut old = self.read(|connection| {
             let mut statement = connection.prepare(
                 "SELECT hash FROM blobs
@@ -57,7 +56,7 @@ impl Store {
                         .connection
                         .prepare_cached("SELECT 1 FROM artifacts WHERE hash = ?1")?
                         .exists([&hash])?;
-                    // Looked at again: whoever stores it now makes it young.
+                    // Checked again: storing it now renews its age.
                     let path = ledger.blobs.path_of(&hash);
                     let metadata = std::fs::metadata(&path);
                     if is_used {
@@ -90,7 +89,7 @@ impl Store {
 }
 
 impl Store {
-    /// What [`Store::collect`] would remove now.
+    /// The blobs that [`Store::collect`] would remove now.
     pub(crate) fn collectable(&self, grace: Duration) -> Result<Collected, WorkspaceError> {
         let mut found = Collected::default();
         let (now, all) = (SystemTime::now(), self.blobs.all()?);
@@ -107,14 +106,13 @@ impl Store {
     }
 }
 
-/// Removes what processes that were killed left: bytes that never became a blob, and copies of the
-/// database that never became one. Others may be sending bytes or copying meanwhile; theirs are
-/// locked, and stay.
+/// Removes leftovers of killed processes: incomplete blobs and copies of the database. Those in use
+/// are locked, and stay.
 pub(super) fn sweep(directory: &Path, blobs: &Blobs) {
     let incoming = blobs.incoming();
     temporary::sweep(&incoming, blob::PART);
     temporary::sweep(directory, backup::UNFINISHED);
-    // Those of earlier releases, and of file systems that lock nothing, can only be told by age.
+    // Leftovers of earlier releases, and on file systems without locks, are recognised by age.
     let now = SystemTime::now();
     for path in blob::listed(&incoming).unwrap_or_default() {
         if std::fs::metadata(&path).is_ok_and(|it| is_older(&it, now, ABANDONED)) {
@@ -123,7 +121,7 @@ pub(super) fn sweep(directory: &Path, blobs: &Blobs) {
     }
 }
 
-/// Whether nobody stored a blob within the grace time.
+/// Whether a blob was stored before the grace time.
 pub(super) fn is_older(metadata: &std::fs::Metadata, now: SystemTime, grace: Duration) -> bool {
     metadata.modified().is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age >= grace))
 }

@@ -1,8 +1,8 @@
-//! Identities and their connections as they are read.
+//! Reading identities and their connections.
 
 use rusqlite::{Connection as Database, OptionalExtension as _, Row, params};
 
-use crate::record::{Connection, Hint, Identity, IdentityDetails, Page};
+use crate::record::{Connection, Hint, Identity, IdentityDetails, ListPage};
 use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::store::artifact::{counted, listed};
@@ -12,27 +12,27 @@ use crate::{Refusal, WorkspaceError};
 /// How many connections are shown with an identity.
 const SHOWN: i64 = 100;
 
-/// Which identities are looked for; all of it must fit.
+/// Conditions on identities; all must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Find {
-    /// A part of the name or the id, in any case.
+    /// A part of the name or the id, ignoring case.
     pub name: Option<String>,
     /// A tag.
     pub tag: Option<String>,
     /// The kind of a hint.
     pub hint_kind: Option<String>,
-    /// What a hint says.
+    /// The value of a hint.
     pub hint_value: Option<String>,
 }
 
 impl Store {
-    /// Identities in order of their ids, after one of them.
+    /// Identities sorted by id, after the given one.
     pub(crate) fn identities(
         &self,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Identity>, WorkspaceError> {
+    ) -> Result<ListPage<Identity>, WorkspaceError> {
         self.read(|database| {
             let mut statement = database.prepare_cached(
                 "SELECT id, name, tags, created FROM identities WHERE id > ?1 ORDER BY id LIMIT ?2",
@@ -43,11 +43,11 @@ impl Store {
             let has_more = items.len() > limit;
             items.truncate(limit);
             let next = if has_more { items.last().map(|it| it.id.clone()) } else { None };
-            Ok(Page { total: counted(database, "identities", "")?, items, next })
+            Ok(ListPage { total: counted(database, "identities", "")?, items, next })
         })
     }
 
-    /// One identity, if there is one of this id.
+    /// One identity with its hints and connections, if it exists.
     pub(crate) fn identity(&self, id: &str) -> Result<Option<IdentityDetails>, WorkspaceError> {
         self.read(|database| {
             let found = database
@@ -71,12 +71,12 @@ impl Store {
         })
     }
 
-    /// Connections in the order they were made, after one of them.
+    /// Connections in the order they were made, after the given one.
     pub(crate) fn connections(
         &self,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Page<Connection>, WorkspaceError> {
+    ) -> Result<ListPage<Connection>, WorkspaceError> {
         let after: i64 = match after {
             None => 0,
             Some(text) => text.parse().map_err(|_| Refusal::After(text.to_owned()))?,
@@ -95,11 +95,11 @@ impl Store {
             items.truncate(limit);
             let next = if has_more { items.last().map(|(key, _)| key.to_string()) } else { None };
             let items = items.into_iter().map(|(_, connection)| connection).collect();
-            Ok(Page { total: counted(database, "connections", "")?, items, next })
+            Ok(ListPage { total: counted(database, "connections", "")?, items, next })
         })
     }
 
-    /// The identities that fit, in order of their ids, and whether there are more.
+    /// The matching identities sorted by id, and whether there are more.
     pub(crate) fn find(
         &self,
         find: &Find,
@@ -139,20 +139,20 @@ impl Store {
     }
 }
 
-/// The tags of an identity, if it is there.
+/// The tags of an identity, if it exists.
 pub(super) fn tags(database: &Database, id: &str) -> Result<Option<Vec<String>>, WorkspaceError> {
     let mut statement = database.prepare_cached("SELECT tags FROM identities WHERE id = ?1")?;
     let found = statement.query_row([id], |row| row.get::<_, String>(0)).optional()?;
     Ok(found.map(|tags| listed(&tags)))
 }
 
-/// The name of an identity, if it is there.
+/// The name of an identity, if it exists.
 pub(super) fn name(database: &Database, id: &str) -> Result<Option<String>, WorkspaceError> {
     let mut statement = database.prepare_cached("SELECT name FROM identities WHERE id = ?1")?;
     Ok(statement.query_row([id], |row| row.get(0)).optional()?)
 }
 
-/// Whose a hint is, and how sure.
+/// The identity with this hint, and the confidence.
 pub(super) fn owner(
     database: &Database,
     hint: &Hint,
@@ -164,7 +164,7 @@ pub(super) fn owner(
     Ok(found.optional()?)
 }
 
-/// By what an identity is recognised.
+/// The hints of an identity.
 pub(super) fn hints(database: &Database, id: &str) -> Result<Vec<Hint>, WorkspaceError> {
     let mut statement = database.prepare_cached(
         "SELECT kind, value, confidence FROM hints WHERE identity = ?1 ORDER BY kind, value",
@@ -175,7 +175,7 @@ pub(super) fn hints(database: &Database, id: &str) -> Result<Vec<Hint>, Workspac
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The identities that are connected with one, other than itself.
+/// The identities connected with one, other than itself.
 pub(super) fn neighbours(database: &Database, id: &str) -> Result<Vec<String>, WorkspaceError> {
     let mut statement = database.prepare_cached(
         "SELECT target FROM connections WHERE source = ?1 AND target <> ?1
@@ -185,7 +185,7 @@ pub(super) fn neighbours(database: &Database, id: &str) -> Result<Vec<String>, W
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Whether a connection is there.
+/// Whether a connection exists.
 pub(super) fn is_connected(database: &Database, it: &Connection) -> Result<bool, WorkspaceError> {
     let mut statement = database.prepare_cached(
         "SELECT 1 FROM connections WHERE source = ?1 AND source_port = ?2 AND target = ?3
@@ -194,7 +194,7 @@ pub(super) fn is_connected(database: &Database, it: &Connection) -> Result<bool,
     Ok(statement.exists([&it.from, &it.from_port, &it.to, &it.to_port, &it.transport])?)
 }
 
-/// The name and the id as they are looked for, on a line each: neither has a line break.
+/// Name and id in the form that is searched, on a line each: neither has a line break.
 pub(super) fn folded(id: &str, name: &str) -> String {
     format!("{}\n{}", name.to_lowercase(), id.to_lowercase())
 }

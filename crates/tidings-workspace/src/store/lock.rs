@@ -1,4 +1,4 @@
-//! One server for each directory, and who it is.
+//! The lock of a served directory, with the process that holds it.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -9,17 +9,17 @@ use crate::stamp::Stamp;
 use crate::store::give_to_owner;
 
 pub(super) const FILE: &str = "server.lock";
-/// More than a holder says of itself.
+/// More bytes than the description of a holder.
 const WORDS: u64 = 1024;
 
-/// The right to serve a directory, until it is dropped or the process ends in any way.
+/// Permission to serve a directory, until it is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock of a directory, or says who has it.
+    /// Locks a directory; the error names the holder.
     pub(super) fn take(directory: &Path) -> Result<Self, WorkspaceError> {
         let path = directory.join(FILE);
         let failed = |error| WorkspaceError::path(&path, error);

@@ -1,7 +1,7 @@
-//! A workspace on disk: a database for what is known, files for bytes.
+//! Storage of a workspace: a database for records, files for blobs.
 //!
-//! Every write is an event and its effect in one transaction. Every method may wait for the disk;
-//! call them on threads that may.
+//! Every write is an event and its effect in one transaction. Every method may wait for the disk:
+//! call them on threads that may block.
 
 mod apply;
 mod artifact;
@@ -13,7 +13,7 @@ mod event;
 mod gc;
 mod graph;
 mod lock;
-mod look;
+mod read_only;
 mod reading;
 mod schema;
 mod search;
@@ -29,75 +29,75 @@ use rusqlite::Connection;
 use tidings_store::database::{self, Readers, directory, make_private, migration};
 use tokio::sync::watch;
 
+pub use self::artifact::ArtifactList;
 pub(crate) use self::artifact::Ids;
-pub use self::artifact::List;
 pub use self::backup::Carried;
 pub(crate) use self::backup::restore;
 pub use self::bind::Bind;
 pub(crate) use self::blob::{Blobs, Incoming, Whole, is_hash};
-use self::commit::Desk;
+use self::commit::WriteQueue;
 pub use self::event::Events;
 pub use self::gc::Collected;
 pub use self::graph::Find;
 use self::lock::Lock;
-use self::look::Access;
+use self::read_only::Access;
 pub use self::reading::{BlobFile, BlobReader};
 pub use self::search::Search;
-pub use self::verify::{Problem, Verified};
-pub use self::write::{Draft, Place};
+pub use self::verify::{IntegrityProblem, Verified};
+pub use self::write::{Draft, SetPlace};
 use crate::config::{Config, Role};
 use crate::record::Blob;
 use crate::{Refusal, WorkspaceError};
 
 /// The database in a workspace's directory.
 pub(crate) const DATABASE: &str = "workspace.sqlite";
-/// How long a connection waits for another process that writes; no transaction takes as long.
+/// How long a connection waits for a writer in another process; no transaction takes that long.
 const BUSY: Duration = Duration::from_secs(20);
-/// How many connections that read are kept. There may be more at once; those are closed again.
+/// How many reading connections are kept open. Further ones are closed after use.
 const READERS: usize = 8;
-/// How many statements a connection keeps ready: all that there are.
+/// How many prepared statements a connection caches: all of them.
 const STATEMENTS: usize = 128;
 
-/// Where a workspace is kept.
+/// The storage of a workspace.
 pub(crate) struct Store {
     pub(super) file: PathBuf,
     pub(super) blobs: Blobs,
     pub(super) config: Config,
-    /// How those that only read open the database.
+    /// How reading connections are opened.
     access: Access,
-    // Order: those that only read are closed before the one that writes. The last to be closed
-    // empties the log beside the database, and must be able to.
+    // Order: readers are closed before the writer. The last connection empties the log beside the
+    // database, and must be able to write.
     readers: Readers,
-    desk: Desk,
-    /// The number of the last event that is known to be durable.
+    write_queue: WriteQueue,
+    /// The number of the last durable event.
     last: watch::Sender<u64>,
     _lock: Option<Lock>,
 }
 
 impl Store {
-    /// Opens a workspace; a server makes one if there is none.
+    /// Opens a workspace; a server creates a missing one.
     pub(crate) fn open(config: Config) -> Result<Self, WorkspaceError> {
-        if config.role != Role::Looking {
+        if config.role != Role::ReadOnly {
             return Self::open_to_write(config);
         }
         match Self::open_to_write(config.clone()) {
-            Err(error) if look::is_unwritable(&error) => Self::open_to_look(config),
+            Err(error) if read_only::is_unwritable(&error) => Self::open_read_only(config),
             opened => opened,
         }
     }
 
-    /// Opens a workspace where nothing can be written, nor brought up to date.
-    fn open_to_look(config: Config) -> Result<Self, WorkspaceError> {
+    /// Opens a workspace in a read-only directory, without migrating it.
+    fn open_read_only(config: Config) -> Result<Self, WorkspaceError> {
         let file = config.directory.join(DATABASE);
         let damaged = |error| schema::damaged(&file, error);
         let access = Access::of(&file);
-        let connection = look::reader(&file, access).map_err(damaged)?;
+        let connection = read_only::reader(&file, access).map_err(damaged)?;
         schema::check(&connection, &file, || blob::is_any(&config.directory)).map_err(damaged)?;
         let last = event::last(&connection).map_err(damaged)?;
         let blobs = Blobs::at(&config.directory, config.limits.blob);
-        let ((last, _), desk) = (watch::channel(last), Desk::new(connection));
+        let ((last, _), write_queue) = (watch::channel(last), WriteQueue::new(connection));
         let readers = Readers::new(READERS);
-        Ok(Self { file, blobs, config, access, desk, readers, last, _lock: None })
+        Ok(Self { file, blobs, config, access, write_queue, readers, last, _lock: None })
     }
 
     fn open_to_write(config: Config) -> Result<Self, WorkspaceError> {
@@ -112,15 +112,15 @@ impl Store {
                 directory::warn_if_open(&path);
                 Some(lock)
             }
-            Role::Making => {
+            Role::Creating => {
                 make()?;
                 None
             }
-            Role::Beside | Role::Looking if file.is_file() || has_blobs()? => None,
-            Role::Beside | Role::Looking => return Err(WorkspaceError::Missing(path)),
+            Role::Beside | Role::ReadOnly if file.is_file() || has_blobs()? => None,
+            Role::Beside | Role::ReadOnly => return Err(WorkspaceError::Missing(path)),
         };
-        // Before it is opened: whatever is beside it may be of use to whoever mends it, and is
-        // removed with a database that is empty. Looked at again, as it may have just been made.
+        // Before it is opened: opening an empty database removes the files beside it, which may
+        // help to repair it. Checked twice, because the database may have just been created.
         let is_empty = || std::fs::metadata(&file).map_or(true, |it| it.len() == 0);
         if is_empty() && has_blobs()? && is_empty() {
             let details = schema::LOST.to_owned();
@@ -136,27 +136,27 @@ impl Store {
         }
         let last = event::last(&writer).map_err(|error| schema::damaged(&file, error))?;
         let (last, _) = watch::channel(last);
-        let (desk, readers) = (Desk::new(writer), Readers::new(READERS));
+        let (write_queue, readers) = (WriteQueue::new(writer), Readers::new(READERS));
         let access = Access::Shared;
-        Ok(Self { file, blobs, config, access, desk, readers, last, _lock: lock })
+        Ok(Self { file, blobs, config, access, write_queue, readers, last, _lock: lock })
     }
 
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Where new bytes go.
+    /// Starts writing a blob.
     pub(crate) fn incoming(&self) -> Result<Incoming, WorkspaceError> {
         self.blobs.writer()
     }
 
-    /// The number of the last event, and every one that comes.
+    /// The number of the last event, now and whenever it grows.
     pub(crate) fn follow(&self) -> watch::Receiver<u64> {
         self.last.subscribe()
     }
 
-    /// Looks for events of other processes.
-    pub(crate) fn look(&self) -> Result<(), WorkspaceError> {
+    /// Checks for events of other processes.
+    pub(crate) fn find_new_events(&self) -> Result<(), WorkspaceError> {
         let last = self.read(event::last)?;
         self.reached(last);
         Ok(())
@@ -170,32 +170,32 @@ impl Store {
         });
     }
 
-    /// Reads what one transaction left, all of it of one moment.
+    /// Reads a consistent state.
     pub(super) fn read<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, WorkspaceError>,
     ) -> Result<T, WorkspaceError> {
-        let open = || look::reader(&self.file, self.access);
+        let open = || read_only::reader(&self.file, self.access);
         self.readers.read(open, work).map_err(|error| schema::damaged(&self.file, error))
     }
 
-    /// What is known of a blob.
+    /// The size and MIME type of a blob, if it exists.
     pub(crate) fn blob(&self, hash: &str) -> Result<Option<Blob>, WorkspaceError> {
         check_hash(hash)?;
         self.read(|connection| artifact::blob(connection, hash))
     }
 
-    /// Whether a blob can be read: it is known, and its bytes are there.
+    /// Whether a blob is known and its file exists.
     pub(crate) fn has_blob(&self, hash: &str) -> Result<bool, WorkspaceError> {
         Ok(self.has_file(hash) && self.blob(hash)?.is_some())
     }
 
-    /// Whether the bytes of a hash are there.
+    /// Whether the file of a hash exists.
     pub(crate) fn has_file(&self, hash: &str) -> bool {
         self.blobs.path_of(hash).is_file()
     }
 
-    /// A blob to be read, if it is there.
+    /// Opens a blob for reading, if it exists.
     pub(crate) fn open_blob(&self, hash: &str) -> Result<Option<BlobFile>, WorkspaceError> {
         let Some(blob) = self.blob(hash)? else { return Ok(None) };
         let file = self.blobs.open_file(hash)?;
@@ -211,12 +211,12 @@ pub(crate) fn check_hash(hash: &str) -> Result<(), Refusal> {
     Err(Refusal::Hash(shown))
 }
 
-/// Makes names in a directory durable.
+/// Makes the names in a directory durable.
 fn sync_directory(directory: &Path) -> std::io::Result<()> {
     std::fs::File::open(directory)?.sync_all()
 }
 
-/// Gives what root made to whom the directory belongs, who is to use it. Others make what is theirs.
+/// If we are root, gives a new file to the owner of the directory.
 #[cfg(unix)]
 fn give_to_owner(path: &Path, directory: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
@@ -225,7 +225,7 @@ fn give_to_owner(path: &Path, directory: &Path) -> std::io::Result<()> {
         return Ok(());
     }
     match std::os::unix::fs::lchown(path, Some(owner.uid()), Some(owner.gid())) {
-        // It was root's before, and we are not.
+        // The file was root's before, and we are not root.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
         done => done,
     }
@@ -243,8 +243,8 @@ fn writer(
     let mut connection = Connection::open(file)?;
     prepare(&connection)?;
     schema::check(&connection, file, has_blobs)?;
-    // A log that is written ahead, and synced before a write is acknowledged: readers and the
-    // writer do not wait for each other, and neither a kill nor a power cut takes a write back.
+    // Write-ahead logging, synced before a write is acknowledged: readers and the writer do not
+    // wait for each other, and a write survives a kill or a power cut.
     migration::write_ahead(&connection, BUSY)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     schema::migrate(&mut connection, file)?;

@@ -1,4 +1,4 @@
-//! A blob that is read: in parts, or whole and compared with its hash.
+//! Reading a blob: in parts, or completely and compared with its hash.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek as _, SeekFrom};
@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Seek as _, SeekFrom};
 use crate::WorkspaceError;
 use crate::record::Blob;
 
-/// A blob that is open to be read.
+/// A blob that is open for reading.
 #[derive(Debug)]
 pub struct BlobFile {
     blob: Blob,
@@ -18,18 +18,18 @@ impl BlobFile {
         Self { blob, file }
     }
 
-    /// What it is.
+    /// The size and MIME type.
     #[must_use]
     pub fn blob(&self) -> &Blob {
         &self.blob
     }
 
-    /// Up to `length` bytes from `start` on; fewer at the end. They are not compared with the hash,
-    /// which is of all of them. It may wait for the disk.
+    /// Up to `length` bytes from `start`; fewer at the end. They are not compared with the hash,
+    /// which covers the whole blob. May wait for the disk.
     ///
     /// # Errors
     ///
-    /// The disk gives nothing.
+    /// The disk reports an error.
     pub fn read_at(&mut self, start: u64, length: usize) -> Result<Vec<u8>, WorkspaceError> {
         let failed = |error| WorkspaceError::path(&self.blob.hash, error);
         self.file.seek(SeekFrom::Start(start)).map_err(failed)?;
@@ -38,11 +38,11 @@ impl BlobFile {
         Ok(bytes)
     }
 
-    /// All of it.
+    /// All bytes.
     ///
     /// # Errors
     ///
-    /// The disk gives nothing, or other bytes than were stored.
+    /// The disk reports an error, or the bytes do not have the hash.
     pub fn bytes(&mut self) -> Result<Vec<u8>, WorkspaceError> {
         let length = usize::try_from(self.blob.size).unwrap_or(usize::MAX);
         let bytes = self.read_at(0, length)?;
@@ -52,22 +52,22 @@ impl BlobFile {
         Ok(bytes)
     }
 
-    /// All of it, part by part, from its beginning. At the end it fails with
-    /// [`ErrorKind::InvalidData`] if those were other bytes than were stored.
+    /// All bytes as a stream. The last read fails with [`ErrorKind::InvalidData`] if the bytes do
+    /// not have the hash.
     #[must_use]
     pub fn into_reader(self) -> BlobReader {
         let (file, hash) = (self.file, self.blob.hash);
         BlobReader { file, hash, hasher: blake3::Hasher::new() }
     }
 
-    /// The file, from its beginning.
+    /// The file, at its beginning.
     #[must_use]
     pub fn into_file(self) -> File {
         self.file
     }
 }
 
-/// The bytes of a blob, compared with its hash when all were read.
+/// The bytes of a blob as a stream, compared with its hash at the end.
 #[derive(Debug)]
 pub struct BlobReader {
     file: File,

@@ -1,4 +1,4 @@
-//! The tables, and how a workspace of an older version becomes one of this.
+//! The tables, and the migration of older versions.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use tidings_store::database::migration;
 
 use crate::WorkspaceError;
 
-/// Each makes a workspace of the version before it one of the next; the first makes one of
-/// nothing. What is written here stays as it is: a workspace may be at any of them.
+/// Each step migrates from the version before it; the first creates the tables. Published steps
+/// never change, because a workspace may be at any of them.
 const MIGRATIONS: [&str; 1] = [r"
 CREATE TABLE blobs (
     hash TEXT PRIMARY KEY,
@@ -115,26 +115,26 @@ CREATE VIRTUAL TABLE remarks USING fts5(
 /// Tables that every version has.
 const TABLES: [&str; 3] = ["artifacts", "blobs", "events"];
 
-/// Makes the workspace one of this version.
+/// Migrates a workspace to this version.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), WorkspaceError> {
     migration::migrate(connection, &MIGRATIONS)
         .map_err(|error| WorkspaceError::migration(path, error))
 }
 
-/// What a database is.
+/// The content of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing yet.
+    /// No tables.
     Empty,
-    /// That of a workspace.
+    /// The tables of a workspace.
     Workspace,
-    /// That of something else.
+    /// Other tables.
     Foreign,
 }
 
-/// What a database is, if it is none of a later release.
+/// The content of a database; an error if it is from a later release.
 pub(super) fn kind(connection: &Connection, path: &Path) -> Result<Kind, WorkspaceError> {
-    // Of one moment: somebody else may be making the tables.
+    // In one transaction: another process may be creating the tables.
     let connection = connection.unchecked_transaction()?;
     let version = migration::version_of(&connection, &MIGRATIONS)
         .map_err(|error| WorkspaceError::migration(path, error))?;
@@ -150,7 +150,7 @@ pub(super) fn kind(connection: &Connection, path: &Path) -> Result<Kind, Workspa
     })
 }
 
-/// Checks that a database is that of a workspace, or of nothing where nothing was before.
+/// Checks that a database belongs to a workspace, or is empty without blobs beside it.
 pub(super) fn check(
     connection: &Connection,
     path: &Path,
@@ -160,21 +160,21 @@ pub(super) fn check(
         Err(WorkspaceError::Damaged { path: path.to_owned(), details: details.to_owned() })
     };
     match kind(connection, path)? {
-        Kind::Foreign => damaged("it is a database of something else"),
-        // Looked at again: whoever makes the workspace meanwhile has its tables before its blobs.
+        Kind::Foreign => damaged("it is not the database of a workspace"),
+        // Checked again: a process that creates the workspace makes its tables before its blobs.
         Kind::Empty if blobs()? && kind(connection, path)? == Kind::Empty => damaged(LOST),
         Kind::Workspace | Kind::Empty => Ok(()),
     }
 }
 
-/// What is wrong with a database that is not there, or has nothing in it, beside blobs.
+/// The damage if the database is missing or empty beside blobs.
 pub(super) const LOST: &str = "there is nothing in it, but `objects` has blobs";
 
-/// Says that a database is damaged, where that is what an error means.
+/// Turns an error that means damage into one that says so.
 pub(super) fn damaged(path: &Path, error: WorkspaceError) -> WorkspaceError {
     let WorkspaceError::Database(cause) = &error else { return error };
     let is_damage = match &**cause {
-        // What is written has the type of its column.
+        // Stored values always have the type of their column.
         rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)

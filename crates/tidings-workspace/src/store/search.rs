@@ -1,4 +1,4 @@
-//! Artifacts by the words of their titles, remarks and texts.
+//! Searching artifacts by the words of their titles, texts and annotations.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,48 +6,49 @@ use std::collections::BTreeMap;
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
-use crate::record::Entry;
+use crate::record::ArtifactEntry;
 use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::store::artifact::{ENTRY, entry};
 use crate::{Refusal, WorkspaceError};
 
-/// What is looked for; all of it must fit.
+/// Conditions on artifacts; all must match.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Search {
-    /// Words that must all be there; `"two words"` must follow each other, `begin*` may go on. What
-    /// has no letter and no digit finds nothing; a blank text is as none.
+    /// Words that must all occur; `"two words"` is a phrase, `begin*` a prefix. A text without
+    /// letters and digits matches nothing; a blank one is ignored.
     pub words: Option<String>,
-    /// Tags it must have.
+    /// Tags that the artifact must have.
     pub tags: Vec<String>,
-    /// Who made it.
+    /// Its creator.
     pub creator: Option<String>,
-    /// Made then or later.
+    /// Created at this time or later.
     pub since: Option<Stamp>,
-    /// Made then or before.
+    /// Created at this time or before.
     pub until: Option<Stamp>,
-    /// Whether those that were put away are found too.
+    /// Whether to include archived artifacts.
     pub archived: bool,
-    /// Older than the artifact of this id.
+    /// Only artifacts older than the one with this id.
     pub after: Option<String>,
 }
 
 impl Store {
-    /// The artifacts that fit, newest first, and whether there are more.
+    /// The matching artifacts, newest first, and whether there are more.
     pub(crate) fn search(
         &self,
         search: &Search,
         limit: usize,
-    ) -> Result<(Vec<Entry>, bool), WorkspaceError> {
+    ) -> Result<(Vec<ArtifactEntry>, bool), WorkspaceError> {
         let words = search.words.as_deref().filter(|words| !words.trim().is_empty());
         let terms = words.map(terms).unwrap_or_default();
         if words.is_some() && terms.is_empty() {
-            // Nothing has a word that is none.
+            // No artifact contains something that is not a word.
             return Ok((Vec::new(), false));
         }
         let lead = if terms.is_empty() { Lead::Lists } else { Lead::Words };
-        // What the words find is in order as it comes. What remarks find is few, and found apart.
+        // Matches in titles and texts are sorted. Matches in annotations are few, and searched
+        // separately.
         let leads = [Some(lead), (!terms.is_empty()).then_some(Lead::Remarks)];
         self.read(|connection| {
             if let Some(after) = &search.after {
@@ -73,18 +74,18 @@ impl Store {
     }
 }
 
-/// What finds artifacts; whatever else is asked for is checked for each.
+/// The index that finds candidates; all other conditions are checked for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lead {
-    /// The list of a tag, or that of all.
+    /// The list of a tag, or of all artifacts.
     Lists,
-    /// Titles and texts that have all words.
+    /// Titles and texts that contain all words.
     Words,
-    /// Remarks that have one of the words; the others may be anywhere.
+    /// Annotations that contain one of the words; the others may be anywhere.
     Remarks,
 }
 
-/// The artifacts a term finds in remarks.
+/// The artifacts with a term in their annotations.
 const REMARKED: &str = "key IN (SELECT artifact FROM remarks CROSS JOIN annotations
     ON annotations.key = remarks.rowid WHERE remarks MATCH ?)";
 
@@ -111,7 +112,7 @@ fn statement(search: &Search, lead: Lead, terms: &[String], limit: usize) -> (St
             }
         }
         (Lead::Lists, Some(tag)) => {
-            // The list of a tag has none that were put away.
+            // The list of a tag has no archived artifacts.
             sql =
                 format!("SELECT {ENTRY} FROM tagged CROSS JOIN artifacts ON key = tagged.artifact");
             order = "tagged.artifact";
@@ -149,7 +150,7 @@ fn statement(search: &Search, lead: Lead, terms: &[String], limit: usize) -> (St
     (format!("{sql} ORDER BY {order} DESC LIMIT {room}"), values)
 }
 
-/// Words as the index understands them, with nothing in them that it could take for a command.
+/// Quotes words for the index, so that none is taken for an operator.
 fn terms(words: &str) -> Vec<String> {
     let mut terms = Vec::new();
     for (number, part) in words.split('"').enumerate() {
@@ -157,7 +158,7 @@ fn terms(words: &str) -> Vec<String> {
         let pieces: Vec<_> = if is_phrase { vec![part] } else { part.split_whitespace().collect() };
         for piece in pieces {
             let word = if is_phrase { piece } else { piece.trim_end_matches('*') };
-            // What has no letter and no digit is no word to the index.
+            // To the index, a word has a letter or a digit.
             if word.chars().any(char::is_alphanumeric) {
                 let goes_on = if word.len() < piece.len() { "*" } else { "" };
                 terms.push(format!("\"{}\"{goes_on}", word.replace('\0', " ")));

@@ -1,4 +1,4 @@
-//! Looks at everything again: the bytes of every blob, and every reference.
+//! Verification: read every blob and check every reference.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,35 +13,35 @@ use crate::store::{Collected, Store, gc};
 
 const CHUNK: usize = 1 << 16;
 
-/// What was looked at, and what is wrong.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
     /// Blobs that were read.
     pub blobs: u64,
-    /// How many bytes they had.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// Artifacts there are.
+    /// The number of artifacts.
     pub artifacts: u64,
-    /// Events that are kept.
+    /// The number of stored events.
     pub events: u64,
-    /// Files of bytes that the database does not know and that are no longer on their way into it.
-    /// They are no damage: what was being stored when a process ended, mostly.
+    /// Files that the database does not know and that are not being stored. They are harmless:
+    /// mostly blobs of a process that was killed.
     pub strays: Collected,
-    /// What is wrong; nothing, if all is well.
-    pub problems: Vec<Problem>,
+    /// The problems; empty if all is well.
+    pub problems: Vec<IntegrityProblem>,
 }
 
-/// Something that is wrong.
+/// A problem of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
-    /// A blob whose bytes are not those it was stored with.
+pub enum IntegrityProblem {
+    /// A blob whose bytes do not have its hash.
     Changed {
         /// Its hash.
         hash: String,
     },
-    /// A blob an artifact has, whose bytes are gone.
+    /// A used blob whose bytes are gone.
     Lost {
         /// Its hash.
         hash: String,
@@ -50,17 +50,17 @@ pub enum Problem {
     Unreadable {
         /// Its hash.
         hash: String,
-        /// Why not.
+        /// The reason.
         details: String,
     },
-    /// Something in the database that does not fit.
+    /// An inconsistency in the database.
     Database {
-        /// What was found.
+        /// The inconsistency.
         details: String,
     },
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for IntegrityProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Changed { hash } => {
@@ -75,7 +75,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What must give no row, and what it means if it does.
+/// Queries that must return no row, and what a row means.
 const LAWS: [(&str, &str); 6] = [
     (
         "an artifact has a parent that does not exist",
@@ -127,14 +127,14 @@ const LAWS: [(&str, &str); 6] = [
 ];
 
 impl Store {
-    /// Looks at everything. Hears how many blobs were read of how many.
+    /// Verifies everything. Calls `progress` with the number of blobs read and the total.
     pub(crate) fn verify(
         &self,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Verified, WorkspaceError> {
         let mut verified = Verified::default();
-        // The files first, then what is known of them: a blob that is stored meanwhile is no stray,
-        // nor is it missed.
+        // Files first, then the database: a blob that is stored meanwhile is neither stray nor
+        // missing.
         let files = self.blobs.all()?;
         let (known, problems) = self.read(|connection| {
             verified.artifacts = number(connection, "SELECT count(*) FROM artifacts")?;
@@ -151,21 +151,21 @@ impl Store {
             }
         }
         let all = known.len() as u64;
-        for (read, Known { hash, size, is_used }) in (0..).zip(known) {
+        for (read, KnownBlob { hash, size, is_used }) in (0..).zip(known) {
             progress(read, all);
             match self.hashed(&hash) {
                 Err(error) => {
                     let details = details(&error);
-                    verified.problems.push(Problem::Unreadable { hash, details });
+                    verified.problems.push(IntegrityProblem::Unreadable { hash, details });
                 }
-                Ok(None) if is_used => verified.problems.push(Problem::Lost { hash }),
-                // Collected meanwhile, or by a process that was killed while it did.
+                Ok(None) if is_used => verified.problems.push(IntegrityProblem::Lost { hash }),
+                // Collected meanwhile, or by a process that was killed.
                 Ok(None) => {}
                 Ok(Some((found, bytes))) => {
                     verified.blobs += 1;
                     verified.bytes += bytes;
                     if found != hash || bytes != size {
-                        verified.problems.push(Problem::Changed { hash });
+                        verified.problems.push(IntegrityProblem::Changed { hash });
                     }
                 }
             }
@@ -174,7 +174,7 @@ impl Store {
         Ok(verified)
     }
 
-    /// The hash and the length of the bytes that are under a hash.
+    /// The actual hash and length of a blob.
     fn hashed(&self, hash: &str) -> Result<Option<(String, u64)>, WorkspaceError> {
         let Some(mut file) = self.blobs.open_file(hash)? else { return Ok(None) };
         let (mut hasher, mut size, mut chunk) = (blake3::Hasher::new(), 0, vec![0; CHUNK]);
@@ -191,34 +191,34 @@ impl Store {
     }
 }
 
-/// A blob as the database knows it.
-pub(super) struct Known {
+/// A blob in the database.
+pub(super) struct KnownBlob {
     pub(super) hash: String,
     pub(super) size: u64,
-    /// Whether an artifact has it.
+    /// Whether an artifact uses it.
     pub(super) is_used: bool,
 }
 
-/// Every blob that is known, by hash.
-pub(super) fn known(connection: &Connection) -> Result<Vec<Known>, WorkspaceError> {
+/// All blobs in the database, sorted by hash.
+pub(super) fn known(connection: &Connection) -> Result<Vec<KnownBlob>, WorkspaceError> {
     let mut statement = connection.prepare(
         "SELECT hash, size, EXISTS (SELECT 1 FROM artifacts WHERE hash = blobs.hash)
          FROM blobs ORDER BY hash",
     )?;
     let rows = statement.query_map([], |row| {
-        Ok(Known { hash: row.get(0)?, size: unsigned(row.get(1)?), is_used: row.get(2)? })
+        Ok(KnownBlob { hash: row.get(0)?, size: unsigned(row.get(1)?), is_used: row.get(2)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// What is wrong, without which file: that is said beside it.
+/// The error without the file, which is reported beside it.
 pub(super) fn details(error: &WorkspaceError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-pub(super) fn laws(connection: &Connection) -> Result<Vec<Problem>, WorkspaceError> {
+pub(super) fn laws(connection: &Connection) -> Result<Vec<IntegrityProblem>, WorkspaceError> {
     let mut problems = Vec::new();
-    let mut wrong = |details: String| problems.push(Problem::Database { details });
+    let mut wrong = |details: String| problems.push(IntegrityProblem::Database { details });
     let mut statement = connection.prepare("PRAGMA integrity_check(20)")?;
     let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
     for row in rows.collect::<Result<Vec<_>, _>>()? {

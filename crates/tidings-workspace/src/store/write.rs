@@ -1,4 +1,4 @@
-//! What can be done to blobs and artifacts: checked, recorded, applied.
+//! Writes of blobs and artifacts: validated, logged and applied.
 
 use serde_json::{Map, Value};
 
@@ -8,35 +8,35 @@ use crate::store::artifact::{self, counted};
 use crate::store::commit::Ledger;
 use crate::store::{Store, Whole, check_hash};
 use crate::text::{self, Lines};
-use crate::{Limits, Refusal, WorkspaceError, id};
+use crate::{Refusal, WorkspaceError, WorkspaceLimits, id};
 
-/// Indexes stay whole numbers in every language that reads JSON.
+/// The limit of indexes, so that they stay exact in every language that reads JSON.
 const INDEX: u64 = 1 << 53;
 
-/// An artifact to be made.
+/// An artifact to create.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Draft {
     /// Its title.
     pub title: String,
-    /// The hash of bytes that are stored.
+    /// The hash of stored bytes.
     pub hash: String,
-    /// What kind of bytes; what is known of the blob by default.
+    /// The MIME type; that of the blob by default.
     pub mime_type: Option<String>,
-    /// Who makes it.
+    /// Its creator.
     pub creator: String,
-    /// Its tags, in any order; one that is named twice is there once.
+    /// Its tags, in any order; duplicates are removed.
     pub tags: Vec<String>,
-    /// Those it is made from.
+    /// The ids of the artifacts it is made from.
     pub parents: Vec<String>,
-    /// Where in which set.
-    pub place: Option<Place>,
-    /// What else is to be said of it.
+    /// Its position in a set.
+    pub place: Option<SetPlace>,
+    /// Additional properties.
     pub metadata: Map<String, Value>,
 }
 
 impl Draft {
-    /// An artifact of these bytes, with nothing else.
+    /// An artifact of these bytes, without further properties.
     #[must_use]
     pub fn new(
         title: impl Into<String>,
@@ -56,17 +56,17 @@ impl Draft {
     }
 }
 
-/// A place in a set.
+/// A position in a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The set; it is there as soon as something is in it.
+pub struct SetPlace {
+    /// The name of the set; a set exists while it has artifacts.
     pub set: String,
-    /// Where in it, from 0; after the last by default.
+    /// The position, from 0; after the last one by default.
     pub index: Option<u64>,
 }
 
 impl Store {
-    /// Makes whole bytes a blob. Equal bytes are one blob; the kind they were stored as stays.
+    /// Stores bytes as a blob. If equal bytes exist, their MIME type stays.
     pub(crate) fn put(
         &self,
         whole: Whole,
@@ -78,20 +78,20 @@ impl Store {
         if let Some(mime) = &mime {
             text::mime_type(mime, limits.tag)?;
         }
-        // Before the transaction: writers wait for their own files side by side.
+        // Before the transaction, so that writers wait for their files in parallel.
         let was_lost = self.is_lost(&whole.hash)?;
         self.blobs.keep(&whole)?;
         let actor = actor.to_owned();
         self.write(move |ledger| put(ledger, &whole, was_lost, mime, &actor))
     }
 
-    /// Whether a blob is known, but its bytes are gone.
+    /// Whether a blob is known, but its file is gone.
     fn is_lost(&self, hash: &str) -> Result<bool, WorkspaceError> {
-        // Order: the file comes before what is known of it, so there is one unless it was lost.
+        // Order: a file is stored before its entry, so it exists unless it was lost.
         Ok(self.blob(hash)?.is_some() && !self.has_file(hash))
     }
 
-    /// Makes an artifact of bytes that are new, in one step; gives its id.
+    /// Stores bytes and creates an artifact from them, in one step; returns its id.
     pub(crate) fn create_of(
         &self,
         whole: Whole,
@@ -109,14 +109,14 @@ impl Store {
         })
     }
 
-    /// Makes an artifact; gives its id.
+    /// Creates an artifact; returns its id.
     pub(crate) fn create(&self, draft: Draft, actor: &str) -> Result<String, WorkspaceError> {
         let draft = checked(draft, &self.config.limits)?;
         let actor = actor.to_owned();
         self.write(move |ledger| create(ledger, draft, &actor))
     }
 
-    /// Adds tags; gives those that are new.
+    /// Adds tags; returns the new ones.
     pub(crate) fn tag(
         &self,
         artifact: &str,
@@ -138,7 +138,7 @@ impl Store {
         })
     }
 
-    /// Removes tags; gives those that were there.
+    /// Removes tags; returns those the artifact had.
     pub(crate) fn untag(
         &self,
         artifact: &str,
@@ -160,7 +160,7 @@ impl Store {
         })
     }
 
-    /// Remarks something; gives how many remarks there are now.
+    /// Adds an annotation; returns how many there are now.
     pub(crate) fn annotate(
         &self,
         artifact: &str,
@@ -183,7 +183,7 @@ impl Store {
         })
     }
 
-    /// Puts an artifact away, or takes it out again; says whether that changed anything.
+    /// Archives or restores an artifact; returns whether that changed anything.
     pub(crate) fn archive(
         &self,
         artifact: &str,
@@ -203,8 +203,8 @@ impl Store {
     }
 }
 
-/// A draft whose every part may be; tags in order, nothing twice.
-fn checked(mut draft: Draft, limits: &Limits) -> Result<Draft, WorkspaceError> {
+/// Validates a draft; sorts its tags and removes duplicates.
+fn checked(mut draft: Draft, limits: &WorkspaceLimits) -> Result<Draft, WorkspaceError> {
     text::check("title", &draft.title, limits.name, Lines::One)?;
     text::check("creator", &draft.creator, limits.name, Lines::One)?;
     check_hash(&draft.hash)?;
@@ -229,7 +229,7 @@ fn checked(mut draft: Draft, limits: &Limits) -> Result<Draft, WorkspaceError> {
     Ok(draft)
 }
 
-/// A blob whose bytes were lost is stored again: whoever watches it hears that it is back.
+/// Logs a new blob, or one whose lost bytes are back, so that its watchers are notified.
 fn put(
     ledger: &mut Ledger<'_>,
     whole: &Whole,
@@ -237,7 +237,7 @@ fn put(
     mime: Option<String>,
     actor: &str,
 ) -> Result<Blob, WorkspaceError> {
-    // Looked at again where nothing can be collected meanwhile.
+    // Checked again, now that nothing can be collected meanwhile.
     let was_lost = was_lost || !ledger.blobs.path_of(&whole.hash).is_file();
     ledger.blobs.keep(whole)?;
     let known = artifact::blob(ledger.connection, &whole.hash)?;
@@ -271,7 +271,7 @@ fn create(ledger: &mut Ledger<'_>, draft: Draft, actor: &str) -> Result<String, 
     }
     let (set, index) = match draft.place {
         None => (None, None),
-        Some(Place { set, index }) => {
+        Some(SetPlace { set, index }) => {
             let index = place_in(ledger, &set, index)?;
             (Some(set), Some(index))
         }
@@ -294,7 +294,7 @@ fn create(ledger: &mut Ledger<'_>, draft: Draft, actor: &str) -> Result<String, 
     Ok(id)
 }
 
-/// The place that was asked for, if it is free, or the one after the last.
+/// The requested position, if it is free, or the one after the last.
 fn place_in(ledger: &Ledger<'_>, set: &str, index: Option<u64>) -> Result<u64, WorkspaceError> {
     let connection = ledger.connection;
     let Some(index) = index else {
@@ -316,7 +316,7 @@ fn place_in(ledger: &Ledger<'_>, set: &str, index: Option<u64>) -> Result<u64, W
     Ok(index)
 }
 
-/// Refuses more things than may be.
+/// Refuses more than `limit` items.
 pub(super) fn at_most(what: &'static str, count: usize, limit: usize) -> Result<(), Refusal> {
     if count > limit { Err(Refusal::TooMany { what, count, limit }) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! `annotate`: remarks something on an artifact.
+//! `annotate`: add an annotation to an artifact.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use tidings_server::model::Tool;
 
 use crate::Workspace;
 use crate::tools::schema::{Effect, number, object, text, tool as described};
-use crate::tools::{Answer, arguments};
+use crate::tools::{ToolAnswer, arguments};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,28 +20,28 @@ pub(super) fn tool() -> Tool {
     let input = object(
         &json!({
             "id": text("the id of an artifact"),
-            "message": text("what is to be said; it may have several lines"),
-            "author": text("who says it; the name of the client if it is not given"),
+            "message": text("the text; may have several lines"),
+            "author": text("its author; default: the name of the client"),
         }),
         &["id", "message"],
     );
     let output = object(
         &json!({
             "id": text("the id of the artifact"),
-            "annotations": number(1, u64::MAX >> 11, "how many it has now"),
+            "annotations": number(1, u64::MAX >> 11, "the number of annotations now"),
         }),
         &["id", "annotations"],
     );
     described(
         "annotate",
         "Annotate an artifact",
-        "Remarks something on an artifact. `artifacts://artifact/{id}` has the newest hundred.",
+        "Adds an annotation to an artifact. `artifacts://artifact/{id}` shows the newest hundred.",
         Effect::Adds,
         (input, output),
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> ToolAnswer {
     let Arguments { id, message, author } = arguments(given)?;
     let author = author.as_deref().unwrap_or(actor);
     let count = workspace.annotate(&id, &message, author, actor)?;

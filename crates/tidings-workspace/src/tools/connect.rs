@@ -1,17 +1,17 @@
-//! `graph_connect` and `graph_disconnect`: make and remove a connection.
+//! `graph_connect` and `graph_disconnect`: add and remove a connection.
 
 use serde_json::{Map, Value};
 use tidings_server::model::Tool;
 
 use crate::tools::schema::{Effect, connection, tool as described};
-use crate::tools::{Answer, arguments, shown};
+use crate::tools::{ToolAnswer, arguments, shown};
 use crate::{Connection, Workspace};
 
 pub(super) fn connect() -> Tool {
     described(
         "graph_connect",
         "Connect identities",
-        "Connects a port of an identity with a port of another. One that is there is refused.",
+        "Connects a port of an identity with a port of another. A connection that exists is refused.",
         Effect::Adds,
         (connection(), connection()),
     )
@@ -27,7 +27,11 @@ pub(super) fn disconnect() -> Tool {
     )
 }
 
-pub(super) fn run_connect(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run_connect(
+    workspace: &Workspace,
+    given: Map<String, Value>,
+    actor: &str,
+) -> ToolAnswer {
     let connection: Connection = arguments(given)?;
     workspace.connect(connection.clone(), actor)?;
     Ok(shown(&connection))
@@ -37,7 +41,7 @@ pub(super) fn run_disconnect(
     workspace: &Workspace,
     given: Map<String, Value>,
     actor: &str,
-) -> Answer {
+) -> ToolAnswer {
     let connection: Connection = arguments(given)?;
     workspace.disconnect(connection.clone(), actor)?;
     Ok(shown(&connection))

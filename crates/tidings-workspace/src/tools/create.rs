@@ -1,13 +1,13 @@
-//! `create_artifact`: makes an artifact.
+//! `create_artifact`: create an artifact.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidings_server::model::Tool;
 
-use crate::store::Place;
+use crate::store::SetPlace;
 use crate::tools::put::bytes;
 use crate::tools::schema::{Effect, entry, number, object, text, texts, tool as described};
-use crate::tools::{Answer, Failure, arguments, shown};
+use crate::tools::{ToolAnswer, ToolFailure, arguments, shown};
 use crate::{Draft, Refusal, Workspace, WorkspaceError};
 
 #[derive(Deserialize)]
@@ -35,28 +35,28 @@ pub(super) fn tool() -> Tool {
             "title": text("its title, one line"),
             "text": text("its bytes, as text"),
             "base64": text("its bytes, in base64"),
-            "hash": text("its bytes, by the hash of a blob that is stored; one of the three is given"),
-            "mime_type": text("what kind of bytes; they are looked at if it is not given"),
-            "creator": text("who made it; the name of the client if it is not given"),
+            "hash": text("its bytes, by the hash of a stored blob; give one of the three"),
+            "mime_type": text("the MIME type; default: guessed from the bytes"),
+            "creator": text("its creator; default: the name of the client"),
             "tags": texts("tags, as `category:value` or plain"),
             "parents": texts("the ids of the artifacts it was made from"),
             "set": text("the set it is part of"),
-            "index": number(0, (1 << 53) - 1, "its place in the set; after the last if not given"),
-            "metadata": { "type": "object", "description": "what else is to be said of it" },
+            "index": number(0, (1 << 53) - 1, "its position in the set; default: after the last"),
+            "metadata": { "type": "object", "description": "additional properties" },
         }),
         &["title"],
     );
     described(
         "create_artifact",
         "Create an artifact",
-        "Makes an artifact of text, of bytes in base64, or of a blob that is stored, and tells \
-         everyone who watches. Each call makes a new one, also of equal bytes.",
+        "Creates an artifact from text, bytes in base64, or a stored blob, and notifies \
+         subscribers. Each call creates a new one, even from equal bytes.",
         Effect::Adds,
         (input, entry()),
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> ToolAnswer {
     let given: Arguments = arguments(given)?;
     let bytes = bytes(given.text, given.base64)?;
     let creator = given.creator.as_deref().unwrap_or(actor);
@@ -66,7 +66,7 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str)
     draft.parents = given.parents;
     draft.metadata = given.metadata;
     draft.place = match (given.set, given.index) {
-        (Some(set), index) => Some(Place { set, index }),
+        (Some(set), index) => Some(SetPlace { set, index }),
         (None, Some(_)) => return Err(WorkspaceError::from(Refusal::Index).into()),
         (None, None) => None,
     };
@@ -74,8 +74,8 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str)
         (Some(bytes), None) => workspace.import(&mut bytes.as_slice(), draft, actor)?,
         (None, Some(_)) => workspace.create(draft, actor)?,
         _ => {
-            let words = "nothing was made: give one of `text`, `base64` and `hash`";
-            return Err(Failure(words.to_owned()));
+            let words = "nothing was created: give one of `text`, `base64` and `hash`";
+            return Err(ToolFailure(words.to_owned()));
         }
     };
     let entry = workspace.0.store.entry(&id)?;

@@ -1,4 +1,4 @@
-//! `graph_tag`: adds and removes tags of an identity.
+//! `graph_tag`: add and remove tags of an identity.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use tidings_server::model::Tool;
 use crate::Workspace;
 use crate::tools::bind::details;
 use crate::tools::schema::{Effect, identity, object, text, texts, tool as described};
-use crate::tools::{Answer, arguments};
+use crate::tools::{ToolAnswer, arguments};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,7 +37,7 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> ToolAnswer {
     let Arguments { id, add, remove } = arguments(given)?;
     workspace.tag_identity(&id, &add, &remove, actor)?;
     details(workspace, id)

@@ -1,4 +1,4 @@
-//! What clients can do to a workspace. A tool that ran and failed says what to do.
+//! Tools of a workspace. A failed call explains what to do instead.
 
 mod annotate;
 mod archive;
@@ -21,10 +21,10 @@ use tidings_server::{Context, Offer};
 
 use crate::{Workspace, WorkspaceError};
 
-/// Who did something, if nobody says.
+/// The actor if the client has no name.
 const NOBODY: &str = "anonymous";
 
-/// What a tool needs to be of use.
+/// The content that a tool needs to be usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     Nothing,
@@ -33,21 +33,21 @@ pub(crate) enum Needs {
     Connections,
 }
 
-/// Why a tool did not do what it was asked for.
+/// Why a tool call failed.
 #[derive(Debug)]
-struct Failure(String);
+struct ToolFailure(String);
 
-impl From<WorkspaceError> for Failure {
+impl From<WorkspaceError> for ToolFailure {
     fn from(error: WorkspaceError) -> Self {
         Self(outside(&error))
     }
 }
 
-type Answer = Result<Value, Failure>;
-/// A tool that answers without waiting for anything but the disk.
-type Run = fn(&Workspace, Map<String, Value>, &str) -> Answer;
+type ToolAnswer = Result<Value, ToolFailure>;
+/// A tool that waits for nothing but the disk.
+type Run = fn(&Workspace, Map<String, Value>, &str) -> ToolAnswer;
 
-/// Every tool of a workspace with what it needs.
+/// Every tool with the content it needs.
 pub(crate) fn all(workspace: &Workspace) -> Vec<(Needs, Offer<Tool>)> {
     use Needs::{Artifacts, Connections, Identities, Nothing};
     let offer = |needs, tool, run| (needs, offered(workspace, tool, run));
@@ -69,7 +69,7 @@ pub(crate) fn all(workspace: &Workspace) -> Vec<(Needs, Offer<Tool>)> {
     ]
 }
 
-/// A tool that works on a thread that may wait. What it wrote is announced before it answers.
+/// A tool that runs on a thread that may block. Its changes are announced before it answers.
 fn offered(workspace: &Workspace, tool: Tool, run: Run) -> Offer<Tool> {
     let workspace = workspace.clone();
     Offer::described(tool, move |arguments: JsonObject, context: Context| {
@@ -77,9 +77,9 @@ fn offered(workspace: &Workspace, tool: Tool, run: Run) -> Offer<Tool> {
         let workspace = workspace.clone();
         let work = move || {
             let answer = run(&workspace, arguments, &actor);
-            // What was written is written; the log is followed again by and by.
+            // The change is durable; following the log announces it later.
             if let Err(error) = workspace.0.publish() {
-                tracing::warn!(%error, "the log of the workspace cannot be followed");
+                tracing::warn!(%error, "changes of the workspace could not be published");
             }
             answer
         };
@@ -104,14 +104,14 @@ fn poll(workspace: &Workspace) -> Offer<Tool> {
     })
 }
 
-fn result(answer: Answer) -> CallToolResult {
+fn result(answer: ToolAnswer) -> CallToolResult {
     match answer {
         Ok(value) => CallToolResult::structured(value),
-        Err(Failure(words)) => CallToolResult::error(vec![ContentBlock::text(words)]),
+        Err(ToolFailure(words)) => CallToolResult::error(vec![ContentBlock::text(words)]),
     }
 }
 
-/// The name the client declares, as far as it can be shown.
+/// The client's name, as far as it can be shown.
 fn actor(workspace: &Workspace, context: &Context) -> String {
     let Some(client) = context.client() else { return NOBODY.to_owned() };
     let mut name: String = client.name.chars().filter(|it| !it.is_control()).collect();
@@ -119,13 +119,13 @@ fn actor(workspace: &Workspace, context: &Context) -> String {
     if name.trim().is_empty() { NOBODY.to_owned() } else { name }
 }
 
-/// What went wrong, in words for clients: where the workspace is concerns none of them.
+/// The error in words for clients, who must not see where the workspace is.
 pub(crate) fn outside(error: &WorkspaceError) -> String {
     let words = match error {
         WorkspaceError::Damaged { .. } => {
-            "the workspace is damaged; who runs the server must restore a backup".to_owned()
+            "the workspace is damaged; its operator must restore a backup".to_owned()
         }
-        // The words of the error may have the path again.
+        // The message may contain the path.
         WorkspaceError::Path { error, .. } => {
             format!("a file of the workspace cannot be used: {}", error.kind())
         }
@@ -140,11 +140,11 @@ pub(crate) fn outside(error: &WorkspaceError) -> String {
         | WorkspaceError::Interrupted => return chain(error),
         _ => "the workspace cannot be used now".to_owned(),
     };
-    tracing::error!(error = chain(error), "the workspace cannot be used as it should be");
+    tracing::error!(error = chain(error), "a request failed because the workspace cannot be used");
     words
 }
 
-/// An error with what caused it.
+/// An error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
@@ -155,13 +155,14 @@ fn chain(error: &dyn std::error::Error) -> String {
     words
 }
 
-/// Arguments as a tool takes them.
-fn arguments<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Failure> {
-    serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| Failure(format!("nothing was done, the arguments do not fit: {error}")))
+/// Parses the arguments of a tool.
+fn arguments<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, ToolFailure> {
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        ToolFailure(format!("nothing was done, the arguments are invalid: {error}"))
+    })
 }
 
-/// What is shown, as a value.
+/// A record as JSON.
 fn shown(value: &impl serde::Serialize) -> Value {
     serde_json::to_value(value).expect("what a workspace shows is plain JSON")
 }

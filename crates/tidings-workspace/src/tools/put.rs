@@ -1,4 +1,4 @@
-//! `put_blob`: stores bytes.
+//! `put_blob`: store bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use tidings_server::model::Tool;
 
 use crate::Workspace;
 use crate::tools::schema::{Effect, object, text, tool as described};
-use crate::tools::{Answer, Failure, arguments, shown};
+use crate::tools::{ToolAnswer, ToolFailure, arguments, shown};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,48 +22,48 @@ pub(super) fn tool() -> Tool {
     let input = object(
         &json!({
             "text": text("the bytes, as text"),
-            "base64": text("the bytes, in base64; one of both is given"),
-            "mime_type": text("what kind of bytes; they are looked at if it is not given"),
+            "base64": text("the bytes, in base64; give one of the two"),
+            "mime_type": text("the MIME type; default: guessed from the bytes"),
         }),
         &[],
     );
     let output = object(
         &json!({
             "hash": text("the BLAKE3 hash; `cas://{hash}` has the bytes"),
-            "mimeType": text("what kind of bytes, as they were first stored"),
-            "size": { "type": "integer", "description": "how many" },
+            "mimeType": text("the MIME type, as first stored"),
+            "size": { "type": "integer", "description": "the number of bytes" },
         }),
         &["hash", "mimeType", "size"],
     );
     described(
         "put_blob",
         "Store bytes",
-        "Stores bytes, given as text or in base64, and gives their hash. Equal bytes are one blob.",
+        "Stores bytes, given as text or in base64, and returns their hash. Equal bytes are one blob.",
         Effect::Sets,
         (input, output),
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> ToolAnswer {
     let given: Arguments = arguments(given)?;
     let bytes = bytes(given.text, given.base64)?.ok_or_else(|| {
-        Failure("nothing was stored: give the bytes as `text` or in `base64`".to_owned())
+        ToolFailure("nothing was stored: give the bytes as `text` or in `base64`".to_owned())
     })?;
     Ok(shown(&workspace.put_blob(&bytes, given.mime_type.as_deref(), actor)?))
 }
 
-/// The bytes that were given in one of two ways, if they were.
+/// The bytes given as text or in base64, if any.
 pub(super) fn bytes(
     text: Option<String>,
     base64: Option<String>,
-) -> Result<Option<Vec<u8>>, Failure> {
+) -> Result<Option<Vec<u8>>, ToolFailure> {
     match (text, base64) {
         (Some(_), Some(_)) => {
-            Err(Failure("nothing was stored: give `text` or `base64`, not both".to_owned()))
+            Err(ToolFailure("nothing was stored: give `text` or `base64`, not both".to_owned()))
         }
         (Some(text), None) => Ok(Some(text.into_bytes())),
         (None, Some(base64)) => STANDARD.decode(base64.trim()).map(Some).map_err(|error| {
-            Failure(format!("nothing was stored: `base64` is not base64 with padding: {error}"))
+            ToolFailure(format!("nothing was stored: `base64` is not base64 with padding: {error}"))
         }),
         (None, None) => Ok(None),
     }

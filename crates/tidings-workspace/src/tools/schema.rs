@@ -1,24 +1,24 @@
-//! What tools take and give, as JSON Schema.
+//! JSON Schemas and annotations of tools.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidings_server::model::{JsonObject, Tool, ToolAnnotations};
 
-/// What a tool does to a workspace.
+/// The effect of a tool on a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing.
+    /// It only reads.
     Reads,
-    /// It adds, and adds again when it is called again.
+    /// It adds something, and again with every call.
     Adds,
-    /// It adds, and nothing more when it is called again.
+    /// It adds something; a repeated call changes nothing.
     Sets,
-    /// It takes away or overwrites, and nothing more when it is called again.
+    /// It removes or overwrites something; a repeated call changes nothing.
     Removes,
 }
 
-/// A tool with all that describes it.
+/// A tool with its description, schemas and annotations.
 pub(super) fn tool(
     name: &'static str,
     title: &str,
@@ -37,7 +37,7 @@ pub(super) fn tool(
         .with_annotations(annotations)
 }
 
-/// An object with these properties, of which some are required, and no others.
+/// An object with only these properties, some of them required.
 pub(super) fn object(properties: &Value, required: &[&str]) -> Value {
     json!({
         "type": "object",
@@ -57,7 +57,7 @@ pub(super) fn texts(description: &str) -> Value {
     json!({ "type": "array", "items": { "type": "string" }, "description": description })
 }
 
-/// Yes or no.
+/// A boolean.
 pub(super) fn flag(description: &str) -> Value {
     json!({ "type": "boolean", "description": description })
 }
@@ -67,21 +67,21 @@ pub(super) fn number(from: u64, to: u64, description: &str) -> Value {
     json!({ "type": "integer", "minimum": from, "maximum": to, "description": description })
 }
 
-/// An artifact as lists have it.
+/// A listed artifact.
 pub(super) fn entry() -> Value {
     object(
         &json!({
             "id": text("its id"),
             "title": text("its title"),
             "hash": text("the BLAKE3 hash of its bytes"),
-            "mimeType": text("what kind of bytes"),
-            "size": { "type": "integer", "description": "how many bytes" },
-            "creator": text("who made it"),
-            "created": text("when, in UTC"),
+            "mimeType": text("the MIME type"),
+            "size": { "type": "integer", "description": "the number of bytes" },
+            "creator": text("its creator"),
+            "created": text("when it was created, in UTC"),
             "tags": texts("its tags, in order"),
             "set": text("the set it is part of"),
-            "index": { "type": "integer", "description": "its place in the set, from 0" },
-            "archived": flag("whether it was put away"),
+            "index": { "type": "integer", "description": "its position in the set, from 0" },
+            "archived": flag("whether it is archived"),
         }),
         &["id", "title", "hash", "mimeType", "size", "creator", "created", "tags", "archived"],
     )
@@ -91,10 +91,10 @@ pub(super) fn entry() -> Value {
 pub(super) fn hint() -> Value {
     object(
         &json!({
-            "kind": text("what kind of hint"),
-            "value": text("what it says"),
+            "kind": text("the kind of hint"),
+            "value": text("its value"),
             "confidence": {
-                "type": "number", "minimum": 0, "maximum": 1, "description": "how sure; 1 if not given",
+                "type": "number", "minimum": 0, "maximum": 1, "description": "the confidence; default: 1",
             },
         }),
         &["kind", "value"],
@@ -105,11 +105,11 @@ pub(super) fn hint() -> Value {
 pub(super) fn connection() -> Value {
     object(
         &json!({
-            "from": text("the id of the identity where it begins"),
-            "from_port": text("the port there"),
-            "to": text("the id of the identity where it ends"),
-            "to_port": text("the port there"),
-            "transport": text("what kind of connection"),
+            "from": text("the id of the source identity"),
+            "from_port": text("the port of the source"),
+            "to": text("the id of the target identity"),
+            "to_port": text("the port of the target"),
+            "transport": text("the kind of connection"),
         }),
         &["from", "from_port", "to", "to_port"],
     )
@@ -122,12 +122,12 @@ pub(super) fn identity() -> Value {
             "id": text("its id"),
             "name": text("its name"),
             "tags": texts("its tags, in order"),
-            "created": text("when it was first bound, in UTC"),
+            "created": text("when it was created, in UTC"),
             "hints": { "type": "array", "items": hint() },
             "connections": { "type": "array", "items": connection() },
             "connectionCount": {
                 "type": "integer",
-                "description": "how many there are; the first hundred are shown",
+                "description": "the number of connections; the first hundred are shown",
             },
         }),
         &["id", "name", "tags", "created", "hints", "connections", "connectionCount"],

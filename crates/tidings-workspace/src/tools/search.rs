@@ -1,4 +1,4 @@
-//! `search_artifacts`: finds artifacts by words, tags, creators and times.
+//! `search_artifacts`: find artifacts by words, tags, creator and time.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use tidings_server::model::Tool;
 use tidings_store::date::Moment;
 
 use crate::tools::schema::{Effect, entry, flag, number, object, text, texts, tool as described};
-use crate::tools::{Answer, Failure, arguments};
+use crate::tools::{ToolAnswer, ToolFailure, arguments};
 use crate::{Search, Stamp, Workspace};
 
 const USUAL: usize = 20;
@@ -30,22 +30,22 @@ struct Arguments {
 pub(super) fn tool() -> Tool {
     let input = object(
         &json!({
-            "query": text("words of titles, annotations and text that must all be there; \
-                \"two words\" must follow each other, `begin*` may go on"),
+            "query": text("words of titles, annotations and text, which must all occur; \
+                \"two words\" is a phrase, `begin*` a prefix"),
             "tags": texts("tags it must have"),
-            "creator": text("who made it"),
-            "since": text("made then or later, as 2026-01-31T09:30:00Z"),
-            "until": text("made then or before"),
-            "archived": flag("whether those that were put away are found too"),
-            "after": text("older than the artifact of this id: what an answer called `next`"),
-            "limit": number(1, 200, "how many at most; 20 if not given"),
+            "creator": text("its creator"),
+            "since": text("created at this time or later, as 2026-01-31T09:30:00Z"),
+            "until": text("created at this time or before"),
+            "archived": flag("whether to include archived artifacts"),
+            "after": text("only artifacts older than the one with this id: the `next` of an answer"),
+            "limit": number(1, 200, "the most results; default: 20"),
         }),
         &[],
     );
     let output = object(
         &json!({
             "artifacts": { "type": "array", "items": entry() },
-            "next": text("what to give as `after` for more; not there at the end"),
+            "next": text("the `after` of the next page; missing at the end"),
         }),
         &["artifacts"],
     );
@@ -58,11 +58,11 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str) -> Answer {
+pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str) -> ToolAnswer {
     let given: Arguments = arguments(given)?;
     let limit = given.limit.unwrap_or(USUAL);
     if !(1..=MOST).contains(&limit) {
-        return Err(Failure("`limit` must be from 1 to 200".to_owned()));
+        return Err(ToolFailure("`limit` must be from 1 to 200".to_owned()));
     }
     let search = Search {
         words: given.query,
@@ -83,10 +83,10 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str
 }
 
 /// A moment to the second; artifacts are made within one.
-fn moment(name: &str, text: Option<&str>, within: i64) -> Result<Option<Stamp>, Failure> {
+fn moment(name: &str, text: Option<&str>, within: i64) -> Result<Option<Stamp>, ToolFailure> {
     let Some(text) = text else { return Ok(None) };
     let moment = Moment::parse(text).ok_or_else(|| {
-        Failure(format!("`{name}` must be a moment as in 2026-01-31T09:30:00Z, not `{text}`"))
+        ToolFailure(format!("`{name}` must be a moment as in 2026-01-31T09:30:00Z, not `{text}`"))
     })?;
     Ok(Some(Stamp(moment.unix().saturating_mul(1000).saturating_add(within))))
 }

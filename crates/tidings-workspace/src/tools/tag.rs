@@ -6,7 +6,7 @@ use tidings_server::model::Tool;
 
 use crate::Workspace;
 use crate::tools::schema::{Effect, object, text, texts, tool as described};
-use crate::tools::{Answer, arguments};
+use crate::tools::{ToolAnswer, arguments};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +31,7 @@ pub(super) fn tag() -> Tool {
     described(
         "tag",
         "Tag an artifact",
-        "Adds tags, as `category:value` or plain, to an artifact. Those it has are left as they are.",
+        "Adds tags, as `category:value` or plain, to an artifact. Tags it has already are ignored.",
         Effect::Sets,
         schemas("the tags it did not have"),
     )
@@ -41,19 +41,23 @@ pub(super) fn untag() -> Tool {
     described(
         "untag",
         "Untag an artifact",
-        "Removes tags of an artifact. Those it does not have are left out of account.",
+        "Removes tags of an artifact. Tags it does not have are ignored.",
         Effect::Removes,
         schemas("the tags it had"),
     )
 }
 
-pub(super) fn run_tag(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run_tag(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> ToolAnswer {
     let Arguments { id, tags } = arguments(given)?;
     let changed = workspace.tag(&id, &tags, actor)?;
     Ok(json!({ "id": id, "changed": changed }))
 }
 
-pub(super) fn run_untag(workspace: &Workspace, given: Map<String, Value>, actor: &str) -> Answer {
+pub(super) fn run_untag(
+    workspace: &Workspace,
+    given: Map<String, Value>,
+    actor: &str,
+) -> ToolAnswer {
     let Arguments { id, tags } = arguments(given)?;
     let changed = workspace.untag(&id, &tags, actor)?;
     Ok(json!({ "id": id, "changed": changed }))

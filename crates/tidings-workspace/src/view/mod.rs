@@ -1,4 +1,4 @@
-//! Which part of a workspace a URI names; pure.
+//! URIs of a workspace: parse and build them; pure.
 
 mod parameters;
 #[cfg(test)]
@@ -9,7 +9,7 @@ use tidings_core::ResourceUri;
 use tidings_server::AnswerError;
 
 pub(crate) use self::parameters::Range;
-use crate::store::{List, is_hash};
+use crate::store::{ArtifactList, is_hash};
 
 pub(crate) const SUMMARY: &str = "artifacts://summary";
 pub(crate) const RECENT: &str = "artifacts://recent";
@@ -26,9 +26,9 @@ const CAS: &str = "cas://";
 const IDENTITY: &str = "graph://identity/";
 const SINCE: &str = "events://since/";
 
-/// What a template encodes of a value: all but what RFC 3986 calls unreserved.
+/// Characters that templates percent-encode: all but the unreserved ones of RFC 3986.
 const EXPANDED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// A template of resources, and what its variable names.
+/// A resource template with its name and description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Family {
     pub(crate) template: &'static str,
@@ -40,7 +40,7 @@ const fn family(template: &'static str, name: &'static str, description: &'stati
     Family { template, name, description }
 }
 
-/// Every template.
+/// All templates.
 pub(crate) const FAMILIES: [Family; 13] = [
     family(
         "artifacts://recent{?limit,after}",
@@ -60,7 +60,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
     family(
         "artifacts://by-creator/{creator}{?limit,after}",
         "by-creator",
-        "Artifacts somebody made, newest first",
+        "Artifacts of a creator, newest first",
     ),
     family("artifacts://set/{set}{?limit,after}", "set", "The artifacts of a set in its order"),
     family(
@@ -68,7 +68,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
         "lineage",
         "An artifact and all it was made from, roots first",
     ),
-    family("artifacts://artifact/{id}", "artifact", "One artifact with all that is known of it"),
+    family("artifacts://artifact/{id}", "artifact", "One artifact with its details"),
     family("cas://{hash}", "cas", "Bytes by their BLAKE3 hash"),
     family(
         "graph://identities{?limit,after}",
@@ -79,7 +79,7 @@ pub(crate) const FAMILIES: [Family; 13] = [
     family(
         "graph://connections{?limit,after}",
         "connections-page",
-        "Connections in the order they were made: at most `limit` after what a page called `next`",
+        "Connections in the order they were made: at most `limit` after the `next` of a page",
     ),
     family("events://recent{?limit}", "events-page", "The newest events: at most `limit`"),
     family(
@@ -89,11 +89,11 @@ pub(crate) const FAMILIES: [Family; 13] = [
     ),
 ];
 
-/// What a URI names.
+/// What a URI refers to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum View {
     Summary,
-    List(List, Range),
+    ArtifactList(ArtifactList, Range),
     Lineage(String),
     Artifact(String),
     Blob(String),
@@ -105,95 +105,110 @@ pub(crate) enum View {
 }
 
 impl View {
-    /// Whether a URI could be one of a workspace.
+    /// Whether a URI has a scheme of workspaces.
     pub(crate) fn is_ours(uri: &ResourceUri) -> bool {
         ["artifacts://", "cas://", "graph://", "events://"]
             .iter()
             .any(|scheme| uri.as_ref().starts_with(scheme))
     }
 
-    /// Reads a URI.
+    /// Parses a URI.
     pub(crate) fn parse(uri: &ResourceUri) -> Result<Self, AnswerError> {
-        let address = uri.without_query();
         let range = || Range::parse(uri.query().unwrap_or_default());
-        let plain = |view: Self| match uri.query().filter(|query| !query.is_empty()) {
-            None => Ok(view),
-            Some(query) => {
-                Err(AnswerError::invalid("uri", query, "this resource takes no parameters"))
-            }
-        };
-        let named = |prefix: &str| -> Result<Option<String>, AnswerError> {
-            let Some(rest) = address.strip_prefix(prefix) else { return Ok(None) };
-            if rest.is_empty() || rest.contains('/') {
-                return Err(AnswerError::not_found(uri.as_ref()));
-            }
-            let value = decoded(uri, rest)?;
-            let known = if prefix == BY_TAG { by_tag(&value) } else { spellings(prefix, &value) };
-            if known.iter().any(|it| it == address) {
-                return Ok(Some(value));
-            }
-            let details = format!("it is written `{}`", expanded(prefix, &value));
-            Err(AnswerError::invalid("uri", uri.as_ref(), details))
-        };
-        match address {
-            SUMMARY => return plain(Self::Summary),
-            RECENT => return Ok(Self::List(List::Recent, range()?)),
+        match uri.without_query() {
+            SUMMARY => return Self::Summary.without_parameters(uri),
+            RECENT => return Ok(Self::ArtifactList(ArtifactList::Recent, range()?)),
             IDENTITIES => return Ok(Self::Identities(range()?)),
             CONNECTIONS => return Ok(Self::Connections(range()?.numbered()?)),
             EVENTS => return Ok(Self::Events(range()?.without_after()?)),
             _ => {}
         }
-        if let Some(tag) = named(BY_TAG)? {
-            return Ok(Self::List(List::Tag(tag), range()?));
+        if let Some(tag) = value_after(BY_TAG, uri)? {
+            return Ok(Self::ArtifactList(ArtifactList::Tag(tag), range()?));
         }
-        if let Some(creator) = named(BY_CREATOR)? {
-            return Ok(Self::List(List::Creator(creator), range()?));
+        if let Some(creator) = value_after(BY_CREATOR, uri)? {
+            return Ok(Self::ArtifactList(ArtifactList::Creator(creator), range()?));
         }
-        if let Some(set) = named(SET)? {
-            return Ok(Self::List(List::Set(set), range()?));
+        if let Some(set) = value_after(SET, uri)? {
+            return Ok(Self::ArtifactList(ArtifactList::Set(set), range()?));
         }
-        if let Some(id) = named(LINEAGE)? {
-            return plain(Self::Lineage(id));
+        if let Some(id) = value_after(LINEAGE, uri)? {
+            return Self::Lineage(id).without_parameters(uri);
         }
-        if let Some(id) = named(ARTIFACT)? {
-            return plain(Self::Artifact(id));
+        if let Some(id) = value_after(ARTIFACT, uri)? {
+            return Self::Artifact(id).without_parameters(uri);
         }
-        if let Some(id) = named(IDENTITY)? {
-            return plain(Self::Identity(id));
+        if let Some(id) = value_after(IDENTITY, uri)? {
+            return Self::Identity(id).without_parameters(uri);
         }
-        if let Some(hash) = named(CAS)? {
-            if !is_hash(&hash) {
-                let details = "a hash is 64 hexadecimal digits, in lower case";
-                return Err(AnswerError::invalid("hash", hash, details));
-            }
-            return plain(Self::Blob(hash));
+        if let Some(hash) = value_after(CAS, uri)? {
+            return Self::blob(hash)?.without_parameters(uri);
         }
-        if let Some(number) = named(SINCE)? {
-            let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-            let Some(number) = number.parse().ok().filter(|_| is_number) else {
-                let details = "it must be the number of an event, 0 or more";
-                return Err(AnswerError::invalid("n", number, details));
-            };
-            return Ok(Self::Since(number, range()?.without_after()?));
+        if let Some(number) = value_after(SINCE, uri)? {
+            return Ok(Self::Since(event_number(number)?, range()?.without_after()?));
         }
         Err(AnswerError::not_found(uri.as_ref()))
     }
+
+    fn blob(hash: String) -> Result<Self, AnswerError> {
+        if is_hash(&hash) {
+            return Ok(Self::Blob(hash));
+        }
+        let details = "a hash is 64 hexadecimal digits, in lower case";
+        Err(AnswerError::invalid("hash", hash, details))
+    }
+
+    /// The view itself, unless the URI has a query.
+    fn without_parameters(self, uri: &ResourceUri) -> Result<Self, AnswerError> {
+        match uri.query().filter(|query| !query.is_empty()) {
+            None => Ok(self),
+            Some(query) => {
+                Err(AnswerError::invalid("uri", query, "this resource takes no parameters"))
+            }
+        }
+    }
+}
+
+/// The decoded value after a prefix, if the URI begins with it. Values that are written differently
+/// from how templates expand are refused: their watchers would not be notified.
+fn value_after(prefix: &str, uri: &ResourceUri) -> Result<Option<String>, AnswerError> {
+    let address = uri.without_query();
+    let Some(rest) = address.strip_prefix(prefix) else { return Ok(None) };
+    if rest.is_empty() || rest.contains('/') {
+        return Err(AnswerError::not_found(uri.as_ref()));
+    }
+    let value = decoded(uri, rest)?;
+    let known = if prefix == BY_TAG { by_tag(&value) } else { spellings(prefix, &value) };
+    if known.iter().any(|it| it == address) {
+        return Ok(Some(value));
+    }
+    let details = format!("it is written `{}`", expanded(prefix, &value));
+    Err(AnswerError::invalid("uri", uri.as_ref(), details))
+}
+
+fn event_number(text: String) -> Result<u64, AnswerError> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(number) = text.parse().ok().filter(|_| is_number) {
+        return Ok(number);
+    }
+    let details = "it must be the number of an event, 0 or more";
+    Err(AnswerError::invalid("n", text, details))
 }
 
 fn decoded(uri: &ResourceUri, text: &str) -> Result<String, AnswerError> {
     let decoded = percent_decode_str(text).decode_utf8().map_err(|_| {
-        AnswerError::invalid("uri", uri.as_ref(), "what is percent-encoded must be UTF-8")
+        AnswerError::invalid("uri", uri.as_ref(), "percent-encoded bytes must be UTF-8")
     })?;
     Ok(decoded.into_owned())
 }
 
-/// A URI as a template writes it.
+/// A URI as a template expands it.
 fn expanded(prefix: &str, value: &str) -> String {
     format!("{prefix}{}", utf8_percent_encode(value, EXPANDED))
 }
 
-/// The ways a URI may be written: as a template writes it, and with characters of other scripts as
-/// they are. Each is told of under the name it is watched by, so there are no others.
+/// The accepted spellings of a URI: as a template expands it, and with non-ASCII characters as they
+/// are. Changes are announced under each spelling, so others are refused.
 fn spellings(prefix: &str, value: &str) -> Vec<String> {
     let bare: String = value
         .chars()
@@ -221,7 +236,7 @@ pub(crate) fn cas_uri(hash: &str) -> String {
     format!("{CAS}{hash}")
 }
 
-/// The URIs of the lists of a tag: the colon after a category may stand as it is.
+/// The URIs of the list of a tag: the colon after a category may stay unencoded.
 pub(crate) fn by_tag(tag: &str) -> Vec<String> {
     let mut all = spellings(BY_TAG, tag);
     let categories: Vec<_> = all
@@ -233,7 +248,7 @@ pub(crate) fn by_tag(tag: &str) -> Vec<String> {
     all
 }
 
-/// The URIs of the lists of a creator.
+/// The URIs of the list of a creator.
 pub(crate) fn by_creator(creator: &str) -> Vec<String> {
     spellings(BY_CREATOR, creator)
 }

@@ -1,29 +1,29 @@
-//! The parameters of a list. What is wrong is told by name, with what would be right.
+//! Query parameters of lists. Errors name the parameter and the valid values.
 
 use percent_encoding::percent_decode_str;
 use tidings_server::AnswerError;
 
-/// The most that may be asked for.
+/// The largest `limit`.
 const MOST: usize = 1_000;
 
-/// Which part of a list.
+/// The page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Range {
-    /// So many at most.
+    /// The most items.
     pub(crate) limit: Option<usize>,
-    /// Those that follow this one.
+    /// The item after which the page begins.
     pub(crate) after: Option<String>,
 }
 
 impl Range {
-    /// Reads a query.
+    /// Parses a query.
     pub(super) fn parse(query: &str) -> Result<Self, AnswerError> {
         let mut range = Self::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let spaced = value.replace('+', " ");
             let value = percent_decode_str(&spaced).decode_utf8().map_err(|_| {
-                AnswerError::invalid(name, value, "what is percent-encoded must be UTF-8")
+                AnswerError::invalid(name, value, "percent-encoded bytes must be UTF-8")
             })?;
             match name {
                 "limit" if range.limit.is_none() => range.limit = Some(limit(&value)?),
@@ -31,7 +31,7 @@ impl Range {
                     range.after = Some(value.into_owned());
                 }
                 "after" if range.after.is_none() => {
-                    let details = "it must be what a page calls `next`";
+                    let details = "it must be the `next` of a page";
                     return Err(AnswerError::invalid(name, value, details));
                 }
                 "limit" | "after" => {
@@ -39,7 +39,7 @@ impl Range {
                     return Err(AnswerError::invalid(name, value, details));
                 }
                 _ => {
-                    let details = "there is no such parameter; there are `limit` and `after`";
+                    let details = "there is no such parameter; use `limit` and `after`";
                     return Err(AnswerError::invalid(name, value, details));
                 }
             }
@@ -47,22 +47,22 @@ impl Range {
         Ok(range)
     }
 
-    /// A list whose places are numbers.
+    /// Requires `after` to be a number.
     pub(super) fn numbered(self) -> Result<Self, AnswerError> {
         match &self.after {
             Some(after) if !after.bytes().all(|byte| byte.is_ascii_digit()) => {
-                let details = "it must be what a page calls `next`, a number";
+                let details = "it must be the `next` of a page, a number";
                 Err(AnswerError::invalid("after", after, details))
             }
             _ => Ok(self),
         }
     }
 
-    /// A list that has no places to go on from.
+    /// Refuses `after`, for lists without pages.
     pub(super) fn without_after(self) -> Result<Self, AnswerError> {
         match self.after {
             Some(after) => {
-                let details = "there is `limit` here; `events://since/{n}` goes on from a number";
+                let details = "use `limit`, or `events://since/{n}` for the events after a number";
                 Err(AnswerError::invalid("after", after, details))
             }
             None => Ok(self),

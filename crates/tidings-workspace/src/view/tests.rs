@@ -1,4 +1,4 @@
-//! URIs and what they name, both ways.
+//! Tests of parsing and building URIs.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +54,8 @@ fn what_names_nothing_is_said_so() {
 
 #[test]
 fn a_tag_is_found_as_a_person_writes_it() {
-    let tag = List::Tag("type:midi".to_owned());
-    let view = View::List(tag, Range::default());
+    let tag = ArtifactList::Tag("type:midi".to_owned());
+    let view = View::ArtifactList(tag, Range::default());
     assert_eq!(parse("artifacts://by-tag/type:midi").unwrap(), view);
     assert_eq!(parse("artifacts://by-tag/type%3Amidi").unwrap(), view);
     let written = by_tag("type:midi");
@@ -66,7 +66,7 @@ fn a_tag_is_found_as_a_person_writes_it() {
 proptest! {
     #[test]
     fn any_tag_goes_into_a_uri_and_comes_back(tag in "[^\\p{Cc}]{1,20}") {
-        let view = View::List(List::Tag(tag.clone()), Range::default());
+        let view = View::ArtifactList(ArtifactList::Tag(tag.clone()), Range::default());
         for uri in by_tag(&tag) {
             if let Ok(uri) = ResourceUri::parse(&uri) {
                 prop_assert_eq!(View::parse(&uri).unwrap(), view.clone());

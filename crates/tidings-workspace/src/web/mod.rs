@@ -1,4 +1,4 @@
-//! Bytes over plain HTTP, for those too big for JSON: `GET /blob/{hash}` and `PUT /blob`.
+//! HTTP routes for blobs that are too large for JSON: `GET /blob/{hash}` and `PUT /blob`.
 
 mod range;
 #[cfg(test)]
@@ -24,27 +24,27 @@ use tracing::error;
 
 use self::range::Part;
 use crate::text::{self, Lines};
-use crate::{Blob, BlobFile, BlobWriter, Limits, Refusal, Workspace, WorkspaceError};
+use crate::{Blob, BlobFile, BlobWriter, Refusal, Workspace, WorkspaceError, WorkspaceLimits};
 
-/// Who is in the log for bytes that came this way, if nobody is named.
+/// The actor in the log if the sender names none.
 const ACTOR: &str = "http";
-/// A blob ends within this time, or so many of its bytes come in each such time, 16 KiB a second:
-/// whoever is slow holds one of few places.
+/// The least speed: an upload ends within this time, or sends 16 KiB a second on average in each
+/// such window. A slow sender would block one of few slots.
 const WINDOW: Duration = Duration::from_secs(10);
 const LEAST: u64 = 160 << 10;
-/// How many may send bytes at once, so that half a blob of each fits on any disk.
+/// How many uploads may run at once, so that half a blob of each fits on any disk.
 const UPLOADS: usize = 64;
-/// How much is read from the disk, or gathered for it, at once.
+/// How many bytes are read from or collected for the disk at once.
 const CHUNK: usize = 1 << 18;
 
-/// How much is read of bytes that are refused, and forgotten: twice the usual blob.
+/// How many bytes of a refused upload are read and dropped: twice the usual blob.
 const DRAINED: usize = 128 << 20;
 /// How long that may take.
 const DRAINING: Duration = Duration::from_secs(5);
-/// What names who is in the log for bytes.
+/// The header that names the actor for the log.
 const ACTOR_HEADER: HeaderName = HeaderName::from_static("tidings-actor");
 
-/// What the routes share.
+/// State shared by the routes.
 #[derive(Clone)]
 struct Web {
     workspace: Workspace,
@@ -52,8 +52,8 @@ struct Web {
 }
 
 impl Workspace {
-    /// The routes of the bytes: `GET` and `HEAD /blob/{hash}`, `PUT /blob`. Whoever can ask gets an
-    /// answer: a server puts its own checks before them.
+    /// The routes for blobs: `GET` and `HEAD /blob/{hash}`, `PUT /blob`. They have no access
+    /// control: a server puts its own in front.
     pub fn routes(&self) -> Router {
         self.routes_for(UPLOADS)
     }
@@ -109,7 +109,7 @@ async fn blob(
     if header_text(headers, &header::IF_NONE_MATCH).is_some_and(|tags| range::names(&tags, &tag)) {
         return Ok(described(StatusCode::NOT_MODIFIED, &tag));
     }
-    // Of a part of other bytes the rest would be no use.
+    // A part of other bytes would be useless.
     let is_same = header_text(headers, &header::IF_RANGE).is_none_or(|it| it == tag);
     let asked = header_text(headers, &header::RANGE).filter(|_| is_same && method == Method::GET);
     let part = range::part(asked.as_deref(), size);
@@ -139,14 +139,14 @@ async fn blob(
     Ok(response)
 }
 
-/// An answer about a blob. It is never a page: whatever the bytes are, no browser runs them.
+/// A response for a blob. Browsers never run it as a page, whatever the bytes are.
 fn described(status: StatusCode, tag: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     for (name, value) in [
         (header::ETAG, tag),
         (header::ACCEPT_RANGES, "bytes"),
-        // What is under a hash never changes.
+        // The bytes of a hash never change.
         (header::CACHE_CONTROL, "private, max-age=31536000, immutable"),
         (header::CONTENT_DISPOSITION, "attachment"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -175,17 +175,17 @@ async fn upload(State(web): State<Web>, request: Request) -> Response {
     let response = if let Ok(_place) = web.uploads.try_acquire() {
         match receive(&web.workspace, &parts.headers, &mut chunks, &mut has_begun).await {
             Ok(blob) => return stored(&blob),
-            Err(Failure::Workspace(error)) => refused(&error),
-            Err(Failure::Request(status, details)) => refuse(status, details),
+            Err(UploadFailure::Workspace(error)) => refused(&error),
+            Err(UploadFailure::Request(status, details)) => refuse(status, details),
         }
     } else {
-        let details = "as many as may are sending bytes; try again in a moment";
+        let details = "too many uploads are running; try again in a moment";
         let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, details);
         put_header(&mut response, header::RETRY_AFTER, "1");
         response
     };
-    // Who still waits to be told to go on has sent nothing, and too slow a sender has been waited
-    // for.
+    // A sender that still waits for `100 Continue` has sent nothing, and a slow sender had its
+    // time.
     let is_waiting = parts.headers.contains_key(header::EXPECT) && !has_begun;
     if !is_waiting && response.status() != StatusCode::REQUEST_TIMEOUT {
         drain(&mut chunks).await;
@@ -193,8 +193,7 @@ async fn upload(State(web): State<Web>, request: Request) -> Response {
     response
 }
 
-/// Reads some of what is not wanted: a connection that is closed before takes the answer with it,
-/// and its sender never learns why.
+/// Reads part of a refused upload: closing the connection earlier would lose the response.
 async fn drain(chunks: &mut BodyDataStream) {
     let mut read = 0;
     let rest = async {
@@ -208,32 +207,32 @@ async fn drain(chunks: &mut BodyDataStream) {
     drop(tokio::time::timeout(DRAINING, rest).await);
 }
 
-/// Why bytes that were sent are not a blob.
-enum Failure {
+/// Why an upload is not stored.
+enum UploadFailure {
     Workspace(WorkspaceError),
     Request(StatusCode, &'static str),
 }
 
-impl From<WorkspaceError> for Failure {
+impl From<WorkspaceError> for UploadFailure {
     fn from(error: WorkspaceError) -> Self {
         Self::Workspace(error)
     }
 }
 
-/// Takes bytes as they come. Cancel-safe: what came is gone if this is dropped.
+/// Stores bytes as they arrive. Cancel-safe: if it is dropped, they are removed.
 async fn receive(
     workspace: &Workspace,
     headers: &HeaderMap,
     chunks: &mut BodyDataStream,
     has_begun: &mut bool,
-) -> Result<Blob, Failure> {
+) -> Result<Blob, UploadFailure> {
     if headers.contains_key(header::CONTENT_RANGE) {
         let details = "a blob is sent whole; leave Content-Range out";
-        return Err(Failure::Request(StatusCode::BAD_REQUEST, details));
+        return Err(UploadFailure::Request(StatusCode::BAD_REQUEST, details));
     }
     if header_text(headers, &header::CONTENT_ENCODING).is_some_and(|it| it != "identity") {
         let details = "bytes are stored as they come; send them without Content-Encoding";
-        return Err(Failure::Request(StatusCode::UNSUPPORTED_MEDIA_TYPE, details));
+        return Err(UploadFailure::Request(StatusCode::UNSUPPORTED_MEDIA_TYPE, details));
     }
     let limit = workspace.config().limits.blob;
     let announced =
@@ -251,7 +250,7 @@ async fn receive(
     let mut writer = blocking(move || opener.blob_writer()).await?;
     let (mut gathered, mut received) = (Vec::new(), 0);
     let (mut deadline, mut before) = (Instant::now() + WINDOW, 0);
-    // Who waited to be told to go on is told when the first bytes are wanted.
+    // The first read sends `100 Continue`.
     *has_begun = true;
     loop {
         let Ok(chunk) = tokio::time::timeout_at(deadline, chunks.try_next()).await else {
@@ -260,10 +259,10 @@ async fn receive(
                 continue;
             }
             let details = "the bytes came too slowly; send at least 160 KiB every 10 seconds";
-            return Err(Failure::Request(StatusCode::REQUEST_TIMEOUT, details));
+            return Err(UploadFailure::Request(StatusCode::REQUEST_TIMEOUT, details));
         };
         let Ok(chunk) = chunk else {
-            return Err(Failure::Request(StatusCode::BAD_REQUEST, "the bytes were cut off"));
+            return Err(UploadFailure::Request(StatusCode::BAD_REQUEST, "the bytes were cut off"));
         };
         let is_end = chunk.is_none();
         let chunk = chunk.unwrap_or_default();
@@ -278,12 +277,12 @@ async fn receive(
     }
 }
 
-/// Who is in the log for bytes that are sent.
-fn sender(headers: &HeaderMap, limits: &Limits) -> Result<String, Failure> {
+/// The actor for the log.
+fn sender(headers: &HeaderMap, limits: &WorkspaceLimits) -> Result<String, UploadFailure> {
     let Some(value) = headers.get(ACTOR_HEADER) else { return Ok(ACTOR.to_owned()) };
     let Ok(name) = std::str::from_utf8(value.as_bytes()) else {
         let details = "`Tidings-Actor` must be UTF-8";
-        return Err(Failure::Request(StatusCode::BAD_REQUEST, details));
+        return Err(UploadFailure::Request(StatusCode::BAD_REQUEST, details));
     };
     text::check("Tidings-Actor", name, limits.name, Lines::One).map_err(WorkspaceError::from)?;
     Ok(name.to_owned())
@@ -305,7 +304,7 @@ fn stored(blob: &Blob) -> Response {
     response
 }
 
-/// Does what may wait for the disk on a thread that may.
+/// Runs work on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
 ) -> Result<T, WorkspaceError> {
@@ -317,10 +316,10 @@ fn refused(error: &WorkspaceError) -> Response {
         WorkspaceError::Refused(Refusal::BlobTooLarge { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
         WorkspaceError::Refused(_) => StatusCode::BAD_REQUEST,
         WorkspaceError::Full => StatusCode::INSUFFICIENT_STORAGE,
-        // Where the workspace is concerns nobody outside.
+        // Clients must not see where the workspace is.
         WorkspaceError::Damaged { .. } => {
             error!(%error, "a blob could not be read or stored");
-            let details = "the workspace is damaged; who runs the server must restore a backup";
+            let details = "the workspace is damaged; its operator must restore a backup";
             return refuse(StatusCode::INTERNAL_SERVER_ERROR, details);
         }
         _ => {
@@ -343,13 +342,13 @@ fn reply(status: StatusCode, body: &serde_json::Value) -> Response {
 }
 
 fn put_header(response: &mut Response, name: HeaderName, value: &str) {
-    // Whatever a kind of bytes is called, it is what it was stored as or plain bytes.
+    // An invalid MIME type is served as plain bytes.
     let value = HeaderValue::from_str(value)
         .unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"));
     response.headers_mut().insert(name, value);
 }
 
-/// The lines of a header as one.
+/// The lines of a header, joined.
 fn header_text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let lines: Vec<_> =
         headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();

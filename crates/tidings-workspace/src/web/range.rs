@@ -1,20 +1,19 @@
-//! Which part of some bytes a request asks for, and whether it has them already; pure.
+//! HTTP ranges and entity tags of blobs; pure.
 
 use std::ops::Range;
 
-/// What a request gets of so many bytes.
+/// The part of a blob that a request gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All of it.
+    /// All bytes.
     Whole,
-    /// Some of it.
+    /// These bytes.
     Of(Range<u64>),
-    /// Nothing: what is asked for is behind the end.
+    /// No bytes: the range begins after the end.
     Beyond,
 }
 
-/// Reads a `Range`. One that is not understood, of another unit or of several parts, is as if it
-/// were not there, as RFC 9110 allows.
+/// Parses `Range`. An unknown unit or several ranges are ignored, as RFC 9110 allows.
 pub(super) fn part(range: Option<&str>, size: u64) -> Part {
     range.and_then(|range| asked(range, size)).unwrap_or(Part::Whole)
 }
@@ -28,7 +27,7 @@ fn asked(range: &str, size: u64) -> Option<Part> {
     if first.is_empty() {
         let length = number(last)?.min(size);
         return match (length, size) {
-            // Nothing is all of nothing, and has no first byte to name.
+            // An empty blob has no first byte to name.
             (_, 0) => None,
             (0, _) => Some(Part::Beyond),
             _ => Some(Part::Of(size - length..size)),
@@ -45,18 +44,18 @@ fn asked(range: &str, size: u64) -> Option<Part> {
     Some(Part::Of(first..last.min(size - 1) + 1))
 }
 
-/// A number too large to hold is behind the end of anything.
+/// A number that is too large is after the end of every blob.
 fn number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// The tag of a hash.
+/// The entity tag of a hash.
 pub(super) fn tag(hash: &str) -> String {
     format!("\"{hash}\"")
 }
 
-/// Whether an `If-None-Match` names the tag, or any.
+/// Whether an `If-None-Match` contains the tag, or `*`.
 pub(super) fn names(tags: &str, tag: &str) -> bool {
     tags.split(',').map(str::trim).any(|it| it == "*" || it.strip_prefix("W/").unwrap_or(it) == tag)
 }

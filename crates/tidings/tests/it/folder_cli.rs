@@ -404,7 +404,7 @@ async fn a_registration_that_is_not_run_is_a_note_of_lint_and_serve() {
     std::fs::set_permissions(register, std::fs::Permissions::from_mode(0o755)).unwrap();
     let linted = home.run(&["lint", "hello", "--strict"]).await;
     assert_eq!(linted.code, Some(0), "{linted:?}");
-    let note = "server.d/register.sh: note: it is not run, so that nothing it registers is offered";
+    let note = "server.d/register.sh: note: it is not run, so nothing it registers is offered";
     assert!(linted.output.starts_with(note), "{linted:?}");
     assert!(linted.output.contains("`--allow-register`"), "{linted:?}");
     let allowed = home.run(&["lint", "hello", "--allow-register"]).await;

@@ -60,7 +60,7 @@ async fn a_folder_says_which_variables_it_needs() {
     std::fs::create_dir_all(meta.parent().unwrap()).unwrap();
     std::fs::write(meta, r#"{"env": ["API_KEY"]}"#).unwrap();
     let linted = run(place.path(), &["lint", "hello"], Some("one")).await;
-    assert!(linted.output.contains("need `API_KEY`, and do not get it"), "{linted:?}");
+    assert!(linted.output.contains("need `API_KEY`, which is not passed to them"), "{linted:?}");
     let words = ["config", "hello", "--client", "cursor"];
     let printed: Value =
         serde_json::from_str(&run(place.path(), &words, None).await.output).unwrap();

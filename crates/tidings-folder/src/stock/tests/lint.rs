@@ -1,21 +1,21 @@
-//! Mistakes that are easy to make and hard to see.
+//! Tests of problems that are easy to make and hard to see.
 
-use super::{Place, SCRIPT, wrong};
+use super::{SCRIPT, StockFixture, wrong};
 use crate::offer::Kind;
 
 const HELLO: &str = r#"{"description": "d"}"#;
 
-/// The one thing that is wrong with a tool of this program.
+/// Checks the one problem of a tool with this program.
 #[track_caller]
 fn wrong_program(text: &str, expected: &str) {
-    let mut place = Place::new(&[("tools/a/tool.meta.json", HELLO)]);
-    place.put("tools/a/tool.sh", text);
-    let at = place.directory.path().join("tools/a/tool.sh");
+    let mut fixture = StockFixture::new(&[("tools/a/tool.meta.json", HELLO)]);
+    fixture.put("tools/a/tool.sh", text);
+    let at = fixture.directory.path().join("tools/a/tool.sh");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(at, mode).unwrap();
-    place.stock = place.stock.searching(Some("/nowhere".into()));
-    place.stock.rescan(&mut |_| {});
-    let problems = place.problems();
+    fixture.stock = fixture.stock.searching(Some("/nowhere".into()));
+    fixture.stock.rescan(&mut |_| {});
+    let problems = fixture.problems();
     assert_eq!(problems.len(), 1, "{problems:#?}");
     assert!(problems[0].starts_with(expected), "{}", problems[0]);
 }
@@ -30,13 +30,13 @@ fn a_first_line_with_which_nothing_runs_is_told() {
 
 #[test]
 fn a_script_that_is_neither_executable_nor_described_is_told() {
-    let place = Place::new(&[]);
-    place.put("tools/a.sh", "");
-    std::fs::write(place.directory.path().join("tools/a.sh"), "#!/bin/sh\necho\n").unwrap();
-    let mut place = place;
-    place.stock.rescan(&mut |_| {});
-    assert!(place.problems()[0].starts_with("tools/a.sh: it is not executable and has no"));
-    let fix = place.stock.problems().into_iter().next().unwrap().fix;
+    let fixture = StockFixture::new(&[]);
+    fixture.put("tools/a.sh", "");
+    std::fs::write(fixture.directory.path().join("tools/a.sh"), "#!/bin/sh\necho\n").unwrap();
+    let mut fixture = fixture;
+    fixture.stock.rescan(&mut |_| {});
+    assert!(fixture.problems()[0].starts_with("tools/a.sh: it is not executable and has no"));
+    let fix = fixture.stock.problems().into_iter().next().unwrap().fix;
     assert_eq!(fix, Some(crate::Fix::MakeExecutable));
 }
 
@@ -48,7 +48,7 @@ fn two_programs_for_one_tool_are_told() {
             ("tools/a/tool.py", "#!/bin/sh\n"),
             ("tools/a/tool.sh", "#!/bin/sh\n"),
         ],
-        "tools/a/tool.sh: `tool.py` is run as this tool, and this file is not",
+        "tools/a/tool.sh: `tool.py` is run as this tool; this file is not used",
     );
 }
 
@@ -66,7 +66,7 @@ fn misspelt_words_are_told() {
 #[test]
 fn front_matter_without_an_end_is_told() {
     wrong(&[("prompts/a.md", "---\ndescription: x\nText")], "prompts/a.md:1: the front matter has");
-    assert_eq!(Place::new(&[("prompts/a.md", "---\nText\n")]).offers(Kind::Prompt), ["a"]);
+    assert_eq!(StockFixture::new(&[("prompts/a.md", "---\nText\n")]).offers(Kind::Prompt), ["a"]);
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn what_is_required_and_not_described_is_told() {
 #[test]
 fn a_completion_for_nothing_is_told() {
     let files = [("completions/greet.sh", SCRIPT), ("prompts/greet.md", "Hi {{name}}")];
-    assert_eq!(Place::new(&files).problems(), [""; 0]);
+    assert_eq!(StockFixture::new(&files).problems(), [""; 0]);
     let expected = "completions/greet.sh: there is no prompt or template `greet` to complete";
     wrong(&files[..1], expected);
 }
 
-/// What is registered is not looked for: only registered completions count.
+/// Registered kinds are not searched in files: only registered completions count.
 #[test]
 fn a_completion_that_is_registered_under_another_name_is_no_mistake() {
     let files = [
@@ -100,7 +100,7 @@ fn a_completion_that_is_registered_under_another_name_is_no_mistake() {
         ("prompts/greet.md", "Hi {{name}}"),
         ("server.d/register.json", r#"{"completions": [{"name": "greet", "path": "suggest.sh"}]}"#),
     ];
-    assert_eq!(Place::new(&files).problems(), [""; 0]);
+    assert_eq!(StockFixture::new(&files).problems(), [""; 0]);
     let other = files[2].1.replace("greet", "other");
     wrong(
         &[files[0], files[1], ("server.d/register.json", &other)],
@@ -131,7 +131,7 @@ fn a_value_of_the_wrong_type_is_named() {
 
 #[test]
 fn a_prompt_of_the_role_system_is_served_as_the_users() {
-    let place = Place::new(&[("prompts/a.md", "---\nrole: system\n---\nBe kind")]);
-    assert_eq!(place.offers(Kind::Prompt), ["a"]);
-    assert!(place.problems()[0].contains("no role `system`"), "{:?}", place.problems());
+    let fixture = StockFixture::new(&[("prompts/a.md", "---\nrole: system\n---\nBe kind")]);
+    assert_eq!(fixture.offers(Kind::Prompt), ["a"]);
+    assert!(fixture.problems()[0].contains("no role `system`"), "{:?}", fixture.problems());
 }

@@ -1,4 +1,4 @@
-//! What of a folder is offered, and what is said to be wrong with the rest.
+//! Tests of the stock: offered items and reported problems.
 
 mod links;
 mod lint;
@@ -8,28 +8,29 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use super::{Stock, Touched};
-use crate::Limits;
+use super::{Affected, Stock};
+use crate::FolderLimits;
 use crate::offer::{Kind, Offered};
 use crate::tree::Root;
 
-/// A folder on disk and what is known of it.
-struct Place {
+/// A folder on disk and its stock.
+struct StockFixture {
     directory: tempfile::TempDir,
     stock: Stock,
 }
 
-impl Place {
+impl StockFixture {
     /// Files by path and text; a text that begins with `#!` is made executable.
     fn new(files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::new(directory.path()).unwrap();
-        let mut place = Self { directory, stock: Stock::new(root, Limits::default(), true) };
+        let mut fixture =
+            Self { directory, stock: Stock::new(root, FolderLimits::default(), true) };
         for (path, text) in files {
-            place.put(path, text);
+            fixture.put(path, text);
         }
-        place.stock.rescan(&mut |_| {});
-        place
+        fixture.stock.rescan(&mut |_| {});
+        fixture
     }
 
     fn put(&self, path: &str, text: &str) {
@@ -41,18 +42,18 @@ impl Place {
         }
     }
 
-    /// Writes a file and looks at it alone.
-    fn change(&mut self, path: &str, text: &str) -> Touched {
+    /// Writes a file and scans it alone.
+    fn change(&mut self, path: &str, text: &str) -> Affected {
         self.put(path, text);
-        self.stock.look(&[PathBuf::from(path)].into(), &mut |_| {})
+        self.stock.rescan_paths(&[PathBuf::from(path)].into(), &mut |_| {})
     }
 
-    fn remove(&mut self, path: &str) -> Touched {
+    fn remove(&mut self, path: &str) -> Affected {
         std::fs::remove_file(self.directory.path().join(path)).unwrap();
-        self.stock.look(&[PathBuf::from(path)].into(), &mut |_| {})
+        self.stock.rescan_paths(&[PathBuf::from(path)].into(), &mut |_| {})
     }
 
-    /// What is offered of a kind.
+    /// The offered items of a kind.
     fn offers(&self, kind: Kind) -> Vec<String> {
         let keys: BTreeSet<_> = self.stock.keys().filter(|(it, _)| *it == kind).cloned().collect();
         let offered = keys.into_iter().filter(|key| self.stock.selected(key).is_some());
@@ -76,10 +77,10 @@ impl Place {
 
 const SCRIPT: &str = "#!/bin/sh\n# @describe A script\n";
 
-/// The one thing that is wrong with a folder of these files, as it is told.
+/// Checks the one problem of a folder with these files.
 #[track_caller]
 fn wrong(files: &[(&str, &str)], expected: &str) {
-    let problems = Place::new(files).problems();
+    let problems = StockFixture::new(files).problems();
     assert_eq!(problems.len(), 1, "{problems:#?}");
     assert!(problems[0].starts_with(expected), "{}", problems[0]);
 }
@@ -89,16 +90,18 @@ fn a_registration_that_breaks_keeps_what_it_said() {
     let say = |text: &str| {
         format!(r#"{{"tools": [{{"name": "a", "description": "{text}", "path": "x.sh"}}]}}"#)
     };
-    let mut place =
-        Place::new(&[("tools/x.sh", "#!/bin/sh\n"), ("server.d/register.json", &say("one"))]);
-    assert_eq!(place.offers(Kind::Tool), ["a"]);
-    place.change("server.d/register.json", &say("two"));
-    assert_eq!(place.description("a"), "two");
-    place.change("server.d/register.json", "{\n\"tools\": [}");
-    assert_eq!(place.description("a"), "two");
-    assert_eq!(place.problems().len(), 1, "{:?}", place.problems());
-    place.remove("server.d/register.json");
-    assert_eq!(place.offers(Kind::Tool), ["x"]);
+    let mut fixture = StockFixture::new(&[
+        ("tools/x.sh", "#!/bin/sh\n"),
+        ("server.d/register.json", &say("one")),
+    ]);
+    assert_eq!(fixture.offers(Kind::Tool), ["a"]);
+    fixture.change("server.d/register.json", &say("two"));
+    assert_eq!(fixture.description("a"), "two");
+    fixture.change("server.d/register.json", "{\n\"tools\": [}");
+    assert_eq!(fixture.description("a"), "two");
+    assert_eq!(fixture.problems().len(), 1, "{:?}", fixture.problems());
+    fixture.remove("server.d/register.json");
+    assert_eq!(fixture.offers(Kind::Tool), ["x"]);
 }
 
 #[test]
@@ -109,15 +112,15 @@ fn a_kind_that_is_not_registered_is_looked_for_and_an_empty_list_is_none() {
         ("resources/r.md", "text"),
         ("server.d/register.json", r#"{"version": 1, "tools": [], "prompts": null}"#),
     ];
-    let place = Place::new(&files);
-    assert_eq!(place.offers(Kind::Tool), [""; 0]);
-    assert_eq!(place.offers(Kind::Prompt), ["p"]);
-    assert_eq!(place.offers(Kind::Resource), ["file:///resources/r.md"]);
+    let fixture = StockFixture::new(&files);
+    assert_eq!(fixture.offers(Kind::Tool), [""; 0]);
+    assert_eq!(fixture.offers(Kind::Prompt), ["p"]);
+    assert_eq!(fixture.offers(Kind::Resource), ["file:///resources/r.md"]);
 }
 
 #[test]
 fn a_tool_is_a_directory_or_a_file() {
-    let place = Place::new(&[
+    let fixture = StockFixture::new(&[
         ("tools/a/tool.py", "#!/usr/bin/env python3\n"),
         ("tools/a/tool.meta.json", r#"{"description": "A", "arguments": {"type": "object"}}"#),
         ("tools/b/tool.sh", "#!/bin/sh\n"),
@@ -127,33 +130,33 @@ fn a_tool_is_a_directory_or_a_file() {
         ("tools/a/smoke.sh", SCRIPT),
         ("tools/README.md", "about the tools"),
     ]);
-    assert_eq!(place.offers(Kind::Tool), ["a", "bee", "c", "dee"]);
-    assert_eq!(place.description("bee"), "B");
-    assert_eq!(place.problems(), [""; 0]);
+    assert_eq!(fixture.offers(Kind::Tool), ["a", "bee", "c", "dee"]);
+    assert_eq!(fixture.description("bee"), "B");
+    assert_eq!(fixture.problems(), [""; 0]);
 }
 
 #[test]
 fn a_script_without_permission_is_run_with_what_its_first_line_names() {
-    let place = Place::new(&[
+    let fixture = StockFixture::new(&[
         ("tools/a/tool.meta.json", r#"{"description": "A"}"#),
         ("tools/a/tool.sh", " #!/bin/sh\n"),
     ]);
-    assert_eq!(place.offers(Kind::Tool), [""; 0]);
-    let mut place = place;
-    let at = place.directory.path().join("tools/a/tool.sh");
+    assert_eq!(fixture.offers(Kind::Tool), [""; 0]);
+    let mut fixture = fixture;
+    let at = fixture.directory.path().join("tools/a/tool.sh");
     std::fs::write(&at, "#!/usr/bin/env -S sh -e\n").unwrap();
-    place.stock.rescan(&mut |_| {});
+    fixture.stock.rescan(&mut |_| {});
     let Some(Offered::Tool(offer)) =
-        place.stock.selected(&(Kind::Tool, "a".into())).as_deref().cloned()
+        fixture.stock.selected(&(Kind::Tool, "a".into())).as_deref().cloned()
     else {
-        panic!("{:?}", place.problems())
+        panic!("{:?}", fixture.problems())
     };
     assert_eq!(offer.script.program.interpreter, ["/usr/bin/env", "-S sh -e"]);
-    assert_eq!(place.stock.problems().first().unwrap().fix, Some(crate::Fix::MakeExecutable));
+    assert_eq!(fixture.stock.problems().first().unwrap().fix, Some(crate::Fix::MakeExecutable));
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_line_and_reason() {
+fn a_problem_of_a_tool_has_file_line_and_reason() {
     let tool = ("tools/a/tool.sh", "#!/bin/sh\n");
     let meta = |text: &'static str| [tool, ("tools/a/tool.meta.json", text)];
     let at = "tools/a/tool.meta.json";
@@ -201,6 +204,10 @@ fn what_is_wrong_is_told_with_file_line_and_reason() {
     );
     wrong(&[("tools/a/tool.meta.json", "{}")], &format!("{at}: there is no program beside it"));
     wrong(&[("tools/a.sh", "#!/bin/sh\n# @param x\n")], "tools/a.sh:2: `x` has no type");
+}
+
+#[test]
+fn a_problem_of_anything_else_has_file_line_and_reason() {
     wrong(&[("prompts/a.md", "---\nname: [\n---\n")], "prompts/a.md:");
     wrong(
         &[("prompts/a.md", "---\narguments:\n  - name: x\n---\nno")],
@@ -218,7 +225,7 @@ fn what_is_wrong_is_told_with_file_line_and_reason() {
     );
     wrong(
         &[("resources/a.meta.json", "{\"uri\": \"weather://here\"}")],
-        "resources/a: nobody answers for `weather://here`",
+        "resources/a: `weather://here` cannot be read",
     );
     wrong(
         &[("server.d/policy.toml", "[tools]\nallows = []\n")],
@@ -241,9 +248,9 @@ fn a_megabyte_of_nesting_is_told_like_any_other_fault() {
     );
     let deep = format!("a = {}", "[".repeat(500_000));
     let files = [("tools/a/tool.sh", "#!/bin/sh\n"), ("tools/a/tool.meta.toml", deep.as_str())];
-    assert_eq!(Place::new(&files).problems().len(), 1);
+    assert_eq!(StockFixture::new(&files).problems().len(), 1);
     let deep = format!("---\na: {}\n---\n", "[".repeat(500_000));
-    assert_eq!(Place::new(&[("prompts/a.md", &deep)]).problems().len(), 1);
+    assert_eq!(StockFixture::new(&[("prompts/a.md", &deep)]).problems().len(), 1);
     let large = format!("{{\"description\": \"{}\"}}", "x".repeat(2 << 20));
     wrong(
         &[("tools/a/tool.sh", "#!/bin/sh\n"), ("tools/a/tool.meta.json", &large)],
@@ -253,26 +260,26 @@ fn a_megabyte_of_nesting_is_told_like_any_other_fault() {
 
 #[test]
 fn of_two_with_one_name_the_first_is_served_until_it_goes() {
-    let mut place = Place::new(&[
+    let mut fixture = StockFixture::new(&[
         ("tools/a.sh", "#!/bin/sh\n# mcp:{\"name\":\"same\",\"description\":\"first\"}\n"),
         ("tools/b.sh", "#!/bin/sh\n# mcp:{\"name\":\"same\",\"description\":\"second\"}\n"),
     ]);
-    assert_eq!(place.description("same"), "first");
+    assert_eq!(fixture.description("same"), "first");
     assert_eq!(
-        place.problems(),
+        fixture.problems(),
         [
             "tools/b.sh: the tool `same` is described at `tools/a.sh` already, which is served; give \
           one of them another name"
         ]
     );
-    place.remove("tools/a.sh");
-    assert_eq!(place.description("same"), "second");
-    assert_eq!(place.problems(), [""; 0]);
+    fixture.remove("tools/a.sh");
+    assert_eq!(fixture.description("same"), "second");
+    assert_eq!(fixture.problems(), [""; 0]);
 }
 
 #[test]
 fn a_description_beside_a_file_is_of_that_file() {
-    let mut place = Place::new(&[
+    let mut fixture = StockFixture::new(&[
         ("resources/greeting.txt", "hello"),
         (
             "resources/greeting.meta.json",
@@ -284,7 +291,7 @@ fn a_description_beside_a_file_is_of_that_file() {
         ("resources/two.b.meta.json", r#"{"uri": "demo://two"}"#),
     ]);
     assert_eq!(
-        place.offers(Kind::Resource),
+        fixture.offers(Kind::Resource),
         [
             "demo://two",
             "file://./resources/greeting.txt",
@@ -292,29 +299,29 @@ fn a_description_beside_a_file_is_of_that_file() {
             "file:///resources/two.a"
         ]
     );
-    place.remove("resources/greeting.meta.json");
-    assert!(place.offers(Kind::Resource).contains(&"file:///resources/greeting.txt".to_owned()));
-    place.remove("resources/two.b");
-    assert_eq!(place.offers(Kind::Resource).len(), 3, "{:?}", place.offers(Kind::Resource));
+    fixture.remove("resources/greeting.meta.json");
+    assert!(fixture.offers(Kind::Resource).contains(&"file:///resources/greeting.txt".to_owned()));
+    fixture.remove("resources/two.b");
+    assert_eq!(fixture.offers(Kind::Resource).len(), 3, "{:?}", fixture.offers(Kind::Resource));
 }
 
 #[test]
 fn a_provider_answers_for_its_scheme_by_a_template_of_its_own_or_a_described_one() {
     let described =
         ("resources/w.meta.json", r#"{"name": "w", "uriTemplate": "weather://{city}"}"#);
-    let mut place = Place::new(&[("providers/weather.sh", SCRIPT)]);
-    assert_eq!(place.offers(Kind::Template), ["weather:{+rest}"]);
-    let touched = place.change(described.0, described.1);
-    assert!(touched.keys.contains(&(Kind::Template, "weather:{+rest}".into())));
-    assert_eq!(place.offers(Kind::Template), ["weather://{city}"]);
-    let touched = place.remove("providers/weather.sh");
-    assert!(touched.keys.contains(&(Kind::Template, "weather://{city}".into())));
-    assert_eq!(place.offers(Kind::Template), [""; 0]);
+    let mut fixture = StockFixture::new(&[("providers/weather.sh", SCRIPT)]);
+    assert_eq!(fixture.offers(Kind::Template), ["weather:{+rest}"]);
+    let affected = fixture.change(described.0, described.1);
+    assert!(affected.keys.contains(&(Kind::Template, "weather:{+rest}".into())));
+    assert_eq!(fixture.offers(Kind::Template), ["weather://{city}"]);
+    let affected = fixture.remove("providers/weather.sh");
+    assert!(affected.keys.contains(&(Kind::Template, "weather://{city}".into())));
+    assert_eq!(fixture.offers(Kind::Template), [""; 0]);
 }
 
 #[test]
 fn a_policy_decides_by_name_path_and_host() {
-    let mut place = Place::new(&[
+    let mut fixture = StockFixture::new(&[
         ("tools/a.sh", SCRIPT),
         ("tools/b.sh", SCRIPT),
         ("resources/open.md", "x"),
@@ -326,32 +333,32 @@ fn a_policy_decides_by_name_path_and_host() {
             "[tools]\nallow = [\"a\"]\n[paths]\ndeny = [\"resources/private/**\"]\n[hosts]\ndeny = [\"*.example\"]\n",
         ),
     ]);
-    assert_eq!(place.offers(Kind::Tool), ["a"]);
-    assert_eq!(place.offers(Kind::Resource), ["file:///resources/open.md"]);
-    place.change("server.d/policy.toml", "[tools");
-    assert_eq!(place.offers(Kind::Tool), ["a"], "the last good policy holds");
-    place.remove("server.d/policy.toml");
-    assert_eq!(place.offers(Kind::Tool), ["a", "b"]);
-    let closed = Place::new(&[("tools/a.sh", SCRIPT), ("server.d/policy.toml", "[tools")]);
+    assert_eq!(fixture.offers(Kind::Tool), ["a"]);
+    assert_eq!(fixture.offers(Kind::Resource), ["file:///resources/open.md"]);
+    fixture.change("server.d/policy.toml", "[tools");
+    assert_eq!(fixture.offers(Kind::Tool), ["a"], "the last good policy holds");
+    fixture.remove("server.d/policy.toml");
+    assert_eq!(fixture.offers(Kind::Tool), ["a", "b"]);
+    let closed = StockFixture::new(&[("tools/a.sh", SCRIPT), ("server.d/policy.toml", "[tools")]);
     assert_eq!(closed.offers(Kind::Tool), [""; 0], "one that was never understood allows nothing");
 }
 
 #[test]
 fn a_policy_sees_through_links() {
-    let mut place = Place::new(&[
+    let mut fixture = StockFixture::new(&[
         ("resources/private/key.md", "x"),
         ("resources/open.md", "x"),
         ("server.d/policy.toml", "[paths]\ndeny = [\"resources/private/**\"]\n"),
     ]);
-    let at = place.directory.path().join("resources/link.md");
+    let at = fixture.directory.path().join("resources/link.md");
     std::os::unix::fs::symlink("private/key.md", at).unwrap();
-    place.stock.rescan(&mut |_| {});
-    assert_eq!(place.offers(Kind::Resource), ["file:///resources/open.md"]);
+    fixture.stock.rescan(&mut |_| {});
+    assert_eq!(fixture.offers(Kind::Resource), ["file:///resources/open.md"]);
 }
 
 #[test]
 fn names_with_spaces_quotes_newlines_and_letters_of_all_kinds_are_served() {
-    let place = Place::new(&[
+    let fixture = StockFixture::new(&[
         ("resources/a b.txt", "x"),
         ("resources/q\"'.txt", "x"),
         ("resources/line\nbreak.txt", "x"),
@@ -359,100 +366,102 @@ fn names_with_spaces_quotes_newlines_and_letters_of_all_kinds_are_served() {
         ("resources/per%cent#?.txt", "x"),
         ("tools/with space/tool.sh", SCRIPT),
     ]);
-    assert_eq!(place.offers(Kind::Resource).len(), 5);
-    for uri in place.offers(Kind::Resource) {
+    assert_eq!(fixture.offers(Kind::Resource).len(), 5);
+    for uri in fixture.offers(Kind::Resource) {
         assert!(uri.is_ascii() && !uri.contains([' ', '\n', '"', '#', '?']), "{uri}");
     }
     assert!(
-        place.problems()[0].contains("`with space` cannot name a tool"),
+        fixture.problems()[0].contains("`with space` cannot name a tool"),
         "{:?}",
-        place.problems()
+        fixture.problems()
     );
 }
 
 #[test]
 fn hidden_and_ignored_files_are_not_served_until_the_rules_say_otherwise() {
-    let mut place = Place::new(&[
+    let mut fixture = StockFixture::new(&[
         ("resources/a.log", "x"),
         ("resources/.secret", "x"),
         ("resources/a.md~", "x"),
         (".tidingsignore", "*.log\n"),
     ]);
-    assert_eq!(place.offers(Kind::Resource), [""; 0]);
-    place.put(".tidingsignore", "");
-    place.stock.rescan(&mut |_| {});
-    assert_eq!(place.offers(Kind::Resource), ["file:///resources/a.log"]);
+    assert_eq!(fixture.offers(Kind::Resource), [""; 0]);
+    fixture.put(".tidingsignore", "");
+    fixture.stock.rescan(&mut |_| {});
+    assert_eq!(fixture.offers(Kind::Resource), ["file:///resources/a.log"]);
 }
 
 #[test]
 fn a_directory_that_comes_or_goes_is_everything_in_it() {
-    let mut place = Place::new(&[("resources/d/a.md", "x"), ("resources/d/e/b.md", "x")]);
-    let at = place.directory.path().join("resources");
+    let mut fixture = StockFixture::new(&[("resources/d/a.md", "x"), ("resources/d/e/b.md", "x")]);
+    let at = fixture.directory.path().join("resources");
     std::fs::rename(at.join("d"), at.join("moved")).unwrap();
     let paths = ["resources/d", "resources/moved"].map(PathBuf::from).into();
-    place.stock.look(&paths, &mut |_| {});
+    fixture.stock.rescan_paths(&paths, &mut |_| {});
     assert_eq!(
-        place.offers(Kind::Resource),
+        fixture.offers(Kind::Resource),
         ["file:///resources/moved/a.md", "file:///resources/moved/e/b.md"]
     );
     std::fs::remove_dir_all(&at).unwrap();
-    place.stock.look(&["resources"].map(PathBuf::from).into(), &mut |_| {});
-    assert_eq!(place.offers(Kind::Resource), [""; 0]);
+    fixture.stock.rescan_paths(&["resources"].map(PathBuf::from).into(), &mut |_| {});
+    assert_eq!(fixture.offers(Kind::Resource), [""; 0]);
 }
 
 #[test]
 fn a_file_behind_a_link_moves_the_link() {
-    let mut place = Place::new(&[("resources/real.md", "x")]);
-    let at = place.directory.path().join("resources/link.md");
+    let mut fixture = StockFixture::new(&[("resources/real.md", "x")]);
+    let at = fixture.directory.path().join("resources/link.md");
     std::os::unix::fs::symlink("real.md", at).unwrap();
-    place.stock.rescan(&mut |_| {});
-    assert_eq!(place.offers(Kind::Resource).len(), 2);
-    let touched = place.change("resources/real.md", "another");
-    assert!(touched.files.contains(&PathBuf::from("resources/link.md")), "{touched:?}");
+    fixture.stock.rescan(&mut |_| {});
+    assert_eq!(fixture.offers(Kind::Resource).len(), 2);
+    let affected = fixture.change("resources/real.md", "another");
+    assert!(affected.files.contains(&PathBuf::from("resources/link.md")), "{affected:?}");
 }
 
 #[test]
 fn an_icon_that_changes_is_a_description_that_changes() {
-    let mut place = Place::new(&[
+    let mut fixture = StockFixture::new(&[
         ("tools/a/tool.sh", "#!/bin/sh\n"),
         ("tools/a/tool.meta.json", r#"{"description": "A", "icons": [{"src": "../../icon.svg"}]}"#),
         ("icon.svg", "<svg/>"),
     ]);
-    let icon = |place: &Place| match place.stock.selected(&(Kind::Tool, "a".into())).as_deref() {
-        Some(Offered::Tool(offer)) => offer.script.tool.icons.clone().unwrap()[0].src.clone(),
-        _ => panic!("no tool"),
-    };
-    assert_eq!(icon(&place), "data:image/svg+xml;base64,PHN2Zy8+");
-    assert_eq!(place.stock.consulted_directories(), ["", "config"].map(PathBuf::from).into());
-    place.change("icon.svg", "<svg></svg>");
-    assert_eq!(icon(&place), "data:image/svg+xml;base64,PHN2Zz48L3N2Zz4=");
+    let icon =
+        |fixture: &StockFixture| match fixture.stock.selected(&(Kind::Tool, "a".into())).as_deref()
+        {
+            Some(Offered::Tool(offer)) => offer.script.tool.icons.clone().unwrap()[0].src.clone(),
+            _ => panic!("no tool"),
+        };
+    assert_eq!(icon(&fixture), "data:image/svg+xml;base64,PHN2Zy8+");
+    assert_eq!(fixture.stock.consulted_directories(), ["", "config"].map(PathBuf::from).into());
+    fixture.change("icon.svg", "<svg></svg>");
+    assert_eq!(icon(&fixture), "data:image/svg+xml;base64,PHN2Zz48L3N2Zz4=");
 }
 
 #[test]
 fn directories_whose_names_begin_alike_hide_nobody() {
-    let place = Place::new(&[
+    let fixture = StockFixture::new(&[
         ("resources/notes.d/x.md", "x"),
         ("resources/notes.md", "x"),
         ("resources/notes/y.md", "x"),
         ("tools/foo.lib/h.txt", "x"),
         ("tools/foo.sh", SCRIPT),
     ]);
-    assert_eq!(place.offers(Kind::Resource).len(), 3);
-    assert_eq!(place.offers(Kind::Tool), ["foo"]);
+    assert_eq!(fixture.offers(Kind::Resource).len(), 3);
+    assert_eq!(fixture.offers(Kind::Tool), ["foo"]);
 }
 
 #[test]
 fn a_policy_that_is_hidden_or_no_file_closes_instead_of_opening() {
     let tool = ("tools/a.sh", SCRIPT);
-    let hidden = Place::new(&[
+    let hidden = StockFixture::new(&[
         tool,
         (".tidingsignore", "*.toml\n"),
         ("server.d/policy.toml", "[tools]\ndeny = [\"a\"]\n"),
     ]);
     assert_eq!(hidden.offers(Kind::Tool), [""; 0]);
-    let directory = Place::new(&[tool, ("server.d/policy.toml/x", "")]);
+    let directory = StockFixture::new(&[tool, ("server.d/policy.toml/x", "")]);
     assert_eq!(directory.offers(Kind::Tool), [""; 0]);
-    let mut link = Place::new(&[tool]);
+    let mut link = StockFixture::new(&[tool]);
     let at = link.directory.path().join("server.d");
     std::fs::create_dir(&at).unwrap();
     std::os::unix::fs::symlink("/etc/hostname", at.join("policy.toml")).unwrap();
@@ -462,16 +471,16 @@ fn a_policy_that_is_hidden_or_no_file_closes_instead_of_opening() {
 
 #[test]
 fn an_ignore_file_that_cannot_be_read_leaves_the_last_one_in_force() {
-    let mut place = Place::new(&[("resources/a.log", "x"), (".tidingsignore", "*.log\n")]);
-    place.put(".tidingsignore", &"#".repeat(2 << 20));
-    place.stock.rescan(&mut |_| {});
-    assert_eq!(place.offers(Kind::Resource), [""; 0]);
-    assert_eq!(place.problems().len(), 1);
+    let mut fixture = StockFixture::new(&[("resources/a.log", "x"), (".tidingsignore", "*.log\n")]);
+    fixture.put(".tidingsignore", &"#".repeat(2 << 20));
+    fixture.stock.rescan(&mut |_| {});
+    assert_eq!(fixture.offers(Kind::Resource), [""; 0]);
+    assert_eq!(fixture.problems().len(), 1);
 }
 
 #[test]
 fn hidden_and_denied_files_do_not_become_part_of_a_description() {
-    let place = Place::new(&[
+    let fixture = StockFixture::new(&[
         (".env", "SECRET=1"),
         ("private/logo.svg", "<svg/>"),
         ("server.d/policy.toml", "[paths]\ndeny = [\"private/**\"]\n"),
@@ -483,25 +492,25 @@ fn hidden_and_denied_files_do_not_become_part_of_a_description() {
         ("prompts/p.meta.json", r#"{"path": "../.env"}"#),
     ]);
     let Some(Offered::Tool(offer)) =
-        place.stock.selected(&(Kind::Tool, "a".into())).as_deref().cloned()
+        fixture.stock.selected(&(Kind::Tool, "a".into())).as_deref().cloned()
     else {
-        panic!("{:?}", place.problems())
+        panic!("{:?}", fixture.problems())
     };
     assert_eq!(offer.script.tool.icons, None);
-    assert_eq!(place.offers(Kind::Prompt), [""; 0]);
-    assert_eq!(place.problems().len(), 3, "{:?}", place.problems());
+    assert_eq!(fixture.offers(Kind::Prompt), [""; 0]);
+    assert_eq!(fixture.problems().len(), 3, "{:?}", fixture.problems());
 }
 
 #[test]
 fn a_registration_that_was_never_understood_opens_nothing() {
-    let place = Place::new(&[
+    let fixture = StockFixture::new(&[
         ("tools/danger.sh", SCRIPT),
         ("resources/r.md", "x"),
         ("server.d/register.json", "{\"tools\": [],}"),
     ]);
-    assert_eq!(place.offers(Kind::Tool), [""; 0]);
-    assert_eq!(place.offers(Kind::Resource), [""; 0]);
-    let one_bad = Place::new(&[
+    assert_eq!(fixture.offers(Kind::Tool), [""; 0]);
+    assert_eq!(fixture.offers(Kind::Resource), [""; 0]);
+    let one_bad = StockFixture::new(&[
         ("tools/x.sh", SCRIPT),
         ("resources/r.md", "x"),
         (
@@ -515,62 +524,66 @@ fn a_registration_that_was_never_understood_opens_nothing() {
 
 #[test]
 fn links_follow_what_they_lead_to() {
-    let mut place =
-        Place::new(&[("data/v.md", "1"), ("resources/one.md", "1"), ("resources/two.md", "22")]);
-    let at = |name: &str| place.directory.path().join("resources").join(name);
+    let mut fixture = StockFixture::new(&[
+        ("data/v.md", "1"),
+        ("resources/one.md", "1"),
+        ("resources/two.md", "22"),
+    ]);
+    let at = |name: &str| fixture.directory.path().join("resources").join(name);
     std::os::unix::fs::symlink("../data/v.md", at("beside.md")).unwrap();
     std::os::unix::fs::symlink("one.md", at("inner.md")).unwrap();
     std::os::unix::fs::symlink("inner.md", at("outer.md")).unwrap();
     std::os::unix::fs::symlink("late.md", at("waits.md")).unwrap();
     let (inner, late) = (at("inner.md"), PathBuf::from("resources/late.md"));
-    place.stock.rescan(&mut |_| {});
-    assert!(place.stock.consulted_directories().contains(&PathBuf::from("data")));
-    let touched = place.change("data/v.md", "four");
-    assert!(touched.files.contains(&PathBuf::from("resources/beside.md")), "{touched:?}");
+    fixture.stock.rescan(&mut |_| {});
+    assert!(fixture.stock.consulted_directories().contains(&PathBuf::from("data")));
+    let affected = fixture.change("data/v.md", "four");
+    assert!(affected.files.contains(&PathBuf::from("resources/beside.md")), "{affected:?}");
     std::fs::remove_file(&inner).unwrap();
     std::os::unix::fs::symlink("two.md", &inner).unwrap();
-    let touched = place.stock.look(&[PathBuf::from("resources/inner.md")].into(), &mut |_| {});
-    assert!(touched.files.contains(&PathBuf::from("resources/outer.md")), "{touched:?}");
+    let affected =
+        fixture.stock.rescan_paths(&[PathBuf::from("resources/inner.md")].into(), &mut |_| {});
+    assert!(affected.files.contains(&PathBuf::from("resources/outer.md")), "{affected:?}");
     let sizes: Vec<_> = ["beside", "inner", "outer"]
-        .map(|name| place.stock.files()[&PathBuf::from(format!("resources/{name}.md"))].size)
+        .map(|name| fixture.stock.files()[&PathBuf::from(format!("resources/{name}.md"))].size)
         .into();
     assert_eq!(sizes, [4, 2, 2]);
-    place.put("resources/late.md", "x");
-    place.stock.look(&[late].into(), &mut |_| {});
-    assert!(place.offers(Kind::Resource).contains(&"file:///resources/waits.md".to_owned()));
+    fixture.put("resources/late.md", "x");
+    fixture.stock.rescan_paths(&[late].into(), &mut |_| {});
+    assert!(fixture.offers(Kind::Resource).contains(&"file:///resources/waits.md".to_owned()));
 }
 
 #[test]
 fn a_file_with_two_names_moves_under_both() {
-    let mut place = Place::new(&[("resources/a.md", "x")]);
-    let at = place.directory.path().join("resources");
+    let mut fixture = StockFixture::new(&[("resources/a.md", "x")]);
+    let at = fixture.directory.path().join("resources");
     std::fs::hard_link(at.join("a.md"), at.join("b.md")).unwrap();
-    place.stock.rescan(&mut |_| {});
-    let touched = place.change("resources/b.md", "another");
-    assert!(touched.files.contains(&PathBuf::from("resources/a.md")), "{touched:?}");
+    fixture.stock.rescan(&mut |_| {});
+    let affected = fixture.change("resources/b.md", "another");
+    assert!(affected.files.contains(&PathBuf::from("resources/a.md")), "{affected:?}");
 }
 
 #[test]
 fn thousands_of_slips_in_one_file_cost_no_more_than_they_should() {
     let keys: Vec<_> = (0..60_000).map(|number| format!("\"k{number}\": 1")).collect();
     let many = format!("{{\"description\": \"A\",\n{}}}", keys.join(",\n"));
-    let place =
-        Place::new(&[("tools/a/tool.sh", "#!/bin/sh\n"), ("tools/a/tool.meta.json", &many)]);
-    assert_eq!(place.offers(Kind::Tool), ["a"]);
-    assert_eq!(place.problems().len(), 20);
+    let fixture =
+        StockFixture::new(&[("tools/a/tool.sh", "#!/bin/sh\n"), ("tools/a/tool.meta.json", &many)]);
+    assert_eq!(fixture.offers(Kind::Tool), ["a"]);
+    assert_eq!(fixture.problems().len(), 20);
     let names: Vec<_> = (0..90_000).map(|number| format!("{{{{p{number}}}}}")).collect();
-    assert_eq!(Place::new(&[("prompts/p.md", &names.concat())]).offers(Kind::Prompt), ["p"]);
+    assert_eq!(StockFixture::new(&[("prompts/p.md", &names.concat())]).offers(Kind::Prompt), ["p"]);
 }
 
 #[test]
 fn the_folder_introduces_itself() {
-    let mut place = Place::new(&[
+    let mut fixture = StockFixture::new(&[
         ("server.d/server.meta.json", r#"{"name": "n", "title": "T", "version": "3"}"#),
         ("server.d/server.instructions.md", "Be kind.\n"),
     ]);
-    let introduction = place.stock.introduction().clone();
+    let introduction = fixture.stock.introduction().clone();
     assert_eq!(introduction.name.as_deref(), Some("n"));
     assert_eq!(introduction.instructions.as_deref(), Some("Be kind."));
-    place.change("server.d/server.meta.json", "{");
-    assert_eq!(place.stock.introduction(), &introduction, "the last good one holds");
+    fixture.change("server.d/server.meta.json", "{");
+    assert_eq!(fixture.stock.introduction(), &introduction, "the last good one holds");
 }

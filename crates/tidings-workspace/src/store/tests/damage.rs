@@ -1,4 +1,4 @@
-//! Databases that are cut, damaged, or of something else, and files that are no backups.
+//! Tests of damaged and foreign databases, and of files that are not backups.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn database(directory: &TempDir) -> PathBuf {
     directory.path().join(DATABASE)
 }
 
-/// Opens it as a server and as a command: both must say that it is damaged, and how to restore.
+/// Opens it as a server and as a command: both must report the damage and how to restore.
 #[track_caller]
 fn refused(directory: &TempDir) {
     for config in [Config::new(directory.path()), Config::beside(directory.path())] {
@@ -44,11 +44,11 @@ fn blobs_without_a_database_are_no_new_workspace() {
     store.backup(&backup).unwrap();
     drop(store);
     std::fs::remove_file(database(&directory)).unwrap();
-    for open in [Config::new, Config::beside, Config::making, Config::looking] {
+    for open in [Config::new, Config::beside, Config::creating, Config::read_only] {
         let Err(error) = Store::open(open(directory.path())) else { panic!("it was opened") };
         damaged(&error);
     }
-    // Nothing was made, so that it can be restored where it is.
+    // Nothing was created, so it can be restored in place.
     assert!(!database(&directory).exists());
     backup::restore(&Config::new(directory.path()), &backup).unwrap();
 }
@@ -61,7 +61,7 @@ fn a_directory_with_nothing_stored_yet_becomes_a_workspace() {
     Store::open(Config::beside(directory.path())).unwrap();
 }
 
-/// Whoever comes while another makes the tables once took them for those of something else.
+/// Regression: a second process took half-made tables for those of something else.
 #[test]
 fn any_number_may_make_a_workspace_at_once() {
     for _ in 0..10 {
@@ -76,11 +76,11 @@ fn any_number_may_make_a_workspace_at_once() {
         std::thread::scope(|scope| {
             scope.spawn(|| make(Config::new(&path)));
             for _ in 0..5 {
-                scope.spawn(|| make(Config::making(&path)));
+                scope.spawn(|| make(Config::creating(&path)));
             }
         });
         let store = Store::open(Config::beside(&path)).unwrap();
-        assert_eq!(store.list(&List::Recent, None, 10).unwrap().total, 6);
+        assert_eq!(store.list(&ArtifactList::Recent, None, 10).unwrap().total, 6);
     }
 }
 
@@ -98,7 +98,7 @@ fn a_database_of_something_else_is_left_alone() {
     }
 }
 
-/// Overwrites the page where a table begins, with nobody at it.
+/// Overwrites the first page of a table while the database is closed.
 fn spoil(directory: &TempDir, table: &str) {
     let file = database(directory);
     let connection = Connection::open(&file).unwrap();
@@ -119,7 +119,7 @@ fn damage_in_the_middle_is_said_by_whatever_meets_it() {
     drop(store);
     spoil(&directory, "artifacts");
     let store = Store::open(Config::new(directory.path())).unwrap();
-    damaged(&store.list(&List::Recent, None, 10).unwrap_err());
+    damaged(&store.list(&ArtifactList::Recent, None, 10).unwrap_err());
     damaged(&store.artifact(&id).unwrap_err());
     damaged(&store.tag(&id, &texts(["x"]), "t").unwrap_err());
     let whole = whole(&store, b"more");
@@ -127,7 +127,7 @@ fn damage_in_the_middle_is_said_by_whatever_meets_it() {
     damaged(&store.verify(|_, _| {}).unwrap_err());
     damaged(&store.backup(&directory.path().join("backup")).unwrap_err());
     assert!(!directory.path().join("backup").exists());
-    // What is not damaged can still be read.
+    // Undamaged parts can still be read.
     assert_eq!(store.newest_events(1).unwrap()[0].number, 2);
 }
 

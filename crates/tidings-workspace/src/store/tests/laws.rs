@@ -1,13 +1,13 @@
-//! What holds whatever is written, in whatever order, by however many.
+//! Laws that hold for any writes, in any order, by any number of writers.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::store::apply;
 
-/// Something to do, with numbers for what it is done to.
+/// A write, with numbers for its objects.
 #[derive(Clone, Debug)]
-enum Step {
+enum WriteStep {
     Create { text: u8, tags: Vec<u8>, parent: Option<u8>, set: Option<u8> },
     Tag(u8, Vec<u8>),
     Untag(u8, Vec<u8>),
@@ -20,22 +20,22 @@ enum Step {
     Disconnect(u8, u8),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = WriteStep> {
     let few = || prop::collection::vec(0..4_u8, 0..3);
     let some = || prop::option::of(0..6_u8);
     prop_oneof![
         4 => (0..4_u8, few(), some(), some())
-            .prop_map(|(text, tags, parent, set)| Step::Create { text, tags, parent, set }),
-        1 => (0..6_u8, few()).prop_map(|(it, tags)| Step::Tag(it, tags)),
-        1 => (0..6_u8, few()).prop_map(|(it, tags)| Step::Untag(it, tags)),
-        1 => (0..6_u8).prop_map(Step::Annotate),
-        1 => (0..6_u8, any::<bool>()).prop_map(|(it, away)| Step::Archive(it, away)),
+            .prop_map(|(text, tags, parent, set)| WriteStep::Create { text, tags, parent, set }),
+        1 => (0..6_u8, few()).prop_map(|(it, tags)| WriteStep::Tag(it, tags)),
+        1 => (0..6_u8, few()).prop_map(|(it, tags)| WriteStep::Untag(it, tags)),
+        1 => (0..6_u8).prop_map(WriteStep::Annotate),
+        1 => (0..6_u8, any::<bool>()).prop_map(|(it, away)| WriteStep::Archive(it, away)),
         2 => (0..4_u8, 0..3_u8, prop::option::of(0..3_u8), any::<bool>())
-            .prop_map(|(id, name, hint, steal)| Step::Bind { id, name, hint, steal }),
-        1 => (0..4_u8, 0..3_u8, 0..3_u8).prop_map(|(it, add, remove)| Step::TagIdentity(it, add, remove)),
-        1 => (0..4_u8).prop_map(Step::Unbind),
-        2 => (0..4_u8, 0..4_u8).prop_map(|(from, to)| Step::Connect(from, to)),
-        1 => (0..4_u8, 0..4_u8).prop_map(|(from, to)| Step::Disconnect(from, to)),
+            .prop_map(|(id, name, hint, steal)| WriteStep::Bind { id, name, hint, steal }),
+        1 => (0..4_u8, 0..3_u8, 0..3_u8).prop_map(|(it, add, remove)| WriteStep::TagIdentity(it, add, remove)),
+        1 => (0..4_u8).prop_map(WriteStep::Unbind),
+        2 => (0..4_u8, 0..4_u8).prop_map(|(from, to)| WriteStep::Connect(from, to)),
+        1 => (0..4_u8, 0..4_u8).prop_map(|(from, to)| WriteStep::Disconnect(from, to)),
     ]
 }
 
@@ -50,23 +50,23 @@ fn link(from: u8, to: u8) -> Link {
     Link { from, from_port: port.clone(), to, to_port: port, transport: String::new() }
 }
 
-/// Does a step; a refusal is an answer as good as any.
-fn take(store: &Store, step: &Step, ids: &mut Vec<String>) {
+/// Performs a step; it may be refused.
+fn take(store: &Store, step: &WriteStep, ids: &mut Vec<String>) {
     let id = |it: u8| ids.get(usize::from(it)).cloned().unwrap_or_else(|| "none".to_owned());
     let done = match step {
-        Step::Create { text, tags, parent, set } => {
+        WriteStep::Create { text, tags, parent, set } => {
             let mut draft = draft(&format!("text {text}"));
             draft.tags = named(tags);
             draft.parents = parent.map(id).into_iter().collect();
-            draft.place = set.map(|it| Place { set: (it % 2).to_string(), index: None });
+            draft.place = set.map(|it| SetPlace { set: (it % 2).to_string(), index: None });
             let whole = whole(store, draft.title.as_bytes());
             store.create_of(whole, draft, "tester").map(|id| ids.push(id))
         }
-        Step::Tag(it, tags) => store.tag(&id(*it), &named(tags), "tester").map(drop),
-        Step::Untag(it, tags) => store.untag(&id(*it), &named(tags), "tester").map(drop),
-        Step::Annotate(it) => store.annotate(&id(*it), "good", "tester", "tester").map(drop),
-        Step::Archive(it, away) => store.archive(&id(*it), *away, "tester").map(drop),
-        Step::Bind { id, name, hint, steal } => {
+        WriteStep::Tag(it, tags) => store.tag(&id(*it), &named(tags), "tester").map(drop),
+        WriteStep::Untag(it, tags) => store.untag(&id(*it), &named(tags), "tester").map(drop),
+        WriteStep::Annotate(it) => store.annotate(&id(*it), "good", "tester", "tester").map(drop),
+        WriteStep::Archive(it, away) => store.archive(&id(*it), *away, "tester").map(drop),
+        WriteStep::Bind { id, name, hint, steal } => {
             let mut bind = Bind::new(id.to_string(), format!("name {name}"));
             let hint = hint.map(|it| Hint {
                 kind: "port".to_owned(),
@@ -77,13 +77,13 @@ fn take(store: &Store, step: &Step, ids: &mut Vec<String>) {
             bind.steal = *steal;
             store.bind(bind, "tester").map(drop)
         }
-        Step::TagIdentity(it, add, remove) => {
+        WriteStep::TagIdentity(it, add, remove) => {
             let (add, remove) = (named(&[*add]), named(&[*remove]));
             store.tag_identity(&it.to_string(), &add, &remove, "tester").map(drop)
         }
-        Step::Unbind(it) => store.unbind(&it.to_string(), "tester"),
-        Step::Connect(from, to) => store.connect(link(*from, *to), "tester"),
-        Step::Disconnect(from, to) => store.disconnect(link(*from, *to), "tester"),
+        WriteStep::Unbind(it) => store.unbind(&it.to_string(), "tester"),
+        WriteStep::Connect(from, to) => store.connect(link(*from, *to), "tester"),
+        WriteStep::Disconnect(from, to) => store.disconnect(link(*from, *to), "tester"),
     };
     if let Err(error) = done {
         assert!(error.refusal().is_some(), "{error}");
@@ -124,9 +124,9 @@ fn writers_at_once_leave_no_gap_and_nothing_twice() {
             scope.spawn(move || {
                 for number in 0..EACH {
                     let mut one = draft(&format!("{writer} {number}"));
-                    one.place = Some(Place { set: "all".to_owned(), index: None });
+                    one.place = Some(SetPlace { set: "all".to_owned(), index: None });
                     create(store, one);
-                    // One that is refused takes nothing else with it.
+                    // A refused write does not affect the others.
                     let mut bad = draft("same");
                     bad.parents = texts(["none"]);
                     let whole = whole(store, b"same");
@@ -144,7 +144,7 @@ fn writers_at_once_leave_no_gap_and_nothing_twice() {
     let is_refused =
         |change: &Change| matches!(change, Change::BlobStored { hash, .. } if *hash == refused);
     assert!(!log.iter().any(|event| is_refused(&event.change)));
-    let set = store.list(&List::Set("all".to_owned()), None, 1000).unwrap();
+    let set = store.list(&ArtifactList::Set("all".to_owned()), None, 1000).unwrap();
     let places: Vec<_> = set.items.iter().filter_map(|entry| entry.index).collect();
     assert_eq!(places, (0..(WRITERS * EACH) as u64).collect::<Vec<_>>());
     assert_eq!(store.verify(|_, _| {}).unwrap().problems, Vec::new());
@@ -199,18 +199,22 @@ fn lists_have_pages() {
     for title in ["a", "b", "c", "d", "e"] {
         let mut one = draft(title);
         one.tags = texts(["x"]);
-        one.place = Some(Place { set: "s".to_owned(), index: None });
+        one.place = Some(SetPlace { set: "s".to_owned(), index: None });
         create(&store, one);
     }
-    let lists = [List::Recent, List::Tag("x".into()), List::Creator("tester".into())];
+    let lists = [
+        ArtifactList::Recent,
+        ArtifactList::Tag("x".into()),
+        ArtifactList::Creator("tester".into()),
+    ];
     for list in &lists {
         let page = store.list(list, None, 2).unwrap();
         assert_eq!((page.total, titles(&page.items)), (5, vec!["e", "d"]));
         let page = store.list(list, page.next.as_deref(), 3).unwrap();
         assert_eq!((titles(&page.items), page.next), (vec!["c", "b", "a"], None));
     }
-    let page = store.list(&List::Set("s".into()), None, 2).unwrap();
-    let page = store.list(&List::Set("s".into()), page.next.as_deref(), 2).unwrap();
+    let page = store.list(&ArtifactList::Set("s".into()), None, 2).unwrap();
+    let page = store.list(&ArtifactList::Set("s".into()), page.next.as_deref(), 2).unwrap();
     assert_eq!(titles(&page.items), ["c", "d"]);
 }
 
@@ -219,16 +223,20 @@ fn what_is_archived_leaves_lists_and_comes_back() {
     let (_directory, store) = fresh();
     let mut one = draft("one");
     one.tags = texts(["type:a", "plain"]);
-    one.place = Some(Place { set: "s".to_owned(), index: None });
+    one.place = Some(SetPlace { set: "s".to_owned(), index: None });
     let id = create(&store, one);
     let before = store.summary().unwrap();
     assert!(store.archive(&id, true, "tester").unwrap());
     assert!(!store.archive(&id, true, "tester").unwrap());
     store.tag(&id, &texts(["type:b"]), "tester").unwrap();
-    for list in [List::Recent, List::Tag("plain".into()), List::Creator("tester".into())] {
+    for list in [
+        ArtifactList::Recent,
+        ArtifactList::Tag("plain".into()),
+        ArtifactList::Creator("tester".into()),
+    ] {
         assert_eq!(store.list(&list, None, 10).unwrap().total, 0);
     }
-    assert!(store.list(&List::Set("s".into()), None, 10).unwrap().items[0].archived);
+    assert!(store.list(&ArtifactList::Set("s".into()), None, 10).unwrap().items[0].archived);
     let summary = store.summary().unwrap();
     assert_eq!((summary.artifacts, summary.archived, summary.categories.len()), (0, 1, 0));
     store.untag(&id, &texts(["type:b"]), "tester").unwrap();
@@ -290,7 +298,7 @@ fn words_are_found_in_titles_remarks_and_texts() {
     assert_eq!(find("", &["type:midi"]), "Nocturne");
     assert_eq!(find("", &["type:midi", "none"]), "");
     assert_eq!(find("' OR \" ( ^ {", &[]), "");
-    // What has no letter and no digit is in nothing, rather than in everything.
+    // A text without letters and digits matches nothing, rather than everything.
     for none in ["\u{2600}", "+++", "\"", "* - \"...\""] {
         assert_eq!(find(none, &[]), "", "{none}");
         assert_eq!(find(none, &["type:midi"]), "", "{none}");

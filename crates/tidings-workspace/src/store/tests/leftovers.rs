@@ -1,10 +1,10 @@
-//! What a process that was killed leaves, and what a live one has there meanwhile.
+//! Tests of leftovers of killed processes, beside files that are in use.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
 
-/// Names of what a killed process was sending or copying.
+/// Files that a killed process was writing.
 const LEFT: [&str; 2] = ["incoming/part-dead01", ".tidings-copy-dead01/workspace.sqlite"];
 
 fn leave(directory: &Path) {
@@ -33,7 +33,7 @@ fn what_a_killed_process_left_is_removed_at_the_next_start_and_by_gc() {
     leave(directory.path());
     store.collect(Duration::from_hours(1), "t").unwrap();
     swept(directory.path());
-    // Earlier releases do not lock what they send: only its age tells.
+    // Earlier releases do not lock uploads: only their age counts.
     let young = directory.path().join("incoming/.tmpabcdef");
     std::fs::write(&young, "half").unwrap();
     store.collect(Duration::ZERO, "t").unwrap();

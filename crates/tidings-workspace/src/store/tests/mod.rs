@@ -1,4 +1,4 @@
-//! The laws of a workspace on disk.
+//! Tests of the storage of a workspace.
 
 mod damage;
 mod laws;
@@ -13,13 +13,13 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::change::Change;
-use crate::record::{Connection as Link, Entry, Hint, Lineage};
-use crate::store::artifact::List;
+use crate::record::{ArtifactEntry, Connection as Link, Hint, Lineage};
+use crate::store::artifact::ArtifactList;
 
 fn fresh() -> (TempDir, Arc<Store>) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(Config::new(directory.path())).unwrap();
-    // Nobody pulls the plug here.
+    // No power cut happens in tests.
     store.exclusively(|it| Ok(it.pragma_update(None, "synchronous", "OFF")?)).unwrap();
     (directory, Arc::new(store))
 }
@@ -43,7 +43,7 @@ fn create(store: &Store, draft: Draft) -> String {
     store.create_of(whole, draft, "tester").unwrap()
 }
 
-fn titles(items: &[Entry]) -> Vec<&str> {
+fn titles(items: &[ArtifactEntry]) -> Vec<&str> {
     items.iter().map(|entry| entry.title.as_str()).collect()
 }
 
@@ -51,7 +51,7 @@ fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
     texts.map(str::to_owned).to_vec()
 }
 
-/// All that can be read of the tables, but for what depends on the clock of the writer.
+/// Everything in the tables, except for times.
 fn state(store: &Store) -> Value {
     let tables = [
         "SELECT * FROM blobs ORDER BY hash",

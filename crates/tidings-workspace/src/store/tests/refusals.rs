@@ -1,7 +1,7 @@
-//! What is not taken, and that nothing of it stays.
+//! Tests of refusals, which must leave nothing behind.
 
 use super::*;
-use crate::Limits;
+use crate::WorkspaceLimits;
 
 #[track_caller]
 fn refused<T: std::fmt::Debug>(result: Result<T, WorkspaceError>, expected: &Refusal) {
@@ -22,14 +22,14 @@ fn an_artifact_of_what_is_not_there_is_refused_and_leaves_nothing() {
     refused(store.create(one.clone(), "t"), &Refusal::NoParent("none".to_owned()));
     let before = state(&store);
     one.parents.clear();
-    one.place = Some(Place { set: "s".to_owned(), index: Some(3) });
+    one.place = Some(SetPlace { set: "s".to_owned(), index: Some(3) });
     store.create(one.clone(), "t").unwrap();
     let taken = Refusal::PlaceTaken { set: "s".to_owned(), index: 3 };
     refused(store.create(one.clone(), "t"), &taken);
     assert_ne!(state(&store), before);
     let numbers = store.events(0, &[], 10).unwrap().cursor;
     assert_eq!(numbers, 2);
-    one.place = Some(Place { set: "s".to_owned(), index: None });
+    one.place = Some(SetPlace { set: "s".to_owned(), index: None });
     let id = store.create(one, "t").unwrap();
     assert_eq!(store.entry(&id).unwrap().unwrap().index, Some(4));
 }
@@ -38,7 +38,7 @@ fn an_artifact_of_what_is_not_there_is_refused_and_leaves_nothing() {
 fn texts_that_cannot_be_are_refused() {
     let (_directory, store) = fresh();
     let hash = put(&store, b"x");
-    let limits = Limits::default();
+    let limits = WorkspaceLimits::default();
     let check = |change: fn(&mut Draft), expected: Refusal| {
         let mut one = Draft::new("title", &hash, "tester");
         change(&mut one);
@@ -61,7 +61,7 @@ fn texts_that_cannot_be_are_refused() {
         long("metadata", 70_008, limits.metadata),
     );
     check(
-        |it| it.place = Some(Place { set: "s".to_owned(), index: Some(1 << 53) }),
+        |it| it.place = Some(SetPlace { set: "s".to_owned(), index: Some(1 << 53) }),
         Refusal::Index,
     );
     assert_eq!(store.events(0, &[], 10).unwrap().cursor, 1);
@@ -158,11 +158,11 @@ fn a_place_is_one_of_the_same_set() {
     let (_directory, store) = fresh();
     let in_set = |title: &str, set: &str| {
         let mut one = draft(title);
-        one.place = Some(Place { set: set.to_owned(), index: None });
+        one.place = Some(SetPlace { set: set.to_owned(), index: None });
         create(&store, one)
     };
     let (here, there) = (in_set("a", "here"), in_set("b", "there"));
-    let here_after = |id: &str| store.list(&List::Set("here".to_owned()), Some(id), 10);
+    let here_after = |id: &str| store.list(&ArtifactList::Set("here".to_owned()), Some(id), 10);
     assert_eq!(here_after(&here).unwrap().items, []);
     refused(here_after(&there), &Refusal::After(there.clone()));
 }

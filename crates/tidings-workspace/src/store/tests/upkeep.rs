@@ -1,4 +1,4 @@
-//! Opening, looking after, and carrying away.
+//! Tests of opening, collecting, verifying and backing up.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_second_server_is_refused_and_a_command_is_not() {
     assert!(store.artifact(&id).unwrap().is_some());
     let mut news = store.follow();
     assert!(!news.has_changed().unwrap());
-    store.look().unwrap();
+    store.find_new_events().unwrap();
     assert!(news.has_changed().unwrap());
     assert_eq!(*news.borrow_and_update(), 2);
     let nowhere = Store::open(Config::beside(directory.path().join("none")));
@@ -103,11 +103,11 @@ fn bytes_that_changed_or_are_gone_are_found() {
     let mut heard = Vec::new();
     let verified = store.verify(|read, all| heard.push((read, all))).unwrap();
     let mut expected = vec![
-        Problem::Changed { hash: hashes[0].clone() },
-        Problem::Lost { hash: hashes[1].clone() },
+        IntegrityProblem::Changed { hash: hashes[0].clone() },
+        IntegrityProblem::Lost { hash: hashes[1].clone() },
     ];
     expected.sort_by_key(|it| match it {
-        Problem::Changed { hash } | Problem::Lost { hash } => hash.clone(),
+        IntegrityProblem::Changed { hash } | IntegrityProblem::Lost { hash } => hash.clone(),
         _ => String::new(),
     });
     assert_eq!(verified.problems, expected);
@@ -119,7 +119,7 @@ fn a_count_that_is_wrong_is_found() {
     let (_directory, store) = fresh();
     let mut one = draft("one");
     one.tags = texts(["plain", "type:midi"]);
-    one.place = Some(Place { set: "songs".to_owned(), index: None });
+    one.place = Some(SetPlace { set: "songs".to_owned(), index: None });
     create(&store, one);
     let away = create(&store, draft("two"));
     store.archive(&away, true, "t").unwrap();
@@ -203,7 +203,7 @@ fn nothing_is_restored_where_a_server_is_or_was() {
     assert!(matches!(served, Err(WorkspaceError::Locked { .. })), "{served:?}");
     let again = directory.path().join("again");
     std::fs::create_dir(&again).unwrap();
-    // A server that starts meanwhile has the lock before it has a database.
+    // A starting server has the lock before it has a database.
     let lock = Lock::take(&again).unwrap();
     let started = backup::restore(&Config::new(&again), &file);
     assert!(matches!(started, Err(WorkspaceError::Locked { .. })), "{started:?}");
@@ -232,8 +232,10 @@ fn a_blob_that_is_damaged_takes_nothing_else_with_it_into_a_backup_or_out_of_it(
         it
     };
     let file = directory.path().join("backup");
-    let expected =
-        vec![Problem::Changed { hash: changed.clone() }, Problem::Lost { hash: lost.clone() }];
+    let expected = vec![
+        IntegrityProblem::Changed { hash: changed.clone() },
+        IntegrityProblem::Lost { hash: lost.clone() },
+    ];
     let expected = sorted(Carried { blobs: 2, problems: expected });
     assert_eq!(sorted(store.backup(&file).unwrap()), expected);
     let backup = Connection::open(&file).unwrap();
@@ -242,9 +244,9 @@ fn a_blob_that_is_damaged_takes_nothing_else_with_it_into_a_backup_or_out_of_it(
     drop(backup);
     let config = Config::new(directory.path().join("again"));
     let expected = vec![
-        Problem::Changed { hash: rotten },
-        Problem::Lost { hash: changed },
-        Problem::Lost { hash: lost },
+        IntegrityProblem::Changed { hash: rotten },
+        IntegrityProblem::Lost { hash: changed },
+        IntegrityProblem::Lost { hash: lost },
     ];
     let expected = sorted(Carried { blobs: 1, problems: expected });
     assert_eq!(sorted(backup::restore(&config, &file).unwrap()), expected);

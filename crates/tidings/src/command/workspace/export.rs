@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 use serde_json::json;
-use tidings_workspace::{Entry, WorkspaceError};
+use tidings_workspace::{ArtifactEntry, WorkspaceError};
 
 use super::names::Names;
 use super::progress::Progress;
@@ -148,7 +148,7 @@ enum Content {
 }
 
 /// Writes the bytes of an artifact, if they are there and as they were stored.
-fn content(desk: &Desk<'_>, entry: &Entry, path: &Path) -> Result<Content> {
+fn content(desk: &Desk<'_>, entry: &ArtifactEntry, path: &Path) -> Result<Content> {
     let opened = desk.workspace.open_blob(&entry.hash).map_err(|error| desk.explained(error))?;
     let Some(blob) = opened else { return Ok(Content::Lost) };
     let writing = || format!("writing `{}`", path.display());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
-use tidings_workspace::{Draft, Place, WorkspaceError};
+use tidings_workspace::{Draft, SetPlace, WorkspaceError};
 
 use super::files::{Files, Found};
 use super::progress::Progress;
@@ -117,7 +117,7 @@ fn import(desk: &Desk<'_>, args: &WorkspaceImport, file: &Found) -> Result<Strin
     draft.tags.clone_from(&args.tag);
     draft.mime_type.clone_from(&args.mime_type);
     let set = args.set.as_ref().or(file.set.as_ref());
-    draft.place = set.map(|set| Place { set: set.clone(), index: None });
+    draft.place = set.map(|set| SetPlace { set: set.clone(), index: None });
     if file.path == Path::new("-") {
         return desk.workspace.import(&mut std::io::stdin().lock(), draft, desk.by);
     }

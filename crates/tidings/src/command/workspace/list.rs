@@ -1,7 +1,7 @@
 //! `tidings workspace ls`, and which artifacts a filter leaves.
 
 use anyhow::Result;
-use tidings_workspace::{Entry, List, Search, Workspace, WorkspaceError};
+use tidings_workspace::{ArtifactEntry, ArtifactList, Search, Workspace, WorkspaceError};
 
 use super::Desk;
 use crate::args::{Select, WorkspaceList};
@@ -30,7 +30,7 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceList) -> Result<()> {
     Ok(())
 }
 
-fn table(entries: &[Entry]) -> Table {
+fn table(entries: &[ArtifactEntry]) -> Table {
     let mut table =
         Table::new(["ID", "CREATED", "SIZE", "TYPE", "CREATOR", "SET", "TITLE", "TAGS"]);
     for entry in entries {
@@ -60,8 +60,8 @@ pub(super) fn page(
     archived: bool,
     after: Option<&str>,
     limit: usize,
-) -> Result<(Vec<Entry>, bool), WorkspaceError> {
-    let fits = |entry: &Entry| {
+) -> Result<(Vec<ArtifactEntry>, bool), WorkspaceError> {
+    let fits = |entry: &ArtifactEntry| {
         select.tag.iter().all(|tag| entry.tags.contains(tag))
             && select.creator.as_ref().is_none_or(|creator| *creator == entry.creator)
             && (archived || !entry.archived)
@@ -75,7 +75,7 @@ pub(super) fn page(
     search.archived = archived;
     if let Some(after) = after {
         // An id that is none would leave nothing, without a word.
-        workspace.list(&List::Recent, Some(after), 1)?;
+        workspace.list(&ArtifactList::Recent, Some(after), 1)?;
         search.after = Some(after.to_owned());
     }
     workspace.search(&search, limit)
@@ -84,11 +84,11 @@ pub(super) fn page(
 fn of_set(
     workspace: &Workspace,
     set: &str,
-    fits: impl Fn(&Entry) -> bool,
+    fits: impl Fn(&ArtifactEntry) -> bool,
     after: Option<&str>,
     limit: usize,
-) -> Result<(Vec<Entry>, bool), WorkspaceError> {
-    let list = List::Set(set.to_owned());
+) -> Result<(Vec<ArtifactEntry>, bool), WorkspaceError> {
+    let list = ArtifactList::Set(set.to_owned());
     let (mut found, mut after) = (Vec::new(), after.map(str::to_owned));
     loop {
         let page = workspace.list(&list, after.as_deref(), STEP)?;

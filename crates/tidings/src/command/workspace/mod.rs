@@ -38,11 +38,11 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     }
     let mut config = match &args.command {
         Command::Ls(_) | Command::Show(_) | Command::Export(_) | Command::Verify => {
-            Config::looking(dir)
+            Config::read_only(dir)
         }
         // Who follows must see what comes.
-        Command::Log(args) if !args.follow => Config::looking(dir),
-        Command::Import(_) => Config::making(dir),
+        Command::Log(args) if !args.follow => Config::read_only(dir),
+        Command::Import(_) => Config::creating(dir),
         _ => Config::beside(dir),
     };
     let mut files = None;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use serde_json::json;
-use tidings_workspace::{Carried, Config, Problem, Workspace};
+use tidings_workspace::{Carried, Config, IntegrityProblem, Workspace};
 
 use super::progress::Progress;
 use super::{Desk, change, explained};
@@ -90,7 +90,7 @@ fn written(output: &Output, to: &Path, carried: &Carried, hint: &str) -> Result<
     found(&problems, hint)
 }
 
-fn told(problems: &[Problem]) -> Vec<String> {
+fn told(problems: &[IntegrityProblem]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 

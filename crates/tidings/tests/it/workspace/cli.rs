@@ -1,7 +1,7 @@
 //! The commands about a workspace, as a person runs them.
 
 use serde_json::{Value, json};
-use tidings_workspace::{Bind, List};
+use tidings_workspace::{ArtifactList, Bind};
 
 use super::Place;
 use crate::support::workspace;
@@ -179,7 +179,7 @@ async fn a_mime_type_that_is_none_is_refused() {
     command.arg("not a mime type");
     let refused = crate::support::demo::ended(command).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.errors.contains("`not a mime type` is no MIME type"), "{refused:?}");
+    assert!(refused.errors.contains("`not a mime type` is not a MIME type"), "{refused:?}");
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn an_export_has_every_artifact_under_a_name_of_its_own_and_nothing_outsid
     place.import("c", "--title OUT --mime-type application/json").await;
     place.import("d", "--title manifest.json").await;
     let bench = workspace(&place.path("w"));
-    let away = bench.list(&List::Recent, None, 1).unwrap().items.remove(0).id;
+    let away = bench.list(&ArtifactList::Recent, None, 1).unwrap().items.remove(0).id;
     bench.archive(&away, true, "tester").unwrap();
     bench.bind(Bind::new("synth", "Synth"), "tester").unwrap();
     drop(bench);
@@ -327,12 +327,12 @@ async fn a_backup_is_written_once_and_only_a_backup_is_restored() {
     assert_eq!(place.run("backup copy").await.code, Some(0));
     let again = place.run("backup copy").await;
     assert_eq!(again.code, Some(1));
-    assert!(again.errors.starts_with("error: `copy` is there already"), "{again:?}");
+    assert!(again.errors.starts_with("error: `copy` exists already"), "{again:?}");
     std::fs::rename(place.path("w"), place.path("old")).unwrap();
     for (file, says) in [
-        ("a", "error: `a` is no backup of a workspace"),
+        ("a", "error: `a` is not a backup of a workspace"),
         ("old/workspace.sqlite", "without the bytes of its blobs"),
-        ("old", "it is no file"),
+        ("old", "it is not a file"),
         ("nothing", "error: `nothing` cannot be used\ncaused by: No such file"),
     ] {
         let refused = place.run(&format!("restore {file}")).await;

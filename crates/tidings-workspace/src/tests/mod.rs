@@ -1,7 +1,7 @@
-//! A workspace as clients see it: through a real hub and connections in memory.
+//! Tests of a workspace as clients see it, through a real hub and connections in memory.
 //!
-//! Time is paused, so that "nothing more is said" is known for sure and at once: the clock moves
-//! only when nobody has anything left to do.
+//! Time is paused, so a test knows at once that no more notices follow: the clock advances only
+//! when no task has anything left to do.
 
 mod calls;
 mod notices;
@@ -17,17 +17,17 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::{Config, Workspace};
 
-/// Longer than anything is held back.
+/// Longer than any notice is delayed.
 const QUIET: Duration = Duration::from_mins(1);
 
 /// A hub with a workspace.
-struct World {
+struct ServedWorkspace {
     workspace: Workspace,
     hub: Hub,
     directory: TempDir,
 }
 
-impl World {
+impl ServedWorkspace {
     async fn new() -> Self {
         Self::with(|_| {}).await
     }
@@ -44,9 +44,9 @@ impl World {
         Self { workspace, hub, directory }
     }
 
-    async fn client(&self, name: &str) -> Client {
+    async fn client(&self, name: &str) -> WorkspaceClient {
         let (wire, modern) = (Wire::to(self.hub.clone(), 1 << 20), None);
-        let mut client = Client { wire, next: 0, hub: self.hub.clone(), modern };
+        let mut client = WorkspaceClient { wire, next: 0, hub: self.hub.clone(), modern };
         let info = json!({ "name": name, "version": "1" });
         let hello =
             json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info });
@@ -56,16 +56,16 @@ impl World {
     }
 }
 
-/// One client and its connection. What it watches is watched in the modern era too, and both must
-/// hear the same.
-struct Client {
+/// A legacy client. Its subscriptions are repeated by a modern connection, and both must get the
+/// same notices.
+struct WorkspaceClient {
     wire: Wire,
     next: u64,
     hub: Hub,
     modern: Option<Modern>,
 }
 
-/// A connection that listens.
+/// A modern connection with a listen request.
 struct Modern {
     wire: Wire,
     uris: Vec<String>,
@@ -79,7 +79,7 @@ impl Modern {
         modern
     }
 
-    /// Listens to the lists and these resources; gives those that are honoured.
+    /// Subscribes to the lists and these resources; returns the acknowledged ones.
     async fn listen(&mut self) -> Value {
         let wanted = json!({
             "toolsListChanged": true, "resourcesListChanged": true,
@@ -99,14 +99,13 @@ impl Modern {
     }
 }
 
-/// The next message, if there will be one.
+/// The next message, if one follows.
 async fn hear(wire: &mut Wire) -> Option<Value> {
     let line = tokio::time::timeout(QUIET, wire.lines.next_line()).await.ok()?;
     Some(serde_json::from_str(&line.unwrap()?).unwrap())
 }
 
-/// All that is told until there is nothing left to tell, in order of the names: URIs, and `tools`
-/// and `resources` for lists.
+/// All notices until none is left, sorted: URIs, and `tools` and `resources` for lists.
 async fn told(wire: &mut Wire) -> Vec<String> {
     let mut notices = Vec::new();
     while let Some(message) = hear(wire).await {
@@ -123,13 +122,13 @@ async fn told(wire: &mut Wire) -> Vec<String> {
     notices
 }
 
-impl Client {
+impl WorkspaceClient {
     async fn send(&mut self, mut message: Value) {
         message["jsonrpc"] = json!("2.0");
         self.wire.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    /// The answer to a request; whatever is heard before it is not counted.
+    /// The response to a request; earlier notices are skipped.
     async fn ask(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = self.next;
@@ -153,7 +152,7 @@ impl Client {
         }
         let mut all = self.modern.take().map(|modern| modern.uris).unwrap_or_default();
         all.extend(uris.iter().map(|uri| (*uri).to_owned()));
-        // What happened before may be told until now.
+        // Skip notices of earlier changes.
         told(&mut self.wire).await;
         let mut modern = Modern::to(self.hub.clone(), all).await;
         told(&mut modern.wire).await;
@@ -168,7 +167,7 @@ impl Client {
         self.modern = Some(Modern::to(self.hub.clone(), all).await);
     }
 
-    /// All that is told, in both eras.
+    /// All notices; those of both eras must be equal.
     async fn notices(&mut self) -> Vec<String> {
         let notices = told(&mut self.wire).await;
         if let Some(modern) = &mut self.modern {
@@ -177,14 +176,14 @@ impl Client {
         notices
     }
 
-    /// What a tool gives; it must not fail.
+    /// The result of a tool call that succeeds.
     async fn call(&mut self, name: &str, arguments: Value) -> Value {
         let answer = self.ask("tools/call", json!({ "name": name, "arguments": arguments })).await;
         assert_eq!(answer["result"]["isError"], false, "{answer}");
         answer["result"]["structuredContent"].clone()
     }
 
-    /// What a tool says that failed.
+    /// The error of a tool call that fails.
     async fn fail(&mut self, name: &str, arguments: Value) -> String {
         let answer = self.ask("tools/call", json!({ "name": name, "arguments": arguments })).await;
         assert_eq!(answer["result"]["isError"], true, "{answer}");

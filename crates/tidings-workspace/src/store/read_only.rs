@@ -1,4 +1,4 @@
-//! A workspace that can be read but not written: one of another user, or on a disk that is read-only.
+//! Read-only opening of a workspace: of another user, or on a read-only disk.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,18 +8,18 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::WorkspaceError;
 use crate::store::prepare;
 
-/// How those that only read open the database.
+/// How reading connections open the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Beside others that may write.
+    /// Shared with writers.
     Shared,
-    /// As a file that nobody changes: without the files beside it, which could not be made.
+    /// As an immutable file: without the files beside it, which could not be created.
     Still,
 }
 
 impl Access {
-    /// How a database is opened where nothing can be written. If somebody has it open, or did not
-    /// close it, there is a log beside it that must be read too.
+    /// How to open a database that cannot be written. If another process has it open, or did not
+    /// close it, the log beside it must be read too.
     pub(super) fn of(file: &Path) -> Self {
         let mut log = file.as_os_str().to_owned();
         log.push("-wal");
@@ -27,7 +27,7 @@ impl Access {
     }
 }
 
-/// Whether an error may mean no more than that nothing can be written.
+/// Whether an error may only mean that the directory is read-only.
 pub(super) fn is_unwritable(error: &WorkspaceError) -> bool {
     match error {
         WorkspaceError::Path { error, .. } => {
@@ -41,7 +41,7 @@ pub(super) fn is_unwritable(error: &WorkspaceError) -> bool {
     }
 }
 
-/// A connection that reads.
+/// Opens a reading connection.
 pub(super) fn reader(file: &Path, access: Access) -> Result<Connection, WorkspaceError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match access {
@@ -54,7 +54,7 @@ pub(super) fn reader(file: &Path, access: Access) -> Result<Connection, Workspac
     Ok(connection)
 }
 
-/// A file as a URI that says that nobody changes it.
+/// The URI of a file that nobody changes.
 fn still(file: &Path) -> Result<String, WorkspaceError> {
     let whole = std::path::absolute(file).map_err(|error| WorkspaceError::path(file, error))?;
     let name = whole

@@ -1,10 +1,10 @@
-//! What is read, and how it is found.
+//! Tests of reads, searches and completions.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn bytes_are_read_as_what_they_are() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     let text = client.call("put_blob", json!({ "text": "gr\u{fc}n" })).await;
     let bytes = client.call("put_blob", json!({ "base64": "/wA=", "mime_type": "x/y" })).await;
@@ -34,7 +34,7 @@ async fn bytes_are_read_as_what_they_are() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_is_the_same_bytes_whenever_it_is_read() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     let id = client.create("one", json!({ "tags": ["b", "a"] })).await;
     for uri in [
@@ -56,7 +56,7 @@ async fn a_body_is_the_same_bytes_whenever_it_is_read() {
 
 #[tokio::test(start_paused = true)]
 async fn tags_of_any_characters_are_found_and_completed() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     let tags = ["a/b", "100 %", "gr\u{fc}n:\u{2600}", "type:midi", "q?a=b&c#d"];
     client.create("one", json!({ "tags": tags })).await;
@@ -75,7 +75,7 @@ async fn tags_of_any_characters_are_found_and_completed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_category_and_its_values_are_completed() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     client.create("one", json!({ "tags": ["type:midi", "type:text", "mood:calm"] })).await;
     let mut complete = async |name: &str, value: &str| {
@@ -95,7 +95,7 @@ async fn a_category_and_its_values_are_completed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_page_says_where_to_go_on() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     for title in ["a", "b", "c"] {
         client.create(title, json!({})).await;
@@ -105,12 +105,12 @@ async fn a_page_says_where_to_go_on() {
     let page = client.read(&format!("artifacts://recent?limit=2&after={next}")).await;
     assert_eq!((&page["items"][0]["title"], page.get("next")), (&json!("a"), None));
     let wrong = client.read("artifacts://recent?after=x").await;
-    assert!(wrong.to_string().contains("no place in this list"), "{wrong}");
+    assert!(wrong.to_string().contains("is not in this list"), "{wrong}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn more_bytes_than_one_answer_holds_are_not_read_but_said_where_they_are() {
-    let world = World::with(|config| config.limits.read = 4).await;
+    let world = ServedWorkspace::with(|config| config.limits.read = 4).await;
     let mut client = world.client("client").await;
     for (text, is_read) in [("1234", true), ("12345", false)] {
         let blob = client.call("put_blob", json!({ "text": text })).await;
@@ -123,7 +123,7 @@ async fn more_bytes_than_one_answer_holds_are_not_read_but_said_where_they_are()
 
 #[tokio::test(start_paused = true)]
 async fn reads_of_bytes_wait_for_their_turn() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     let blob = client.call("put_blob", json!({ "text": "x" })).await;
     let uri = format!("cas://{}", blob["hash"].as_str().unwrap());
@@ -136,7 +136,7 @@ async fn reads_of_bytes_wait_for_their_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn bytes_that_are_not_those_that_were_stored_are_refused() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     let blob = client.call("put_blob", json!({ "text": "hello" })).await;
     let hash = blob["hash"].as_str().unwrap();
@@ -149,7 +149,7 @@ async fn bytes_that_are_not_those_that_were_stored_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn where_to_go_on_is_completed() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     let id = client.create("one", json!({ "set": "s", "tags": ["a:b"] })).await;
     client.create("two", json!({})).await;
@@ -167,7 +167,7 @@ async fn where_to_go_on_is_completed() {
         "artifacts://set/{set}{?limit,after}",
         "artifacts://by-tag/{category}:{value}{?limit,after}",
     ] {
-        // Only what is in the list.
+        // Only ids that are in the list.
         assert_eq!(complete(template, "after", &id[..8]).await, json!([id]));
         assert_eq!(complete(template, "after", "zz").await, json!([]));
     }

@@ -1,4 +1,4 @@
-//! Calls as a client makes them, through a real hub and a connection in memory.
+//! Tests of calls by a client, through a real hub and a connection in memory.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tidings_store::testing::Wire;
 use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
 
-use super::*;
+use crate::call::*;
 use crate::completion;
 use crate::describe::{Confine, Confines};
 use crate::offer::Program;
-use crate::testing::Bench;
+use crate::testing::Fixture;
 
 /// A source with one tool and one completion.
 struct Shop {
@@ -51,26 +51,26 @@ impl Source for Shop {
     }
 }
 
-/// A legacy client, line by line.
-struct Client {
+/// A legacy client.
+struct LegacyClient {
     wire: Wire,
     /// What is sent when an answer is awaited next.
     outgoing: VecDeque<Value>,
 }
 
-impl Client {
-    async fn of(bench: &Bench, script: ToolScript, capabilities: Value) -> Self {
-        Self::with(bench.workshop(), bench, script, capabilities).await
+impl LegacyClient {
+    async fn of(fixture: &Fixture, script: ToolScript, capabilities: Value) -> Self {
+        Self::with(fixture.workshop(), fixture, script, capabilities).await
     }
 
     async fn with(
         workshop: Workshop,
-        bench: &Bench,
+        fixture: &Fixture,
         script: ToolScript,
         capabilities: Value,
     ) -> Self {
         let hub = Hub::new("test", "1");
-        let completion = bench.script("completions/names.sh", "cat > asked; echo ada; echo alan");
+        let completion = fixture.script("completions/names.sh", "cat > asked; echo ada; echo alan");
         let shop = Shop { workshop, script, completion };
         hub.add("shop", |shelf| shop.on(&shelf)).await.unwrap();
         let mut client = Self { wire: Wire::to(hub, 1 << 16), outgoing: VecDeque::new() };
@@ -104,7 +104,7 @@ impl Client {
         }}));
     }
 
-    /// Everything up to the message that is awaited, which is the last.
+    /// All messages up to the awaited one, which is the last.
     async fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Vec<Value> {
         self.flush().await;
         let mut heard = Vec::new();
@@ -129,13 +129,13 @@ impl Client {
 
 #[tokio::test]
 async fn signs_reach_the_client_in_order_and_before_the_result() {
-    let bench = Bench::new();
-    let script = bench.tool(
+    let fixture = Fixture::new();
+    let script = fixture.tool(
         "echo '::log info one' >&2; echo '::progress 1/2 half' >&2
          printf '%s\\n' '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"error\",\"logger\":\"kit\",\"data\":2}}' >> \"$MCP_LOG_STREAM\"
          echo \"$MCP_TOOL_META_JSON $MCP_PROGRESS_TOKEN\"",
     );
-    let mut client = Client::of(&bench, script, json!({})).await;
+    let mut client = LegacyClient::of(&fixture, script, json!({})).await;
     client.call(1, &json!({}));
     let mut heard = client.until(|message| message["id"] == 1).await;
     heard.retain(|message| message.get("result").is_some() || message["params"] != Value::Null);
@@ -153,16 +153,16 @@ async fn signs_reach_the_client_in_order_and_before_the_result() {
 
 #[tokio::test]
 async fn a_client_that_gives_up_ends_the_tool_and_its_children() {
-    let bench = Bench::new();
-    let held = bench.path().join("held");
+    let fixture = Fixture::new();
+    let held = fixture.path().join("held");
     assert!(std::process::Command::new("mkfifo").arg(&held).status().unwrap().success());
-    let script = bench.tool(&format!(
+    let script = fixture.tool(&format!(
         "trap '' TERM; exec 3>'{}'; sleep 60 & echo '::log info begun' >&2; wait",
         held.display()
     ));
     let mut reading = JoinSet::new();
     reading.spawn_blocking(move || std::fs::read(held).unwrap());
-    let mut client = Client::of(&bench, script, json!({})).await;
+    let mut client = LegacyClient::of(&fixture, script, json!({})).await;
     client.call(1, &json!({}));
     client.until(|message| message["params"]["data"] == "begun").await;
     client.send(json!({ "method": "notifications/cancelled", "params": { "requestId": 1 } }));
@@ -173,20 +173,20 @@ async fn a_client_that_gives_up_ends_the_tool_and_its_children() {
 
 #[tokio::test]
 async fn one_call_too_many_is_told_so_and_the_others_have_their_turn() {
-    let mut bench = Bench::new();
-    (bench.config.limits.runs, bench.config.limits.waiting) = (1, 1);
-    let gate = bench.path().join("gate");
+    let mut fixture = Fixture::new();
+    (fixture.config.limits.runs, fixture.config.limits.waiting) = (1, 1);
+    let gate = fixture.path().join("gate");
     assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
-    let script = bench.tool(&format!(
+    let script = fixture.tool(&format!(
         "case $(cat) in *wait*) echo '::log info begun' >&2; cat '{}';; *) echo quick;; esac",
         gate.display()
     ));
-    let mut client = Client::of(&bench, script, json!({})).await;
+    let mut client = LegacyClient::of(&fixture, script, json!({})).await;
     client.call(1, &json!({ "wait": true }));
     client.until(|message| message["params"]["data"] == "begun").await;
     client.call(2, &json!({}));
     client.call(3, &json!({}));
-    // One of the two waits, the other is refused: the hub takes them up at once.
+    // One of the two waits, the other is refused: the hub handles them at once.
     let refused = client.until(|message| message["id"] == 2 || message["id"] == 3).await.pop();
     let refused = refused.unwrap();
     assert_eq!(refused["result"]["isError"], true);
@@ -203,29 +203,29 @@ async fn one_call_too_many_is_told_so_and_the_others_have_their_turn() {
 
 #[tokio::test]
 async fn a_client_is_asked_for_its_roots_if_it_has_some() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let tool = "echo \"$MCP_ROOTS_COUNT $MCP_ROOTS_PATHS\"";
-    let mut client = Client::of(&bench, bench.tool(tool), json!({ "roots": {} })).await;
+    let mut client = LegacyClient::of(&fixture, fixture.tool(tool), json!({ "roots": {} })).await;
     client.call(1, &json!({}));
     let asked = client.until(|message| message["method"] == "roots/list").await.pop().unwrap();
     let roots = json!([{ "uri": "file:///no/where" }, { "uri": "https://example.org" }]);
     client.send(json!({ "id": asked["id"], "result": { "roots": roots } }));
     let answer = client.answer(1).await;
     assert_eq!(answer["result"]["content"][0]["text"], "1 /no/where");
-    // One that has none is not asked.
-    let mut client = Client::of(&bench, bench.tool(tool), json!({})).await;
+    // A client without roots is not asked.
+    let mut client = LegacyClient::of(&fixture, fixture.tool(tool), json!({})).await;
     client.call(1, &json!({}));
     let answer = client.answer(1).await;
-    let expected = format!("1 {}", bench.config.root.display());
+    let expected = format!("1 {}", fixture.config.root.display());
     assert_eq!(answer["result"]["content"][0]["text"], expected);
 }
 
 #[tokio::test]
 async fn arguments_that_do_not_fit_are_a_result_and_nothing_runs() {
-    let bench = Bench::new();
-    let mut script = bench.tool("touch ran");
+    let fixture = Fixture::new();
+    let mut script = fixture.tool("touch ran");
     script.input = crate::testing::schema_of(&json!({ "required": ["a"] }));
-    let mut client = Client::of(&bench, script.clone(), json!({})).await;
+    let mut client = LegacyClient::of(&fixture, script.clone(), json!({})).await;
     client.call(1, &json!({}));
     let answer = client.answer(1).await;
     assert_eq!(answer["result"]["isError"], true);
@@ -234,8 +234,8 @@ async fn arguments_that_do_not_fit_are_a_result_and_nothing_runs() {
 
 #[tokio::test]
 async fn a_completion_is_asked_what_was_typed() {
-    let bench = Bench::new();
-    let mut client = Client::of(&bench, bench.tool("true"), json!({})).await;
+    let fixture = Fixture::new();
+    let mut client = LegacyClient::of(&fixture, fixture.tool("true"), json!({})).await;
     client.send(json!({ "id": 1, "method": "completion/complete", "params": {
         "ref": { "type": "ref/prompt", "name": "greet" },
         "argument": { "name": "name", "value": "a" },
@@ -243,7 +243,7 @@ async fn a_completion_is_asked_what_was_typed() {
     }}));
     let answer = client.answer(1).await;
     assert_eq!(answer["result"]["completion"]["values"], json!(["ada", "alan"]));
-    let asked = std::fs::read(bench.path().join("asked")).unwrap();
+    let asked = std::fs::read(fixture.path().join("asked")).unwrap();
     let asked: Value = serde_json::from_slice(&asked).unwrap();
     let expected = json!({
         "query": "a", "prefix": "a", "language": "de",
@@ -256,11 +256,11 @@ async fn a_completion_is_asked_what_was_typed() {
 
 #[tokio::test]
 async fn a_tool_of_mcp_bash_that_lacks_an_argument_is_an_error_of_the_protocol() {
-    let bench = Bench::new();
-    let mut script = bench.tool("touch ran");
+    let fixture = Fixture::new();
+    let mut script = fixture.tool("touch ran");
     script.dialect = Dialect::McpBash;
     script.input = crate::testing::schema_of(&json!({ "required": ["a"] }));
-    let mut client = Client::of(&bench, script, json!({})).await;
+    let mut client = LegacyClient::of(&fixture, script, json!({})).await;
     client.call(1, &json!({}));
     let answer = client.answer(1).await;
     assert_eq!(answer["error"]["code"], -32602);
@@ -269,22 +269,22 @@ async fn a_tool_of_mcp_bash_that_lacks_an_argument_is_an_error_of_the_protocol()
 
 #[tokio::test]
 async fn a_tool_works_where_its_author_lets_it() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let tool = "echo \"$MCP_ROOTS_COUNT $MCP_ROOTS_PATHS\"";
-    let data = bench.config.root.join("data");
+    let data = fixture.config.root.join("data");
     let confine = Confine { path: data.clone(), name: None };
-    let client = async |bench: &Bench| {
-        let mut workshop = bench.workshop();
+    let client = async |fixture: &Fixture| {
+        let mut workshop = fixture.workshop();
         workshop.confines = Confines::Only(vec![confine.clone()]);
-        let mut client = Client::with(workshop, bench, bench.tool(tool), json!({})).await;
+        let mut client = LegacyClient::with(workshop, fixture, fixture.tool(tool), json!({})).await;
         client.call(1, &json!({}));
         client.answer(1).await["result"].clone()
     };
-    let result = client(&bench).await;
+    let result = client(&fixture).await;
     assert_eq!(result["isError"], true, "{result}");
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("no directory of `config/roots.json` exists"), "{text}");
     std::fs::create_dir(&data).unwrap();
-    let result = client(&bench).await;
+    let result = client(&fixture).await;
     assert_eq!(result["content"][0]["text"], format!("1 {}", data.display()));
 }

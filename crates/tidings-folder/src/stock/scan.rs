@@ -1,4 +1,4 @@
-//! Looking at the files of the folder: all of them, or those that are said to have changed.
+//! Scanning: read all files of the folder, or the changed ones, and update the stock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,79 +8,79 @@ use crate::Problem;
 use crate::describe::{INSTRUCTIONS, POLICY, ROOTS, SERVER};
 use crate::guard;
 use crate::hidden::{self, Hidden};
-use crate::stock::{REGISTER, Stock, Touched};
-use crate::tree::{Found, PARTS, Place, ReadError};
+use crate::stock::{Affected, REGISTER, Stock};
+use crate::tree::{PARTS, PathKind, ReadError, Stat, WalkResult};
 
-/// More links than this are looked at one by one only when they are heard of themselves.
+/// With more links than this, a link is checked only if an event names it.
 const LINKS: usize = 1000;
 
 impl Stock {
-    /// Looks at everything. `enter` is called with each directory before it is read.
-    pub(crate) fn rescan(&mut self, enter: &mut dyn FnMut(&Path)) -> Touched {
+    /// Scans everything. `enter` is called with each directory before it is read.
+    pub(crate) fn rescan(&mut self, enter: &mut dyn FnMut(&Path)) -> Affected {
         self.read_hidden();
         self.places.clear();
         self.link_paths.clear();
         self.linked.clear();
         let mut moved = BTreeSet::new();
         for part in PARTS {
-            self.walk(Path::new(part), enter, &mut moved);
+            self.refresh_below(Path::new(part), enter, &mut moved);
         }
-        self.look_beside(&mut moved);
-        // What is not a plain file of content is small, and read again: whether a description
-        // moved is for its content to say, not for a clock.
+        self.refresh_consulted(&mut moved);
+        // Descriptions and settings are small, so all are read again: their content decides whether
+        // they changed, not a clock.
         let mut stale = moved.clone();
         let described = self.files.keys().filter(|path| !path.starts_with("resources"));
         stale.extend(described.cloned());
         stale.extend(self.readers.keys().cloned());
         let settings = [POLICY, guard::FILE, ROOTS, SERVER, INSTRUCTIONS, REGISTER];
         stale.extend(settings.map(PathBuf::from));
-        let mut touched = Touched::default();
-        self.reread(&stale, &mut touched);
-        touched.files.extend(moved);
-        touched
+        let mut affected = Affected::default();
+        self.reread(&stale, &mut affected);
+        affected.files.extend(moved);
+        affected
     }
 
-    /// Looks at paths of which something was heard.
-    pub(crate) fn look(
+    /// Scans the paths that events named.
+    pub(crate) fn rescan_paths(
         &mut self,
         paths: &BTreeSet<PathBuf>,
         enter: &mut dyn FnMut(&Path),
-    ) -> Touched {
+    ) -> Affected {
         let mut changed = BTreeSet::new();
         for path in &self.with_links(paths) {
             let first = path.components().next().and_then(|it| it.as_os_str().to_str());
             let walked = first.is_some_and(|first| PARTS.contains(&first));
             let directory = self.root.absolute(path).is_dir();
             if walked && !self.hidden.hides_any(path, directory) {
-                // A look at one file costs no walk, whatever it is among.
-                self.walk(path, enter, &mut changed);
+                // One file is inspected without a walk.
+                self.refresh_below(path, enter, &mut changed);
                 changed.insert(path.clone());
             }
             if Path::new(ROOTS).starts_with(path) {
                 changed.insert(ROOTS.into());
             }
-            // A directory that comes may bring what somebody consults.
+            // A new directory may contain files that descriptions consult.
             let consulted = self.readers.range(path.clone()..).map(|(read, _)| read);
             changed.extend(consulted.take_while(|read| read.starts_with(path)).cloned());
         }
         for name in self.other_names(&changed) {
-            self.walk(&name, enter, &mut changed);
+            self.refresh_below(&name, enter, &mut changed);
             changed.insert(name);
         }
-        let mut touched = Touched::default();
-        self.reread(&changed, &mut touched);
-        touched.files.extend(changed);
-        touched
+        let mut affected = Affected::default();
+        self.reread(&changed, &mut affected);
+        affected.files.extend(changed);
+        affected
     }
 
-    /// What is not served. A list that cannot be read leaves the last one in force.
+    /// Reads `.tidingsignore`. If it cannot be read, the last version stays in use.
     fn read_hidden(&mut self) {
         let file = Path::new(hidden::FILE);
         let text = match self.root.read(file, self.limits.description) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(ReadError::Missing) => String::new(),
             Err(error) => {
-                let advice = "correct it; what it said before holds";
+                let advice = "correct it; its last valid version is used";
                 let problem = Problem::error(file, error.to_string(), advice);
                 self.settings.insert(file.to_owned(), vec![problem]);
                 return;
@@ -91,22 +91,22 @@ impl Stock {
         self.settings.insert(file.to_owned(), problems);
     }
 
-    /// Adds the links that may lead elsewhere, or to something else, when these paths changed.
+    /// Adds the links that may have a new target because these paths changed.
     fn with_links(&self, paths: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
         let mut all = paths.clone();
         for path in paths {
             all.extend(self.links.get(path).into_iter().flatten().cloned());
-            // The system tells of a directory under one of its names.
+            // The system reports a directory under only one of its names.
             for (link, real) in &self.linked {
                 all.extend(path.strip_prefix(real).ok().map(|rest| link.join(rest)));
                 all.extend(path.strip_prefix(link).ok().map(|rest| real.join(rest)));
             }
         }
-        // What comes may be what a link waits for, and a link what another leads to.
+        // A new path may be the missing target of a link, or a link that another one leads to.
         let news =
             |path: &PathBuf| self.link_paths.contains(path) || !self.files.contains_key(path);
         if self.link_paths.len() <= LINKS && paths.iter().any(news) {
-            // A directory behind a link is walked again only if the link leads elsewhere.
+            // A linked directory is walked again only if the link has a new target.
             let moved = |link: &&PathBuf| {
                 let real = self.linked.get(*link);
                 real.is_none() || self.root.resolve(link).ok().as_ref() != real
@@ -116,7 +116,7 @@ impl Stock {
         all
     }
 
-    /// The other names of files that have several.
+    /// The other names of files with several hard links.
     fn other_names(&self, changed: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
         let shared = changed.iter().filter_map(|path| self.files.get(path));
         let shared: Vec<_> = shared.filter(|stat| stat.is_same_file(stat)).collect();
@@ -129,13 +129,13 @@ impl Stock {
         others.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Looks at files beside the parts that somebody consulted.
-    fn look_beside(&mut self, moved: &mut BTreeSet<PathBuf>) {
+    /// Inspects the consulted files outside the parts.
+    fn refresh_consulted(&mut self, moved: &mut BTreeSet<PathBuf>) {
         let beside: Vec<_> =
             self.readers.keys().filter(|path| !self.files.contains_key(*path)).cloned().collect();
         let mut consulted = BTreeMap::new();
         for path in beside {
-            if let Place::File(stat) = self.root.look(&path) {
+            if let PathKind::File(stat) = self.root.inspect(&path) {
                 consulted.insert(path, stat);
             }
         }
@@ -145,34 +145,59 @@ impl Stock {
         self.consulted = consulted;
     }
 
-    /// Looks at a path and everything below it; what differs is noted.
-    fn walk(&mut self, from: &Path, enter: &mut dyn FnMut(&Path), changed: &mut BTreeSet<PathBuf>) {
-        let limit = self.limits.files.saturating_sub(self.files.len()).max(1);
-        let limit = if self.files.is_empty() {
-            self.limits.files
-        } else {
-            limit.max(self.below(from).count() + 1)
-        };
-        let mut found = match self.root.look(from) {
-            // The usual case, without the walk.
-            Place::File(stat) if stat.target.is_none() => {
-                let mut found = Found::default();
+    /// Scans a path and everything below it, and collects the differences.
+    fn refresh_below(
+        &mut self,
+        from: &Path,
+        enter: &mut dyn FnMut(&Path),
+        changed: &mut BTreeSet<PathBuf>,
+    ) {
+        let mut found = self.walk(from, enter);
+        self.linked.retain(|link, _| !link.starts_with(from));
+        self.linked.append(&mut found.linked);
+        self.link_paths.remove(from);
+        self.link_paths.extend(found.links);
+        self.replace_files(from, found.files, changed);
+        self.replace_place_problems(from, found.problems);
+    }
+
+    /// Lists the files at and below a path, without exceeding the limit of the folder.
+    fn walk(&self, from: &Path, enter: &mut dyn FnMut(&Path)) -> WalkResult {
+        match self.root.inspect(from) {
+            // The usual case needs no walk.
+            PathKind::File(stat) if stat.target.is_none() => {
+                let mut found = WalkResult::default();
                 found.files.insert(from.to_owned(), stat);
                 found
             }
-            _ => self.root.walk(from, &self.hidden, limit, enter),
-        };
-        self.linked.retain(|link, _| !link.starts_with(from));
-        self.linked.append(&mut found.linked);
+            _ => {
+                let limit = if self.files.is_empty() {
+                    self.limits.files
+                } else {
+                    let room = self.limits.files.saturating_sub(self.files.len()).max(1);
+                    room.max(self.below(from).count() + 1)
+                };
+                self.root.walk(from, &self.hidden, limit, enter)
+            }
+        }
+    }
+
+    /// Replaces the known files at and below a path, and collects those that changed.
+    fn replace_files(
+        &mut self,
+        from: &Path,
+        found: BTreeMap<PathBuf, Stat>,
+        changed: &mut BTreeSet<PathBuf>,
+    ) {
         let gone: Vec<_> =
-            self.below(from).filter(|path| !found.files.contains_key(*path)).cloned().collect();
+            self.below(from).filter(|path| !found.contains_key(*path)).cloned().collect();
         for path in gone {
             self.unlink(&path);
             self.files.remove(&path);
             changed.insert(path);
         }
         let now = SystemTime::now();
-        for (path, mut stat) in found.files {
+        for (path, mut stat) in found {
             if stat.target.is_none() {
                 stat.target = self.behind_link(&path);
             }
@@ -187,6 +212,10 @@ impl Stock {
             self.files.insert(path.clone(), stat);
             changed.insert(path);
         }
+    }
+
+    /// Replaces the problems of paths at and below a path.
+    fn replace_place_problems(&mut self, from: &Path, problems: Vec<Problem>) {
         let stale: Vec<_> = self
             .places
             .range(from.to_owned()..)
@@ -196,14 +225,12 @@ impl Stock {
         for path in stale {
             self.places.remove(&path);
         }
-        self.link_paths.remove(from);
-        self.link_paths.extend(found.links);
-        for problem in found.problems {
+        for problem in problems {
             self.places.entry(problem.file.clone()).or_default().push(problem);
         }
     }
 
-    /// Where a file really is that lies below a link to a directory.
+    /// The real path of a file below a link to a directory.
     fn behind_link(&self, path: &Path) -> Option<PathBuf> {
         if self.linked.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! What is on the shelf, and how it gets there: the difference between the stock and the shelf.
+//! Publishing: bring the shelf up to date with the stock, and announce changed contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use tidings_server::{Change, EditError, Pace, Shelf, Transaction};
 
 use crate::describe::{Policy, encoded};
 use crate::hidden::Hidden;
-use crate::offer::{Key, Kind, Offered, Origin, TemplateOrigin};
-use crate::stock::{Stock, Touched};
+use crate::offer::{ContentOrigin, Key, Kind, Offered, TemplateOrigin};
+use crate::stock::{Affected, Stock};
 use crate::{Problem, Report};
 
-/// What reads and calls see. It is written before the shelf where something comes, and after it
-/// where something goes: what is listed can be used.
+/// What reads and calls see. New items are added here before they are listed, and removed after
+/// they are unlisted, so that every listed item can be used.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     pub(crate) offered: BTreeMap<Key, Arc<Offered>>,
@@ -23,18 +23,18 @@ pub(crate) struct View {
     pub(crate) hidden: Hidden,
 }
 
-/// The stock and what of it is on the shelf. One task works at it.
-pub(crate) struct Bench {
+/// The stock and the part of it that is on the shelf. Only the folder's task changes it.
+pub(crate) struct Publisher {
     pub(crate) stock: Stock,
     shown: BTreeMap<Key, Arc<Offered>>,
-    /// The addresses under which a file is read.
+    /// The URIs under which each file can be read.
     addresses: BTreeMap<PathBuf, Vec<Arc<str>>>,
-    /// Names that another source has.
+    /// Names that another source has taken, with the reason.
     refused: BTreeMap<Key, String>,
     view: Arc<RwLock<View>>,
 }
 
-impl Bench {
+impl Publisher {
     pub(crate) fn new(stock: Stock, view: Arc<RwLock<View>>) -> Self {
         Self {
             stock,
@@ -45,11 +45,11 @@ impl Bench {
         }
     }
 
-    /// Brings the shelf up to what was touched, as one edit, and says which contents may have
-    /// moved.
-    pub(crate) fn apply(&mut self, shelf: &Shelf, touched: &Touched, report: &mut Report) {
+    /// Updates the affected items on the shelf in one edit, and announces the contents that may
+    /// have changed.
+    pub(crate) fn update_shelf(&mut self, shelf: &Shelf, affected: &Affected, report: &mut Report) {
         let retried: Vec<_> = std::mem::take(&mut self.refused).into_keys().collect();
-        let keys: BTreeSet<_> = touched.keys.iter().chain(&retried).cloned().collect();
+        let keys: BTreeSet<_> = affected.keys.iter().chain(&retried).cloned().collect();
         let wanted: Vec<_> = keys
             .into_iter()
             .map(|key| {
@@ -66,14 +66,15 @@ impl Bench {
             }
             self.hide();
         }
-        for file in &touched.files {
-            self.announce(shelf, file, touched.complete.contains(file));
+        for file in &affected.files {
+            self.announce(shelf, file, affected.complete.contains(file));
         }
-        self.complain();
+        self.report_refused();
     }
 
-    /// Takes from what is touched the names whose lists would change: they can wait for others.
-    pub(crate) fn take_moved(&self, touched: &mut Touched) -> BTreeSet<Key> {
+    /// Removes from `affected` the names whose lists would change, and returns them: they can wait
+    /// for more changes.
+    pub(crate) fn take_moved(&self, affected: &mut Affected) -> BTreeSet<Key> {
         let moved = |key: &Key| {
             let listed = !matches!(key.0, Kind::Provider | Kind::Completion);
             listed
@@ -83,12 +84,12 @@ impl Bench {
                     _ => true,
                 }
         };
-        touched.keys.extract_if(.., moved).collect()
+        affected.keys.extract_if(.., moved).collect()
     }
 
-    /// The files that are touched and have no address yet.
-    pub(crate) fn unaddressed(&self, touched: &Touched) -> BTreeSet<PathBuf> {
-        let new = touched.files.iter().filter(|file| !self.addresses.contains_key(*file));
+    /// The affected files that have no URI yet.
+    pub(crate) fn unaddressed(&self, affected: &Affected) -> BTreeSet<PathBuf> {
+        let new = affected.files.iter().filter(|file| !self.addresses.contains_key(*file));
         new.cloned().collect()
     }
 
@@ -100,7 +101,7 @@ impl Bench {
         }
     }
 
-    /// Lets what comes or changes be used, before it is listed.
+    /// Makes new and changed items usable, before they are listed.
     fn show(&self, wanted: &[(Key, Option<Arc<Offered>>)]) {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         view.policy = self.stock.policy().clone();
@@ -112,13 +113,13 @@ impl Bench {
         }
     }
 
-    /// Lets what is listed no more be used no more.
+    /// Makes items unusable that are no longer listed.
     fn hide(&self) {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         view.offered.retain(|key, _| self.shown.contains_key(key));
     }
 
-    /// Edits the shelf in one step; names that others have are left out.
+    /// Edits the shelf in one step. Names that another source has taken are left out.
     fn commit(&mut self, shelf: &Shelf, wanted: &[(Key, Option<Arc<Offered>>)]) {
         let mut transaction = shelf.transaction();
         for (key, offered) in wanted {
@@ -136,7 +137,7 @@ impl Bench {
         }
     }
 
-    /// Remembers what is on the shelf now.
+    /// Records what is on the shelf now.
     fn note(&mut self, key: &Key, offered: Option<Arc<Offered>>, report: &mut Report) {
         if self.refused.contains_key(key) {
             return;
@@ -162,7 +163,7 @@ impl Bench {
 
     fn address(&mut self, offered: &Offered, edit: impl FnOnce(&mut Vec<Arc<str>>)) {
         let Offered::Resource(offer) = offered else { return };
-        let Origin::File(file) = &offer.origin else { return };
+        let ContentOrigin::File(file) = &offer.origin else { return };
         let addresses = self.addresses.entry(file.clone()).or_insert_with(|| Vec::with_capacity(1));
         edit(addresses);
         if addresses.is_empty() {
@@ -170,11 +171,11 @@ impl Bench {
         }
     }
 
-    /// Says that the content of a file may have moved, under every address it is read at. What was
-    /// closed after writing need not be waited for.
+    /// Announces that the content of a file may have changed, under each of its URIs. A file that
+    /// was closed after writing needs no quiet time.
     fn announce(&self, shelf: &Shelf, file: &Path, complete: bool) {
         let pace = if complete { Pace::Settled } else { Pace::Unsettled };
-        let tell = |uri: &str| match Change::try_from(uri) {
+        let announce = |uri: &str| match Change::try_from(uri) {
             Ok(change) => {
                 let Ok(()) = shelf.changed(change.at(pace));
             }
@@ -188,10 +189,10 @@ impl Bench {
                     if let Some(variables) = below.and_then(|below| path.matches(&below))
                         && let Ok(uri) = ResourceUri::parse(&offer.parsed.expand(&variables))
                     {
-                        tell(uri.as_ref());
+                        announce(uri.as_ref());
                     }
                 }
-                // One file has several addresses: with and without its slashes encoded.
+                // A file has several URIs: with and without encoded slashes.
                 TemplateOrigin::Files if file.starts_with("resources") => {
                     let Ok(()) = shelf.changed(Change::below("file:"));
                 }
@@ -199,34 +200,34 @@ impl Bench {
             }
         }
         for uri in self.addresses.get(file).into_iter().flatten() {
-            tell(uri);
+            announce(uri);
         }
     }
 
-    /// Whether another source has names that are wanted here.
+    /// Whether another source has taken a name of this folder.
     pub(crate) fn is_refused(&self) -> bool {
         !self.refused.is_empty()
     }
 
-    /// The schemes whose contents nobody tells of.
+    /// The schemes of providers, which report no changes of their contents.
     pub(crate) fn schemes(&self) -> Vec<String> {
         let providers = self.shown.range((Kind::Provider, "".into())..);
         let providers = providers.take_while(|((kind, _), _)| *kind == Kind::Provider);
         providers.map(|((_, scheme), _)| scheme.to_string()).collect()
     }
 
-    fn complain(&mut self) {
+    fn report_refused(&mut self) {
         let about = Path::new("");
         let problem = self.refused.iter().next().map(|((kind, name), reason)| {
             let reason = format!("the {} `{name}` is not served: {reason}", kind.word());
             Problem::error(about, reason, "give it another name")
         });
-        self.stock.complain(about, problem);
+        self.stock.set_problem(about, problem);
     }
 }
 
-/// One edit: puts what is offered on the shelf, or takes the item of that name off it. Providers and
-/// completions are not listed.
+/// One edit: puts an item on the shelf, or removes the item of that name. Providers and completions
+/// are not listed.
 fn edit(
     transaction: &mut Transaction,
     (kind, name): &Key,
@@ -246,7 +247,7 @@ fn edit(
     Ok(())
 }
 
-/// Whether a list would show two the same way, but for what moves with every save.
+/// Whether two items look the same in a list, apart from details that change with every save.
 fn is_alike(one: &Offered, other: &Offered) -> bool {
     let timeless = |resource: &Resource| {
         let mut resource = resource.clone();

@@ -1,10 +1,10 @@
-//! What tools take, give and refuse.
+//! Tests of tools: arguments, results and refusals.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn every_tool_is_described_with_what_it_takes_and_gives() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     let id = client.create("one", json!({})).await;
     client.call("graph_bind", json!({ "id": "a", "name": "A" })).await;
@@ -43,7 +43,7 @@ async fn every_tool_is_described_with_what_it_takes_and_gives() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_wrong_is_said_with_what_to_do() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     client.create("one", json!({})).await;
     let hash = "0".repeat(64);
@@ -71,7 +71,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
         ("put_blob", json!({ "text": "x", "mime_type": "text" }), "`text/plain`"),
         ("tag", json!({ "id": "?", "tags": ["x"] }), "no artifact `?`"),
         ("search_artifacts", json!({ "since": "soon" }), "2026-01-31"),
-        ("search_artifacts", json!({ "after": "?" }), "no place in this list"),
+        ("search_artifacts", json!({ "after": "?" }), "is not in this list"),
         ("poll_events", json!({ "cursor": 99 }), "the last is 2"),
         ("poll_events", json!({ "types": ["?"] }), "artifact.created"),
     ] {
@@ -83,7 +83,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_poll_waits_for_the_next_event_it_was_asked_for() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let (mut poller, mut writer) = (world.client("poller").await, world.client("writer").await);
     let arguments =
         json!({ "cursor": 0, "types": ["artifact.created"], "wait_ms": 60_000, "limit": 1 });
@@ -106,7 +106,7 @@ async fn a_poll_waits_for_the_next_event_it_was_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn an_artifact_can_be_made_by_one_for_another() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     let id = client
         .create("one", json!({ "creator": "agent 7", "metadata": { "b": 1, "a": [] } }))
@@ -120,7 +120,7 @@ async fn an_artifact_can_be_made_by_one_for_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_remark_is_by_its_author_and_the_log_says_who_called() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     let id = client.create("one", json!({})).await;
     client.call("annotate", json!({ "id": id, "message": "x", "author": "agent 7" })).await;
@@ -132,7 +132,7 @@ async fn a_remark_is_by_its_author_and_the_log_says_who_called() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_left_out_of_the_graph_is_said() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     for id in ["a", "b", "c"] {
         client.call("graph_bind", json!({ "id": id, "name": id })).await;
@@ -150,18 +150,18 @@ async fn what_is_left_out_of_the_graph_is_said() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tag_of_an_identity_without_a_namespace_is_refused() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     client.call("graph_bind", json!({ "id": "a", "name": "A" })).await;
     let words = client.fail("graph_tag", json!({ "id": "a", "add": ["ns:v", "plain"] })).await;
     assert!(words.contains("`plain`") && words.contains("`namespace:value`"), "{words}");
-    // One that an older release let in can be taken away.
+    // A tag stored by an older release can be removed.
     client.call("graph_tag", json!({ "id": "a", "remove": ["plain"] })).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_takes_or_overwrites_says_so() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     client.create("one", json!({})).await;
     client.call("graph_bind", json!({ "id": "a", "name": "A" })).await;

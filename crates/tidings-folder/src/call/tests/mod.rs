@@ -1,4 +1,6 @@
-//! Whole calls of real scripts, without a client.
+//! Tests of whole calls of real scripts, without a client.
+
+mod live;
 
 use std::time::Duration;
 
@@ -7,10 +9,10 @@ use tidings_server::model::{ContentBlock, ResourceContents};
 
 use super::*;
 use crate::offer::Patience;
-use crate::testing::{Bench, schema_of};
+use crate::testing::{Fixture, schema_of};
 
-fn request(arguments: &Value) -> Request {
-    Request {
+fn request(arguments: &Value) -> CallRequest {
+    CallRequest {
         arguments: arguments.to_string(),
         meta: "{}".to_owned(),
         progress_token: None,
@@ -18,8 +20,8 @@ fn request(arguments: &Value) -> Request {
     }
 }
 
-async fn try_call(bench: &Bench, script: &ToolScript, request: Request) -> CallToolResult {
-    let workshop = bench.workshop();
+async fn try_call(fixture: &Fixture, script: &ToolScript, request: CallRequest) -> CallToolResult {
+    let workshop = fixture.workshop();
     let result = answer(&workshop, script, request).await.unwrap();
     let left = std::fs::read_dir(&workshop.scratch).unwrap().count();
     assert_eq!(left, 0, "private files are left");
@@ -29,14 +31,14 @@ async fn try_call(bench: &Bench, script: &ToolScript, request: Request) -> CallT
 async fn answer(
     workshop: &Workshop,
     script: &ToolScript,
-    request: Request,
+    request: CallRequest,
 ) -> Result<CallToolResult, AnswerError> {
     perform(workshop, script, request, |_| std::future::ready(())).await
 }
 
 async fn run(text: &str) -> CallToolResult {
-    let bench = Bench::new();
-    try_call(&bench, &bench.tool(text), request(&json!({}))).await
+    let fixture = Fixture::new();
+    try_call(&fixture, &fixture.tool(text), request(&json!({}))).await
 }
 
 fn text(result: &CallToolResult) -> &str {
@@ -68,7 +70,7 @@ async fn what_is_printed_is_the_text_less_one_line_end() {
 #[tokio::test]
 async fn bytes_that_are_no_text_are_an_error() {
     let result = run("printf 'abc\\377'").await;
-    assert_eq!(failed(&result), "`try` printed what is not UTF-8, from byte 3 on");
+    assert_eq!(failed(&result), "`try` printed invalid UTF-8 at byte 3");
 }
 
 #[tokio::test]
@@ -99,27 +101,27 @@ async fn arguments_are_on_the_input_and_in_a_variable() {
 }
 
 async fn run_with(text: &str, arguments: Value) -> CallToolResult {
-    let bench = Bench::new();
-    try_call(&bench, &bench.tool(text), request(&arguments)).await
+    let fixture = Fixture::new();
+    try_call(&fixture, &fixture.tool(text), request(&arguments)).await
 }
 
 #[tokio::test]
 async fn large_arguments_are_in_a_private_file() {
-    let bench = Bench::new();
-    let script = bench.tool(
+    let fixture = Fixture::new();
+    let script = fixture.tool(
         "echo \"[$MCP_TOOL_ARGS_JSON]\"; ls -l \"$MCP_TOOL_ARGS_FILE\" | cut -c 1-10
          cat > input; cmp input \"$MCP_TOOL_ARGS_FILE\" && wc -c < input",
     );
     let arguments = json!({ "large": "x".repeat(200 << 10) });
-    let result = try_call(&bench, &script, request(&arguments)).await;
+    let result = try_call(&fixture, &script, request(&arguments)).await;
     let expected = format!("[]\n-rw-------\n{}", arguments.to_string().len());
     assert_eq!(fine(&result).replace(' ', ""), expected);
 }
 
 #[tokio::test]
 async fn a_tool_is_told_of_its_call() {
-    let bench = Bench::new();
-    let script = bench.tool(
+    let fixture = Fixture::new();
+    let script = fixture.tool(
         "echo \"$MCP_TOOL_NAME|$MCP_TOOL_META_JSON|$MCP_TOOL_METADATA_JSON|$MCP_PROGRESS_TOKEN\"
          echo \"$MCP_ROOTS_COUNT|$MCP_ROOTS_PATHS|$MCP_ELICIT_SUPPORTED|${MCP_TOOL_ARGS_FILE-none}\"
          [ \"$MCP_TOOL_PATH\" = \"$MCPBASH_TOOLS_DIR/try/tool.sh\" ] && [ \"$(pwd -P)\" = \"${MCP_TOOL_PATH%/*}\" ] && echo here
@@ -130,32 +132,32 @@ async fn a_tool_is_told_of_its_call() {
     request.progress_token = Some("7".to_owned());
     request.roots = roots::default(std::path::Path::new("/one"));
     request.roots.extend(roots::default(std::path::Path::new("/two")));
-    let result = try_call(&bench, &script, request).await;
+    let result = try_call(&fixture, &script, request).await;
     let expected = "try|{\"x/y\":1}|{\"name\":\"try\"}|7\n2|/one\n/two|0|none\nhere\nresources";
     assert_eq!(fine(&result), expected);
 }
 
 #[tokio::test]
 async fn roots_that_are_too_many_are_in_a_file() {
-    let bench = Bench::new();
-    let script = bench.tool(
+    let fixture = Fixture::new();
+    let script = fixture.tool(
         "echo \"$MCP_ROOTS_COUNT,$MCP_ROOTS_JSON,$MCP_ROOTS_PATHS\"; grep -c path \"$MCP_ROOTS_FILE\"",
     );
     let mut request = request(&json!({}));
     let root = roots::default(std::path::Path::new(&format!("/{}", "x".repeat(1000)))).remove(0);
     request.roots = vec![root; 100];
-    assert_eq!(fine(&try_call(&bench, &script, request).await), "100,,\n1");
+    assert_eq!(fine(&try_call(&fixture, &script, request).await), "100,,\n1");
 }
 
 #[tokio::test]
 async fn a_structured_result_must_keep_its_promise() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let schema =
         json!({ "type": "object", "properties": { "n": { "type": "number" } }, "required": ["n"] });
     let run = async |text: &str| {
-        let mut script = bench.tool(text);
+        let mut script = fixture.tool(text);
         script.output = Some(schema_of(&schema));
-        try_call(&bench, &script, request(&json!({}))).await
+        try_call(&fixture, &script, request(&json!({}))).await
     };
     let result = run("echo ' {\"n\": 1} '").await;
     assert_eq!(fine(&result), "{\"n\": 1}");
@@ -181,8 +183,8 @@ async fn a_structured_result_must_keep_its_promise() {
 
 #[tokio::test]
 async fn arguments_that_do_not_fit_are_listed() {
-    let bench = Bench::new();
-    let mut script = bench.tool("exit 9");
+    let fixture = Fixture::new();
+    let mut script = fixture.tool("exit 9");
     let property = json!({ "type": "number" });
     script.input = schema_of(&json!({
         "type": "object",
@@ -206,51 +208,51 @@ async fn arguments_that_do_not_fit_are_listed() {
 
 #[tokio::test]
 async fn a_tool_that_takes_too_long_is_stopped_and_says_so() {
-    let bench = Bench::new();
-    let mut script = bench.tool("echo stuck >&2; exec sleep 60");
+    let fixture = Fixture::new();
+    let mut script = fixture.tool("echo stuck >&2; exec sleep 60");
     script.patience = Patience::fixed(Duration::from_millis(200));
     script.hint = Some("Ask for less.".to_owned());
-    let result = try_call(&bench, &script, request(&json!({}))).await;
+    let result = try_call(&fixture, &script, request(&json!({}))).await;
     let expected =
         "`try` timed out: it took longer than 0.2 s and was stopped (fixed):\nstuck\nAsk for less.";
     assert_eq!(failed(&result), expected);
     let error = json!({ "type": "timeout", "reason": "fixed", "seconds": 0.2 });
     assert_eq!(result.structured_content, Some(json!({ "error": error })));
     script.output = Some(schema_of(&json!({})));
-    let result = try_call(&bench, &script, request(&json!({}))).await;
+    let result = try_call(&fixture, &script, request(&json!({}))).await;
     assert_eq!(result.structured_content, None);
 }
 
-/// As `mcp-bash` does it: whoever touches the stream has another standard error.
+/// As `mcp-bash` does it: the command that touches the stream has another standard error.
 #[tokio::test]
 async fn touching_the_progress_stream_is_a_sign_of_life() {
-    let bench = Bench::new();
-    let mut script = bench.tool(
+    let fixture = Fixture::new();
+    let mut script = fixture.tool(
         "for i in 1 2 3 4 5 6; do touch \"$MCP_PROGRESS_STREAM\" 2>/dev/null; sleep 0.1; done
          echo done",
     );
     let limit = Duration::from_millis(350);
     script.patience = Patience { limit, extended: true, at_most: Duration::from_secs(20) };
-    let result = try_call(&bench, &script, request(&json!({}))).await;
+    let result = try_call(&fixture, &script, request(&json!({}))).await;
     assert_eq!(text(&result), "done", "{result:?}");
 }
 
 #[tokio::test]
 async fn too_much_output_is_an_error_that_names_the_limit() {
-    let mut bench = Bench::new();
-    bench.config.limits.output = 1000;
-    let result = try_call(&bench, &bench.tool("yes"), request(&json!({}))).await;
+    let mut fixture = Fixture::new();
+    fixture.config.limits.output = 1000;
+    let result = try_call(&fixture, &fixture.tool("yes"), request(&json!({}))).await;
     assert!(failed(&result).contains("more than 1000 bytes"), "{result:?}");
 }
 
 #[tokio::test]
 async fn files_a_tool_names_are_embedded() {
-    let bench = Bench::new();
-    let script = bench.tool(
+    let fixture = Fixture::new();
+    let script = fixture.tool(
         "echo hi > note.txt; echo done
          printf 'note.txt\\ttext/x\\tnote://1\\n/etc/passwd\\n' > \"$MCP_TOOL_RESOURCES_FILE\"",
     );
-    let result = try_call(&bench, &script, request(&json!({}))).await;
+    let result = try_call(&fixture, &script, request(&json!({}))).await;
     let [ContentBlock::Text(done), ContentBlock::Resource(note)] = result.content.as_slice() else {
         panic!("{result:?}");
     };
@@ -261,22 +263,22 @@ async fn files_a_tool_names_are_embedded() {
 
 #[tokio::test]
 async fn a_tool_that_cannot_be_run_says_what_to_do() {
-    let bench = Bench::new();
-    let script = bench.tool("true");
+    let fixture = Fixture::new();
+    let script = fixture.tool("true");
     std::fs::remove_file(&script.program.path).unwrap();
-    let result = try_call(&bench, &script, request(&json!({}))).await;
+    let result = try_call(&fixture, &script, request(&json!({}))).await;
     assert_eq!(failed(&result), "`tools/try/tool.sh` does not exist; put a program there");
 }
 
-/// The library that makes temporary directories says where it tried to.
+/// The library for temporary directories reports the path in its error.
 #[tokio::test]
 async fn a_call_without_room_for_private_files_does_not_say_where_that_is() {
-    let bench = Bench::new();
-    let script = bench.tool("echo done");
-    let mut workshop = bench.workshop();
-    workshop.scratch = bench.path().join("secret");
+    let fixture = Fixture::new();
+    let script = fixture.tool("echo done");
+    let mut workshop = fixture.workshop();
+    workshop.scratch = fixture.path().join("secret");
     let (arguments, meta) = ("{}".to_owned(), "{}".to_owned());
-    let request = Request { arguments, meta, progress_token: None, roots: Vec::new() };
+    let request = CallRequest { arguments, meta, progress_token: None, roots: Vec::new() };
     let result = answer(&workshop, &script, request).await.unwrap();
     let said = serde_json::to_string(&result).unwrap();
     assert!(said.contains("no room for private files: entity not found"), "{said}");
@@ -294,26 +296,25 @@ async fn of_several_results_the_first_counts() {
 
 #[tokio::test]
 async fn arguments_that_a_tool_calls_invalid_are_an_error_of_the_protocol() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let fail = |code: i64| {
-        bench.tool(&format!(
+        fixture.tool(&format!(
             "printf '{{\"code\":{code},\"message\":\"no value\"}}' > \"$MCP_TOOL_ERROR_FILE\"; exit 1"
         ))
     };
     let request = request(&json!({ "a": 1 }));
-    let invalid = answer(&bench.workshop(), &fail(-32602), request.clone()).await;
+    let invalid = answer(&fixture.workshop(), &fail(-32602), request.clone()).await;
     assert_eq!(invalid, Err(AnswerError::invalid("arguments", "{\"a\":1}", "no value")));
-    let failing = answer(&bench.workshop(), &fail(-32603), request).await.unwrap();
+    let failing = answer(&fixture.workshop(), &fail(-32603), request).await.unwrap();
     failed(&failing);
 }
 
 #[tokio::test]
 async fn a_failure_for_want_of_a_variable_names_it() {
-    let mut bench = Bench::new();
-    bench.config.withheld.insert("API_KEY".to_owned());
-    let script = bench.tool("echo \"${API_KEY:?must be set}\"");
-    let result = try_call(&bench, &script, request(&json!({}))).await;
-    let hint =
-        "hint: `API_KEY` is set and not passed to programs; whoever serves the folder can pass it";
+    let mut fixture = Fixture::new();
+    fixture.config.withheld.insert("API_KEY".to_owned());
+    let script = fixture.tool("echo \"${API_KEY:?must be set}\"");
+    let result = try_call(&fixture, &script, request(&json!({}))).await;
+    let hint = "hint: `API_KEY` is set and not passed to programs; the operator can pass it";
     assert_eq!(result.content.last(), Some(&ContentBlock::text(hint)));
 }

@@ -1,4 +1,4 @@
-//! Who is told of what, counted exactly: one client writes, another watches.
+//! Tests of notices, counted exactly: one client writes, another watches.
 
 use super::*;
 
@@ -6,16 +6,16 @@ const RECENT: &str = "artifacts://recent";
 const SUMMARY: &str = "artifacts://summary";
 const EVENTS: &str = "events://recent";
 
-/// A world in which all lists that a test may touch are watched, and a writer.
-async fn watched(uris: &[&str]) -> (World, Client, Client) {
-    let world = World::new().await;
+/// A workspace with a watcher of these URIs and a writer.
+async fn watched(uris: &[&str]) -> (ServedWorkspace, WorkspaceClient, WorkspaceClient) {
+    let world = ServedWorkspace::new().await;
     let writer = world.client("writer").await;
     let mut watcher = world.client("watcher").await;
     watcher.subscribe(uris).await;
     (world, writer, watcher)
 }
 
-/// Notices without those for lists.
+/// Notices of resources only.
 fn updates(notices: Vec<String>) -> Vec<String> {
     notices.into_iter().filter(|it| it.contains("://")).collect()
 }
@@ -40,7 +40,7 @@ async fn a_new_artifact_is_told_to_every_list_it_is_in() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_is_told_to_its_parent_and_no_lineage_that_stays() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let (mut writer, mut watcher) = (world.client("writer").await, world.client("watcher").await);
     let parent = writer.create("parent", json!({})).await;
     let other = writer.create("other", json!({})).await;
@@ -57,7 +57,7 @@ async fn a_child_is_told_to_its_parent_and_no_lineage_that_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_tag_is_told_to_every_list_that_shows_it_and_an_old_one_to_nobody() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let (mut writer, mut watcher) = (world.client("writer").await, world.client("watcher").await);
     let id = writer.create("one", json!({ "tags": ["old"], "set": "s" })).await;
     let artifact = format!("artifacts://artifact/{id}");
@@ -97,7 +97,7 @@ async fn a_tag_of_an_artifact_that_is_not_in_the_newest_does_not_move_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_remark_is_told_to_the_artifact_and_an_archiving_to_the_lists_it_leaves() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let (mut writer, mut watcher) = (world.client("writer").await, world.client("watcher").await);
     let id = writer.create("one", json!({ "tags": ["x"], "set": "s" })).await;
     let child = writer.create("two", json!({ "parents": [id] })).await;
@@ -177,7 +177,7 @@ async fn a_connection_is_told_once_and_goes_with_its_end() {
     assert!(gone.get("error").is_some(), "{gone}");
 }
 
-/// An identity shows its first hundred connections; what follows moves their number.
+/// An identity shows its first hundred connections; further ones only change their number.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_is_not_shown_any_more_is_told_too() {
     let (_world, mut writer, mut watcher) = watched(&["graph://identity/a"]).await;
@@ -198,7 +198,7 @@ async fn a_connection_that_is_not_shown_any_more_is_told_too() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_only_looks_tells_nobody() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let (mut writer, mut watcher) = (world.client("writer").await, world.client("watcher").await);
     let id = writer.create("one", json!({})).await;
     writer.call("graph_bind", json!({ "id": "a", "name": "A" })).await;
@@ -240,7 +240,7 @@ async fn a_hundred_at_once_are_told_once_and_all_are_there() {
 
 #[tokio::test(start_paused = true)]
 async fn who_unsubscribed_or_left_hears_nothing_and_others_do() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut writer = world.client("c").await;
     let (mut one, mut two) = (world.client("a").await, world.client("b").await);
     let tag = "artifacts://by-tag/type:midi";
@@ -263,7 +263,7 @@ async fn who_unsubscribed_or_left_hears_nothing_and_others_do() {
 
 #[tokio::test(start_paused = true)]
 async fn what_can_never_be_read_is_not_watched() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     for (uri, written) in [
         ("artifacts://by-tag/a%2fb", "`artifacts://by-tag/a%2Fb`"),
@@ -301,7 +301,7 @@ async fn what_another_process_writes_is_told_too() {
 
 #[tokio::test(start_paused = true)]
 async fn tools_and_resources_are_told_only_when_what_is_listed_moved() {
-    let world = World::with(|config| config.listed_artifacts = 2).await;
+    let world = ServedWorkspace::with(|config| config.listed_artifacts = 2).await;
     let mut writer = world.client("writer").await;
     let mut watcher = world.client("watcher").await;
     watcher.notices().await;
@@ -330,8 +330,8 @@ async fn tools_and_resources_are_told_only_when_what_is_listed_moved() {
     assert!(!tools.iter().any(|tool| tool == "graph_connect" || tool == "graph_disconnect"));
 }
 
-/// The database without the workspace around it.
-fn database(world: &World) -> rusqlite::Connection {
+/// A direct connection to the database.
+fn database(world: &ServedWorkspace) -> rusqlite::Connection {
     rusqlite::Connection::open(world.directory.path().join("workspace.sqlite")).unwrap()
 }
 
@@ -339,7 +339,7 @@ fn database(world: &World) -> rusqlite::Connection {
 async fn what_could_not_be_told_is_told_as_soon_as_it_can_be() {
     let (world, _writer, mut watcher) = watched(&[EVENTS]).await;
     let database = database(&world);
-    // Told of a tag, a watcher of lists has to hear which the artifact is in.
+    // To announce a tag, the artifact's lists must be known.
     let broken = r#"INSERT INTO events (time, kind, actor, change) VALUES (0, 'artifact.tagged', 'a',
             '{"type":"artifact.tagged","artifact":"x","tags":["y"]}');
         ALTER TABLE artifacts RENAME TO elsewhere;"#;
@@ -351,7 +351,7 @@ async fn what_could_not_be_told_is_told_as_soon_as_it_can_be() {
 
 #[tokio::test(start_paused = true)]
 async fn where_a_damaged_workspace_is_concerns_no_client() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let mut client = world.client("client").await;
     client.create("one", json!({})).await;
     let broken = "UPDATE artifacts SET created = 'never'";
@@ -360,7 +360,7 @@ async fn where_a_damaged_workspace_is_concerns_no_client() {
     let details = read["data"]["details"].as_str().unwrap().to_owned();
     let found = client.fail("search_artifacts", json!({ "query": "one" })).await;
     for words in [details, found] {
-        assert!(words.contains("is damaged; who runs the server"), "{words}");
+        assert!(words.contains("is damaged; its operator"), "{words}");
         assert!(!words.contains("workspace.sqlite"), "{words}");
     }
 }
@@ -389,11 +389,11 @@ async fn an_event_that_cannot_be_read_is_shown_and_hides_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn bytes_are_told_when_they_can_be_read_and_not_when_there_is_a_file() {
-    let world = World::new().await;
+    let world = ServedWorkspace::new().await;
     let (mut writer, mut watcher) = (world.client("writer").await, world.client("watcher").await);
     let hash = blake3::hash(b"text").to_hex().to_string();
     let uri = format!("cas://{hash}");
-    // As a process leaves it that is killed before it is done.
+    // As a process leaves it that was killed meanwhile.
     let file = world.directory.path().join("objects").join(&hash[..2]).join(&hash);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, "text").unwrap();
