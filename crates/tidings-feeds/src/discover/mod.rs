@@ -65,6 +65,12 @@ pub enum DiscoverError {
         /// The feeds it names.
         feeds: Vec<Found>,
     },
+    /// A list of feeds, to be imported.
+    #[error("`{url}` is a list of feeds in OPML, not a feed")]
+    List {
+        /// What was asked for.
+        url: String,
+    },
     /// Neither a feed nor a page that names one.
     #[error("there is no feed at `{url}`: {reason}")]
     None {
@@ -143,7 +149,7 @@ impl Feeds {
         let (feeds, linked) = match self.delivered(fetcher, &feed, address).await? {
             (Ok(delivery), _) => return Ok(self.at_home(feed, None, delivery)),
             (Err(ParseError::Page { feeds }), linked) => (feeds, linked),
-            (Err(error), _) => return Err(none(address.as_str(), error.to_string())),
+            (Err(error), _) => return Err(none(address.as_str(), &error)),
         };
         let feeds = candidates::of_page(feeds, linked.as_deref(), address.as_str());
         if feeds.is_empty() {
@@ -161,7 +167,7 @@ impl Feeds {
         }
         match self.delivered(fetcher, &feed, &found).await? {
             (Ok(delivery), _) => Ok(self.at_home(feed, Some(page), delivery)),
-            (Err(error), _) => Err(none(found.as_str(), error.to_string())),
+            (Err(error), _) => Err(none(found.as_str(), &error)),
         }
     }
 
@@ -180,7 +186,7 @@ impl Feeds {
         }
         let reason =
             "it is a web page that names no feed, and there is none at the usual addresses";
-        Err(none(page.as_str(), reason.to_owned()))
+        Err(DiscoverError::None { url: page.to_string(), reason: reason.to_owned() })
     }
 
     /// What was found, as the feed that is there already if it moved to where that one is.
@@ -310,7 +316,7 @@ async fn discover_file(feed: FeedConfig, file: &FileAddress) -> Result<Discovery
     let parsed =
         tokio::task::spawn_blocking(move || parse::parse(&bytes, &parse::Hints::default()));
     let parsed = parsed.await.map_err(|error| failed(error.to_string()))?;
-    let document = parsed.map_err(|error| none(file.as_str(), error.to_string()))?;
+    let document = parsed.map_err(|error| none(file.as_str(), &error))?;
     let validators = Validators { etag: stamp, last_modified: None };
     let (hints, moved, end) = (Hints::default(), None, End::Whole);
     let delivery = Delivery { document, validators, hints, moved, end };
@@ -326,8 +332,12 @@ impl Inner {
     }
 }
 
-fn none(url: &str, reason: String) -> DiscoverError {
-    DiscoverError::None { url: url.to_owned(), reason }
+fn none(url: &str, error: &ParseError) -> DiscoverError {
+    let url = url.to_owned();
+    match error {
+        ParseError::List => DiscoverError::List { url },
+        error => DiscoverError::None { url, reason: error.to_string() },
+    }
 }
 
 fn list(feeds: &[Found]) -> String {

@@ -52,6 +52,9 @@ pub enum ParseError {
         /// The feeds it names.
         feeds: Vec<Found>,
     },
+    /// A list of feeds, to be imported.
+    #[error("the document is a list of feeds in OPML, not a feed")]
+    List,
     /// Something else.
     #[error("the document is not a feed: {reason}")]
     NotAFeed {
@@ -61,12 +64,6 @@ pub enum ParseError {
 }
 
 impl ParseError {
-    fn list() -> Self {
-        let reason = "it is a list of feeds in OPML; add those with `tidings feeds import`, or serve \
-            them with `--opml`";
-        Self::NotAFeed { reason: reason.to_owned() }
-    }
-
     fn without_feed(first: Option<&str>) -> Self {
         let reason = match first {
             Some(name) => {

@@ -149,6 +149,10 @@ pub(crate) fn address(text: &str, base: Option<&Path>) -> Result<FeedAddress, Ad
 /// What lets a request reach a private address.
 pub(crate) const ALLOW_PRIVATE: &str = "`--allow-private` lets it be on a private address";
 
+/// What to do with a list of feeds.
+pub(crate) const IMPORT: &str =
+    "`tidings feeds import` adds the feeds of a list, `tidings serve --opml` serves them";
+
 /// Checks a feed that is named to be served, and gives it as it is from everywhere.
 pub(crate) fn named_to_serve(feed: &str) -> Result<FeedAddress, Usage> {
     let Ok(named) = FeedAddress::parse(feed, Asker::Operator) else {

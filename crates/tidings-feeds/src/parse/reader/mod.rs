@@ -64,7 +64,7 @@ pub(super) fn read(
         return Ok(builder.finish(cut || is_open, problems));
     }
     if first.is_some_and(|name| name.eq_ignore_ascii_case("opml")) {
-        return Err(ParseError::list());
+        return Err(ParseError::List);
     }
     if page::looks_like_one(text, &doctype) {
         return Err(page::error(text, hints));

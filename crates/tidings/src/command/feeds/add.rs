@@ -7,7 +7,7 @@ use serde_json::json;
 use tidings_feeds::{DiscoverError, FeedConfig, Feeds, Obstacle, Status};
 
 use crate::args::FeedsAdd;
-use crate::feeds::{ALLOW_PRIVATE, Reach, address, enter, headers, kept, looks_like_host};
+use crate::feeds::{ALLOW_PRIVATE, IMPORT, Reach, address, enter, headers, kept, looks_like_host};
 use crate::present::Output;
 use crate::present::text::{count, one_line};
 use crate::report::{self, Hint, Usage};
@@ -112,6 +112,7 @@ fn hint(error: &DiscoverError) -> Option<&'static str> {
         DiscoverError::Fetch { obstacle: Obstacle::Passing, .. } => {
             Some("`--unseen` adds it without looking; it is asked later")
         }
+        DiscoverError::List { .. } => Some(IMPORT),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use tidings_feeds::{FeedAddress, Fetched};
 use tidings_store::date::Moment;
 
 use crate::args::FeedsParse;
-use crate::feeds::{Place, fetch_document};
+use crate::feeds::{IMPORT, Place, fetch_document};
 use crate::present::Output;
 use crate::present::table::Table;
 use crate::present::text::{count, one_line};
@@ -100,8 +100,12 @@ fn text(path: &str, parsed: &Result<Document, ParseError>, output: &Output) -> S
     let document = match parsed {
         Ok(document) => document,
         Err(error) => {
+            let hint = match error {
+                ParseError::List => format!("  hint: {IMPORT}\n"),
+                _ => String::new(),
+            };
             let error = paint.red(&one_line(&error.to_string()));
-            return format!("{}: {error}\n", paint.bold(&one_line(path)));
+            return format!("{}: {error}\n{hint}", paint.bold(&one_line(path)));
         }
     };
     let items = count(document.items.len(), "item", "items");

@@ -22,6 +22,10 @@ async fn what_is_no_feed_is_refused_with_what_to_do() {
     let several = home.feeds(&["add", &publisher.url("/"), "--allow-private"]).await;
     assert!(several.errors.contains("names 2 feeds; choose one"), "{several:?}");
     assert!(!several.errors.contains("hint"), "{several:?}");
+    publisher.publish("/list", "<opml><body><outline xmlUrl='https://a.example/f'/></body></opml>");
+    let list = home.feeds(&["add", &publisher.url("/list"), "--allow-private"]).await;
+    assert!(list.errors.contains("is a list of feeds in OPML, not a feed"), "{list:?}");
+    assert!(list.errors.contains("hint: `tidings feeds import` adds"), "{list:?}");
     publisher.fail("/broken", 500);
     let broken = home.feeds(&["add", &publisher.url("/broken"), "--allow-private"]).await;
     assert!(broken.errors.contains("hint: `--unseen` adds it"), "{broken:?}");
