@@ -29,7 +29,7 @@ use crate::answer::{Answer, Completion, CompletionOf, Completions};
 use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::context::{Client, Context};
 use crate::era;
-use crate::path::{Core, SubscribeError};
+use crate::pipeline::{Pipeline, SubscribeError};
 
 use verbatim::Place;
 
@@ -43,24 +43,24 @@ const LAST_CHANCE: Duration = Duration::from_millis(900);
 /// of a single modern request over HTTP.
 #[derive(Clone)]
 pub(crate) struct Handler {
-    core: Arc<Core>,
+    pipeline: Arc<Pipeline>,
     /// What the client holds between requests; nothing for a modern request over HTTP.
     connection: Option<Arc<Connection>>,
 }
 
 impl Handler {
     /// For a client that holds nothing between requests.
-    pub(crate) fn stateless(core: Arc<Core>) -> Self {
-        Self { core, connection: None }
+    pub(crate) fn stateless(pipeline: Arc<Pipeline>) -> Self {
+        Self { pipeline, connection: None }
     }
 
     /// For a client whose subscriptions live on a connection.
-    pub(crate) fn of(core: Arc<Core>, connection: Arc<Connection>) -> Self {
-        Self { core, connection: Some(connection) }
+    pub(crate) fn of(pipeline: Arc<Pipeline>, connection: Arc<Connection>) -> Self {
+        Self { pipeline, connection: Some(connection) }
     }
 
     fn listing(&self, kind: Kind) -> Arc<Listing> {
-        self.core.catalog.listing(kind)
+        self.pipeline.catalog.listing(kind)
     }
 
     fn parse_uri(uri: &str) -> Result<ResourceUri, ErrorData> {
@@ -70,7 +70,7 @@ impl Handler {
     /// The error for a URI that nobody offers: of the source it would be of, if one says so.
     fn missing(&self, uri: &ResourceUri, missing: Missing, place: &Place) -> ErrorData {
         let refused = match missing {
-            Missing::Unknown => self.core.catalog.refuse(uri),
+            Missing::Unknown => self.pipeline.catalog.refuse(uri),
             Missing::Disabled => None,
         };
         match refused {
@@ -87,7 +87,7 @@ impl Handler {
 
     fn context(&self, request: RequestContext<RoleServer>) -> Context {
         let client = self.connection.clone().map(|connection| connection as Arc<dyn Client>);
-        Context::new(self.core.clone(), request, client)
+        Context::new(self.pipeline.clone(), request, client)
     }
 }
 
@@ -101,7 +101,7 @@ macro_rules! list {
         let listing = $self.listing(Kind::$kind);
         let cursor = $request.and_then(|request| request.cursor);
         let page = listing
-            .page(cursor.as_deref(), $self.core.config.page_size)
+            .page(cursor.as_deref(), $self.pipeline.config.page_size)
             .map_err(|error| refusal::cursor(cursor.as_deref(), error))?;
         let mut result = $result { next_cursor: page.next, ..$result::default() };
         if is_modern(&$context) {
@@ -124,7 +124,7 @@ macro_rules! list {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let config = &self.core.config;
+        let config = &self.pipeline.config;
         let lists = config.versions.lists_for(ProtocolVersion::LATEST.as_str());
         let mut info = InitializeResult::new(era::capabilities(lists));
         info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
@@ -143,7 +143,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let mut answer = self.negotiate_initialize(&request)?;
-        let lists = self.core.config.versions.lists_for(answer.protocol_version.as_str());
+        let lists = self.pipeline.config.versions.lists_for(answer.protocol_version.as_str());
         answer.capabilities = era::capabilities(lists);
         let mut peer = request;
         peer.protocol_version = answer.protocol_version.clone();
@@ -192,7 +192,7 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.core.catalog.tool(name).map(|tool| Tool::clone(&tool))
+        self.pipeline.catalog.tool(name).map(|tool| Tool::clone(&tool))
     }
 
     async fn call_tool(
@@ -205,7 +205,7 @@ impl ServerHandler for Handler {
         }
         let name = request.name.clone();
         let (answerer, _) = self
-            .core
+            .pipeline
             .catalog
             .find(Kind::Tool, &name)
             .map_err(|missing| refusal::missing_name("tool", &name, missing))?;
@@ -225,7 +225,7 @@ impl ServerHandler for Handler {
     ) -> Result<GetPromptResponse, ErrorData> {
         let name = request.name.clone();
         let (answerer, _) = self
-            .core
+            .pipeline
             .catalog
             .find(Kind::Prompt, &name)
             .map_err(|missing| refusal::missing_name("prompt", &name, missing))?;
@@ -245,7 +245,7 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
         let place = Place::of(&context);
-        let route = self.core.catalog.route(&uri);
+        let route = self.pipeline.catalog.route(&uri);
         let route = route.map_err(|missing| self.missing(&uri, missing, &place))?;
         let context = self.context(context);
         let reading = route.answerer.read(&uri, &route.variables, &context);
@@ -278,7 +278,7 @@ impl ServerHandler for Handler {
             _ => return Err(refusal::method("completion/complete")),
         };
         let (answerer, _) = self
-            .core
+            .pipeline
             .catalog
             .find(kind, &key)
             .map_err(|missing| refusal::missing_name(kind.word(), &key, missing))?;

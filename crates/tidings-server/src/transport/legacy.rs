@@ -202,7 +202,7 @@ async fn serve(
 ) -> Response {
     let id = request.id.clone();
     let Some(number) = session.number() else {
-        app.core.metrics.refused.inc();
+        app.pipeline.metrics.refused.inc();
         let details = "this session has too many requests under way";
         let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
         return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error);
@@ -217,7 +217,7 @@ async fn serve(
     }
     let (transport, inbound) = CallTransport::new(request, call.clone(), session.clone());
     session.begin(id.clone(), inbound, call.clone());
-    let handler = Handler::of(app.core.clone(), session.connection.clone());
+    let handler = Handler::of(app.pipeline.clone(), session.connection.clone());
     let peer = session.connection.peer().map(|peer| peer.as_ref().clone());
     let service = serve_directly_with_ct(handler, transport, peer, call.given_up.clone());
     let under_way = app.under_way.token();
@@ -303,7 +303,7 @@ fn refuse_version(headers: &HeaderMap) -> Option<Response> {
 }
 
 fn full(app: &App, id: RequestId) -> Response {
-    app.core.metrics.refused.inc();
+    app.pipeline.metrics.refused.inc();
     let details = "this server has as many sessions as it may; try again later";
     let error = ErrorData::internal_error("Too many sessions", Some(json!({ "details": details })));
     let mut response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);

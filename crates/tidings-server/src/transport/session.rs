@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Connection;
-use crate::path::Core;
+use crate::pipeline::Pipeline;
 use crate::transport::call::Call;
 use crate::transport::http::{App, HttpConfig};
 use crate::transport::shares::{Origin, Place};
@@ -78,11 +78,11 @@ impl State {
 }
 
 impl Session {
-    fn new(core: &Arc<Core>, place: Place, origin: Option<Origin>) -> Arc<Self> {
+    fn new(pipeline: &Arc<Pipeline>, place: Place, origin: Option<Origin>) -> Arc<Self> {
         Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string().into(),
-            connection: Connection::new(core.clone(), None),
-            cancel: core.stopped.child_token(),
+            connection: Connection::new(pipeline.clone(), None),
+            cancel: pipeline.stopped.child_token(),
             state: Mutex::new(State {
                 seen: Instant::now(),
                 used: false,
@@ -253,7 +253,7 @@ pub(crate) fn short(id: &str) -> &str {
 
 /// All legacy sessions of one server.
 pub(crate) struct Sessions {
-    core: Arc<Core>,
+    pipeline: Arc<Pipeline>,
     limit: usize,
     idle: Duration,
     unused: Duration,
@@ -261,14 +261,14 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(core: Arc<Core>, config: &HttpConfig) -> Self {
+    pub(crate) fn new(pipeline: Arc<Pipeline>, config: &HttpConfig) -> Self {
         let (limit, idle, unused) = (config.sessions, config.idle, config.unused);
-        Self { core, limit, idle, unused, all: Mutex::default() }
+        Self { pipeline, limit, idle, unused, all: Mutex::default() }
     }
 
     /// A session that nobody can name before it is kept.
     pub(crate) fn make(&self, place: Place, origin: Option<Origin>) -> Arc<Session> {
-        Session::new(&self.core, place, origin)
+        Session::new(&self.pipeline, place, origin)
     }
 
     /// Whether one more may be made.
@@ -313,7 +313,7 @@ impl Sessions {
             return false;
         }
         all.insert(session.id.clone(), session);
-        self.core.metrics.sessions.set(i64::try_from(all.len()).unwrap_or(i64::MAX));
+        self.pipeline.metrics.sessions.set(i64::try_from(all.len()).unwrap_or(i64::MAX));
         true
     }
 
@@ -333,10 +333,10 @@ impl Sessions {
     /// Everything that a session held is gone, and its streams end.
     fn ended(&self, session: &Session) {
         let left = self.lock().len();
-        self.core.metrics.sessions.set(i64::try_from(left).unwrap_or(i64::MAX));
+        self.pipeline.metrics.sessions.set(i64::try_from(left).unwrap_or(i64::MAX));
         session.cancel.cancel();
         if let Some(outbox) = session.connection.outbox() {
-            self.core.subscriptions.forget(outbox);
+            self.pipeline.subscriptions.forget(outbox);
             outbox.close();
         }
     }

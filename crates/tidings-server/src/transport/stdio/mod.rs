@@ -53,13 +53,13 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let core = hub.core().clone();
+    let pipeline = hub.pipeline().clone();
     let writer = Writer::default();
-    let connection = Connection::new(core.clone(), Some(Box::new(writer.clone())));
+    let connection = Connection::new(pipeline.clone(), Some(Box::new(writer.clone())));
     // The service is told to end after the listeners were, so that their last words are heard.
     let ending = CancellationToken::new();
     let link = Link::new(input, writer.clone(), connection.clone(), ending.clone(), cancel.clone());
-    let handler = Handler::of(core.clone(), connection.clone());
+    let handler = Handler::of(pipeline.clone(), connection.clone());
     let (gone, over) = (CancellationToken::new(), CancellationToken::new());
     // The library's handshake is a large future, and this one lives as long as the connection.
     let service = Box::pin(async {
@@ -80,7 +80,7 @@ where
     let stop = async {
         let at_once = async {
             tokio::select! {
-                () = core.stopped.cancelled() => {}
+                () = pipeline.stopped.cancelled() => {}
                 () = gone.cancelled() => {}
             }
         };
