@@ -31,7 +31,7 @@ use crate::context::{Client, Context};
 use crate::era;
 use crate::pipeline::{Pipeline, SubscribeError};
 
-use verbatim::Place;
+use verbatim::RawAnswerSlot;
 
 pub(crate) use beside::{Beside, Part};
 pub(crate) use connection::{Connection, FrameWriter, accept_filter};
@@ -68,13 +68,13 @@ impl Handler {
     }
 
     /// The error for a URI that nobody offers: of the source it would be of, if one says so.
-    fn missing(&self, uri: &ResourceUri, missing: Missing, place: &Place) -> ErrorData {
+    fn missing(&self, uri: &ResourceUri, missing: Missing, slot: &RawAnswerSlot) -> ErrorData {
         let refused = match missing {
             Missing::Unknown => self.pipeline.catalog.refuse(uri),
             Missing::Disabled => None,
         };
         match refused {
-            Some(error) => place.refuse("uri", uri.as_ref(), error),
+            Some(error) => slot.refuse("uri", uri.as_ref(), error),
             None => refusal::missing_uri(uri, missing),
         }
     }
@@ -110,7 +110,7 @@ macro_rules! list {
             result.result_type = None;
         }
         if page.items.iter().any(|item| item.raw().is_some()) {
-            Place::of(&$context).keep(|id| verbatim::list(id, &result, page.items))?;
+            RawAnswerSlot::of(&$context).keep(|id| verbatim::list(id, &result, page.items))?;
             return Ok(result);
         }
         let items = page.items.iter().filter_map(|item| match item {
@@ -209,12 +209,12 @@ impl ServerHandler for Handler {
             .catalog
             .find(Kind::Tool, &name)
             .map_err(|missing| refusal::missing_name("tool", &name, missing))?;
-        let place = Place::of(&context);
+        let slot = RawAnswerSlot::of(&context);
         let context = self.context(context);
-        let answer = unless_cancelled(&place, answerer.call(request, &context)).await?;
-        match answer.map_err(|error| place.refuse("name", &name, error))? {
+        let answer = unless_cancelled(&slot, answerer.call(request, &context)).await?;
+        match answer.map_err(|error| slot.refuse("name", &name, error))? {
             Answer::Typed(response) => Ok(response),
-            Answer::Raw(raw) => place.keep_result(&raw, None),
+            Answer::Raw(raw) => slot.keep_result(&raw, None),
         }
     }
 
@@ -229,12 +229,12 @@ impl ServerHandler for Handler {
             .catalog
             .find(Kind::Prompt, &name)
             .map_err(|missing| refusal::missing_name("prompt", &name, missing))?;
-        let place = Place::of(&context);
+        let slot = RawAnswerSlot::of(&context);
         let context = self.context(context);
-        let answer = unless_cancelled(&place, answerer.prompt(request, &context)).await?;
-        match answer.map_err(|error| place.refuse("name", &name, error))? {
+        let answer = unless_cancelled(&slot, answerer.prompt(request, &context)).await?;
+        match answer.map_err(|error| slot.refuse("name", &name, error))? {
             Answer::Typed(response) => Ok(response),
-            Answer::Raw(raw) => place.keep_result(&raw, None),
+            Answer::Raw(raw) => slot.keep_result(&raw, None),
         }
     }
 
@@ -244,19 +244,19 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
-        let place = Place::of(&context);
+        let slot = RawAnswerSlot::of(&context);
         let route = self.pipeline.catalog.route(&uri);
-        let route = route.map_err(|missing| self.missing(&uri, missing, &place))?;
+        let route = route.map_err(|missing| self.missing(&uri, missing, &slot))?;
         let context = self.context(context);
         let reading = route.answerer.read(&uri, &route.variables, &context);
-        let contents = unless_cancelled(&place, reading)
+        let contents = unless_cancelled(&slot, reading)
             .await?
-            .map_err(|error| place.refuse("uri", uri.as_ref(), error))?;
+            .map_err(|error| slot.refuse("uri", uri.as_ref(), error))?;
         if let Some(raw) = &contents.raw {
-            return place.keep_result(raw, Some((contents.fresh_for, contents.scope)));
+            return slot.keep_result(raw, Some((contents.fresh_for, contents.scope)));
         }
         let mut result = ReadResourceResult::new(contents.parts);
-        if place.is_modern {
+        if slot.is_modern {
             let fresh_for = u64::try_from(contents.fresh_for.as_millis()).unwrap_or(u64::MAX);
             result = result.with_ttl_ms(fresh_for).with_cache_scope(contents.scope);
         }
@@ -285,14 +285,14 @@ impl ServerHandler for Handler {
         let mut completion = Completion::new(of, request.argument.name, request.argument.value);
         let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
         completion.known.extend(known);
-        let place = Place::of(&context);
+        let slot = RawAnswerSlot::of(&context);
         let context = self.context(context);
-        let completions = unless_cancelled(&place, answerer.complete(completion, &context))
+        let completions = unless_cancelled(&slot, answerer.complete(completion, &context))
             .await?
-            .map_err(|error| place.refuse("ref", &key, error))?;
+            .map_err(|error| slot.refuse("ref", &key, error))?;
         let Completions { mut values, total, has_more, raw } = completions;
         if let Some(raw) = &raw {
-            return place.keep_result(raw, None);
+            return slot.keep_result(raw, None);
         }
         let total = total.or_else(|| u32::try_from(values.len()).ok());
         let is_cut = values.len() > CompletionInfo::MAX_VALUES;
@@ -325,10 +325,10 @@ impl ServerHandler for Handler {
     ) -> Result<(), ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
         let connection = self.connection()?;
-        let place = Place::of(&context);
+        let slot = RawAnswerSlot::of(&context);
         connection.subscribe(&uri).await.map_err(|error| match error {
-            SubscribeError::Unknown => self.missing(&uri, Missing::Unknown, &place),
-            SubscribeError::Unreadable(error) => place.refuse("uri", uri.as_ref(), error),
+            SubscribeError::Unknown => self.missing(&uri, Missing::Unknown, &slot),
+            SubscribeError::Unreadable(error) => slot.refuse("uri", uri.as_ref(), error),
             error => refusal::subscribe(&uri, error),
         })
     }
@@ -388,11 +388,11 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
 /// Does what a source does for a request until the request is cancelled, because its client said so
 /// or is gone. What the source does within a moment after that is its own; then it is dropped.
 async fn unless_cancelled<T>(
-    place: &Place,
+    slot: &RawAnswerSlot,
     answering: impl Future<Output = T>,
 ) -> Result<T, ErrorData> {
     let given_up = async {
-        place.cancelled.cancelled().await;
+        slot.cancelled.cancelled().await;
         tokio::time::sleep(LAST_CHANCE).await;
     };
     tokio::select! {

@@ -32,7 +32,7 @@ use crate::notice;
 use crate::pipeline::{Listener, Pipeline};
 use crate::transport::body::{busy, retry_later};
 use crate::transport::budget::{Budget, Share};
-use crate::transport::http::{App, HttpConfig, ListenPlace, Seen, stopping};
+use crate::transport::http::{App, HttpConfig, ListenPlace, RequestFacts, stopping};
 use crate::transport::intake::{self, Received};
 use crate::transport::legacy::VERSION;
 use crate::transport::line::Line;
@@ -217,7 +217,7 @@ async fn finish(
         return retry_later(reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error));
     };
     let mut response = Response::from_parts(parts, Body::from(bytes));
-    response.extensions_mut().insert(Seen { is_error, ..Seen::default() });
+    response.extensions_mut().insert(RequestFacts { is_error, ..RequestFacts::default() });
     response
 }
 

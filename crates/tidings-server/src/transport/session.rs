@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handler::Connection;
 use crate::pipeline::Pipeline;
-use crate::transport::call::Call;
+use crate::transport::call::PendingAnswer;
 use crate::transport::http::{App, HttpConfig};
-use crate::transport::shares::{Origin, Place};
+use crate::transport::shares::{Origin, TakenPlace};
 
 /// How long the answer to a request is kept for a client that lost the connection.
 const ANSWER_KEPT: Duration = Duration::from_mins(1);
@@ -42,7 +42,7 @@ pub(crate) struct Session {
     pub(crate) cancel: CancellationToken,
     state: Mutex<State>,
     pub(crate) origin: Option<Origin>,
-    _place: Place,
+    _place: TakenPlace,
 }
 
 struct State {
@@ -52,7 +52,7 @@ struct State {
     streams: usize,
     next: u64,
     /// Requests under way, and answers that may be asked for again.
-    calls: HashMap<u64, (RequestId, Inbound, Arc<Call>)>,
+    calls: HashMap<u64, (RequestId, Inbound, Arc<PendingAnswer>)>,
     /// Questions to the client: the id each has in its own service.
     asked: HashMap<i64, (RequestId, Inbound)>,
 }
@@ -78,7 +78,7 @@ impl State {
 }
 
 impl Session {
-    fn new(pipeline: &Arc<Pipeline>, place: Place, origin: Option<Origin>) -> Arc<Self> {
+    fn new(pipeline: &Arc<Pipeline>, place: TakenPlace, origin: Option<Origin>) -> Arc<Self> {
         Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string().into(),
             connection: Connection::new(pipeline.clone(), None),
@@ -121,19 +121,19 @@ impl Session {
     }
 
     /// Notes a request under way.
-    pub(crate) fn begin(&self, id: RequestId, inbound: Inbound, call: Arc<Call>) {
+    pub(crate) fn begin(&self, id: RequestId, inbound: Inbound, call: Arc<PendingAnswer>) {
         self.lock().calls.insert(call.number(), (id, inbound, call));
     }
 
     /// Forgets a request whose answer nobody will ask for again.
-    pub(crate) fn end(&self, call: &Call) {
+    pub(crate) fn end(&self, call: &PendingAnswer) {
         let mut state = self.lock();
         state.calls.remove(&call.number());
         state.seen = Instant::now();
     }
 
     /// The request of this number.
-    pub(crate) fn call(&self, number: u64) -> Option<Arc<Call>> {
+    pub(crate) fn call(&self, number: u64) -> Option<Arc<PendingAnswer>> {
         self.lock().calls.get(&number).map(|(_, _, call)| call.clone())
     }
 
@@ -171,7 +171,7 @@ impl Session {
     }
 
     /// Gives up a request whose client is gone and cannot come back.
-    pub(crate) fn abandon(&self, call: &Arc<Call>) {
+    pub(crate) fn abandon(&self, call: &Arc<PendingAnswer>) {
         call.finish();
         call.given_up.cancel();
         self.end(call);
@@ -267,7 +267,7 @@ impl Sessions {
     }
 
     /// A session that nobody can name before it is kept.
-    pub(crate) fn make(&self, place: Place, origin: Option<Origin>) -> Arc<Session> {
+    pub(crate) fn make(&self, place: TakenPlace, origin: Option<Origin>) -> Arc<Session> {
         Session::new(&self.pipeline, place, origin)
     }
 

@@ -22,7 +22,7 @@ use crate::transport::guard::Guard;
 use crate::transport::modern;
 use crate::transport::modern::Service;
 use crate::transport::session::{self, Sessions};
-use crate::transport::shares::{Origin, Place, Scarce, Shares};
+use crate::transport::shares::{Origin, Scarce, Shares, TakenPlace};
 
 /// One server.
 pub(crate) struct App {
@@ -157,7 +157,7 @@ pub(crate) fn stopping() -> ErrorData {
 pub(crate) struct ListenPlace {
     app: Arc<App>,
     listener: Option<Listener>,
-    _place: Place,
+    _place: TakenPlace,
 }
 
 impl ListenPlace {

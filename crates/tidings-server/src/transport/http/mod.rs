@@ -33,7 +33,7 @@ use crate::transport::shares::{Origin, Scarce};
 use crate::transport::tail::Tail;
 use crate::transport::{accept, beside, body, gate, guard, intake, legacy, modern, reply};
 
-pub(crate) use self::access::Seen;
+pub(crate) use self::access::RequestFacts;
 pub(crate) use self::app::{App, ListenPlace, stopping};
 pub use self::config::{Check, HttpConfig, SharedToken};
 pub use crate::transport::guard::{Token, TokenError};
@@ -175,9 +175,9 @@ async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
             *refusal
         }
     };
-    let seen = response.extensions_mut().remove::<Seen>().unwrap_or_default();
+    let seen = response.extensions_mut().remove::<RequestFacts>().unwrap_or_default();
     let status = response.status();
-    let counted = metrics::Request::new(seen.method.as_deref(), seen.outcome(status));
+    let counted = metrics::RequestLabels::new(seen.method.as_deref(), seen.outcome(status));
     app.pipeline.metrics.requests.get_or_create(&counted).inc();
     if !app.config.access_log {
         return response;
@@ -257,7 +257,7 @@ async fn respond(app: Arc<App>, parts: Parts, body: Collected, mut share: Share)
         Err(fault) => return unreadable(&app, fault),
     };
     let is_modern = modern::is_modern(&parts, &received.message);
-    let seen = Seen::of(&received.message, if is_modern { "modern" } else { "legacy" });
+    let seen = RequestFacts::of(&received.message, if is_modern { "modern" } else { "legacy" });
     let mut response = if let JsonRpcMessage::Request(request) = &received.message
         && app.closing.is_cancelled()
         && !matches!(request.request, ClientRequest::PingRequest(_))
@@ -269,9 +269,9 @@ async fn respond(app: Arc<App>, parts: Parts, body: Collected, mut share: Share)
         drop(bytes);
         legacy::post(&app, &parts, received.whole(), share).await
     };
-    let said = response.extensions_mut().remove::<Seen>().unwrap_or_default();
+    let said = response.extensions_mut().remove::<RequestFacts>().unwrap_or_default();
     let (session, is_error) = (said.session, said.is_error || seen.is_error);
-    response.extensions_mut().insert(Seen { session, is_error, ..seen });
+    response.extensions_mut().insert(RequestFacts { session, is_error, ..seen });
     response
 }
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use self::link::Link;
-use self::output::Writer;
+use self::output::LineWriter;
 use crate::handler::{Connection, FrameWriter as _, Handler};
 use crate::hub::Hub;
 use crate::outbox::Next;
@@ -54,7 +54,7 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let pipeline = hub.pipeline().clone();
-    let writer = Writer::default();
+    let writer = LineWriter::default();
     let connection = Connection::new(pipeline.clone(), Some(Box::new(writer.clone())));
     // The service is told to end after the listeners were, so that their last words are heard.
     let ending = CancellationToken::new();
@@ -125,7 +125,7 @@ where
 /// Says with `gone` that the output failed.
 async fn say(
     connection: Arc<Connection>,
-    writer: Writer,
+    writer: LineWriter,
     output: impl AsyncWrite + Unpin,
     gone: CancellationToken,
     over: CancellationToken,
@@ -153,7 +153,7 @@ async fn say(
 }
 
 /// Sends the notices of a legacy session, if the client opens one, until its outbox is closed.
-async fn tell(connection: &Connection, writer: &Writer, over: &CancellationToken) {
+async fn tell(connection: &Connection, writer: &LineWriter, over: &CancellationToken) {
     let outbox = tokio::select! {
         // Order: what a session is told before it is over is due, also if both are true by now.
         biased;
