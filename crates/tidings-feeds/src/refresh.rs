@@ -8,7 +8,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::Outcome;
-use crate::clock::moment;
 use crate::rounds::{Mode, Rounds, Wanted};
 use crate::store::{Changes, StoreError};
 use crate::{Feeds, FeedsError, Inner};
@@ -156,7 +155,7 @@ async fn refreshed(
         Outcome::Answered(changes) => Refresh::Answered(news(inner, &id, changes).await?),
         Outcome::Failed(reason) | Outcome::Unable(reason) => Refresh::Failed(reason),
         Outcome::Forbidden(reason) => Refresh::Forbidden(reason),
-        Outcome::Postponed(until) => Refresh::Postponed(moment(until)),
+        Outcome::Postponed(until) => Refresh::Postponed(until.to_second()),
         Outcome::Paused => Refresh::Paused,
         Outcome::Removed => return Ok(None),
     };

@@ -9,7 +9,7 @@ use crate::config::Earlier;
 use crate::fetch::Validators;
 use crate::live::feed_at;
 use crate::parse::{Document, Feed, Item, Text, TextKind};
-use crate::schedule::{Plan, Time};
+use crate::schedule::Plan;
 use crate::view::Filter;
 
 const URL: &str = "https://example.com/feed.xml";
@@ -49,8 +49,8 @@ fn plan(day: i64) -> Plan {
     Plan::new(time(day))
 }
 
-fn time(day: i64) -> Time {
-    Time(u64::try_from((START + day * 86_400) * 1000).unwrap())
+fn time(day: i64) -> Moment {
+    Moment::from_millis((START + day * 86_400) * 1000)
 }
 
 pub(super) fn registration(url: &str) -> Registration {
