@@ -26,11 +26,11 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-type Asking = Pin<Box<dyn Future<Output = Option<Secret>> + Send>>;
+type TokenFuture = Pin<Box<dyn Future<Output = Option<Secret>> + Send>>;
 
 /// Asks for the current bearer token.
 #[derive(Clone)]
-pub struct TokenSource(Arc<dyn Fn() -> Asking + Send + Sync>);
+pub struct TokenSource(Arc<dyn Fn() -> TokenFuture + Send + Sync>);
 
 impl TokenSource {
     /// A function that gives the token as it is now: it may read a file, or ask somebody.

@@ -8,8 +8,6 @@ mod outcome;
 mod skip;
 
 #[cfg(test)]
-mod simulated_day;
-#[cfg(test)]
 mod tests;
 
 use std::time::Duration;

@@ -15,12 +15,12 @@ use crate::odd::Odd;
 /// forgotten.
 const MANY: usize = 256;
 
-type Place = Mutex<Option<Arc<str>>>;
+type RawSlot = Mutex<Option<Arc<str>>>;
 
 /// Where the result of one request is put as it was sent. It travels with the request, and never on
 /// the wire.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Raw(Arc<Place>);
+pub(super) struct Raw(Arc<RawSlot>);
 
 impl Raw {
     /// Asks for the result as it is sent.
@@ -85,7 +85,7 @@ fn texts<'a>(sent: &'a str, key: &str, odd: &[Odd]) -> Option<Vec<&'a RawValue>>
 
 /// Which results are wanted, on a connection where answers come in any order.
 #[derive(Debug, Default)]
-pub(super) struct Wanted(HashMap<RequestId, Weak<Place>>);
+pub(super) struct Wanted(HashMap<RequestId, Weak<RawSlot>>);
 
 impl Wanted {
     /// A request is sent.
@@ -113,12 +113,12 @@ impl Wanted {
 /// Which request a message answers, and with what.
 fn answer(message: &[u8]) -> Option<(RequestId, Arc<str>)> {
     #[derive(Deserialize)]
-    struct Answer<'a> {
+    struct ResultMessage<'a> {
         id: RequestId,
         #[serde(borrow)]
         result: &'a RawValue,
     }
-    let Answer { id, result } = serde_json::from_slice(message).ok()?;
+    let ResultMessage { id, result } = serde_json::from_slice(message).ok()?;
     Some((id, result.get().into()))
 }
 

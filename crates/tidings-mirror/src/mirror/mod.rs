@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::asking::{Completion, Reference};
 pub use self::watching::{SubscribeError, Watch};
 use crate::cache::Reader;
+use crate::engine::Engine;
 use crate::era::Era;
 use crate::events::{ConnectionState, Events, Items};
 use crate::history::{Message, Record};
@@ -23,7 +24,6 @@ use crate::lists::List;
 use crate::odd::Odd;
 use crate::options::RequestOptions;
 use crate::request::RequestError;
-use crate::shared::Shared;
 
 /// Keeps one server's lists, contents and results current.
 ///
@@ -37,7 +37,7 @@ pub struct Mirror {
 }
 
 struct Inner {
-    shared: Arc<Shared>,
+    engine: Arc<Engine>,
     tags: AtomicU64,
     cancel: CancellationToken,
     /// The driver. Dropping it with the last handle cuts the connection.
@@ -64,82 +64,82 @@ impl Mirror {
     /// Who the server is; nobody, while there is no connection.
     #[must_use]
     pub fn server(&self) -> Option<Arc<Server>> {
-        self.inner.shared.link().ok().map(|link| link.server().clone())
+        self.inner.engine.link().ok().map(|link| link.server().clone())
     }
 
     /// Where the connection is.
     #[must_use]
     pub fn connection(&self) -> ConnectionState {
-        self.inner.shared.machine().connection().clone()
+        self.inner.engine.machine().connection().clone()
     }
 
     /// The tools, in the order of the server.
     #[must_use]
     pub fn tools(&self) -> Items<Tool> {
-        self.inner.shared.machine().lists().tools.items().clone()
+        self.inner.engine.machine().lists().tools.items().clone()
     }
 
     /// The resources, in the order of the server.
     #[must_use]
     pub fn resources(&self) -> Items<Resource> {
-        self.inner.shared.machine().lists().resources.items().clone()
+        self.inner.engine.machine().lists().resources.items().clone()
     }
 
     /// The resource templates, in the order of the server.
     #[must_use]
     pub fn templates(&self) -> Items<ResourceTemplate> {
-        self.inner.shared.machine().lists().templates.items().clone()
+        self.inner.engine.machine().lists().templates.items().clone()
     }
 
     /// The prompts, in the order of the server.
     #[must_use]
     pub fn prompts(&self) -> Items<Prompt> {
-        self.inner.shared.machine().lists().prompts.items().clone()
+        self.inner.engine.machine().lists().prompts.items().clone()
     }
 
     /// Why a list may not be what the server has now: it could not be loaded.
     #[must_use]
     pub fn list_error(&self, list: List) -> Option<RequestError> {
-        self.inner.shared.machine().list_error(list)
+        self.inner.engine.machine().list_error(list)
     }
 
     /// Why a list may be incomplete: the server named another page, and that was not asked for.
     #[must_use]
     pub fn incomplete(&self, list: List) -> Option<Arc<str>> {
-        self.inner.shared.machine().cut(list)
+        self.inner.engine.machine().cut(list)
     }
 
     /// The items of a list that are not as the protocol says, in the order of the server. Those that
     /// can be used are in the list too.
     #[must_use]
     pub fn odd(&self, list: List) -> Arc<[Odd]> {
-        self.inner.shared.machine().odd(list)
+        self.inner.engine.machine().odd(list)
     }
 
     /// What happens from now on.
     #[must_use]
     pub fn events(&self) -> Events {
-        self.inner.shared.events.receiver()
+        self.inner.engine.events.receiver()
     }
 
     /// What was read.
     #[must_use]
     pub fn cache(&self) -> &Reader {
-        &self.inner.shared.reader
+        &self.inner.engine.reader
     }
 
     /// The last messages both ways, oldest first; as many as
     /// [`Config::history`](crate::Config::history) says.
     #[must_use]
     pub fn history(&self) -> Vec<Arc<Message>> {
-        self.inner.shared.history.messages()
+        self.inner.engine.history.messages()
     }
 
     /// The messages after the record with this number; 0 for all that are kept. Their numbers need not
     /// follow each other: facts have numbers too.
     #[must_use]
     pub fn messages_since(&self, number: u64) -> Vec<Arc<Message>> {
-        self.inner.shared.history.since(number)
+        self.inner.engine.history.since(number)
     }
 
     /// The messages and facts after the record with this number, in order; 0 for all that are kept: one
@@ -166,7 +166,7 @@ impl Mirror {
     /// ```
     #[must_use]
     pub fn records_since(&self, number: u64) -> Vec<Record> {
-        self.inner.shared.history.records(number)
+        self.inner.engine.history.records(number)
     }
 
     /// Waits until there is a message or a fact after the one with this number, and gives the number
@@ -174,14 +174,14 @@ impl Mirror {
     ///
     /// Cancel-safe: nothing is taken.
     pub async fn messages_changed(&self, number: u64) -> u64 {
-        self.inner.shared.history.changed(number).await
+        self.inner.engine.history.changed(number).await
     }
 
     /// The last lines a server over stdio wrote on its standard error, also while it starts and after
     /// it ended.
     #[must_use]
     pub fn stderr(&self) -> Vec<Arc<str>> {
-        self.inner.shared.memory.stderr()
+        self.inner.engine.memory.stderr()
     }
 
     /// Whether the server says that resources can be watched.
@@ -196,12 +196,12 @@ impl Mirror {
     /// The resources that are watched, in order.
     #[must_use]
     pub fn subscriptions(&self) -> Vec<Arc<str>> {
-        self.inner.shared.machine().subscriptions().cloned().collect()
+        self.inner.engine.machine().subscriptions().cloned().collect()
     }
 
     /// Whether a resource is watched.
     #[must_use]
     pub fn is_subscribed(&self, uri: &str) -> bool {
-        self.inner.shared.machine().is_subscribed(uri)
+        self.inner.engine.machine().is_subscribed(uri)
     }
 }

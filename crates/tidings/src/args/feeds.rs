@@ -56,7 +56,7 @@ pub(crate) struct FeedsPlace {
 
 /// Which feeds, and how they are shown.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Kept {
+pub(crate) struct ShownFeeds {
     #[command(flatten)]
     pub(crate) place: FeedsPlace,
     /// Print one JSON object a line instead of text.
@@ -69,7 +69,7 @@ pub(crate) struct Kept {
 #[command(after_help = "Example:\n  tidings feeds ls")]
 pub(crate) struct FeedsLs {
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Show how the feeds do: how many of each state, which fail and why, what is due.
@@ -77,7 +77,7 @@ pub(crate) struct FeedsLs {
 #[command(after_help = "Example:\n  tidings feeds health")]
 pub(crate) struct FeedsHealth {
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Add feeds, by their URLs, those of pages that have one, or the paths of files.
@@ -111,7 +111,7 @@ pub(crate) struct FeedsAdd {
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Remove feeds and all that is kept of them.
@@ -131,7 +131,7 @@ pub(crate) struct FeedsNamed {
     #[arg(value_name = "ID|URL", required = true)]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Fetch feeds now, and show what is really new in them.
@@ -152,7 +152,7 @@ pub(crate) struct FeedsRefresh {
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Add the feeds of a list in OPML; its folders are categories.
@@ -166,7 +166,7 @@ pub(crate) struct FeedsImport {
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Write the feeds as a list for other programs, or their items as one document.

@@ -75,7 +75,7 @@ enum Repeat {
 }
 
 /// One request, but for what every request has.
-struct Request<'a> {
+struct HttpRequest<'a> {
     method: &'a Method,
     body: Option<Bytes>,
     headers: &'a HeaderMap,
@@ -177,7 +177,7 @@ impl HttpClient {
         repeat: Repeat,
     ) -> Result<reqwest::Response, HttpError> {
         let token = self.token();
-        let request = Request { method: &method, body, headers: &headers };
+        let request = HttpRequest { method: &method, body, headers: &headers };
         let response = self.send_twice(&request, token.as_ref(), repeat).await?;
         let Some(source) = &self.shared.target.token else { return Ok(response) };
         if response.status() != StatusCode::UNAUTHORIZED {
@@ -199,7 +199,7 @@ impl HttpClient {
     /// What was not sent at all is sent again by the HTTP client itself, whatever it is.
     async fn send_twice(
         &self,
-        request: &Request<'_>,
+        request: &HttpRequest<'_>,
         token: Option<&Secret>,
         repeat: Repeat,
     ) -> Result<reqwest::Response, HttpError> {
@@ -220,7 +220,7 @@ impl HttpClient {
     async fn send_with(
         &self,
         client: &reqwest::Client,
-        sent: &Request<'_>,
+        sent: &HttpRequest<'_>,
         token: Option<&Secret>,
     ) -> Result<reqwest::Response, Failed> {
         let mut request = client.request(sent.method.clone(), self.shared.url.clone());

@@ -31,7 +31,7 @@ const LAST_LINES: Duration = Duration::from_millis(100);
 /// blocks the write for as long as it likes, and must hold up neither a client nor a signal.
 pub(super) struct Printer {
     look: Look,
-    lines: SyncSender<Line>,
+    lines: SyncSender<PrintedLine>,
     /// How many lines found no room and have not been told of. The printer adds, and whoever
     /// tells takes all.
     lost: Arc<AtomicUsize>,
@@ -50,7 +50,7 @@ struct Look {
     quiet: bool,
 }
 
-struct Line {
+struct PrintedLine {
     /// How many were lost just before this one.
     lost: usize,
     text: String,
@@ -121,7 +121,7 @@ impl Printer {
     /// Says how far something is, below all other lines; an empty text takes that away. One that
     /// finds no room is not missed.
     pub(super) fn stand(&self, text: String) {
-        drop(self.lines.try_send(Line { lost: 0, text, stands: true }));
+        drop(self.lines.try_send(PrintedLine { lost: 0, text, stands: true }));
     }
 
     /// Says where the endpoint is, and where the bytes of a workspace are, if there is one.
@@ -203,7 +203,7 @@ impl Printer {
     /// Never waits.
     fn print(&self, text: String) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
-        if self.lines.try_send(Line { lost, text, stands: false }).is_err() {
+        if self.lines.try_send(PrintedLine { lost, text, stands: false }).is_err() {
             self.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
     }
@@ -248,7 +248,12 @@ impl Look {
     }
 
     /// Writes what comes until nothing can come any more.
-    fn write_all(self, waiting: &Receiver<Line>, lost: &AtomicUsize, output: &mut impl Write) {
+    fn write_all(
+        self,
+        waiting: &Receiver<PrintedLine>,
+        lost: &AtomicUsize,
+        output: &mut impl Write,
+    ) {
         let mut standing = StandingLine::new(self.json);
         let mut stands = String::new();
         loop {

@@ -1,4 +1,4 @@
-//! The server of the model: what it has, what it answers, and how it fails.
+//! The server that the mirror converges to: what it has, what it answers, and how it fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
