@@ -231,6 +231,7 @@ pub struct Count {
 }
 
 /// Moments of a workspace are written to the millisecond: `2026-01-31T09:30:00.250Z`.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 pub(crate) fn to_the_millisecond<S: Serializer>(
     moment: &Moment,
     serializer: S,

@@ -200,11 +200,11 @@ fn write_plan(
     news: Option<Moment>,
 ) -> Result<(), StoreError> {
     let written = serde_json::to_string(plan).expect("a plan is plain JSON");
-    let next = plan.due().map(|next| next.unix());
+    let next = plan.due().map(Moment::unix);
     let query = "UPDATE feeds SET plan = ?1, next_fetch = ?2,
         status_revision = status_revision + (?3 IS NOT NULL), modified = ifnull(?3, modified)
         WHERE id = ?4";
-    let news = news.map(|now| now.unix());
+    let news = news.map(Moment::unix);
     transaction.prepare_cached(query)?.execute(params![written, next, news, id])?;
     Ok(())
 }
