@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use crate::schedule::{Plan, Time};
+use tidings_store::date::Moment;
+
+use crate::schedule::Plan;
 
 /// How many feeds of the web are asked at once, those that wait for their host included. How many
 /// requests are on their way is the fetcher's business; this bounds what waits for it.
@@ -58,11 +60,11 @@ pub(crate) enum Reach {
 pub(crate) struct Agenda {
     plans: HashMap<String, Planned>,
     /// Those whose time is known and has not come.
-    waiting: BTreeSet<(Time, String)>,
+    waiting: BTreeSet<(Moment, String)>,
     lanes: HashMap<Lane, Queue>,
     /// The lanes where somebody is ready and there is a place, by who waits longest.
     /// Invariant: brought up to date by [`Agenda::settle`] after every change of a lane.
-    open: BTreeSet<(Time, Lane)>,
+    open: BTreeSet<(Moment, Lane)>,
     /// How many of the web are being asked.
     asking: usize,
 }
@@ -72,15 +74,15 @@ struct Planned {
     plan: Plan,
     lane: Lane,
     /// Since when it waits to be asked, once it does.
-    ready: Option<Time>,
+    ready: Option<Moment>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    ready: BTreeSet<(Time, String)>,
+    ready: BTreeSet<(Moment, String)>,
     asking: usize,
     /// As it stands in `open`.
-    opened: Option<Time>,
+    opened: Option<Moment>,
 }
 
 impl Agenda {
@@ -118,7 +120,7 @@ impl Agenda {
 
     /// Lets those queue whose time has come, unless their plan is another one when it is looked at
     /// again.
-    pub(crate) fn wake(&mut self, now: Time, mut again: impl FnMut(&str, &Plan) -> Plan) {
+    pub(crate) fn wake(&mut self, now: Moment, mut again: impl FnMut(&str, &Plan) -> Plan) {
         while let Some((due, id)) = self.waiting.first().filter(|(due, _)| *due <= now).cloned() {
             self.waiting.pop_first();
             let Some(planned) = self.plans.get_mut(&id) else { continue };
@@ -137,7 +139,7 @@ impl Agenda {
         let (lane, plan) = (planned.lane.clone(), planned.plan.clone());
         self.remove(id);
         self.plans.insert(id.to_owned(), Planned { plan, lane, ready: None });
-        self.queue(id, Time::default());
+        self.queue(id, Moment::EPOCH);
     }
 
     /// The next feed that may be asked, or file if the web cannot be. It has a place until
@@ -174,11 +176,11 @@ impl Agenda {
     }
 
     /// When the next feed is due that does not queue yet.
-    pub(crate) fn next_time(&self) -> Option<Time> {
+    pub(crate) fn next_time(&self) -> Option<Moment> {
         self.waiting.first().map(|(due, _)| *due)
     }
 
-    fn queue(&mut self, id: &str, since: Time) {
+    fn queue(&mut self, id: &str, since: Moment) {
         let Some(planned) = self.plans.get_mut(id) else { return };
         planned.ready = Some(since);
         let lane = planned.lane.clone();
@@ -227,12 +229,20 @@ mod tests {
     fn one_slow_host_leaves_room_for_the_others() {
         let mut agenda = Agenda::default();
         for number in 0..300 {
-            agenda.put(&format!("slow {number:03}"), host("slow"), Plan::new(Time(1)));
+            agenda.put(
+                &format!("slow {number:03}"),
+                host("slow"),
+                Plan::new(Moment::from_millis(1)),
+            );
         }
         for number in 0..300 {
-            agenda.put(&format!("quick {number}"), host(&number.to_string()), Plan::new(Time(2)));
+            agenda.put(
+                &format!("quick {number}"),
+                host(&number.to_string()),
+                Plan::new(Moment::from_millis(2)),
+            );
         }
-        agenda.wake(Time(2), same);
+        agenda.wake(Moment::from_millis(2), same);
         let asked = begun(&mut agenda);
         assert_eq!(asked.len(), AT_ONCE);
         assert_eq!(asked.iter().filter(|id| id.starts_with("slow")).count(), AT_ONE_HOST);
@@ -248,14 +258,22 @@ mod tests {
     fn files_wait_for_no_host() {
         let mut agenda = Agenda::default();
         for number in 0..=AT_ONCE {
-            agenda.put(&format!("{number:03}"), host(&number.to_string()), Plan::new(Time(1)));
+            agenda.put(
+                &format!("{number:03}"),
+                host(&number.to_string()),
+                Plan::new(Moment::from_millis(1)),
+            );
         }
-        agenda.wake(Time(1), same);
+        agenda.wake(Moment::from_millis(1), same);
         assert_eq!(begun(&mut agenda).len(), AT_ONCE);
         for number in 0..20 {
-            agenda.put(&format!("file {number:02}"), Lane::Files, Plan::new(Time(2)));
+            agenda.put(
+                &format!("file {number:02}"),
+                Lane::Files,
+                Plan::new(Moment::from_millis(2)),
+            );
         }
-        agenda.wake(Time(2), same);
+        agenda.wake(Moment::from_millis(2), same);
         let asked = begun(&mut agenda);
         assert_eq!(asked.len(), FILES_AT_ONCE);
         assert!(asked.iter().all(|id| id.starts_with("file")));
@@ -266,9 +284,9 @@ mod tests {
     #[test]
     fn files_are_read_while_the_web_is_out_of_reach() {
         let mut agenda = Agenda::default();
-        agenda.put("web", host("a.org"), Plan::new(Time(1)));
-        agenda.put("file", Lane::Files, Plan::new(Time(2)));
-        agenda.wake(Time(2), same);
+        agenda.put("web", host("a.org"), Plan::new(Moment::from_millis(1)));
+        agenda.put("file", Lane::Files, Plan::new(Moment::from_millis(2)));
+        agenda.wake(Moment::from_millis(2), same);
         assert_eq!(agenda.begin(Reach::Near).unwrap().0, "file");
         assert!(agenda.begin(Reach::Near).is_none());
         assert_eq!(begun(&mut agenda), ["web"]);
@@ -278,15 +296,15 @@ mod tests {
     fn feeds_are_asked_in_the_order_they_are_due() {
         let mut agenda = Agenda::default();
         for (id, due) in [("c", 3), ("a", 1), ("b", 2)] {
-            agenda.put(id, host(id), Plan::new(Time(due)));
+            agenda.put(id, host(id), Plan::new(Moment::from_millis(due)));
         }
-        agenda.put("never", host("never"), Plan::new(Time(0)).paused());
-        assert_eq!(agenda.next_time(), Some(Time(1)));
-        agenda.wake(Time(2), same);
+        agenda.put("never", host("never"), Plan::new(Moment::from_millis(0)).paused());
+        assert_eq!(agenda.next_time(), Some(Moment::from_millis(1)));
+        agenda.wake(Moment::from_millis(2), same);
         assert_eq!(begun(&mut agenda), ["a", "b"]);
-        assert_eq!(agenda.next_time(), Some(Time(3)));
-        agenda.put("c", host("c"), Plan::new(Time(9)));
-        agenda.wake(Time(8), same);
+        assert_eq!(agenda.next_time(), Some(Moment::from_millis(3)));
+        agenda.put("c", host("c"), Plan::new(Moment::from_millis(9)));
+        agenda.wake(Moment::from_millis(8), same);
         assert!(begun(&mut agenda).is_empty());
         assert!(agenda.remove("c").is_some() && agenda.get("c").is_none());
         assert_eq!(agenda.next_time(), None);
@@ -296,10 +314,10 @@ mod tests {
     fn who_is_wanted_now_is_asked_first() {
         let mut agenda = Agenda::default();
         for number in 0..9 {
-            agenda.put(&number.to_string(), host("one"), Plan::new(Time(1)));
+            agenda.put(&number.to_string(), host("one"), Plan::new(Moment::from_millis(1)));
         }
-        agenda.put("later", host("one"), Plan::new(Time(99)));
-        agenda.wake(Time(1), same);
+        agenda.put("later", host("one"), Plan::new(Moment::from_millis(99)));
+        agenda.wake(Moment::from_millis(1), same);
         agenda.hurry("later");
         agenda.hurry("7");
         assert_eq!(begun(&mut agenda), ["7", "later", "0", "1"]);
@@ -307,7 +325,7 @@ mod tests {
         for _ in 0..4 {
             agenda.done(&host("one"));
         }
-        agenda.wake(Time(100), same);
+        agenda.wake(Moment::from_millis(100), same);
         assert_eq!(begun(&mut agenda), ["2", "3", "4", "5"]);
     }
 
@@ -320,9 +338,9 @@ mod tests {
             assert!(!is_near(far), "{far}");
         }
         let mut agenda = Agenda::default();
-        agenda.put("far", host("example.org"), Plan::new(Time(1)));
-        agenda.put("near", host("127.0.0.1"), Plan::new(Time(2)));
-        agenda.wake(Time(3), same);
+        agenda.put("far", host("example.org"), Plan::new(Moment::from_millis(1)));
+        agenda.put("near", host("127.0.0.1"), Plan::new(Moment::from_millis(2)));
+        agenda.wake(Moment::from_millis(3), same);
         assert_eq!(agenda.begin(Reach::Near).unwrap().0, "near");
         assert!(agenda.begin(Reach::Near).is_none());
     }
@@ -330,10 +348,10 @@ mod tests {
     #[test]
     fn who_is_long_overdue_may_get_another_time() {
         let mut agenda = Agenda::default();
-        agenda.put("a", host("a"), Plan::new(Time(1)));
-        agenda.wake(Time(50), |_, _| Plan::new(Time(60)));
+        agenda.put("a", host("a"), Plan::new(Moment::from_millis(1)));
+        agenda.wake(Moment::from_millis(50), |_, _| Plan::new(Moment::from_millis(60)));
         assert!(begun(&mut agenda).is_empty());
-        assert_eq!(agenda.next_time(), Some(Time(60)));
+        assert_eq!(agenda.next_time(), Some(Moment::from_millis(60)));
         agenda.remove("a");
         assert_eq!((agenda.next_time(), agenda.lanes.len()), (None, 0));
     }

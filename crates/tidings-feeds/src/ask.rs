@@ -3,16 +3,16 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use tidings_store::date::Moment;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::{debug, warn};
 
 use crate::address::{FeedAddress, FileAddress, WebAddress};
-use crate::clock::moment;
 use crate::delivery::{Delivery, feed_hints};
 use crate::fetch::{self, Fetched, Fetcher, Request, Validators, local_stamp, read_beginning};
 use crate::parse::{self, parse};
 use crate::rounds::random;
-use crate::schedule::{self, Bounds, Failure, FeedHints, Plan, Time};
+use crate::schedule::{self, Bounds, Failure, FeedHints, Plan};
 use crate::store::{Changes, FeedRow, Store, StoreError};
 use crate::{FeedsError, Inner};
 
@@ -54,7 +54,7 @@ pub(crate) enum AskOutcome {
     /// It was not asked, since nothing can be asked from this machine now.
     Unable(String),
     /// It was not asked: the server wants to be left alone until then.
-    Postponed(Time),
+    Postponed(Moment),
     /// It was not asked: nobody may.
     Paused,
     Removed,
@@ -115,7 +115,7 @@ struct Turn {
     plan: Plan,
     bounds: Bounds,
     /// When the answer came.
-    now: Time,
+    now: Moment,
 }
 
 impl Turn {
@@ -124,7 +124,7 @@ impl Turn {
     ///
     /// Order: when it is asked again is kept before anybody hears of the answer.
     fn keep(self, store: &Store, answer: FeedAnswer) -> Result<(Changes, Asked), StoreError> {
-        let (id, at) = (&self.row.id, moment(self.now));
+        let (id, at) = (&self.row.id, self.now.to_second());
         let (mut changes, mut planned, outcome) = match answer {
             FeedAnswer::Document(delivery, _turn) => {
                 let Self { row, plan, bounds, now } = &self;
@@ -163,7 +163,7 @@ impl Turn {
             return Ok((Changes::default(), planned, outcome));
         }
         debug!(feed = self.row.id, reason, "a feed could not be fetched");
-        let changes = store.failed(&self.row.id, &reason, moment(self.now))?;
+        let changes = store.failed(&self.row.id, &reason, self.now.to_second())?;
         Ok((changes, planned, AskOutcome::Failed(reason)))
     }
 

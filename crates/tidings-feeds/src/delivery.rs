@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::clock::moment;
+use tidings_store::date::Moment;
+
 use crate::fetch::{self, End, Validators};
 use crate::parse::Document;
 use crate::rounds::random;
-use crate::schedule::{Bounds, FeedHints, Outcome, Plan, Skip, Time};
+use crate::schedule::{Bounds, FeedHints, Outcome, Plan, Skip};
 use crate::store::{Changes, FeedRow, Store, StoreError};
 
 /// A document and what came with it.
@@ -30,7 +31,7 @@ impl Delivery {
         row: &FeedRow,
         plan: &Plan,
         bounds: &Bounds,
-        now: Time,
+        now: Moment,
     ) -> Result<(Changes, Plan), StoreError> {
         let Self { document, validators, hints, moved, end } = self;
         // A document that was cut off is asked for again, whole; a file changes when it is.
@@ -39,7 +40,7 @@ impl Delivery {
         let validators = if cut { Validators::default() } else { validators };
         // Order: the validators after the document, or a program that is killed in between would
         // never ask for it again.
-        let changes = store.apply(&row.id, &document, moment(now))?;
+        let changes = store.apply(&row.id, &document, now.to_second())?;
         store.keep_validators(&row.id, &validators)?;
         let (hints, moved) = (feed_hints(Some(&document), &hints), moved.as_deref());
         let posted = posted(&document);
@@ -55,10 +56,9 @@ impl Delivery {
 }
 
 /// When the items of a document were posted.
-fn posted(document: &Document) -> Vec<Time> {
+fn posted(document: &Document) -> Vec<Moment> {
     let dates = document.items.iter().filter_map(|item| item.published.or(item.updated));
-    let seconds = dates.filter_map(|posted| u64::try_from(posted.unix()).ok());
-    seconds.map(|seconds| Time(seconds.saturating_mul(1000))).collect()
+    dates.filter(|posted| *posted >= Moment::EPOCH).collect()
 }
 
 /// What the headers and the document say about the next time.

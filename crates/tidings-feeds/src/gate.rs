@@ -3,29 +3,30 @@
 
 use std::time::Duration;
 
+use tidings_store::date::Moment;
+
 use crate::agenda::Reach;
-use crate::schedule::Time;
 
 /// How often one feed is tried while the gate is closed.
 const TRIED_EVERY: Duration = Duration::from_secs(30);
 
 /// Open, or closed until then.
 #[derive(Debug, Default)]
-pub(crate) struct Gate(Option<Time>);
+pub(crate) struct Gate(Option<Moment>);
 
 impl Gate {
     /// What may be asked now.
-    pub(crate) fn reach(&self, now: Time) -> Reach {
+    pub(crate) fn reach(&self, now: Moment) -> Reach {
         if self.0.is_none_or(|until| until <= now) { Reach::Web } else { Reach::Near }
     }
 
     /// A feed of the web is asked: if the gate is closed, the others wait for what comes of it.
-    pub(crate) fn asked(&mut self, now: Time) {
+    pub(crate) fn asked(&mut self, now: Moment) {
         self.0 = self.0.map(|_| now.after(TRIED_EVERY));
     }
 
     /// Nothing could be asked; says whether that is news.
-    pub(crate) fn close(&mut self, now: Time) -> bool {
+    pub(crate) fn close(&mut self, now: Moment) -> bool {
         self.0.replace(now.after(TRIED_EVERY)).is_none()
     }
 
@@ -35,12 +36,12 @@ impl Gate {
     }
 
     /// One feed is tried now, closed or not.
-    pub(crate) fn knock(&mut self, now: Time) {
+    pub(crate) fn knock(&mut self, now: Moment) {
         self.0 = self.0.map(|_| now);
     }
 
     /// When the next one is tried, if it is closed.
-    pub(crate) fn opens_at(&self) -> Option<Time> {
+    pub(crate) fn opens_at(&self) -> Option<Moment> {
         self.0
     }
 }
@@ -52,7 +53,7 @@ mod tests {
     #[test]
     fn without_a_network_one_feed_is_tried_now_and_then() {
         let mut gate = Gate::default();
-        let now = Time(1_000_000);
+        let now = Moment::from_millis(1_000_000);
         gate.asked(now);
         assert_eq!(gate.reach(now), Reach::Web);
         assert!(gate.close(now) && !gate.close(now));

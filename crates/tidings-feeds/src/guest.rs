@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::address::FeedAddress;
-use crate::clock::{Clock, moment};
+use crate::clock::Clock;
 use crate::config::{Fetching, Role};
 use crate::refresh::{News, Refresh, Refreshed};
 use crate::rounds::{Mode, Rounds};
@@ -156,7 +156,7 @@ impl Feeds {
         for id in ids {
             before.insert(id.clone(), self.sight(id).await?);
         }
-        let (wanted, now) = (ids.to_vec(), moment(self.0.clock.time()));
+        let (wanted, now) = (ids.to_vec(), self.0.clock.time().to_second());
         let keys = self.change(move |inner| inner.store.wish(&wanted, now)).await?;
         let mut waiting: Vec<_> = ids.iter().cloned().zip(keys).collect();
         let deadline = Instant::now() + patience;
@@ -264,7 +264,7 @@ pub(super) async fn hold(
 ) -> Result<Hold, StoreError> {
     let began = Instant::now();
     loop {
-        let taken = Hold::take(directory, moment(clock.time()), role);
+        let taken = Hold::take(directory, clock.time().to_second(), role);
         let Err(StoreError::Held { holder, .. }) = &taken else { return taken };
         let patience = if holder.role.is_guest() { patience } else { FOR_A_LOOK };
         if began.elapsed() >= patience {

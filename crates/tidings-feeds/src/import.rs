@@ -6,7 +6,7 @@ use crate::config::{Earlier, FeedConfig};
 use crate::fetch::{Accept, Fetched, Request};
 use crate::opml::{self, ReadOpmlError};
 use crate::store::Changes;
-use crate::{Feeds, FeedsError, moment};
+use crate::{Feeds, FeedsError};
 
 /// What came of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Feeds {
         let list = opml::read_list(bytes, asker)?;
         let registrations: Vec<_> = list.feeds.iter().map(FeedConfig::registration).collect();
         let work = move |inner: &crate::Inner| {
-            let ids = inner.store.add_all(&registrations, moment(inner.clock.time()))?;
+            let ids = inner.store.add_all(&registrations, inner.clock.time().to_second())?;
             for (id, _) in &ids {
                 inner.publish(id, &Changes { metadata: true, ..Changes::default() })?;
                 inner.touched.add(id);
@@ -77,7 +77,7 @@ impl Feeds {
     ) -> Result<(), FeedsError> {
         self.change(move |inner| {
             let registrations: Vec<_> = feeds.iter().map(FeedConfig::registration).collect();
-            inner.store.configure(&registrations, earlier, moment(inner.clock.time()))?;
+            inner.store.configure(&registrations, earlier, inner.clock.time().to_second())?;
             inner.catch_up()
         })
         .await

@@ -46,11 +46,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
+use tidings_store::date::Moment;
 use tokio::sync::{Semaphore, mpsc};
 
 pub use self::address::{AddressError, Asker, FeedAddress, FileAddress, WebAddress};
 use self::board::Board;
-use self::clock::{Clock, moment};
+use self::clock::Clock;
 pub use self::condition::Condition;
 pub use self::config::{Config, Data, Earlier, FeedConfig, Fetching, Role, Tools};
 pub use self::discover::{DiscoverError, Discovery, Obstacle};
@@ -63,7 +64,6 @@ pub use self::progress::Progress;
 use self::progress::Tally;
 pub use self::refresh::{Headline, News, Refresh, Refreshed};
 use self::rounds::Wanted;
-use self::schedule::Time;
 pub use self::status::Status;
 use self::store::{Changes, FeedRow, Hold, Store};
 pub use self::store::{Holder, Retention, StoreError};
@@ -177,7 +177,7 @@ impl Feeds {
     /// It cannot be kept.
     pub async fn add(&self, feed: FeedConfig) -> Result<String, FeedsError> {
         self.change(move |inner| {
-            let row = inner.store.add(&feed.registration(), moment(inner.clock.time()))?;
+            let row = inner.store.add(&feed.registration(), inner.clock.time().to_second())?;
             inner.publish(&row.id, &Changes { metadata: true, ..Changes::default() })?;
             inner.touched.add(&row.id);
             Ok(row.id)
@@ -279,7 +279,7 @@ impl Inner {
         match config.role {
             Role::Server(_) => {
                 let feeds: Vec<_> = config.feeds.iter().map(FeedConfig::registration).collect();
-                store.configure(&feeds, config.earlier, moment(clock.time()))?;
+                store.configure(&feeds, config.earlier, clock.time().to_second())?;
                 store.tell_retention()?;
             }
             // How much is kept is for the host to say.
@@ -320,7 +320,7 @@ impl Inner {
 }
 
 /// Leaves alone the hosts that asked for it before the restart, or another process.
-fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Time) {
+fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Moment) {
     for row in rows {
         // What was planned by a clock that has since been set back says nothing.
         let plan = row.plan.as_ref().filter(|plan| plan.last.is_some_and(|last| last <= now));
@@ -332,7 +332,7 @@ fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Time) {
 }
 
 /// Leaves alone the hosts that asked for it while no feed of them was kept, whomever they asked.
-fn respect_pauses(fetcher: &Fetcher, store: &Store, now: Time) -> Result<(), StoreError> {
+fn respect_pauses(fetcher: &Fetcher, store: &Store, now: Moment) -> Result<(), StoreError> {
     for (host, length) in store.pauses(now)? {
         fetcher.leave_alone(&host, length);
     }

@@ -10,7 +10,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::clock::moment;
 use crate::config::{Fetching, Role};
 use crate::store::{FeedRow, Hold, Holder, StoreError, Wish};
 use crate::{Data, Feeds, Inner, respect_pauses, view};
@@ -134,7 +133,7 @@ impl Inner {
             if alone_since.get_or_insert_with(Instant::now).elapsed() < GRACE {
                 continue;
             }
-            match Hold::take(path, moment(self.clock.time()), Role::Server(Fetching::On)) {
+            match Hold::take(path, self.clock.time().to_second(), Role::Server(Fetching::On)) {
                 Ok(hold) => {
                     warn!("whoever fetched the feeds is gone; they are fetched here from now on");
                     *self.hold() = Some(hold);

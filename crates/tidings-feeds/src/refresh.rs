@@ -8,7 +8,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::AskOutcome;
-use crate::clock::moment;
 use crate::rounds::{Mode, Rounds, Wanted};
 use crate::store::{Changes, StoreError};
 use crate::{Feeds, FeedsError, Inner};
@@ -156,7 +155,7 @@ async fn refreshed(
         AskOutcome::Answered(changes) => Refresh::Answered(news(inner, &id, changes).await?),
         AskOutcome::Failed(reason) | AskOutcome::Unable(reason) => Refresh::Failed(reason),
         AskOutcome::Forbidden(reason) => Refresh::Forbidden(reason),
-        AskOutcome::Postponed(until) => Refresh::Postponed(moment(until)),
+        AskOutcome::Postponed(until) => Refresh::Postponed(until.to_second()),
         AskOutcome::Paused => Refresh::Paused,
         AskOutcome::Removed => return Ok(None),
     };

@@ -396,8 +396,7 @@ mod tests {
         let feeds = Feeds::open(config).await.unwrap();
         let id = feeds.statuses()[0].id.clone();
         let now = feeds.0.clock.time();
-        let day = 86_400_000;
-        let yesterday = crate::schedule::Time(now.0 - day);
+        let yesterday = tidings_store::date::Moment::from_millis(now.millis() - 86_400_000);
         let mut plan = Plan::new(yesterday);
         plan.last = Some(yesterday);
         let plan = feeds.0.store.keep_plan(&id, plan).unwrap();

@@ -3,7 +3,6 @@
 use tidings_store::date::Moment;
 
 use crate::condition::Condition;
-use crate::schedule::Time;
 use crate::store::{FeedRow, Store};
 use crate::{Feeds, FeedsError};
 
@@ -75,9 +74,7 @@ fn status(row: &FeedRow) -> Status {
     let due = match plan {
         // It is asked as soon as somebody looks.
         None => Some(row.added),
-        Some(plan) => plan
-            .due()
-            .and_then(|Time(due)| Moment::from_unix(i64::try_from(due / 1000).unwrap_or(i64::MAX))),
+        Some(plan) => plan.due().map(Moment::to_second),
     };
     Status {
         id: row.id.clone(),

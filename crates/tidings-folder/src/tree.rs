@@ -7,6 +7,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
+use tidings_store::date::Moment;
+
 use crate::Problem;
 use crate::hidden::Hidden;
 
@@ -53,17 +55,9 @@ impl Stat {
     }
 
     /// Whether the file may have changed again with the same time: file system clocks tick slowly.
-    pub(crate) fn is_fresh(&self, now: SystemTime) -> bool {
+    pub(crate) fn is_fresh(&self, now: Moment) -> bool {
         // If the clock is before 1970, so are the times of files.
-        (0..3).contains(&seconds(now).saturating_sub(self.changed.0))
-    }
-}
-
-/// Seconds since 1970, negative before.
-fn seconds(time: SystemTime) -> i64 {
-    match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-        Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
+        (0..3).contains(&now.unix().saturating_sub(self.changed.0))
     }
 }
 
@@ -412,13 +406,6 @@ mod tests {
         let found = root.walk(Path::new("resources"), &Hidden::default(), 100, &mut |_| {});
         let files = found.files.keys().map(|path| path.display().to_string()).collect();
         (files, found.problems.iter().map(|it| it.file.display().to_string()).collect())
-    }
-
-    #[test]
-    fn times_before_1970_are_below_zero() {
-        let before = SystemTime::UNIX_EPOCH - std::time::Duration::from_secs(7);
-        assert_eq!(seconds(before), -7);
-        assert_eq!(seconds(SystemTime::UNIX_EPOCH), 0);
     }
 
     #[test]

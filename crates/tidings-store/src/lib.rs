@@ -14,7 +14,7 @@
 //! - [`database`]: open, migrate and read `SQLite` databases.
 //! - [`temporary`]: temporary files, locked while they are in use.
 //! - [`settle`]: wait until a save in several steps is complete.
-//! - [`mod@date`] and [`time`]: timestamps, parsed from any text and written as the protocol needs.
+//! - [`mod@date`]: moments, parsed from any text and written as the protocol needs.
 //! - [`mime`]: the MIME type of a file.
 //! - [`testing`]: a hub behind a pipe, for tests of sources.
 
@@ -24,4 +24,3 @@ pub mod mime;
 pub mod settle;
 pub mod temporary;
 pub mod testing;
-pub mod time;

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tidings_store::date::Moment;
 
-use crate::record::{Connection, Hint};
-use crate::stamp::Stamp;
+use crate::record::{Connection, Hint, to_the_millisecond};
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -13,7 +13,8 @@ pub struct Event {
     /// Its number; numbers have no gaps.
     pub number: u64,
     /// When it was written.
-    pub time: Stamp,
+    #[serde(serialize_with = "to_the_millisecond")]
+    pub time: Moment,
     /// The client or program that made the change.
     pub actor: String,
     /// The change.

@@ -31,7 +31,6 @@ mod publish;
 mod record;
 mod refusal;
 mod source;
-mod stamp;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -56,7 +55,6 @@ pub use self::record::{
     Identity, IdentityDetails, Lineage, ListPage, Summary,
 };
 pub use self::refusal::{Refusal, WorkspaceError};
-pub use self::stamp::Stamp;
 use self::store::Store;
 pub use self::store::{
     ArtifactList, Bind, BlobFile, BlobReader, Carried, Collected, Draft, Events, Find,

@@ -1,9 +1,8 @@
 //! Records of a workspace, as shown: fields and their order are those of all JSON bodies.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
-
-use crate::stamp::Stamp;
+use tidings_store::date::Moment;
 
 /// A stored blob, named by its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,7 +35,8 @@ pub struct ArtifactEntry {
     /// Its creator.
     pub creator: String,
     /// When it was created.
-    pub created: Stamp,
+    #[serde(serialize_with = "to_the_millisecond")]
+    pub created: Moment,
     /// Its tags, in order.
     pub tags: Vec<String>,
     /// The set it is part of.
@@ -80,7 +80,8 @@ pub struct Annotation {
     /// Its author.
     pub author: String,
     /// When it was added.
-    pub time: Stamp,
+    #[serde(serialize_with = "to_the_millisecond")]
+    pub time: Moment,
 }
 
 /// An artifact and all artifacts it was made from.
@@ -107,7 +108,8 @@ pub struct Ancestor {
     /// Its creator.
     pub creator: String,
     /// When it was created.
-    pub created: Stamp,
+    #[serde(serialize_with = "to_the_millisecond")]
+    pub created: Moment,
     /// The ids of the artifacts it was made from.
     pub parents: Vec<String>,
     /// Whether it is archived.
@@ -155,7 +157,8 @@ pub struct Identity {
     /// Its tags, in order.
     pub tags: Vec<String>,
     /// When it was created.
-    pub created: Stamp,
+    #[serde(serialize_with = "to_the_millisecond")]
+    pub created: Moment,
 }
 
 /// An identity with its details.
@@ -225,4 +228,13 @@ pub struct Count {
     pub name: String,
     /// The number of artifacts.
     pub artifacts: u64,
+}
+
+/// Moments of a workspace are written to the millisecond: `2026-01-31T09:30:00.250Z`.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+pub(crate) fn to_the_millisecond<S: Serializer>(
+    moment: &Moment,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{moment:.3}"))
 }

@@ -16,7 +16,7 @@ use crate::fetch::{
 use crate::parse::{self, Document, Found, ParseError};
 use crate::schedule::{Failure, Plan};
 use crate::store::{Changes, FeedRow};
-use crate::{FeedConfig, Feeds, FeedsError, Inner, moment};
+use crate::{FeedConfig, Feeds, FeedsError, Inner};
 
 /// How long a server is left alone that wants to be and does not say for how long.
 const UNSAID: Duration = Duration::from_mins(1);
@@ -217,7 +217,7 @@ impl Feeds {
         self.change(move |inner| {
             let now = inner.clock.time();
             let was_there = inner.feed_at(feed.address.as_str()).is_some();
-            let row = inner.store.add(&feed.registration(), moment(now))?;
+            let row = inner.store.add(&feed.registration(), now.to_second())?;
             let plan = row.plan.clone().unwrap_or_else(|| Plan::new(now));
             let bounds = inner.bounds(&row);
             let kept = delivery.keep(&inner.store, &row, &plan, &bounds, now);
@@ -240,7 +240,7 @@ impl Feeds {
                 }
             };
             if let Some(address) = plan.take_address() {
-                inner.store.moved(&row.id, &address, moment(now))?;
+                inner.store.moved(&row.id, &address, now.to_second())?;
             }
             inner.store.keep_plan(&row.id, plan)?;
             inner.publish(&row.id, &Changes { metadata: true, ..changes })?;
@@ -380,7 +380,8 @@ mod tests {
         assert!(feeds.0.store.feeds().unwrap().is_empty());
         assert_eq!(feeds.0.trouble(), None);
         // One that is there stays there, and what could not be stored is said.
-        let id = feeds.0.store.add(&feed.registration(), moment(feeds.0.clock.time())).unwrap().id;
+        let id =
+            feeds.0.store.add(&feed.registration(), feeds.0.clock.time().to_second()).unwrap().id;
         feeds.0.publish(&id, &Changes::default()).unwrap();
         let found = feeds.discover(feed).await.unwrap();
         assert_eq!(feeds.add_found(found).await.unwrap(), id);

@@ -28,7 +28,7 @@ use failure::NO_NETWORK;
 pub(crate) use hints::Hints;
 pub(crate) use local::{local_stamp, read_beginning};
 #[cfg(test)]
-pub(crate) use queue::{Moment, Order, Rules, Standing, Ticket};
+pub(crate) use queue::{Elapsed, Order, Rules, Standing, Ticket};
 pub(crate) use request::{Accept, Request, Validators};
 pub(crate) use resolve::Directory;
 #[cfg(test)]

@@ -8,7 +8,6 @@ use tidings_server::AnswerError;
 use tidings_store::date::Moment;
 
 use crate::Inner;
-use crate::clock::moment;
 use crate::prompts::given::Given;
 use crate::prompts::{Argument, FEED, MAX_TOKENS, Made, UNTIL, Words, titles};
 use crate::store::{Span, TITLES, Trend};
@@ -38,7 +37,7 @@ pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, Answ
     let days = given.number("days", 1..=365)?.unwrap_or(DAYS);
     let feed = given.feed(inner)?;
     let until = given.listing(inner, 1)?.filter.until;
-    let to = until.unwrap_or_else(|| moment(inner.clock.time()));
+    let to = until.unwrap_or_else(|| inner.clock.time().to_second());
     let length = i64::try_from(days).unwrap_or(365) * DAY;
     let ago = |seconds: i64| Moment::from_unix(to.unix() - seconds).unwrap_or(to);
     let span = |from: i64, to: i64| Span { feed, from: ago(from), to: ago(to) };

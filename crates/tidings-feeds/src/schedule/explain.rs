@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Condition, Plan, Time};
+use tidings_store::date::Moment;
+
+use super::{Condition, Plan};
 
 impl Plan {
     /// How the feed does and when it is asked next, as one short line.
-    pub(crate) fn explain(&self, now: Time) -> String {
+    pub(crate) fn explain(&self, now: Moment) -> String {
         let next = if self.next > now {
             format!("in {}", length(self.next.since(now)))
         } else {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::time::Time;
+use tidings_store::date::Moment;
 
 /// How many of the last posts say how often a feed posts now.
 const POSTS: usize = 11;
@@ -10,7 +10,7 @@ const POSTS: usize = 11;
 /// Half of what usually lies between two of the last posts, so that a post waits half its
 /// successor's time at most; nothing if there are too few. The median, since a long silence or
 /// a dozen posts within a minute are not what is usual.
-pub(super) fn of_posts(posted: &[Time], now: Time) -> Option<Duration> {
+pub(super) fn of_posts(posted: &[Moment], now: Moment) -> Option<Duration> {
     // Dates in the future announce something, or are wrong.
     let mut posted: Vec<_> = posted.iter().copied().filter(|moment| *moment <= now).collect();
     posted.sort_unstable();
@@ -31,9 +31,10 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(minutes: &[u64], expected: Option<u64>) {
-        let posted: Vec<_> = minutes.iter().map(|minute| Time(minute * 60_000)).collect();
-        let found = of_posts(&posted, Time(100_000 * 60_000));
+    fn check(minutes: &[i64], expected: Option<u64>) {
+        let posted: Vec<_> =
+            minutes.iter().map(|minute| Moment::from_millis(minute * 60_000)).collect();
+        let found = of_posts(&posted, Moment::from_millis(100_000 * 60_000));
         assert_eq!(found, expected.map(|minutes| Duration::from_secs(minutes * 60)));
     }
 

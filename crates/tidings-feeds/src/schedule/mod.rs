@@ -3,9 +3,9 @@
 
 mod explain;
 mod interval;
+mod length;
 mod outcome;
 mod skip;
-mod time;
 
 #[cfg(test)]
 mod tests;
@@ -13,14 +13,14 @@ mod tests;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tidings_store::date::Moment;
 
 use crate::condition::Condition;
 
 pub(crate) use outcome::{Failure, FeedHints, Outcome};
 pub(crate) use skip::Skip;
-pub(crate) use time::Time;
 
-use time::{milliseconds, share};
+use length::{milliseconds, share};
 
 /// How often a feed is asked of which nothing is known yet.
 const FIRST_INTERVAL: Duration = Duration::from_hours(1);
@@ -68,9 +68,9 @@ pub(crate) struct Moved {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// Meaningless while the feed is paused or gone: see [`Plan::due`].
-    pub(crate) next: Time,
+    pub(crate) next: Moment,
     /// When it was last asked.
-    pub(crate) last: Option<Time>,
+    pub(crate) last: Option<Moment>,
     /// How often it is worth asking, apart from hints and failures.
     #[serde(with = "milliseconds")]
     pub(crate) interval: Duration,
@@ -82,7 +82,7 @@ pub(crate) struct Plan {
     pub(crate) moved: Option<Moved>,
     /// What the server asked for with `Retry-After`.
     #[serde(default)]
-    not_before: Time,
+    not_before: Moment,
     /// As of the last document: a failure does not say which hours to skip.
     #[serde(default)]
     skip: Skip,
@@ -93,7 +93,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// A feed that was never asked is asked at once.
-    pub(crate) fn new(now: Time) -> Self {
+    pub(crate) fn new(now: Moment) -> Self {
         Self {
             next: now,
             last: None,
@@ -101,14 +101,14 @@ impl Plan {
             failures: 0,
             condition: Condition::Good,
             moved: None,
-            not_before: Time::default(),
+            not_before: Moment::EPOCH,
             skip: Skip::default(),
             asked: Duration::ZERO,
         }
     }
 
     /// When to ask, if ever.
-    pub(crate) fn due(&self) -> Option<Time> {
+    pub(crate) fn due(&self) -> Option<Moment> {
         self.condition.is_asked().then_some(self.next)
     }
 
@@ -118,13 +118,19 @@ impl Plan {
     }
 
     /// Until when the server wants to be left alone, if it does.
-    pub(crate) fn left_alone_until(&self, now: Time) -> Option<Time> {
+    pub(crate) fn left_alone_until(&self, now: Moment) -> Option<Moment> {
         Some(self.not_before).filter(|until| *until > now)
     }
 
     /// The plan after an outcome. The random number spreads what would fall together; it only
     /// ever makes a wait longer.
-    pub(crate) fn after(&self, outcome: &Outcome, bounds: &Bounds, now: Time, random: u64) -> Self {
+    pub(crate) fn after(
+        &self,
+        outcome: &Outcome,
+        bounds: &Bounds,
+        now: Moment,
+        random: u64,
+    ) -> Self {
         let mut plan = Self { last: Some(now), ..self.clone() };
         match outcome {
             Outcome::Changed { posted, hints, moved } => {
@@ -153,12 +159,12 @@ impl Plan {
 
     /// The plan of a feed at a start. One that is overdue is asked at once: the queue sees to it
     /// that few are asked at a time, and each host now and then.
-    pub(crate) fn caught_up(&self, now: Time, random: u64) -> Self {
+    pub(crate) fn caught_up(&self, now: Moment, random: u64) -> Self {
         let mut plan = self.clone();
         // What was planned by a clock that has since been set back may be years away.
         if self.last.is_some_and(|last| last > now) {
             plan.last = None;
-            plan.not_before = Time::default();
+            plan.not_before = Moment::EPOCH;
             plan.schedule(now, Duration::ZERO, Duration::ZERO, random);
         } else if self.next < now {
             // An hour to be skipped may have begun since.
@@ -169,7 +175,7 @@ impl Plan {
 
     /// The plan of a feed that may have been planned with a longer interval than the one that is set
     /// now: no later than that one says.
-    pub(crate) fn hastened(&self, bounds: &Bounds, now: Time, random: u64) -> Self {
+    pub(crate) fn hastened(&self, bounds: &Bounds, now: Moment, random: u64) -> Self {
         let (Some(last), Some(_)) = (self.last, bounds.fixed) else { return self.clone() };
         let mut plan = self.clone();
         let due = last.after(bounds.least()).after(share(bounds.least() / 10, random));
@@ -179,7 +185,7 @@ impl Plan {
     }
 
     /// The same after an answer that broke off: no later than soon.
-    pub(crate) fn again_soon(&self, now: Time, random: u64) -> Self {
+    pub(crate) fn again_soon(&self, now: Moment, random: u64) -> Self {
         let mut plan = self.clone();
         plan.schedule(now, AGAIN, share(AGAIN / 10, random), random);
         plan.next = plan.next.min(self.next);
@@ -204,7 +210,7 @@ impl Plan {
     }
 
     /// Asked again, soon. A feed that was gone gets another chance too.
-    pub(crate) fn resumed(&self, now: Time) -> Self {
+    pub(crate) fn resumed(&self, now: Moment) -> Self {
         let next = self.skip.next_allowed(now.max(self.not_before), 0);
         Self { condition: Condition::Good, failures: 0, next, ..self.clone() }
     }
@@ -214,7 +220,7 @@ impl Plan {
         hints: &FeedHints,
         moved: Option<&str>,
         bounds: &Bounds,
-        now: Time,
+        now: Moment,
         random: u64,
     ) {
         self.failures = 0;
@@ -235,7 +241,7 @@ impl Plan {
         self.schedule(now, wait, share(wait / 10, random), random);
     }
 
-    fn fail(&mut self, failure: &Failure, bounds: &Bounds, now: Time, random: u64) {
+    fn fail(&mut self, failure: &Failure, bounds: &Bounds, now: Moment, random: u64) {
         self.moved = None;
         if let Failure::Refused { retry_after: Some(length) } = failure {
             self.not_before = now.after(*length);
@@ -274,7 +280,7 @@ impl Plan {
     }
 
     /// Asked later, though nothing is known of it that was not known before.
-    fn postpone(&mut self, by: Duration, now: Time, random: u64) {
+    fn postpone(&mut self, by: Duration, now: Moment, random: u64) {
         if now < self.next {
             self.stay(now.after(by), random);
         } else {
@@ -283,14 +289,14 @@ impl Plan {
     }
 
     /// Stays as it was planned, but not before then.
-    fn stay(&mut self, earliest: Time, random: u64) {
+    fn stay(&mut self, earliest: Moment, random: u64) {
         let next = self.next.max(earliest).max(self.not_before);
         self.next = self.skip.next_allowed(next, random);
     }
 
     /// Invariant: every `next` but the first is made here or in `stay`, so none is before
     /// `not_before` or in an hour to be skipped.
-    fn schedule(&mut self, now: Time, wait: Duration, spread: Duration, random: u64) {
+    fn schedule(&mut self, now: Moment, wait: Duration, spread: Duration, random: u64) {
         let next = now.after(wait).after(spread).max(self.not_before);
         self.next = self.skip.next_allowed(next, random);
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Skip, Time};
+use tidings_store::date::Moment;
+
+use super::Skip;
 
 /// What a publisher says about when to ask, in the document and in its headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub(crate) enum Outcome<'a> {
     /// Something new.
     Changed {
         /// When the posts in the feed were made, in any order.
-        posted: &'a [Time],
+        posted: &'a [Moment],
         hints: FeedHints,
         /// Where the feed now is for good, if the server said so.
         moved: Option<&'a str>,

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tidings_store::date::Moment;
 
-use super::time::{Time, share};
+use super::length::share;
 
-const HOUR: u64 = 3_600_000;
+const HOUR: i64 = 3_600_000;
 const DAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 /// Feeds that may be asked again from one hour on are not all asked at its first second.
@@ -40,21 +41,20 @@ impl Skip {
     }
 
     /// Whether a moment lies in an hour or on a day to be skipped.
-    pub(crate) fn covers(self, moment: Time) -> bool {
-        let hour = moment.0 / HOUR;
-        // The first of January 1970 was a Thursday.
-        let day = (hour / 24 + 3) % 7;
-        self.hours >> (hour % 24) & 1 == 1 || self.days >> day & 1 == 1
+    pub(crate) fn covers(self, moment: Moment) -> bool {
+        let clock = moment.civil();
+        let day = clock.weekday().to_monday_zero_offset();
+        self.hours >> clock.hour() & 1 == 1 || self.days >> day & 1 == 1
     }
 
     /// The moment itself if it is allowed, or one early in the next hour that is.
-    pub(super) fn next_allowed(self, moment: Time, random: u64) -> Time {
+    pub(super) fn next_allowed(self, moment: Moment, random: u64) -> Moment {
         if !self.covers(moment) {
             return moment;
         }
-        let hour = moment.0 / HOUR;
+        let hour = moment.millis().div_euclid(HOUR);
         (hour + 1..=hour + 7 * 24)
-            .map(|hour| Time(hour * HOUR))
+            .map(|hour| Moment::from_millis(hour * HOUR))
             .find(|hour| !self.covers(*hour))
             .map_or(moment, |hour| hour.after(share(SPREAD, random)))
     }
@@ -65,13 +65,13 @@ mod tests {
     use super::*;
 
     /// A Monday, at midnight.
-    const MONDAY: u64 = 1_794_787_200_000;
+    const MONDAY: i64 = 1_794_787_200_000;
 
     #[track_caller]
-    fn check(skip: Skip, from_hour: u64, expected_hour: u64) {
-        let found = skip.next_allowed(Time(MONDAY + from_hour * HOUR + 1), 0);
-        let expected = u64::from(from_hour == expected_hour);
-        assert_eq!(found, Time(MONDAY + expected_hour * HOUR + expected));
+    fn check(skip: Skip, from_hour: i64, expected_hour: i64) {
+        let found = skip.next_allowed(Moment::from_millis(MONDAY + from_hour * HOUR + 1), 0);
+        let expected = i64::from(from_hour == expected_hour);
+        assert_eq!(found, Moment::from_millis(MONDAY + expected_hour * HOUR + expected));
     }
 
     #[test]

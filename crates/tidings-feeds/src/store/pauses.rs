@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rusqlite::params;
+use tidings_store::date::Moment;
 
-use crate::schedule::Time;
 use crate::store::{Store, StoreError};
 
 /// Nobody is left alone for longer; what is later was written by a clock that was wrong.
@@ -16,35 +16,31 @@ impl Store {
         &self,
         host: &str,
         length: Duration,
-        now: Time,
+        now: Moment,
     ) -> Result<(), StoreError> {
         let until = now.after(length.min(LONGEST));
         self.write(|transaction| {
-            transaction.execute("DELETE FROM pauses WHERE until <= ?1", [number(now)])?;
+            transaction.execute("DELETE FROM pauses WHERE until <= ?1", [now.millis()])?;
             let query = "INSERT INTO pauses (host, until) VALUES (?1, ?2)
                 ON CONFLICT (host) DO UPDATE SET until = max(until, excluded.until)";
-            transaction.execute(query, params![host, number(until)])?;
+            transaction.execute(query, params![host, until.millis()])?;
             Ok(())
         })
     }
 
     /// The hosts that want to be left alone, and for how much longer.
-    pub(crate) fn pauses(&self, now: Time) -> Result<Vec<(String, Duration)>, StoreError> {
+    pub(crate) fn pauses(&self, now: Moment) -> Result<Vec<(String, Duration)>, StoreError> {
         self.read(|connection| {
             let query = "SELECT host, until FROM pauses WHERE until > ?1 AND until <= ?2";
             let mut statement = connection.prepare_cached(query)?;
-            let bounds = params![number(now), number(now.after(LONGEST))];
+            let bounds = params![now.millis(), now.after(LONGEST).millis()];
             let rows = statement.query_map(bounds, |row| {
-                let until = Time(u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default());
+                let until = Moment::from_millis(row.get(1)?);
                 Ok((row.get(0)?, until.since(now)))
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
     }
-}
-
-fn number(time: Time) -> i64 {
-    i64::try_from(time.0).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -56,7 +52,7 @@ mod tests {
     fn a_pause_is_kept_until_it_is_over_and_never_shortened() {
         let store = Store::in_memory(Retention::default()).unwrap();
         let seconds = |seconds: u64| Duration::from_secs(seconds);
-        let at = |seconds: u64| Time(1_790_000_000_000 + seconds * 1000);
+        let at = |seconds: i64| Moment::from_millis(1_790_000_000_000 + seconds * 1000);
         store.keep_pause("a", seconds(100), at(0)).unwrap();
         store.keep_pause("a", seconds(10), at(0)).unwrap();
         assert_eq!(store.pauses(at(40)).unwrap(), [("a".to_owned(), seconds(60))]);

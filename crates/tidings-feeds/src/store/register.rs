@@ -7,11 +7,10 @@ use serde::de::DeserializeOwned;
 use tidings_store::date::Moment;
 
 use crate::address::FeedAddress;
-use crate::clock::moment;
 use crate::config::Earlier;
 use crate::fetch::Validators;
 use crate::id;
-use crate::schedule::{Plan, Time};
+use crate::schedule::Plan;
 use crate::store::merge::{Addresses, Merge, Stored};
 use crate::store::row::{FeedRow, Metadata, Revisions, Settings};
 use crate::store::{Store, StoreError};
@@ -140,7 +139,7 @@ impl Store {
     }
 
     /// Leaves a feed alone, or no longer; says whether that is news.
-    pub(crate) fn pause(&self, id: &str, pause: bool, now: Time) -> Result<bool, StoreError> {
+    pub(crate) fn pause(&self, id: &str, pause: bool, now: Moment) -> Result<bool, StoreError> {
         self.write(|transaction| {
             let no_feed = || StoreError::NoFeed(id.to_owned());
             let feed = feed_of(transaction, id)?.ok_or_else(no_feed)?;
@@ -198,14 +197,14 @@ fn write_plan(
     transaction: &Transaction<'_>,
     id: &str,
     plan: &Plan,
-    news: Option<Time>,
+    news: Option<Moment>,
 ) -> Result<(), StoreError> {
     let written = serde_json::to_string(plan).expect("a plan is plain JSON");
-    let next = plan.due().map(|next| moment(next).unix());
+    let next = plan.due().map(Moment::unix);
     let query = "UPDATE feeds SET plan = ?1, next_fetch = ?2,
         status_revision = status_revision + (?3 IS NOT NULL), modified = ifnull(?3, modified)
         WHERE id = ?4";
-    let news = news.map(|now| moment(now).unix());
+    let news = news.map(Moment::unix);
     transaction.prepare_cached(query)?.execute(params![written, next, news, id])?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What clients read, and what they are told is wrong.
 
 use super::*;
-use crate::schedule::{Plan, Time};
+use crate::schedule::Plan;
 
 async fn world() -> World {
     let mut document = document("News", &[("c", 3), ("b", 2), ("a", 1)]);
@@ -181,7 +181,7 @@ async fn a_feed_that_was_never_fetched_says_why() {
         answer["error"]["data"]["details"].as_str().unwrap().to_owned()
     };
     assert_eq!(details(world.read(&uri).await), "Feed has not been fetched yet");
-    let plan = Plan::new(Time(u64::try_from(day(5).unix() * 1000).unwrap()));
+    let plan = Plan::new(day(5));
     world.feeds.0.store.keep_plan(OTHER_ID, plan).unwrap();
     world.fail(OTHER_ID, "the server answered 503", 4).await;
     assert_eq!(

@@ -2,7 +2,7 @@
 //! without news.
 
 use super::*;
-use crate::schedule::{Plan, Time};
+use crate::schedule::Plan;
 
 /// What is said of the feed that is dead.
 const REASON: &str = "Feed fetch failed: the server answered 503; it is tried again at \
@@ -23,7 +23,7 @@ async fn dead() -> World {
     let world = World::new(Era::Legacy).await;
     let failed = |store: &crate::store::Store, id: &str| {
         // The ninth of January 2024.
-        store.keep_plan(id, Plan::new(Time(1_704_758_400_000)))?;
+        store.keep_plan(id, Plan::new(Moment::from_millis(1_704_758_400_000)))?;
         store.failed(id, "the server answered 503", day(1))
     };
     record(&world.feeds, OTHER_ID, failed).await;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_server::model::Tool;
+use tidings_store::date::Moment;
 
 use crate::condition::Condition;
-use crate::schedule::Time;
 use crate::store::FeedRow;
 use crate::tools::answer::{Answer, Refusal, of_others, shortened};
 use crate::tools::budget::LeftOut;
@@ -134,7 +134,7 @@ struct FeedHealth {
 }
 
 impl FeedHealth {
-    fn of(row: &FeedRow, now: Time, is_asked: bool) -> Self {
+    fn of(row: &FeedRow, now: Moment, is_asked: bool) -> Self {
         let plan = row.plan.as_ref();
         let explanation = match plan {
             _ if !is_asked => "nothing is fetched here".to_owned(),
@@ -146,7 +146,7 @@ impl FeedHealth {
         } else {
             explanation
         };
-        let moment = |moment: Option<tidings_store::date::Moment>| moment.map(|it| it.to_string());
+        let moment = |moment: Option<Moment>| moment.map(|it| it.to_string());
         let condition = row.condition();
         let is_waiting = is_asked && condition.is_asked();
         Self {
@@ -215,7 +215,6 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::moment;
     use crate::schedule::{Bounds, Failure, Outcome, Plan};
     use crate::store::{Retention, Store};
     use crate::tests::feed_at;
@@ -223,15 +222,15 @@ mod tests {
     /// A feed that failed so many times, the last time in a certain way.
     fn feed(failures: u32, last: &Failure, is_asked: bool) -> FeedHealth {
         let store = Store::in_memory(Retention::default()).unwrap();
-        let now = Time(1_790_000_000_000);
+        let now = Moment::from_millis(1_790_000_000_000);
         let registration = feed_at("https://example.com/feed.xml").registration();
-        let id = store.add(&registration, moment(now)).unwrap().id;
+        let id = store.add(&registration, now.to_second()).unwrap().id;
         let mut plan = Plan::new(now);
         for number in 1..=failures {
             let failure = if number == failures { last.clone() } else { Failure::Transient };
             plan.next = now;
             plan = plan.after(&Outcome::Failed(failure), &Bounds::default(), now, 0);
-            store.failed(&id, "no answer", moment(now)).unwrap();
+            store.failed(&id, "no answer", now.to_second()).unwrap();
         }
         store.keep_plan(&id, plan).unwrap();
         FeedHealth::of(&store.feed(&id).unwrap().unwrap(), now, is_asked)

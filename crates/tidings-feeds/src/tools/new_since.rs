@@ -4,7 +4,6 @@ use serde::Deserialize;
 use serde_json::json;
 use tidings_server::model::Tool;
 
-use crate::clock::moment;
 use crate::store::{Inbox, Range};
 use crate::tools::answer::{Answer, Refusal, count};
 use crate::tools::budget::LeftOut;
@@ -91,7 +90,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let named = Named::look(call, feeds.as_ref().map_or(&[], |(keys, _)| keys.as_slice()))?;
     let category = category.map(|category| words::label(&category));
     let inbox = Inbox { agent: agent.trim().to_owned(), feeds, category };
-    let now = moment(call.inner.clock.time());
+    let now = call.inner.clock.time().to_second();
     let (limit, backlog) = (limit.unwrap_or(USUAL), backlog.unwrap_or(BACKLOG));
     let (budget, names) = (call.budget, call.inner.names());
     let shown = call.inner.blocking(move |inner| {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tidings_core::{ResourceUri, Template};
 use tidings_server::model::{Annotations, Icon, MetaObject, Resource, ResourceTemplate};
+use tidings_store::date::Moment;
 use tidings_store::mime;
-use tidings_store::time::rfc3339;
 
 use super::tool::DescriptionText;
 use super::{Describer, META};
@@ -122,7 +122,7 @@ impl Describer<'_> {
         resource.size = Some(stat.size);
         let mut annotations = annotations.unwrap_or_default();
         if annotations.last_modified.is_none() {
-            annotations.last_modified = Some(rfc3339(stat.modified));
+            annotations.last_modified = Some(Moment::from(stat.modified).to_string());
         }
         resource.annotations = Some(annotations);
         Some(resource)

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+
+use tidings_store::date::Moment;
 
 use crate::Problem;
 use crate::describe::{INSTRUCTIONS, POLICY, ROOTS, SERVER};
@@ -196,7 +197,7 @@ impl Stock {
             self.files.remove(&path);
             changed.insert(path);
         }
-        let now = SystemTime::now();
+        let now = Moment::now();
         for (path, mut stat) in found {
             if stat.target.is_none() {
                 stat.target = self.behind_link(&path);

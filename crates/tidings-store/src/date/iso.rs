@@ -1,8 +1,10 @@
 //! Dates that begin with their year: ISO 8601 in every length, and its relatives.
 
+use jiff::ToSpan as _;
+use jiff::civil::{Date, ISOWeekDate, Weekday};
+
 use super::clock::{Time, number, time, zone};
-use super::{Moment, Parts, full_year, is_leap, words};
-use crate::time::{date_of, days_of};
+use super::{Moment, day, full_year, moment, words};
 
 /// The zone of Korean dates without one.
 const KOREA: i64 = 9 * 3600;
@@ -15,15 +17,12 @@ pub(super) fn parse(text: &str) -> Option<Moment> {
         let (day, rest) = date(text)?;
         (day, rest, 0)
     };
-    let (year, month, day) = day;
     let (time, offset) = clock(rest, zone)?;
-    Parts { year, month, day, time, offset }.moment()
+    moment(day, time, offset)
 }
 
-type Day = (i64, i64, i64);
-
 /// `2004年05月28日` and `2004년 05월 28일`; the second kind is in Korean time.
-fn east_asian(text: &str) -> Option<(Day, &str, i64)> {
+fn east_asian(text: &str) -> Option<(Date, &str, i64)> {
     let (year, rest) = number(text, 4)?;
     let (mark, zone) = match rest.chars().next()? {
         '年' => (['年', '月', '日'], 0),
@@ -31,15 +30,17 @@ fn east_asian(text: &str) -> Option<(Day, &str, i64)> {
         _ => return None,
     };
     let rest = rest.strip_prefix(mark[0])?.trim_start();
-    let Some((month, rest)) = number(rest, 2) else { return Some(((year, 1, 1), rest, zone)) };
+    let Some((month, rest)) = number(rest, 2) else { return Some((day(year, 1, 1)?, rest, zone)) };
     let rest = rest.trim_start().strip_prefix(mark[1])?.trim_start();
-    let Some((day, rest)) = number(rest, 2) else { return Some(((year, month, 1), rest, zone)) };
+    let Some((date, rest)) = number(rest, 2) else {
+        return Some((day(year, month, 1)?, rest, zone));
+    };
     let rest = rest.trim_start().strip_prefix(mark[2])?.trim_start();
-    Some(((year, month, day), rest, zone))
+    Some((day(year, month, date)?, rest, zone))
 }
 
 /// The day at the beginning of a text, and what follows it.
-fn date(text: &str) -> Option<(Day, &str)> {
+fn date(text: &str) -> Option<(Date, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(digits);
     let part = |range: std::ops::Range<usize>| number.get(range)?.parse::<i64>().ok();
@@ -52,29 +53,29 @@ fn date(text: &str) -> Option<(Day, &str)> {
             _ => None,
         },
         5 => Some((ordinal(full_year(part(0..2)?), part(2..5)?)?, rest)),
-        6 => Some(((full_year(part(0..2)?), part(2..4)?, part(4..6)?), rest)),
+        6 => Some((day(full_year(part(0..2)?), part(2..4)?, part(4..6)?)?, rest)),
         7 => Some((ordinal(part(0..4)?, part(4..7)?)?, rest)),
-        8 => Some(((part(0..4)?, part(4..6)?, part(6..8)?), rest)),
+        8 => Some((day(part(0..4)?, part(4..6)?, part(6..8)?)?, rest)),
         // The time follows at once.
-        12 | 14 => Some(((part(0..4)?, part(4..6)?, part(6..8)?), &text[8..])),
+        12 | 14 => Some((day(part(0..4)?, part(4..6)?, part(6..8)?)?, &text[8..])),
         _ => None,
     }
 }
 
-fn short(text: &str) -> Option<(Day, &str)> {
+fn short(text: &str) -> Option<(Date, &str)> {
     let (year, rest) = number(text.strip_prefix('-')?, 2)?;
     let rest = rest.strip_prefix('-').unwrap_or(rest);
     let (month, rest) = if rest.is_empty() { (1, rest) } else { number(rest, 2)? };
     if rest.is_empty() {
-        return Some(((full_year(year), month, 1), rest));
+        return Some((day(full_year(year), month, 1)?, rest));
     }
-    let (day, rest) = number(rest.strip_prefix('-')?, 2)?;
-    Some(((full_year(year), month, day), rest))
+    let (date, rest) = number(rest.strip_prefix('-')?, 2)?;
+    Some((day(full_year(year), month, date)?, rest))
 }
 
 /// What follows a year with four digits.
-fn after_year(year: i64, rest: &str) -> Option<(Day, &str)> {
-    let Some(mark) = rest.chars().next() else { return Some(((year, 1, 1), rest)) };
+fn after_year(year: i64, rest: &str) -> Option<(Date, &str)> {
+    let Some(mark) = rest.chars().next() else { return Some((day(year, 1, 1)?, rest)) };
     if mark == 'W' {
         return week(year, &rest[1..]);
     }
@@ -96,32 +97,33 @@ fn after_year(year: i64, rest: &str) -> Option<(Day, &str)> {
         // Three digits are a day of the year, unless a day follows: then one zero is too much.
         3 if after[3..].starts_with(mark) && after.starts_with('0') => number(&after[1..], 2)?,
         3 => return Some((ordinal(year, number(after, 3)?.0)?, &after[3..])),
-        4 => return Some(((year, number(after, 2)?.0, number(&after[2..], 2)?.0), &after[4..])),
+        4 => {
+            let date = day(year, number(after, 2)?.0, number(&after[2..], 2)?.0)?;
+            return Some((date, &after[4..]));
+        }
         _ => return None,
     };
-    let Some(rest) = rest.strip_prefix(mark) else { return Some(((year, month, 1), rest)) };
-    let (day, rest) = number(rest, 2)?;
-    Some(((year, month, day), rest))
+    let Some(rest) = rest.strip_prefix(mark) else { return Some((day(year, month, 1)?, rest)) };
+    let (date, rest) = number(rest, 2)?;
+    Some((day(year, month, date)?, rest))
 }
 
 /// A day by its number in the year.
-fn ordinal(year: i64, day: i64) -> Option<Day> {
-    ((1..=365 + i64::from(is_leap(year))).contains(&day) && (1..=9999).contains(&year))
-        .then(|| date_of(days_of(year, 1, 1) + day - 1))
+fn ordinal(year: i64, number: i64) -> Option<Date> {
+    day(year, 1, 1)?.with().day_of_year(number.try_into().ok()?).build().ok()
 }
 
 /// A day by its week: the first week has the first Thursday of the year.
-fn week(year: i64, rest: &str) -> Option<(Day, &str)> {
+fn week(year: i64, rest: &str) -> Option<(Date, &str)> {
     let (week, rest) = number(rest, 2)?;
     let rest = rest.strip_prefix('-').unwrap_or(rest);
-    let (day, rest) = number(rest, 1).unwrap_or((1, rest));
-    if !(1..=53).contains(&week) || !(1..=7).contains(&day) || !(1..=9998).contains(&year) {
+    let (weekday, rest) = number(rest, 1).unwrap_or((1, rest));
+    if !(1..=53).contains(&week) || !(1..=7).contains(&weekday) || !(1..=9998).contains(&year) {
         return None;
     }
-    // The fourth of January is always in the first week; the first of 1970 was a Thursday.
-    let fourth = days_of(year, 1, 4);
-    let monday = fourth - (fourth + 3).rem_euclid(7);
-    Some((date_of(monday + (week - 1) * 7 + day - 1), rest))
+    // Counted from the first: a week 53 that the year does not have is the first of the next.
+    let first = ISOWeekDate::new(year.try_into().ok()?, 1, Weekday::Monday).ok()?.date();
+    Some((first.checked_add(((week - 1) * 7 + weekday - 1).days()).ok()?, rest))
 }
 
 /// The time and the zone after a day; nothing is midnight.

@@ -136,6 +136,40 @@ fn what_is_no_date_is_none() {
     }
 }
 
+#[test]
+fn a_moment_is_written_to_the_second_or_the_millisecond() {
+    let check = |millis: i64, expected: [&str; 2]| {
+        let moment = Moment::from_millis(millis);
+        assert_eq!([moment.to_string(), format!("{moment:.3}")], expected);
+    };
+    check(0, ["1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z"]);
+    check(-1, ["1969-12-31T23:59:59Z", "1969-12-31T23:59:59.999Z"]);
+    check(951_782_400_000, ["2000-02-29T00:00:00Z", "2000-02-29T00:00:00.000Z"]);
+    check(1_709_251_199_250, ["2024-02-29T23:59:59Z", "2024-02-29T23:59:59.250Z"]);
+    check(1_794_787_200_007, ["2026-11-16T00:00:00Z", "2026-11-16T00:00:00.007Z"]);
+    check(4_107_542_400_000, ["2100-03-01T00:00:00Z", "2100-03-01T00:00:00.000Z"]);
+    check(i64::MIN, ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"]);
+    check(i64::MAX, ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999Z"]);
+}
+
+#[test]
+fn the_time_of_a_file_is_a_moment() {
+    let second = Duration::from_secs(1);
+    assert_eq!(Moment::from(SystemTime::UNIX_EPOCH + second).unix(), 1);
+    assert_eq!(Moment::from(SystemTime::UNIX_EPOCH - second).unix(), -1);
+    let far = SystemTime::UNIX_EPOCH + second * u32::MAX * 100;
+    assert_eq!(Moment::from(far), Moment::LAST);
+}
+
+#[test]
+fn sums_end_with_the_last_moment() {
+    let hour = Duration::from_hours(1);
+    assert_eq!(Moment::EPOCH.after(hour).since(Moment::EPOCH), hour);
+    assert_eq!(Moment::EPOCH.since(Moment::LAST), Duration::ZERO);
+    assert_eq!(Moment::LAST.after(hour), Moment::LAST);
+    assert_eq!(Moment::EPOCH.after(Duration::MAX), Moment::LAST);
+}
+
 proptest! {
     #[test]
     fn a_moment_is_read_as_it_is_written(seconds in -62_135_596_800_i64..253_402_300_800) {

@@ -1,7 +1,7 @@
 //! Dates in words: RFC 822 and its successors, `asctime`, and similar forms.
 
 use super::clock::{Half, Time, number, time, zone};
-use super::{Moment, Parts, full_year, iso, words};
+use super::{Moment, day, full_year, iso, moment, words};
 
 /// Parses a date whose month is a word, or whose parts are separated by slashes or full stops.
 pub(super) fn parse(text: &str) -> Option<Moment> {
@@ -91,9 +91,10 @@ impl WordedParts {
             }
             _ if digits == 4 => {
                 // `2006/09/15` within a date in words.
-                let day = iso::parse(token)?.unix();
-                let (year, month, day) = crate::time::date_of(day.div_euclid(86_400));
-                (self.year, self.month, self.day) = (Some(year), Some(month), Some(day));
+                let date = iso::parse(token)?.civil().date();
+                self.year = Some(date.year().into());
+                self.month = Some(date.month().into());
+                self.day = Some(date.day().into());
                 Some(())
             }
             _ => self.take_joined(value, rest),
@@ -143,13 +144,7 @@ impl WordedParts {
             Some(half) => time.in_half(half)?,
             None => time,
         };
-        Parts {
-            year: self.year?,
-            month: self.month?,
-            day: self.day.unwrap_or(1),
-            time,
-            offset: self.offset.unwrap_or(0),
-        }
-        .moment()
+        let date = day(self.year?, self.month?, self.day.unwrap_or(1))?;
+        moment(date, time, self.offset.unwrap_or(0))
     }
 }

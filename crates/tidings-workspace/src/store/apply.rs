@@ -1,11 +1,11 @@
 //! Applying events to the tables. An event is validated before it is logged.
 
 use rusqlite::{Connection, params};
+use tidings_store::date::Moment;
 
 use crate::WorkspaceError;
 use crate::change::{Change, Created, Event};
 use crate::record::{self, Hint};
-use crate::stamp::Stamp;
 use crate::store::artifact::{self, names};
 use crate::store::event::signed;
 use crate::store::{Blobs, graph};
@@ -81,7 +81,7 @@ fn annotate(
     artifact: &str,
     message: &str,
     author: &str,
-    time: Stamp,
+    time: Moment,
 ) -> Result<(), WorkspaceError> {
     let row = artifact::state(connection, artifact)?;
     let number = artifact::annotated(connection, row.key)? + 1;
@@ -90,7 +90,7 @@ fn annotate(
             "INSERT INTO annotations (artifact, number, message, author, time)
              VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
-        .execute(params![row.key, signed(number), message, author, time.0])?;
+        .execute(params![row.key, signed(number), message, author, time.millis()])?;
     connection
         .prepare_cached("INSERT INTO remarks (rowid, message) VALUES (?1, ?2)")?
         .execute(params![connection.last_insert_rowid(), message])?;
@@ -147,7 +147,7 @@ fn create(
     connection: &Connection,
     blobs: &Blobs,
     it: &Created,
-    created: Stamp,
+    created: Moment,
 ) -> Result<(), WorkspaceError> {
     let metadata = serde_json::to_string(&it.metadata).unwrap_or_default();
     connection
@@ -163,7 +163,7 @@ fn create(
             it.mime_type,
             i64::try_from(it.size).unwrap_or(i64::MAX),
             it.creator,
-            created.0,
+            created.millis(),
             names(&it.tags),
             names(&it.parents),
             it.set,
@@ -237,7 +237,7 @@ fn bind(
     id: &str,
     name: &str,
     hints: &[Hint],
-    time: Stamp,
+    time: Moment,
 ) -> Result<(), WorkspaceError> {
     if graph::name(connection, id)?.is_none() {
         count(connection, "identities", "", 1)?;
@@ -247,7 +247,7 @@ fn bind(
             "INSERT INTO identities VALUES (?1, ?2, '[]', ?3, ?4)
              ON CONFLICT (id) DO UPDATE SET name = excluded.name, folded = excluded.folded",
         )?
-        .execute(params![id, name, time.0, graph::folded(id, name)])?;
+        .execute(params![id, name, time.millis(), graph::folded(id, name)])?;
     for hint in hints {
         connection
             .prepare_cached(

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use tidings_store::date::Moment;
 
 use crate::record::{
     Ancestor, Annotation, Artifact, ArtifactEntry, Blob, Category, Count, Lineage, ListPage,
     Summary,
 };
-use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::store::event::unsigned;
 use crate::{Refusal, WorkspaceError};
@@ -277,7 +277,7 @@ fn artifact(connection: &Connection, id: &str) -> Result<Option<Artifact>, Works
     )?;
     let mut annotations = statement
         .query_map(params![key, NAMED], |row| {
-            let time = Stamp(row.get(2)?);
+            let time = Moment::from_millis(row.get(2)?);
             Ok(Annotation { message: row.get(0)?, author: row.get(1)?, time })
         })?
         .collect::<Result<Vec<_>, _>>()?;
@@ -332,7 +332,7 @@ fn lineage(
                 title: row.get(1)?,
                 mime_type: row.get(2)?,
                 creator: row.get(3)?,
-                created: Stamp(row.get(4)?),
+                created: Moment::from_millis(row.get(4)?),
                 parents: listed(&row.get::<_, String>(5)?),
                 archived: row.get(6)?,
             };
@@ -366,7 +366,7 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<(i64, ArtifactEntry)> {
         mime_type: row.get(4)?,
         size: unsigned(row.get(5)?),
         creator: row.get(6)?,
-        created: Stamp(row.get(7)?),
+        created: Moment::from_millis(row.get(7)?),
         tags: listed(&row.get::<_, String>(8)?),
         set: row.get(9)?,
         index: row.get::<_, Option<i64>>(10)?.map(unsigned),

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
+use tidings_store::date::Moment;
 
 use crate::change::{Change, Event};
 use crate::config::Role;
-use crate::stamp::Stamp;
 use crate::store::{Blobs, Store, apply, event, schema};
 use crate::{WorkspaceError, WorkspaceLimits};
 
@@ -37,7 +37,7 @@ pub(super) struct Ledger<'a> {
     pub(super) connection: &'a Connection,
     pub(super) blobs: &'a Blobs,
     pub(super) limits: &'a WorkspaceLimits,
-    now: Stamp,
+    now: Moment,
     events: Vec<u64>,
 }
 
@@ -161,7 +161,7 @@ impl Store {
             connection: writer,
             blobs: &self.blobs,
             limits: &self.config.limits,
-            now: Stamp::now(),
+            now: Moment::now(),
             events: Vec::new(),
         };
         for work in batch {

@@ -3,9 +3,9 @@
 use rusqlite::{Connection, params};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tidings_store::date::Moment;
 
 use crate::change::{Change, Event};
-use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::{Refusal, WorkspaceError};
 
@@ -88,7 +88,7 @@ impl Store {
 /// Appends an event; returns its number.
 pub(super) fn append(
     connection: &Connection,
-    time: Stamp,
+    time: Moment,
     actor: &str,
     change: &Change,
 ) -> Result<u64, WorkspaceError> {
@@ -96,7 +96,7 @@ pub(super) fn append(
         .map_err(|error| WorkspaceError::Unreadable(error.to_string()))?;
     connection
         .prepare_cached("INSERT INTO events (time, kind, actor, change) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![time.0, change.kind(), actor, text])?;
+        .execute(params![time.millis(), change.kind(), actor, text])?;
     Ok(unsigned(connection.last_insert_rowid()))
 }
 
@@ -145,7 +145,7 @@ fn of_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Event> {
         fields.insert("type".to_owned(), text(4).into());
         Change::Unknown(fields)
     });
-    let time = Stamp(row.get(1).unwrap_or_default());
+    let time = Moment::from_millis(row.get(1).unwrap_or_default());
     Ok(Event { number: unsigned(row.get(0)?), time, actor: text(2), change })
 }
 

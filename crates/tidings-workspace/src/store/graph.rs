@@ -1,9 +1,9 @@
 //! Reading identities and their connections.
 
 use rusqlite::{Connection as Database, OptionalExtension as _, Row, params};
+use tidings_store::date::Moment;
 
 use crate::record::{Connection, Hint, Identity, IdentityDetails, ListPage};
-use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::store::artifact::{counted, listed};
 use crate::store::event::unsigned;
@@ -200,7 +200,7 @@ pub(super) fn folded(id: &str, name: &str) -> String {
 }
 
 fn identity(row: &Row<'_>) -> rusqlite::Result<Identity> {
-    let (tags, created) = (listed(&row.get::<_, String>(2)?), Stamp(row.get(3)?));
+    let (tags, created) = (listed(&row.get::<_, String>(2)?), Moment::from_millis(row.get(3)?));
     Ok(Identity { id: row.get(0)?, name: row.get(1)?, tags, created })
 }
 

@@ -4,8 +4,9 @@ use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::Path;
 
+use tidings_store::date::Moment;
+
 use crate::WorkspaceError;
-use crate::stamp::Stamp;
 use crate::store::give_to_owner;
 
 pub(super) const FILE: &str = "server.lock";
@@ -40,7 +41,8 @@ impl Lock {
         }
         file.set_len(0).map_err(failed)?;
         file.rewind().map_err(failed)?;
-        writeln!(file, "process {} since {}", std::process::id(), Stamp::now()).map_err(failed)?;
+        writeln!(file, "process {} since {:.3}", std::process::id(), Moment::now())
+            .map_err(failed)?;
         Ok(Self { _file: file })
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
+use tidings_store::date::Moment;
 
 use crate::record::ArtifactEntry;
-use crate::stamp::Stamp;
 use crate::store::Store;
 use crate::store::artifact::{ENTRY, entry};
 use crate::{Refusal, WorkspaceError};
@@ -24,9 +24,9 @@ pub struct Search {
     /// Its creator.
     pub creator: Option<String>,
     /// Created at this time or later.
-    pub since: Option<Stamp>,
+    pub since: Option<Moment>,
     /// Created at this time or before.
-    pub until: Option<Stamp>,
+    pub until: Option<Moment>,
     /// Whether to include archived artifacts.
     pub archived: bool,
     /// Only artifacts older than the one with this id.
@@ -131,10 +131,10 @@ fn statement(search: &Search, lead: Lead, terms: &[String], limit: usize) -> (St
         condition("creator = ?", creator.clone().into());
     }
     if let Some(since) = search.since {
-        condition("created >= ?", since.0.into());
+        condition("created >= ?", since.millis().into());
     }
     if let Some(until) = search.until {
-        condition("created <= ?", until.0.into());
+        condition("created <= ?", until.millis().into());
     }
     if let Some(after) = &search.after {
         let older = format!("{order} < (SELECT key FROM artifacts WHERE id = ?)");

@@ -1,5 +1,7 @@
 //! `search_artifacts`: find artifacts by words, tags, creator and time.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidings_server::model::Tool;
@@ -7,7 +9,7 @@ use tidings_store::date::Moment;
 
 use crate::tools::schema::{Effect, entry, flag, number, object, text, texts, tool as described};
 use crate::tools::{ToolAnswer, ToolFailure, arguments};
-use crate::{Search, Stamp, Workspace};
+use crate::{Search, Workspace};
 
 const USUAL: usize = 20;
 const MOST: usize = 200;
@@ -68,8 +70,8 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str
         words: given.query,
         tags: given.tags,
         creator: given.creator,
-        since: moment("since", given.since.as_deref(), 0)?,
-        until: moment("until", given.until.as_deref(), 999)?,
+        since: moment("since", given.since.as_deref(), Duration::ZERO)?,
+        until: moment("until", given.until.as_deref(), Duration::from_millis(999))?,
         archived: given.archived,
         after: given.after,
     };
@@ -83,10 +85,10 @@ pub(super) fn run(workspace: &Workspace, given: Map<String, Value>, _actor: &str
 }
 
 /// A moment to the second; artifacts are made within one.
-fn moment(name: &str, text: Option<&str>, within: i64) -> Result<Option<Stamp>, ToolFailure> {
+fn moment(name: &str, text: Option<&str>, within: Duration) -> Result<Option<Moment>, ToolFailure> {
     let Some(text) = text else { return Ok(None) };
     let moment = Moment::parse(text).ok_or_else(|| {
         ToolFailure(format!("`{name}` must be a moment as in 2026-01-31T09:30:00Z, not `{text}`"))
     })?;
-    Ok(Some(Stamp(moment.unix().saturating_mul(1000).saturating_add(within))))
+    Ok(Some(moment.after(within)))
 }

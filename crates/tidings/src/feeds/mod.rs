@@ -3,7 +3,6 @@
 pub(crate) mod settings;
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, anyhow};
 use tidings_feeds::{
@@ -265,13 +264,6 @@ pub(crate) fn expanded(text: &str) -> Result<String, Usage> {
     let variable = |name: &str| std::env::var(name).ok();
     let environment = Environment { variable: &variable, here: &here.to_string_lossy() };
     environment.expand(text)
-}
-
-/// The time.
-pub(crate) fn now() -> Moment {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-    Moment::from_unix(seconds).expect("the year has four digits")
 }
 
 /// How far off a moment is, as a person says it.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use tidings_mirror::events::{Cause, ConnectionState, ListChange, Progress};
 use tidings_mirror::model::{Prompt, Resource, ResourceTemplate, Tool};
 use tidings_mirror::odd::put_back;
 use tidings_mirror::{Event, Item};
+use tidings_store::date::Moment;
 
 use crate::present::body::Body;
 use crate::present::colour::Paint;
@@ -36,7 +37,7 @@ pub(crate) fn list_name(event: &Event) -> Option<&'static str> {
 }
 
 /// The event as a machine reads it; nothing for what only a program in between needs to know.
-pub(crate) fn object(event: &Event, at: SystemTime) -> Option<Value> {
+pub(crate) fn object(event: &Event, at: Moment) -> Option<Value> {
     let mut object = match event {
         Event::ResourceContentChanged { uri, content, cause, .. } => {
             let mut contents = json!(content.contents);
@@ -78,19 +79,13 @@ pub(crate) fn object(event: &Event, at: SystemTime) -> Option<Value> {
             object
         }
     };
-    object["at_ms"] = milliseconds(at).into();
+    object["at_ms"] = at.millis().into();
     Some(object)
 }
 
 /// A warning of our own, as a machine reads it.
 pub(crate) fn warning_object(message: &str) -> Value {
     json!({ "event": "warning", "message": message })
-}
-
-/// The time as data.
-pub(crate) fn milliseconds(at: SystemTime) -> u64 {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Tells events in words. It remembers what it showed of each resource, for the next difference.
@@ -106,7 +101,7 @@ impl Story {
     }
 
     /// The event in words, with a line break at its end; nothing if it need not be told.
-    pub(crate) fn tell(&mut self, event: &Event, at: SystemTime) -> Option<String> {
+    pub(crate) fn tell(&mut self, event: &Event, at: Moment) -> Option<String> {
         let (label, said) = match event {
             Event::ResourceContentChanged { uri, content, cause, .. } => {
                 let details = self.content(uri, content);
@@ -151,9 +146,8 @@ impl Story {
     }
 
     /// One line, or several if there is more to show.
-    pub(crate) fn say(&self, label: &str, said: &str, at: SystemTime) -> String {
-        let seconds = milliseconds(at) / 1000 % 86_400;
-        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    pub(crate) fn say(&self, label: &str, said: &str, at: Moment) -> String {
+        let clock = at.civil().time();
         let padded = format!("{label:9}");
         let label = match label {
             "content" => self.paint.yellow(&padded),
@@ -161,7 +155,7 @@ impl Story {
             "tools" | "resources" | "templates" | "prompts" => self.paint.cyan(&padded),
             _ => self.paint.faint(&padded),
         };
-        format!("{hour:02}:{minute:02}:{second:02}Z  {label}  {said}\n")
+        format!("{clock:.0}Z  {label}  {said}\n")
     }
 
     fn list(&self, list: &ListWords<'_>) -> String {
@@ -355,8 +349,8 @@ fn keyed<'a, T>(
 mod tests {
     use super::*;
 
-    fn at() -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_millis(45_296_789)
+    fn at() -> Moment {
+        Moment::from_millis(45_296_789)
     }
 
     #[track_caller]

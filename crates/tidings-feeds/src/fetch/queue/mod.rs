@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-pub(crate) use order::{Moment, Order, Rules, Standing, Ticket};
+pub(crate) use order::{Elapsed, Order, Rules, Standing, Ticket};
 
 use super::failure::FetchError;
 use super::random;
@@ -94,7 +94,7 @@ impl Queue {
         self.lock().settle(self.now(), ticket);
     }
 
-    fn now(&self) -> Moment {
+    fn now(&self) -> Elapsed {
         self.beginning.elapsed()
     }
 
@@ -104,7 +104,7 @@ impl Queue {
 }
 
 impl State {
-    fn settle(&mut self, now: Moment, ticket: Ticket) {
+    fn settle(&mut self, now: Elapsed, ticket: Ticket) {
         let started = self.order.admit(now, random());
         for ticket in started.iter().chain([&ticket]) {
             // The first at a host keeps its time. Whoever comes to be the first must hear of it.

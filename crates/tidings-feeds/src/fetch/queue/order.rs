@@ -9,8 +9,8 @@ const GUESS: Duration = Duration::from_mins(1);
 /// The longest of these.
 const LONGEST_GUESS: Duration = Duration::from_hours(1);
 
-/// A moment, counted from the beginning of the queue.
-pub(crate) type Moment = Duration;
+/// A time, counted from the beginning of the queue.
+pub(crate) type Elapsed = Duration;
 
 /// How many at once, and how far apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub(crate) enum Standing {
     /// Its request may be made, or is being made.
     Started,
     /// Its host wants to be left alone until then.
-    Paused(Moment),
+    Paused(Elapsed),
     /// It is the first at its host, whose turn comes then.
-    At(Moment),
+    At(Elapsed),
     /// It waits for somebody else.
     Behind,
 }
@@ -58,9 +58,9 @@ struct Host {
     waiting: VecDeque<Ticket>,
     busy: usize,
     /// The next request begins no earlier.
-    free_at: Moment,
+    free_at: Elapsed,
     /// The host itself said so.
-    paused_until: Moment,
+    paused_until: Elapsed,
     /// How often in a row it refused and did not say for how long.
     refusals: u32,
     /// The time between two requests, with its random part, as of the last one.
@@ -68,11 +68,11 @@ struct Host {
 }
 
 impl Host {
-    fn opens_at(&self) -> Moment {
+    fn opens_at(&self) -> Elapsed {
         self.free_at.max(self.paused_until)
     }
 
-    fn is_forgettable(&self, now: Moment) -> bool {
+    fn is_forgettable(&self, now: Elapsed) -> bool {
         // Refusals are counted over the time between two requests of one feed.
         let memory = if self.refusals > 0 { LONGEST_GUESS } else { Duration::ZERO };
         self.waiting.is_empty() && self.busy == 0 && self.opens_at() + memory <= now
@@ -86,7 +86,7 @@ impl Order {
     }
 
     /// Comes last at a host.
-    pub(crate) fn enter(&mut self, host: &str, now: Moment) -> Ticket {
+    pub(crate) fn enter(&mut self, host: &str, now: Elapsed) -> Ticket {
         self.hosts.retain(|_, host| !host.is_forgettable(now));
         let ticket = Ticket(self.next);
         self.next += 1;
@@ -97,7 +97,7 @@ impl Order {
 
     /// Lets begin who may: of the hosts that are ready, the one that has waited longest comes
     /// first.
-    pub(crate) fn admit(&mut self, now: Moment, random: u64) -> Vec<Ticket> {
+    pub(crate) fn admit(&mut self, now: Elapsed, random: u64) -> Vec<Ticket> {
         let mut started = Vec::new();
         while self.under_way < self.rules.at_once {
             let ready = self
@@ -119,7 +119,7 @@ impl Order {
     }
 
     /// Gives a place back, whether its request was made or not.
-    pub(crate) fn leave(&mut self, ticket: Ticket, now: Moment) {
+    pub(crate) fn leave(&mut self, ticket: Ticket, now: Elapsed) {
         let Some(name) = self.tickets.remove(&ticket) else { return };
         let Some(host) = self.hosts.get_mut(&name) else { return };
         if let Some(position) = host.waiting.iter().position(|waiting| *waiting == ticket) {
@@ -132,21 +132,21 @@ impl Order {
     }
 
     /// Leaves the host of a ticket alone until then.
-    pub(crate) fn pause(&mut self, ticket: Ticket, until: Moment) {
+    pub(crate) fn pause(&mut self, ticket: Ticket, until: Elapsed) {
         if let Some(host) = self.host_of(ticket) {
             host.paused_until = host.paused_until.max(until);
         }
     }
 
     /// The same for a host at which nobody may be.
-    pub(crate) fn pause_host(&mut self, name: &str, until: Moment) {
+    pub(crate) fn pause_host(&mut self, name: &str, until: Elapsed) {
         let host = self.hosts.entry(name.to_owned()).or_default();
         host.paused_until = host.paused_until.max(until);
     }
 
     /// The host of a ticket refused and did not say for how long: it is left alone, each time in a
     /// row for longer.
-    pub(crate) fn refuse(&mut self, ticket: Ticket, now: Moment) {
+    pub(crate) fn refuse(&mut self, ticket: Ticket, now: Elapsed) {
         // Of several that were under way at once one counts.
         if let Some(host) = self.host_of(ticket).filter(|host| host.paused_until <= now) {
             let factor = 2u32.saturating_pow(host.refusals);
@@ -166,7 +166,7 @@ impl Order {
         self.tickets.get(&ticket).and_then(|name| self.hosts.get_mut(name))
     }
 
-    pub(crate) fn standing(&self, ticket: Ticket, now: Moment) -> Standing {
+    pub(crate) fn standing(&self, ticket: Ticket, now: Elapsed) -> Standing {
         let Some(host) = self.tickets.get(&ticket).and_then(|name| self.hosts.get(name)) else {
             return Standing::Behind;
         };
@@ -188,7 +188,7 @@ impl Order {
 
     /// The next moment at which somebody who waits for time alone could begin.
     #[cfg(test)]
-    pub(crate) fn wakes_at(&self, now: Moment) -> Option<Moment> {
+    pub(crate) fn wakes_at(&self, now: Elapsed) -> Option<Elapsed> {
         let hosts = self
             .hosts
             .values()
@@ -207,7 +207,7 @@ mod tests {
 
     const RULES: Rules = Rules { at_once: 2, host_at_once: 1, apart: Duration::from_secs(1) };
 
-    fn at(seconds: u64) -> Moment {
+    fn at(seconds: u64) -> Elapsed {
         Duration::from_secs(seconds)
     }
 

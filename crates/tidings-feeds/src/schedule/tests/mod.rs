@@ -10,7 +10,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 /// A Monday, at midnight.
-const NOW: Time = Time(1_794_787_200_000);
+const NOW: Moment = Moment::from_millis(1_794_787_200_000);
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -48,7 +48,9 @@ fn failing(failure: &Failure, times: usize) -> (Vec<u64>, Plan) {
 #[test]
 fn a_feed_is_asked_as_often_as_it_posts() {
     let check = |gap: u64, expected: u64| {
-        let posted: Vec<_> = (1..20).map(|number| Time(NOW.0 - number * gap * 1000)).collect();
+        let gap_millis = i64::try_from(gap * 1000).unwrap();
+        let ago = |number: i64| Moment::from_millis(NOW.millis() - number * gap_millis);
+        let posted: Vec<_> = (1..20).map(ago).collect();
         let outcome = Outcome::Changed { posted: &posted, hints: hints(), moved: None };
         assert_eq!(wait(&Plan::new(NOW), &outcome), expected, "a post every {gap} s");
     };
@@ -301,10 +303,10 @@ proptest! {
                 Outcome::Failed(Failure::Refused { retry_after }) => (plan.skip, *retry_after),
                 Outcome::Failed(_) => (plan.skip, None),
             };
-            prop_assert!(plan.next <= Time::LATEST.after(seconds(8 * DAY)));
+            prop_assert!(plan.next <= Moment::LAST.after(seconds(8 * DAY)));
             prop_assert!(plan.next >= now.after(least));
             prop_assert!(plan.next >= now.after(retry_after.unwrap_or_default()));
-            if plan.next < Time::LATEST {
+            if plan.next < Moment::LAST {
                 prop_assert!(!skip.covers(plan.next));
             }
             if plan.not_before <= now {

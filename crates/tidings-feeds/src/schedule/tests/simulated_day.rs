@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::fetch::{Moment, Order, Rules, Standing, Ticket};
+use crate::fetch::{Elapsed, Order, Rules, Standing, Ticket};
 
 const FEEDS: usize = 200;
 const HOSTS: usize = 40;
 const DAY: Duration = Duration::from_hours(24);
-const BEGIN: Time = Time(1_794_787_200_000);
+const BEGIN: Moment = Moment::from_millis(1_794_787_200_000);
 const RULES: Rules = Rules { at_once: 16, host_at_once: 1, apart: Duration::from_secs(1) };
 /// As the queue: who would wait longer for a host that wants to be left alone does not wait.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ struct Feed {
     ticket: Option<Ticket>,
     asked: usize,
     /// When the last answer came.
-    answered: Option<Moment>,
+    answered: Option<Elapsed>,
     /// What its document weighs.
     bytes: u64,
 }
@@ -56,19 +56,19 @@ struct Cost {
 #[derive(Default)]
 struct Host {
     busy: bool,
-    last: Option<Moment>,
-    alone_until: Moment,
+    last: Option<Elapsed>,
+    alone_until: Elapsed,
 }
 
 struct Day {
-    now: Moment,
+    now: Elapsed,
     order: Order,
     dice: Dice,
     bounds: Bounds,
     feeds: Vec<Feed>,
     hosts: Vec<Host>,
     /// Who is under way, and until when.
-    running: HashMap<Ticket, (usize, Moment)>,
+    running: HashMap<Ticket, (usize, Elapsed)>,
     waiting: HashMap<Ticket, usize>,
     cost: Cost,
 }
@@ -100,7 +100,7 @@ impl Day {
         }
     }
 
-    fn time(&self) -> Time {
+    fn time(&self) -> Moment {
         BEGIN.after(self.now)
     }
 
@@ -205,9 +205,10 @@ impl Day {
     }
 
     /// Most answers are good; each kind of trouble comes up many times a day.
-    fn answer(&mut self, number: usize) -> (Vec<Time>, Outcome<'static>) {
-        let gap = 60_000 * (1 + number as u64 * 7);
-        let posted = (1..15).map(|post| Time(self.time().0 - post * gap)).collect();
+    fn answer(&mut self, number: usize) -> (Vec<Moment>, Outcome<'static>) {
+        let gap = 60_000 * (1 + i64::try_from(number).unwrap() * 7);
+        let ago = |post: i64| Moment::from_millis(self.time().millis() - post * gap);
+        let posted = (1..15).map(ago).collect();
         let skip = match number % 10 {
             0 => Skip::new(0..6, []),
             1 => Skip::new([12, 13], ["Sunday"]),
@@ -240,7 +241,7 @@ impl Day {
 /// A feed that failed all but once as often as it takes to be given up, and is due.
 fn nearly_given_up() -> Plan {
     let bounds = Bounds::default();
-    let mut plan = Plan::new(Time(BEGIN.0 - 5 * 86_400_000));
+    let mut plan = Plan::new(Moment::from_millis(BEGIN.millis() - 5 * 86_400_000));
     while plan.failures < FAILURES_TO_OPEN - 1 {
         let now = plan.next;
         plan = plan.after(&Outcome::Failed(HOPELESS), &bounds, now, 0);

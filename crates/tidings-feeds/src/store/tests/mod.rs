@@ -10,7 +10,7 @@ use super::*;
 use crate::config::Earlier;
 use crate::fetch::Validators;
 use crate::parse::{Document, Feed, Item, Text, TextKind};
-use crate::schedule::{Plan, Time};
+use crate::schedule::Plan;
 use crate::tests::feed_at;
 use crate::view::Filter;
 
@@ -51,8 +51,8 @@ fn plan(day: i64) -> Plan {
     Plan::new(time(day))
 }
 
-fn time(day: i64) -> Time {
-    Time(u64::try_from((START + day * 86_400) * 1000).unwrap())
+fn time(day: i64) -> Moment {
+    Moment::from_millis((START + day * 86_400) * 1000)
 }
 
 pub(super) fn registration(url: &str) -> Registration {

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidings_store::date::Moment;
-use tidings_store::time::date_of;
 
 use super::{ExportedItem, Head};
 use crate::html::has_tag;
@@ -145,21 +144,5 @@ fn title(text: &str) -> String {
 
 /// A moment as mail has it: `Thu, 01 Jan 1970 00:00:00 GMT`.
 fn rfc822(moment: Moment) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let days = moment.unix().div_euclid(86_400);
-    let (year, month, day) = date_of(days);
-    let second = moment.unix().rem_euclid(86_400);
-    let name = |names: &[&'static str], number: i64| {
-        usize::try_from(number).ok().and_then(|it| names.get(it).copied()).unwrap_or_default()
-    };
-    format!(
-        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",
-        name(&DAYS, days.rem_euclid(7)),
-        name(&MONTHS, month - 1),
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-    )
+    moment.civil().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }

@@ -3,10 +3,11 @@
 use anyhow::Result;
 use serde_json::{Map, json};
 use tidings_feeds::{Condition, Holder, Status};
+use tidings_store::date::Moment;
 
 use super::ls::{next, object, reason};
 use crate::args::FeedsHealth;
-use crate::feeds::{all, away, kept, look, now};
+use crate::feeds::{all, away, kept, look};
 use crate::present::Output;
 use crate::present::table::Table;
 use crate::present::text::count;
@@ -19,7 +20,7 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
         None => Vec::new(),
     };
     let holder = Holder::of(&directory)?;
-    let now = now();
+    let now = Moment::now();
     let due = statuses.iter().filter(|status| next(status, now) == "due").count();
     if args.kept.json {
         let states: Map<_, _> = Condition::ALL

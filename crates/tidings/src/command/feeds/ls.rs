@@ -6,7 +6,7 @@ use tidings_feeds::Status;
 use tidings_store::date::Moment;
 
 use crate::args::FeedsLs;
-use crate::feeds::{all, away, kept, look, now};
+use crate::feeds::{all, away, kept, look};
 use crate::present::Output;
 use crate::present::table::Table;
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: &FeedsLs) -> Result<()> {
     } else if statuses.is_empty() {
         output.remark(&format!("no feeds are kept in `{}`", directory.display()));
     } else {
-        let now = now();
+        let now = Moment::now();
         let mut table = Table::new(["ID", "TITLE", "STATE", "NEXT FETCH", "ITEMS", "LAST ERROR"]);
         for status in &statuses {
             table.row([

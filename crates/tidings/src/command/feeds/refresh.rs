@@ -3,10 +3,11 @@
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
 use tidings_feeds::{News, Refresh, Refreshed};
+use tidings_store::date::Moment;
 use tokio::sync::mpsc;
 
 use crate::args::FeedsRefresh;
-use crate::feeds::{Reach, away, kept, named, now, visit};
+use crate::feeds::{Reach, away, kept, named, visit};
 use crate::present::Output;
 use crate::present::standing::StandingLine;
 use crate::present::text::{count, one_line};
@@ -75,7 +76,10 @@ fn text(refreshed: &Refreshed, output: &Output) -> String {
             format!("failed: {}", one_line(reason))
         }
         Refresh::Postponed(until) => {
-            format!("its server wants to be left alone; it is asked {}", away(*until, now()))
+            format!(
+                "its server wants to be left alone; it is asked {}",
+                away(*until, Moment::now())
+            )
         }
         Refresh::Paused => "is paused".to_owned(),
         _ => "was not asked".to_owned(),

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use tidings_folder::{Problem, Report, Severity};
 use tidings_server::{Event, Outcome, http};
+use tidings_store::date::Moment;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::folder::advice::advised;
@@ -153,7 +154,7 @@ impl Printer {
             if !lists.is_empty() {
                 let mut line = Value::Object(lists);
                 line["event"] = "reload".into();
-                line["unix_ms"] = json!(now().as_millis());
+                line["unix_ms"] = json!(Moment::now());
                 self.print(line.to_string());
             }
         } else {
@@ -187,7 +188,7 @@ impl Printer {
                 "severity": severity,
                 "reason": problem.reason,
                 "advice": problem.advice,
-                "unix_ms": now().as_millis(),
+                "unix_ms": Moment::now(),
             });
             self.print(line.to_string());
             return;
@@ -210,24 +211,22 @@ impl Printer {
 
 impl Look {
     fn line(self, kind: &str, what: &str, listeners: Option<usize>) -> String {
-        let now = now();
+        let now = Moment::now();
         if self.json {
-            let mut line = json!({ "event": kind, "what": what, "unix_ms": now.as_millis() });
+            let mut line = json!({ "event": kind, "what": what, "unix_ms": now });
             if let Some(listeners) = listeners {
                 line["listeners"] = listeners.into();
             }
             return line.to_string();
         }
         let what = printable(what);
-        let seconds = now.as_secs() % 86_400;
-        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         let told = match listeners {
             Some(1) => " → 1 listener".to_owned(),
             Some(listeners) => format!(" → {listeners} listeners"),
             None => String::new(),
         };
         let kind = self.coloured(kind);
-        format!("{hour:02}:{minute:02}:{second:02}Z  {kind}  {what}{told}")
+        format!("{:.0}Z  {kind}  {what}{told}", now.civil().time())
     }
 
     fn coloured(self, kind: &str) -> String {
@@ -296,10 +295,6 @@ impl Look {
 fn write(mut line: String, output: &mut impl Write) {
     line.push('\n');
     drop(output.write_all(line.as_bytes()));
-}
-
-fn now() -> Duration {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 fn few(names: &[String]) -> String {

@@ -4,20 +4,21 @@ mod exec;
 mod reads;
 
 use std::collections::{BTreeSet, HashSet};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::Value;
 use tidings_core::ListKinds;
 use tidings_mirror::events::ConnectionState;
 use tidings_mirror::{Backoff, Event, Events, List, SubscribeError};
+use tidings_store::date::Moment;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::args;
 use crate::command::watch::exec::Exec;
 use crate::command::watch::reads::Reads;
-use crate::present::event::{Story, is_change, list_name, milliseconds, object, warning_object};
+use crate::present::event::{Story, is_change, list_name, object, warning_object};
 use crate::present::text::{count, harmless};
 use crate::report::Hint;
 use crate::session::{self, Interrupted, Session};
@@ -143,7 +144,7 @@ impl Watcher<'_> {
                 let many = list.as_str();
                 count(number, &many[..many.len() - 1], many)
             });
-            let line = self.story.say("watching", &words.join(", "), SystemTime::now());
+            let line = self.story.say("watching", &words.join(", "), Moment::now());
             self.session.output.send(&line).await?;
         }
         Ok(())
@@ -206,7 +207,7 @@ impl Watcher<'_> {
         if self.is_done() {
             return Ok(());
         }
-        let now = SystemTime::now();
+        let now = Moment::now();
         let told = object(event, now);
         self.tell(event, told.as_ref(), now).await?;
         if let Event::Connection(ConnectionState::Closed { reason }) = event {
@@ -223,7 +224,7 @@ impl Watcher<'_> {
         self.warn_if(refusal).await
     }
 
-    async fn tell(&mut self, event: &Event, told: Option<&Value>, now: SystemTime) -> Result<()> {
+    async fn tell(&mut self, event: &Event, told: Option<&Value>, now: Moment) -> Result<()> {
         let output = &self.session.output;
         let line = if output.json {
             told.map(|told| format!("{told}\n"))
@@ -244,11 +245,11 @@ impl Watcher<'_> {
     }
 
     async fn warn(&self, message: &str) -> Result<()> {
-        let now = SystemTime::now();
+        let now = Moment::now();
         let output = &self.session.output;
         if output.json {
             let mut object = warning_object(message);
-            object["at_ms"] = milliseconds(now).into();
+            object["at_ms"] = now.millis().into();
             return output.send(&format!("{object}\n")).await;
         }
         output.send(&self.story.say("warning", &harmless(message), now)).await

@@ -41,7 +41,7 @@ fn table(entries: &[ArtifactEntry]) -> Table {
         }
         table.row([
             entry.id.clone(),
-            entry.created.to_string(),
+            format!("{:.3}", entry.created),
             size(usize::try_from(entry.size).unwrap_or(usize::MAX)),
             entry.mime_type.clone(),
             entry.creator.clone(),

@@ -89,7 +89,7 @@ fn print(output: &Output, events: &[Event]) -> Result<()> {
         }
         let (number, time, kind) = (event.number, event.time, event.change.kind());
         let (actor, what) = (one_line(&event.actor), one_line(&change::words(&event.change)));
-        let line = format!("{number}  {time}  {actor}  {kind}  {what}");
+        let line = format!("{number}  {time:.3}  {actor}  {kind}  {what}");
         output.raw(&output.width.map_or_else(|| line.clone(), |width| cut(&line, width).into()))?;
     }
     Ok(())

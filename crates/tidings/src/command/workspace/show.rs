@@ -39,7 +39,7 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceShow) -> Result<()> {
     }
     for remark in &artifact.annotations {
         let who =
-            desk.output.paint.faint(&format!("{} {}:", remark.time, one_line(&remark.author)));
+            desk.output.paint.faint(&format!("{:.3} {}:", remark.time, one_line(&remark.author)));
         let message = harmless(&remark.message).replace('\n', "\n  ");
         text += &["\n", &who, "\n  ", &message, "\n"].concat();
     }
@@ -84,7 +84,7 @@ fn described(desk: &Desk<'_>, artifact: &Artifact) -> String {
         ("id", Some(entry.id.clone())),
         ("content", Some(format!("{}, {size}", entry.mime_type))),
         ("hash", Some(entry.hash.clone())),
-        ("created", Some(format!("{} by {}", entry.created, entry.creator))),
+        ("created", Some(format!("{:.3} by {}", entry.created, entry.creator))),
         ("tags", Some(entry.tags.join(", ")).filter(|tags| !tags.is_empty())),
         ("set", place.map(|(set, index)| format!("{set}, at {index}"))),
         ("metadata", metadata),

@@ -1,0 +1,30 @@
+//! Lengths of time: a share of one, and how they are stored.
+
+use std::time::Duration;
+
+/// A part of a length, from none of it to all of it.
+pub(super) fn share(length: Duration, random: u64) -> Duration {
+    let whole = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+    let part = u128::from(whole) * u128::from(random) / u128::from(u64::MAX);
+    Duration::from_millis(u64::try_from(part).unwrap_or(whole))
+}
+
+/// Lengths are stored in milliseconds, as moments are.
+pub(super) mod milliseconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        length: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(length.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+}
