@@ -92,7 +92,7 @@ pub(crate) enum Shape {
     Single,
 }
 
-/// Print the configuration that a host needs to start a server, or write it to the host's file.
+/// Print or write the configuration with which a well-known host starts a server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without --client, the supported hosts and their files are listed. --write changes nothing else in
