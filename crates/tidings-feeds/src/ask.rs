@@ -20,7 +20,7 @@ use crate::{FeedsError, Inner};
 pub(crate) const LOCAL_LIMIT: u64 = 16 * 1024 * 1024;
 
 /// What came of asking, when it is kept.
-enum Answer {
+enum FeedAnswer {
     Unmodified {
         hints: fetch::Hints,
         moved: Option<String>,
@@ -40,12 +40,12 @@ enum Answer {
 /// What came of asking a feed, and the plan for the next time.
 pub(crate) struct Asked {
     pub(crate) plan: Plan,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: AskOutcome,
 }
 
 /// What came of asking, for who waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum AskOutcome {
     /// What was news in it.
     Answered(Changes),
     Failed(String),
@@ -72,13 +72,13 @@ pub(crate) async fn ask(
     let turn = Turn { row, plan, bounds, now };
     let answer = match answer {
         // What a guest may not do says nothing of the feed.
-        Answer::Forbidden { reason } if inner.config.role.is_guest() => {
-            return Asked { plan: turn.plan, outcome: Outcome::Forbidden(reason) };
+        FeedAnswer::Forbidden { reason } if inner.config.role.is_guest() => {
+            return Asked { plan: turn.plan, outcome: AskOutcome::Forbidden(reason) };
         }
         // A file that is as it was is nothing to write down.
-        Answer::Unmodified { .. } if turn.is_good_file() => {
+        FeedAnswer::Unmodified { .. } if turn.is_good_file() => {
             let plan = turn.unchanged(FeedHints::default(), None);
-            return Asked { plan, outcome: Outcome::Answered(Changes::default()) };
+            return Asked { plan, outcome: AskOutcome::Answered(Changes::default()) };
         }
         answer => answer,
     };
@@ -90,7 +90,7 @@ pub(crate) async fn ask(
         }
         Err(FeedsError::Store(StoreError::NoFeed(feed))) => {
             debug!(feed, "a feed was removed while it was asked");
-            Asked { plan: before.plan, outcome: Outcome::Removed }
+            Asked { plan: before.plan, outcome: AskOutcome::Removed }
         }
         Err(error) => {
             let reason = causes(&error);
@@ -102,7 +102,7 @@ pub(crate) async fn ask(
             inner.note_trouble(Some(said.clone()));
             // It is no fault of the feed.
             let plan = before.after(&schedule::Outcome::Failed(Failure::Here));
-            Asked { plan, outcome: Outcome::Failed(said) }
+            Asked { plan, outcome: AskOutcome::Failed(said) }
         }
     }
 }
@@ -123,21 +123,21 @@ impl Turn {
     /// disk.
     ///
     /// Order: when it is asked again is kept before anybody hears of the answer.
-    fn keep(self, store: &Store, answer: Answer) -> Result<(Changes, Asked), StoreError> {
+    fn keep(self, store: &Store, answer: FeedAnswer) -> Result<(Changes, Asked), StoreError> {
         let (id, at) = (&self.row.id, moment(self.now));
         let (mut changes, mut planned, outcome) = match answer {
-            Answer::Document(delivery, _turn) => {
+            FeedAnswer::Document(delivery, _turn) => {
                 let Self { row, plan, bounds, now } = &self;
                 let (changes, planned) = delivery.keep(store, row, plan, bounds, *now)?;
-                (changes.clone(), planned, Outcome::Answered(changes))
+                (changes.clone(), planned, AskOutcome::Answered(changes))
             }
-            Answer::Unmodified { hints, moved } => {
+            FeedAnswer::Unmodified { hints, moved } => {
                 let changes = store.unmodified(id, at)?;
                 let planned = self.unchanged(feed_hints(None, &hints), moved.as_deref());
-                (changes.clone(), planned, Outcome::Answered(changes))
+                (changes.clone(), planned, AskOutcome::Answered(changes))
             }
-            Answer::Forbidden { reason } => self.failed(store, reason, Failure::Rejected)?,
-            Answer::Failed { reason, failure } => self.failed(store, reason, failure)?,
+            FeedAnswer::Forbidden { reason } => self.failed(store, reason, Failure::Rejected)?,
+            FeedAnswer::Failed { reason, failure } => self.failed(store, reason, failure)?,
         };
         let address = planned.take_address();
         let plan = store.keep_plan(id, planned)?;
@@ -152,10 +152,10 @@ impl Turn {
         store: &Store,
         reason: String,
         failure: Failure,
-    ) -> Result<(Changes, Plan, Outcome), StoreError> {
+    ) -> Result<(Changes, Plan, AskOutcome), StoreError> {
         let outcome = match failure {
-            Failure::Postponed { by } => Some(Outcome::Postponed(self.now.after(by))),
-            Failure::Here => Some(Outcome::Unable(reason.clone())),
+            Failure::Postponed { by } => Some(AskOutcome::Postponed(self.now.after(by))),
+            Failure::Here => Some(AskOutcome::Unable(reason.clone())),
             _ => None,
         };
         let planned = self.after(&schedule::Outcome::Failed(failure));
@@ -164,7 +164,7 @@ impl Turn {
         }
         debug!(feed = self.row.id, reason, "a feed could not be fetched");
         let changes = store.failed(&self.row.id, &reason, moment(self.now))?;
-        Ok((changes, planned, Outcome::Failed(reason)))
+        Ok((changes, planned, AskOutcome::Failed(reason)))
     }
 
     /// The plan after an answer without a document.
@@ -182,14 +182,14 @@ impl Turn {
     }
 }
 
-async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> Answer {
+async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> FeedAnswer {
     let fetched = match &row.address {
         FeedAddress::File(file) => read_file(file, &row.validators).await,
         FeedAddress::Web(address) => fetch_from(fetcher, address, row).await,
     };
     match fetched {
         Err(answer) => answer,
-        Ok(Fetched::NotModified { moved, hints }) => Answer::Unmodified { hints, moved },
+        Ok(Fetched::NotModified { moved, hints }) => FeedAnswer::Unmodified { hints, moved },
         Ok(Fetched::Document {
             bytes, content_type, validators, url, moved, hints, end, ..
         }) => {
@@ -201,24 +201,24 @@ async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> Answer {
             match parsed {
                 Ok(Ok(document)) => {
                     let delivery = Delivery { document, validators, hints, moved, end };
-                    Answer::Document(Box::new(delivery), turn)
+                    FeedAnswer::Document(Box::new(delivery), turn)
                 }
-                Ok(Err(error)) => Answer::failed(&error, Failure::Unparsable),
-                Err(error) => Answer::failed(&error, Failure::Unparsable),
+                Ok(Err(error)) => FeedAnswer::failed(&error, Failure::Unparsable),
+                Err(error) => FeedAnswer::failed(&error, Failure::Unparsable),
             }
         }
     }
 }
 
 /// The file of a feed, unless it is as it was.
-async fn read_file(file: &FileAddress, known: &Validators) -> Result<Fetched, Answer> {
+async fn read_file(file: &FileAddress, known: &Validators) -> Result<Fetched, FeedAnswer> {
     // Taken before the content: what changes in between is read again the next time.
     let stamp = local_stamp(file.path()).await;
     if stamp.is_some() && stamp == known.etag {
         return Ok(Fetched::NotModified { hints: fetch::Hints::default(), moved: None });
     }
     let read = read_beginning(file.path(), LOCAL_LIMIT).await;
-    let bytes = read.map_err(|error| Answer::failed(&error, Failure::Transient))?;
+    let bytes = read.map_err(|error| FeedAnswer::failed(&error, Failure::Transient))?;
     Ok(Fetched::Document {
         bytes,
         content_type: None,
@@ -236,7 +236,7 @@ async fn fetch_from(
     fetcher: &Fetcher,
     address: &WebAddress,
     row: &FeedRow,
-) -> Result<Fetched, Answer> {
+) -> Result<Fetched, FeedAnswer> {
     // Headers are for whom they were given for, not for whom that one points to.
     let is_same = row.address.has_same_origin(&row.asked);
     let request = Request {
@@ -247,14 +247,14 @@ async fn fetch_from(
     };
     fetcher.fetch(request).await.map_err(|error| {
         if error.is_private() {
-            Answer::Forbidden { reason: causes(&error) }
+            FeedAnswer::Forbidden { reason: causes(&error) }
         } else {
-            Answer::failed(&error, error.kind())
+            FeedAnswer::failed(&error, error.kind())
         }
     })
 }
 
-impl Answer {
+impl FeedAnswer {
     fn failed(error: &(dyn Error + 'static), failure: Failure) -> Self {
         Self::Failed { reason: causes(error), failure }
     }

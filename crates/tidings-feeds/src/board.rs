@@ -14,7 +14,7 @@ use crate::view::{self, Filter, View};
 /// there and before anybody is told.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    places: BTreeMap<String, Place>,
+    feeds: BTreeMap<String, SummarisedFeed>,
     /// Names what `feeds://all` shows. There may be thousands of feeds and a change of each of
     /// them, so it is never made anew.
     sum: Sum,
@@ -28,7 +28,7 @@ pub(crate) struct Board {
 
 /// One feed.
 #[derive(Debug)]
-struct Place {
+struct SummarisedFeed {
     row: Arc<FeedRow>,
     /// Its part of `feeds://all`.
     summary: Box<str>,
@@ -50,11 +50,11 @@ impl Board {
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Arc<FeedRow>> {
-        self.places.values().map(|place| &place.row)
+        self.feeds.values().map(|feed| &feed.row)
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&Arc<FeedRow>> {
-        self.places.get(id).map(|place| &place.row)
+        self.feeds.get(id).map(|feed| &feed.row)
     }
 
     /// The folders that feeds are in, in order.
@@ -66,11 +66,11 @@ impl Board {
     pub(crate) fn all(&self) -> String {
         let mut body = String::with_capacity(self.size());
         body.push('[');
-        for place in self.places.values() {
+        for feed in self.feeds.values() {
             if body.len() > 1 {
                 body.push(',');
             }
-            body.push_str(&place.summary);
+            body.push_str(&feed.summary);
         }
         body.push(']');
         body
@@ -79,7 +79,7 @@ impl Board {
     /// How many bytes that is.
     pub(crate) fn size(&self) -> usize {
         // A comma between two, a bracket at each end.
-        self.length + self.places.len().saturating_sub(1) + 2
+        self.length + self.feeds.len().saturating_sub(1) + 2
     }
 
     /// When any feed last became another to read.
@@ -89,11 +89,11 @@ impl Board {
 
     /// Puts what is now known of a feed, or that it is gone. Says whether `feeds://all` moved.
     pub(crate) fn put(&mut self, id: &str, row: Option<FeedRow>) -> bool {
-        let before = self.places.remove(id);
-        if let Some(place) = &before {
-            self.sum.take(&place.summary);
-            self.length -= place.summary.len();
-            for folder in place.row.category.iter().flat_map(|it| with_parents(it)) {
+        let before = self.feeds.remove(id);
+        if let Some(feed) = &before {
+            self.sum.take(&feed.summary);
+            self.length -= feed.summary.len();
+            for folder in feed.row.category.iter().flat_map(|it| with_parents(it)) {
                 if let Some(count) = self.folders.get_mut(folder) {
                     *count -= 1;
                 }
@@ -109,7 +109,7 @@ impl Board {
             *self.folders.entry(folder.to_owned()).or_default() += 1;
         }
         let has_moved = before.is_none_or(|before| before.summary != summary);
-        self.places.insert(id.to_owned(), Place { row: Arc::new(row), summary });
+        self.feeds.insert(id.to_owned(), SummarisedFeed { row: Arc::new(row), summary });
         has_moved
     }
 
@@ -159,8 +159,8 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::feed_at;
     use crate::store::{Retention, Store};
+    use crate::tests::feed_at;
 
     fn row(store: &Store, number: u32) -> FeedRow {
         let url = format!("https://example.com/{number}");

@@ -20,8 +20,6 @@ mod guest;
 mod html;
 mod id;
 mod import;
-#[cfg(test)]
-mod live;
 mod offer;
 pub mod opml;
 mod others;
@@ -36,6 +34,8 @@ mod schedule;
 mod source;
 mod status;
 mod store;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod touched;
 mod view;

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::Outcome;
+use crate::ask::AskOutcome;
 use crate::clock::moment;
 use crate::rounds::{Mode, Rounds, Wanted};
 use crate::store::{Changes, StoreError};
@@ -150,15 +150,15 @@ async fn asked(
 async fn refreshed(
     inner: &Arc<Inner>,
     id: String,
-    outcome: Outcome,
+    outcome: AskOutcome,
 ) -> Result<Option<Refreshed>, FeedsError> {
     let outcome = match outcome {
-        Outcome::Answered(changes) => Refresh::Answered(news(inner, &id, changes).await?),
-        Outcome::Failed(reason) | Outcome::Unable(reason) => Refresh::Failed(reason),
-        Outcome::Forbidden(reason) => Refresh::Forbidden(reason),
-        Outcome::Postponed(until) => Refresh::Postponed(moment(until)),
-        Outcome::Paused => Refresh::Paused,
-        Outcome::Removed => return Ok(None),
+        AskOutcome::Answered(changes) => Refresh::Answered(news(inner, &id, changes).await?),
+        AskOutcome::Failed(reason) | AskOutcome::Unable(reason) => Refresh::Failed(reason),
+        AskOutcome::Forbidden(reason) => Refresh::Forbidden(reason),
+        AskOutcome::Postponed(until) => Refresh::Postponed(moment(until)),
+        AskOutcome::Paused => Refresh::Paused,
+        AskOutcome::Removed => return Ok(None),
     };
     let Some(row) = inner.board().get(&id).cloned() else { return Ok(None) };
     let title = row.shown_title().to_owned();

@@ -14,7 +14,7 @@ use tracing::{debug, error, warn};
 use crate::Inner;
 use crate::address::FeedAddress;
 use crate::agenda::{Agenda, Lane};
-use crate::ask::{Asked, Outcome, ask};
+use crate::ask::{AskOutcome, Asked, ask};
 use crate::clock::Clock;
 use crate::condition::Condition;
 use crate::fetch::Fetcher;
@@ -32,7 +32,7 @@ const WANTED: usize = 64;
 /// Somebody wants a feed to be asked now.
 pub(crate) struct Wanted {
     pub(crate) id: String,
-    pub(crate) reply: oneshot::Sender<Outcome>,
+    pub(crate) reply: oneshot::Sender<AskOutcome>,
 }
 
 /// Which feeds are asked.
@@ -59,7 +59,7 @@ pub(crate) struct Rounds {
     /// What was set for each feed when it was planned.
     planned: HashMap<String, Settings>,
     /// Who waits for feeds that are not being asked yet.
-    waiting: HashMap<String, Vec<oneshot::Sender<Outcome>>>,
+    waiting: HashMap<String, Vec<oneshot::Sender<AskOutcome>>>,
     wanted: mpsc::Receiver<Wanted>,
     watch: Watch,
     gate: Gate,
@@ -69,7 +69,7 @@ pub(crate) struct Rounds {
 struct Asking {
     lane: Lane,
     /// Who waits for what comes of it.
-    waiting: Vec<oneshot::Sender<Outcome>>,
+    waiting: Vec<oneshot::Sender<AskOutcome>>,
     /// Its file was changed meanwhile.
     again: bool,
 }
@@ -129,7 +129,7 @@ impl Rounds {
             self.agenda.remove(id);
             self.planned.remove(id);
             self.watch.forget(id);
-            self.tell(id, &Outcome::Removed);
+            self.tell(id, &AskOutcome::Removed);
             return;
         };
         if self.mode == Mode::All
@@ -159,7 +159,7 @@ impl Rounds {
         }
         let plan = self.begun(&row);
         if plan.is_paused() {
-            self.tell(id, &Outcome::Paused);
+            self.tell(id, &AskOutcome::Paused);
         }
         self.agenda.put(id, lane(&row), plan);
     }
@@ -203,9 +203,9 @@ impl Rounds {
             return;
         }
         let refused = match self.agenda.get(&id) {
-            None => Some(Outcome::Removed),
-            Some(plan) if plan.is_paused() => Some(Outcome::Paused),
-            Some(plan) => plan.left_alone_until(now).map(Outcome::Postponed),
+            None => Some(AskOutcome::Removed),
+            Some(plan) if plan.is_paused() => Some(AskOutcome::Paused),
+            Some(plan) => plan.left_alone_until(now).map(AskOutcome::Postponed),
         };
         if let Some(outcome) = refused {
             // Who gave up waiting hears nothing.
@@ -242,7 +242,7 @@ impl Rounds {
             }
             let Some(row) = self.inner.board().get(&id).cloned() else {
                 self.agenda.done(&lane);
-                self.tell(&id, &Outcome::Removed);
+                self.tell(&id, &AskOutcome::Removed);
                 continue;
             };
             let task = self.asking.spawn(ask(self.inner.clone(), self.fetcher.clone(), row, plan));
@@ -259,7 +259,7 @@ impl Rounds {
                 error!(error = %failed, "asking a feed failed");
                 // After a fault of ours nothing is known; asking at once would repeat it for ever.
                 let plan = Plan::new(self.clock.time().after(Duration::from_hours(1)));
-                let outcome = Outcome::Failed("asking it failed; the log says more".to_owned());
+                let outcome = AskOutcome::Failed("asking it failed; the log says more".to_owned());
                 (failed.id(), Asked { plan, outcome })
             }
         };
@@ -272,8 +272,8 @@ impl Rounds {
         match &asked.outcome {
             // What is near says nothing of the web.
             _ if place.is_near() => {}
-            Outcome::Unable(reason) => self.close(reason),
-            Outcome::Answered(_) | Outcome::Failed(_) => self.gate.open(),
+            AskOutcome::Unable(reason) => self.close(reason),
+            AskOutcome::Answered(_) | AskOutcome::Failed(_) => self.gate.open(),
             _ => {}
         }
         let row = self.inner.board().get(&id).cloned();
@@ -297,11 +297,11 @@ impl Rounds {
         let ids: Vec<_> = self.waiting.keys().cloned().collect();
         let ids = ids.into_iter().filter(|id| !self.agenda.is_near(id)).collect::<Vec<_>>();
         for id in ids {
-            self.tell(&id, &Outcome::Unable(reason.to_owned()));
+            self.tell(&id, &AskOutcome::Unable(reason.to_owned()));
         }
     }
 
-    fn tell(&mut self, id: &str, outcome: &Outcome) {
+    fn tell(&mut self, id: &str, outcome: &AskOutcome) {
         for reply in self.waiting.remove(id).unwrap_or_default() {
             let _ = reply.send(outcome.clone());
         }
@@ -358,8 +358,8 @@ pub(crate) fn random() -> u64 {
 mod tests {
     use super::*;
     use crate::fetch;
-    use crate::live::feed_at;
     use crate::schedule::{Failure, Outcome};
+    use crate::tests::feed_at;
     use crate::{Config, Data, FeedConfig, Feeds, Fetching, Role};
 
     const URL: &str = "https://example.com/feed.xml";
@@ -443,7 +443,7 @@ mod tests {
         let (outcomes, ()) = tokio::join!(ask, rounds.run(cancel.clone()));
         let failing = feeds.statuses().into_iter().filter(|it| it.failures > 0).count();
         assert!(failing <= 2, "{failing} feeds back off");
-        let none = super::Outcome::Unable("this machine has no network".to_owned());
+        let none = super::AskOutcome::Unable("this machine has no network".to_owned());
         assert_eq!(outcomes.last(), Some(&none));
     }
 

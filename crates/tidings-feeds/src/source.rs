@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::offer::Offer;
 use crate::others::Others;
 use crate::rounds::{Mode, Rounds};
-use crate::store::{FeedRow, Found, Label, Listing, StoreError};
+use crate::store::{FeedRow, FoundItems, Label, Listing, StoreError};
 use crate::view::{self, FOLDER_TEMPLATE, Filter, TEMPLATE, View};
 use crate::{Feeds, Inner, prompts, tools};
 
@@ -47,7 +47,7 @@ impl Feeds {
             View::All => self.0.board().all(),
             View::Meta(id) => view::meta(&*self.0.known(&id)?),
             View::Feed(id) => {
-                let feed = |found: Found| view::feed(&found.feed, &found.entries);
+                let feed = |found: FoundItems| view::feed(&found.feed, &found.entries);
                 self.0.find(id, Filter::default(), feed).await?
             }
             View::Items(id, filter) => {
@@ -151,7 +151,7 @@ impl Inner {
         self: &Arc<Self>,
         id: String,
         filter: Filter,
-        read: fn(Found) -> String,
+        read: fn(FoundItems) -> String,
     ) -> Result<String, AnswerError> {
         self.known(&id)?;
         let name = id.clone();

@@ -24,11 +24,11 @@ pub(crate) struct Watch {
     ear: Arc<Ear>,
     /// The files by the id of their feed: where it was said to be, and where it is if that is a
     /// link.
-    files: BTreeMap<String, Vec<Place>>,
+    files: BTreeMap<String, Vec<WatchedFile>>,
 }
 
 /// Where a file is.
-struct Place {
+struct WatchedFile {
     file: PathBuf,
     /// The directory that is followed for it: its own, or the nearest one there is.
     directory: Option<PathBuf>,
@@ -76,12 +76,12 @@ impl Watch {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let target = std::fs::canonicalize(&file).ok().filter(|target| *target != file);
         let files = std::iter::once(file).chain(target);
-        let places: Vec<_> =
-            files.map(|file| Place { directory: self.enter(&file), file }).collect();
-        let is_heard = places.iter().all(|place| place.directory.is_some());
+        let watched: Vec<_> =
+            files.map(|file| WatchedFile { directory: self.enter(&file), file }).collect();
+        let is_heard = watched.iter().all(|one| one.directory.is_some());
         // Order: what was followed is left after what is followed now, so that nothing is missed
         // where it is the same.
-        let before = self.files.insert(id.to_owned(), places);
+        let before = self.files.insert(id.to_owned(), watched);
         self.leave(before);
         is_heard
     }
@@ -93,9 +93,9 @@ impl Watch {
     }
 
     /// Leaves the directories that no file needs any more.
-    fn leave(&mut self, places: Option<Vec<Place>>) {
+    fn leave(&mut self, watched: Option<Vec<WatchedFile>>) {
         let Some(watcher) = &mut self.watcher else { return };
-        for directory in places.into_iter().flatten().filter_map(|place| place.directory) {
+        for directory in watched.into_iter().flatten().filter_map(|one| one.directory) {
             let mut others = self.files.values().flatten();
             if !others.any(|other| other.directory.as_ref() == Some(&directory)) {
                 // It may have gone by itself.
@@ -117,8 +117,8 @@ impl Watch {
                 // The file, or a directory on the way to it.
                 heard.everything || file.ancestors().any(|path| heard.paths.contains(path))
             };
-            let is_meant = |places: &[Place]| places.iter().any(|place| is_meant(&place.file));
-            let meant = self.files.iter().filter(|(_, places)| is_meant(places));
+            let is_meant = |watched: &[WatchedFile]| watched.iter().any(|one| is_meant(&one.file));
+            let meant = self.files.iter().filter(|(_, watched)| is_meant(watched));
             let meant: Vec<_> = meant.map(|(id, _)| id.clone()).collect();
             if !meant.is_empty() {
                 return meant;

@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cache::ResourceContent;
 use crate::connect::{self, ConnectError, End, Link, Listening, Taken};
+use crate::engine::{Engine, SIDE_BY_SIDE, Streams, Wish};
 use crate::events::ConnectionState;
 use crate::lists::List;
 use crate::machine::{Input, PageAnswer, Request};
 use crate::request::RequestError;
-use crate::shared::{SIDE_BY_SIDE, Shared, Streams, Wish};
 
 /// A connection that lived this long was good: the next retry schedule starts from its beginning.
 const GOOD: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ const GOOD: Duration = Duration::from_secs(5);
 const REOPENINGS: u32 = 3;
 
 /// Why a connection is no longer used.
-enum Outcome {
+enum ConnectionEnd {
     Lost(Arc<str>),
     Wished(Wish),
     Closed,
@@ -53,13 +53,13 @@ impl From<Wish> for Next {
 
 /// The end of an attempt or a rest.
 enum Heard {
-    Connected(Result<Connection, ConnectError>),
+    Connected(Result<NumberedLink, ConnectError>),
     Wished(Wish),
     Closed,
 }
 
 /// A connection and its number.
-type Connection = (u64, Arc<Link>);
+type NumberedLink = (u64, Arc<Link>);
 
 /// The result of a driver's task.
 enum Done {
@@ -84,7 +84,7 @@ impl Done {
 }
 
 pub(crate) struct Driver {
-    shared: Arc<Shared>,
+    engine: Arc<Engine>,
     listenings: mpsc::Receiver<Streams>,
     wishes: watch::Receiver<(u64, Wish)>,
     /// The number of the last wish that was taken.
@@ -105,11 +105,11 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>, listenings: mpsc::Receiver<Streams>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, listenings: mpsc::Receiver<Streams>) -> Self {
         Self {
-            wishes: shared.wishes(),
+            wishes: engine.wishes(),
             taken: 0,
-            shared,
+            engine,
             listenings,
             tasks: JoinSet::new(),
             farewells: JoinSet::new(),
@@ -123,12 +123,12 @@ impl Driver {
     }
 
     /// Opens one connection.
-    pub(crate) async fn connect(shared: &Arc<Shared>) -> Result<Connection, ConnectError> {
-        let (epoch, sink) = shared.next_epoch();
-        shared.step(Input::State(ConnectionState::Connecting));
-        let history = shared.history.clone();
+    pub(crate) async fn connect(engine: &Arc<Engine>) -> Result<NumberedLink, ConnectError> {
+        let (epoch, sink) = engine.next_epoch();
+        engine.step(Input::State(ConnectionState::Connecting));
+        let history = engine.history.clone();
         let link =
-            connect::open(&shared.target, &shared.config, sink, history, &shared.memory).await?;
+            connect::open(&engine.target, &engine.config, sink, history, &engine.memory).await?;
         Ok((epoch, Arc::new(link)))
     }
 
@@ -142,32 +142,32 @@ impl Driver {
     }
 
     /// Runs the mirror until `cancel`, or until the connection ends for good.
-    pub(crate) async fn run(self, first: Connection, cancel: CancellationToken) {
+    pub(crate) async fn run(self, first: NumberedLink, cancel: CancellationToken) {
         self.keep(first, 0, cancel).await;
     }
 
     /// `failed` is the number of failed attempts before this connection.
-    async fn keep(mut self, first: Connection, mut failed: u32, cancel: CancellationToken) {
+    async fn keep(mut self, first: NumberedLink, mut failed: u32, cancel: CancellationToken) {
         let (mut epoch, mut link) = first;
         loop {
             let began = Instant::now();
             let outcome = self.serve(epoch, &link, &cancel).await;
-            if let Outcome::Lost(reason) = &outcome {
+            if let ConnectionEnd::Lost(reason) = &outcome {
                 let reason = reason.clone();
-                self.shared.step(Input::State(ConnectionState::Lost { reason }));
+                self.engine.step(Input::State(ConnectionState::Lost { reason }));
             }
             self.leave(match outcome {
-                Outcome::Lost(_) => self.shared.reconnect().is_some(),
-                Outcome::Wished(_) => true,
-                Outcome::Closed => false,
+                ConnectionEnd::Lost(_) => self.engine.reconnect().is_some(),
+                ConnectionEnd::Wished(_) => true,
+                ConnectionEnd::Closed => false,
             });
             if began.elapsed() >= GOOD {
                 failed = 0;
             }
             let next = match outcome {
-                Outcome::Lost(reason) => Next::Later(reason),
-                Outcome::Wished(wish) => wish.into(),
-                Outcome::Closed => {
+                ConnectionEnd::Lost(reason) => Next::Later(reason),
+                ConnectionEnd::Wished(wish) => wish.into(),
+                ConnectionEnd::Closed => {
                     link.close().await;
                     return self.close("it was closed").await;
                 }
@@ -186,19 +186,24 @@ impl Driver {
     }
 
     /// Uses a connection until it ends.
-    async fn serve(&mut self, epoch: u64, link: &Arc<Link>, cancel: &CancellationToken) -> Outcome {
-        let shared = self.shared.clone();
+    async fn serve(
+        &mut self,
+        epoch: u64,
+        link: &Arc<Link>,
+        cancel: &CancellationToken,
+    ) -> ConnectionEnd {
+        let engine = self.engine.clone();
         // Unneeded subscriptions are not restored.
-        let unneeded = shared.events.watchers.take_unneeded();
-        shared.step(Input::Unsubscribed { uris: unneeded });
-        shared.set_link(Some(link.clone()));
-        let mut ended = shared.ended.subscribe();
-        let greeting = shared.clone();
+        let unneeded = engine.events.watchers.take_unneeded();
+        engine.step(Input::Unsubscribed { uris: unneeded });
+        engine.set_link(Some(link.clone()));
+        let mut ended = engine.ended.subscribe();
+        let greeting = engine.clone();
         let greeted = link.clone();
         self.tasks.spawn(async move { Done::of(greeting.welcome(&greeted).await) });
         loop {
             self.begin_work(link);
-            let deadline = shared.machine().deadline();
+            let deadline = engine.machine().deadline();
             let due = async {
                 match deadline {
                     Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -206,17 +211,17 @@ impl Driver {
                 }
             };
             tokio::select! {
-                () = cancel.cancelled() => return Outcome::Closed,
+                () = cancel.cancelled() => return ConnectionEnd::Closed,
                 (number, wish) = wished(&mut self.wishes) => {
                     self.taken = number;
-                    return Outcome::Wished(wish);
+                    return ConnectionEnd::Wished(wish);
                 }
                 end = ended.wait_for(|ended| ended.0 == epoch) => {
                     let reason = end.map_or_else(|_| "it ended".into(), |ended| ended.1.clone());
-                    return Outcome::Lost(reason);
+                    return ConnectionEnd::Lost(reason);
                 }
-                () = shared.awake.notified() => {}
-                () = due => shared.step(Input::Tick),
+                () = engine.awake.notified() => {}
+                () = due => engine.step(Input::Tick),
                 Some((of, listenings)) = self.listenings.recv() => {
                     // A stream of a closed connection is useless.
                     if Arc::ptr_eq(&of, link) {
@@ -231,7 +236,7 @@ impl Driver {
                         }
                     };
                     if let Some(reason) = reason {
-                        return Outcome::Lost(reason);
+                        return ConnectionEnd::Lost(reason);
                     }
                 }
             }
@@ -256,16 +261,16 @@ impl Driver {
                 };
                 // The other streams of the set are reopened with it.
                 self.opened += 1;
-                self.shared.step(Input::StreamLost);
+                self.engine.step(Input::StreamLost);
                 let is_again = self.last_reopened.is_some_and(|last| last.elapsed() < GOOD);
                 self.reopenings = if is_again { self.reopenings + 1 } else { 0 };
                 if self.reopenings >= REOPENINGS {
                     return Some(reason);
                 }
                 self.last_reopened = Some(Instant::now());
-                let (shared, link) = (self.shared.clone(), link.clone());
+                let (engine, link) = (self.engine.clone(), link.clone());
                 self.tasks.spawn(async move {
-                    let opened = shared.listen_again(&link).await;
+                    let opened = engine.listen_again(&link).await;
                     Done::Reopened(opened.map_err(|error| format!("{reason}: {error}").into()))
                 });
                 None
@@ -287,24 +292,24 @@ impl Driver {
     }
 
     fn begin_work(&mut self, link: &Arc<Link>) {
-        if self.shared.events.watchers.has_unneeded() && self.releasing.is_none() {
-            let (shared, link) = (self.shared.clone(), link.clone());
+        if self.engine.events.watchers.has_unneeded() && self.releasing.is_none() {
+            let (engine, link) = (self.engine.clone(), link.clone());
             let releasing = self.tasks.spawn(async move {
-                if let Err(error) = shared.release(&link).await {
-                    tracing::debug!(%error, "could not end a subscription");
+                if let Err(error) = engine.release(&link).await {
+                    tracing::debug!(%error, "a subscription could not be ended");
                 }
                 Done::Released
             });
             self.releasing = Some(releasing);
         }
-        for request in self.shared.take_work() {
-            let (shared, link, reads) = (self.shared.clone(), link.clone(), self.reads.clone());
+        for request in self.engine.take_work() {
+            let (engine, link, reads) = (self.engine.clone(), link.clone(), self.reads.clone());
             self.tasks.spawn(async move {
                 let _turn = match request {
                     Request::Read { .. } => reads.acquire().await.ok(),
                     _ => None,
                 };
-                carry_out(&shared, &link, request).await
+                carry_out(&engine, &link, request).await
             });
         }
     }
@@ -317,13 +322,13 @@ impl Driver {
         self.releasing = None;
         self.reopenings = 0;
         while self.listenings.try_recv().is_ok() {}
-        self.shared.set_link(None);
-        self.shared.end_epoch();
-        self.shared.take_work();
+        self.engine.set_link(None);
+        self.engine.end_epoch();
+        self.engine.take_work();
         if !keep {
             return;
         }
-        self.shared.step(Input::Gone { keep });
+        self.engine.step(Input::Gone { keep });
     }
 
     /// Waits and retries; gives up with a reason.
@@ -332,7 +337,7 @@ impl Driver {
         failed: &mut u32,
         mut next: Next,
         cancel: &CancellationToken,
-    ) -> Result<Connection, Arc<str>> {
+    ) -> Result<NumberedLink, Arc<str>> {
         loop {
             let wait = self.begin(&next, failed)?;
             let heard = tokio::select! {
@@ -341,7 +346,7 @@ impl Driver {
                     self.taken = number;
                     Heard::Wished(wish)
                 }
-                connected = attempt(&self.shared, wait) => Heard::Connected(connected),
+                connected = attempt(&self.engine, wait) => Heard::Connected(connected),
             };
             next = match heard {
                 Heard::Closed => return Err("it was closed".into()),
@@ -351,7 +356,7 @@ impl Driver {
                     let reason = error.to_string().into();
                     match next {
                         // A requested attempt may fail without ending the mirror.
-                        Next::Now if self.shared.reconnect().is_none() => Next::Rest(reason),
+                        Next::Now if self.engine.reconnect().is_none() => Next::Rest(reason),
                         _ => Next::Later(reason),
                     }
                 }
@@ -361,51 +366,51 @@ impl Driver {
 
     /// Announces the next step, and returns the wait before an attempt; `None` for no attempt.
     fn begin(&self, next: &Next, failed: &mut u32) -> Result<Option<Duration>, Arc<str>> {
-        let shared = &self.shared;
+        let engine = &self.engine;
         let wait = match next {
             Next::First => Some(Duration::ZERO),
             Next::Now => {
                 *failed = 0;
-                shared.step(Input::State(ConnectionState::Connecting));
+                engine.step(Input::State(ConnectionState::Connecting));
                 Some(Duration::ZERO)
             }
             Next::Later(reason) => {
-                let backoff = shared.reconnect().ok_or_else(|| reason.clone())?;
+                let backoff = engine.reconnect().ok_or_else(|| reason.clone())?;
                 let after = backoff.wait(*failed, random()).ok_or_else(|| reason.clone())?;
                 let (attempt, reason) = (*failed, reason.clone());
-                shared.step(Input::State(ConnectionState::Retrying { attempt, after, reason }));
+                engine.step(Input::State(ConnectionState::Retrying { attempt, after, reason }));
                 *failed = failed.saturating_add(1);
                 Some(after)
             }
             Next::Rest(reason) => {
                 let reason = reason.clone();
-                shared.step(Input::State(ConnectionState::Disconnected { reason }));
+                engine.step(Input::State(ConnectionState::Disconnected { reason }));
                 None
             }
         };
         // The caller sees the resulting state.
-        shared.grant(self.taken);
+        engine.grant(self.taken);
         Ok(wait)
     }
 
     /// The end: nothing of ours outlives this call.
     async fn close(mut self, reason: &str) {
-        self.shared.set_link(None);
-        self.shared.step(Input::Gone { keep: false });
+        self.engine.set_link(None);
+        self.engine.step(Input::Gone { keep: false });
         while self.farewells.join_next().await.is_some() {}
-        self.shared.step(Input::State(ConnectionState::Closed { reason: reason.into() }));
+        self.engine.step(Input::State(ConnectionState::Closed { reason: reason.into() }));
     }
 }
 
 /// One attempt to connect, after a wait.
 async fn attempt(
-    shared: &Arc<Shared>,
+    engine: &Arc<Engine>,
     after: Option<Duration>,
-) -> Result<Connection, ConnectError> {
+) -> Result<NumberedLink, ConnectError> {
     match after {
         Some(after) => {
             tokio::time::sleep(after).await;
-            Driver::connect(shared).await
+            Driver::connect(engine).await
         }
         None => std::future::pending().await,
     }
@@ -418,7 +423,7 @@ async fn wished(wishes: &mut watch::Receiver<(u64, Wish)>) -> (u64, Wish) {
     *wishes.borrow_and_update()
 }
 
-async fn carry_out(shared: &Arc<Shared>, link: &Arc<Link>, request: Request) -> Done {
+async fn carry_out(engine: &Arc<Engine>, link: &Arc<Link>, request: Request) -> Done {
     match request {
         Request::Page { list, ticket, cursor } => {
             let answer = match list {
@@ -427,17 +432,17 @@ async fn carry_out(shared: &Arc<Shared>, link: &Arc<Link>, request: Request) -> 
                 List::Templates => PageAnswer::Templates(link.templates(cursor).await),
                 List::Prompts => PageAnswer::Prompts(link.prompts(cursor).await),
             };
-            shared.step(Input::Page { ticket, answer });
+            engine.step(Input::Page { ticket, answer });
         }
         Request::Read { uri, ticket } => {
             let answer = link.reread(&uri).await.map(content);
-            shared.step(Input::Reread { uri, ticket, answer });
+            engine.step(Input::Reread { uri, ticket, answer });
         }
         Request::Restore => {
-            let uris = shared.machine().subscriptions().cloned().collect();
-            return Done::of(shared.restore(link, uris).await);
+            let uris = engine.machine().subscriptions().cloned().collect();
+            return Done::of(engine.restore(link, uris).await);
         }
-        Request::Watch { uri } => return Done::of(shared.restore(link, vec![uri]).await),
+        Request::Watch { uri } => return Done::of(engine.restore(link, vec![uri]).await),
     }
     Done::Request
 }

@@ -11,12 +11,12 @@ use serde_json::Value;
 use tidings_core::ListKind;
 
 use crate::connect::Signal;
+use crate::engine::Engine;
 use crate::events::{Event, Progress, Warning};
 use crate::machine::Input;
-use crate::shared::Shared;
 
 /// Handles a signal.
-impl Shared {
+impl Engine {
     pub(crate) fn signal(&self, epoch: u64, signal: Signal) {
         if self.epoch.load(Ordering::SeqCst) != epoch {
             return;

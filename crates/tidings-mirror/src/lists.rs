@@ -120,7 +120,7 @@ pub(crate) struct Ask {
 
 /// The outcome of a page.
 #[derive(Debug)]
-pub(crate) enum Outcome<T> {
+pub(crate) enum PageOutcome<T> {
     /// Another page is needed.
     Ask(Ask),
     /// The list is loaded.
@@ -310,9 +310,9 @@ impl<T: Listed> Listing<T> {
         fresh: u64,
         limits: Limits,
         (now, merging): (Instant, Merging),
-    ) -> Outcome<T> {
+    ) -> PageOutcome<T> {
         let Some(walk) = self.walk.as_mut().filter(|walk| walk.ticket == ticket) else {
-            return Outcome::Late;
+            return PageOutcome::Late;
         };
         let (is_first, mut is_refused) = (walk.cursors.is_empty(), false);
         let page = match answer {
@@ -337,7 +337,7 @@ impl<T: Listed> Listing<T> {
             cut = walk.cut(&cursor, limits);
             if cut.is_none() {
                 walk.ticket = fresh;
-                return Outcome::Ask(Ask { ticket: fresh, cursor: Some(cursor) });
+                return PageOutcome::Ask(Ask { ticket: fresh, cursor: Some(cursor) });
             }
         } else if walk.items.len() > limits.items {
             cut = Some(format!("it has more than {} items", limits.items));
@@ -358,7 +358,7 @@ impl<T: Listed> Listing<T> {
         let cut = cut.filter(|cut| was_cut.as_ref() != Some(cut));
         let notice = self.because.take();
         let change = self.replace(items).map(|change| ListChange { notice, ..change });
-        Outcome::Loaded { change, again, odd, cut }
+        PageOutcome::Loaded { change, again, odd, cut }
     }
 
     fn begin(&mut self, ticket: u64) -> Ask {
@@ -369,21 +369,21 @@ impl<T: Listed> Listing<T> {
     }
 
     /// Restarts from the first page: when pending changes rest, or at once if there are none.
-    fn start_over(&mut self, fresh: u64, merging: Merging) -> Outcome<T> {
+    fn start_over(&mut self, fresh: u64, merging: Merging) -> PageOutcome<T> {
         self.restarts += 1;
         self.walk = None;
         if self.pace.is_overtaken() {
             self.pace.finish(merging);
-            return Outcome::Late;
+            return PageOutcome::Late;
         }
-        Outcome::Ask(self.begin(fresh))
+        PageOutcome::Ask(self.begin(fresh))
     }
 
-    fn fail(&mut self, error: RequestError, now: Instant) -> Outcome<T> {
+    fn fail(&mut self, error: RequestError, now: Instant) -> PageOutcome<T> {
         self.end();
         self.error = Some(error.clone());
         self.pace.fail(now);
-        Outcome::Failed(error, self.because)
+        PageOutcome::Failed(error, self.because)
     }
 
     fn end(&mut self) {

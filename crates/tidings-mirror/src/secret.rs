@@ -26,11 +26,11 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-type Asking = Pin<Box<dyn Future<Output = Option<Secret>> + Send>>;
+type TokenFuture = Pin<Box<dyn Future<Output = Option<Secret>> + Send>>;
 
 /// Returns the current bearer token.
 #[derive(Clone)]
-pub struct TokenSource(Arc<dyn Fn() -> Asking + Send + Sync>);
+pub struct TokenSource(Arc<dyn Fn() -> TokenFuture + Send + Sync>);
 
 impl TokenSource {
     /// A function that returns the current token: it may read a file or ask a service.

@@ -8,18 +8,18 @@ use rmcp::model::SubscriptionFilter;
 use tidings_core::{ListKind, ListKinds};
 
 use crate::connect::{Link, Listening};
+use crate::engine::{Engine, SIDE_BY_SIDE};
 use crate::era::Era;
 use crate::events::Warning;
 use crate::groups::groups;
 use crate::lists::List;
 use crate::machine::{Input, Offer};
 use crate::request::RequestError;
-use crate::shared::{SIDE_BY_SIDE, Shared};
 use crate::spelling::plain;
 use crate::watchers::Updates;
 
 /// Subscriptions, in both eras.
-impl Shared {
+impl Engine {
     /// Opens the stream of notices if the era needs it, and reports the offers to the machine.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Shared {
         uris: Vec<Arc<str>>,
     ) -> Result<Vec<(Arc<str>, Arc<str>)>, RequestError> {
         self.step(Input::Subscribing { uris: uris.clone() });
-        let _asking = Asking { shared: self, uris: &uris };
+        let _asking = PendingSubscriptions { engine: self, uris: &uris };
         match link.server().era {
             Era::Legacy => {
                 link.open_stream().await?;
@@ -323,14 +323,14 @@ impl Shared {
 }
 
 /// Requested subscriptions. If nobody waits for the answer any more, they are not expected.
-struct Asking<'a> {
-    shared: &'a Shared,
+struct PendingSubscriptions<'a> {
+    engine: &'a Engine,
     uris: &'a [Arc<str>],
 }
 
-impl Drop for Asking<'_> {
+impl Drop for PendingSubscriptions<'_> {
     fn drop(&mut self) {
-        self.shared.step(Input::SubscribingEnded { uris: self.uris.to_vec() });
+        self.engine.step(Input::SubscribingEnded { uris: self.uris.to_vec() });
     }
 }
 

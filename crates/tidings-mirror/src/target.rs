@@ -227,7 +227,7 @@ impl TryFrom<std::process::Command> for Target {
 /// The entry of one server in an `mcp.json`. Unknown fields are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct ServerEntry {
     command: Option<String>,
     args: Option<Vec<String>>,
     env: Option<BTreeMap<String, Value>>,
@@ -243,8 +243,8 @@ impl TryFrom<&Value> for Target {
     type Error = TargetError;
 
     fn try_from(entry: &Value) -> Result<Self, TargetError> {
-        let entry =
-            Entry::deserialize(entry).map_err(|error| TargetError::Entry(error.to_string()))?;
+        let entry = ServerEntry::deserialize(entry)
+            .map_err(|error| TargetError::Entry(error.to_string()))?;
         match (entry.command, entry.url) {
             (Some(_), Some(_)) => Err(TargetError::Both),
             (None, None) => Err(TargetError::Nowhere),

@@ -50,12 +50,12 @@ pub(crate) fn outcome<S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     #[serde(rename_all = "snake_case")]
-    enum Outcome<'a> {
+    enum CallOutcome<'a> {
         Result(&'a CallToolResult),
         Error(&'a str),
     }
     match outcome {
-        Ok(result) => Outcome::Result(result).serialize(to),
-        Err(error) => Outcome::Error(error).serialize(to),
+        Ok(result) => CallOutcome::Result(result).serialize(to),
+        Err(error) => CallOutcome::Error(error).serialize(to),
     }
 }

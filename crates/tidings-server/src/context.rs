@@ -25,11 +25,11 @@ use crate::era;
 #[derive(Clone)]
 pub struct Context {
     announcer: Arc<dyn Announce>,
-    request: Option<Arc<Asked>>,
+    request: Option<Arc<OpenRequest>>,
 }
 
 /// A request of a client.
-struct Asked {
+struct OpenRequest {
     request: RequestContext<RoleServer>,
     /// The client's state between requests, if it has any.
     client: Option<Arc<dyn Client>>,
@@ -76,7 +76,7 @@ impl Context {
         request: RequestContext<RoleServer>,
         client: Option<Arc<dyn Client>>,
     ) -> Self {
-        Self { announcer, request: Some(Arc::new(Asked { request, client })) }
+        Self { announcer, request: Some(Arc::new(OpenRequest { request, client })) }
     }
 
     /// A read of the hub itself.
@@ -252,7 +252,7 @@ impl Context {
         answer.map_err(|error| AskError::Client(Box::new(error)))
     }
 
-    fn asked(&self) -> Option<&Asked> {
+    fn asked(&self) -> Option<&OpenRequest> {
         self.request.as_deref()
     }
 }

@@ -12,7 +12,7 @@ use tracing::info;
 
 use crate::config::Config;
 use crate::edit::EditError;
-use crate::path::{Core, Event};
+use crate::pipeline::{Event, Pipeline};
 use crate::shelf::Shelf;
 use crate::source::Source;
 
@@ -30,7 +30,7 @@ pub struct Hub {
 
 /// Owns the tasks. They know the core and not the owner, so dropping the last hub ends them.
 struct Owner {
-    core: Arc<Core>,
+    pipeline: Arc<Pipeline>,
     state: Mutex<State>,
 }
 
@@ -67,11 +67,11 @@ impl Hub {
     /// A hub with this configuration, without sources.
     #[must_use]
     pub fn with_config(config: Config) -> Self {
-        let core = Core::new(config);
+        let pipeline = Pipeline::new(config);
         let mut tasks = JoinSet::new();
-        tasks.spawn(core.clone().announce());
+        tasks.spawn(pipeline.clone().announce());
         let state = Mutex::new(State { tasks, sources: HashMap::new() });
-        Self { owner: Arc::new(Owner { core, state }) }
+        Self { owner: Arc::new(Owner { pipeline, state }) }
     }
 
     /// Adds a source whose items answer with functions, and returns its shelf.
@@ -80,10 +80,10 @@ impl Hub {
     ///
     /// The name is taken.
     pub fn source(&self, name: &str) -> Result<Shelf, AddError> {
-        let core = &self.owner.core;
-        let (id, _) = core.catalog.join(name).ok_or_else(|| AddError::Name(name.to_owned()))?;
+        let pipeline = &self.owner.pipeline;
+        let (id, _) = pipeline.catalog.join(name).ok_or_else(|| AddError::Name(name.to_owned()))?;
         info!(source = name, "source added");
-        Ok(Shelf::new(core.clone(), id))
+        Ok(Shelf::new(pipeline.clone(), id))
     }
 
     /// Adds a source, which is built with its shelf and starts at once. Items are offered as soon
@@ -97,21 +97,21 @@ impl Hub {
         name: &str,
         build: impl FnOnce(Shelf) -> Result<S, EditError>,
     ) -> Result<(), AddError> {
-        let core = &self.owner.core;
+        let pipeline = &self.owner.pipeline;
         let (id, member) =
-            core.catalog.join(name).ok_or_else(|| AddError::Name(name.to_owned()))?;
+            pipeline.catalog.join(name).ok_or_else(|| AddError::Name(name.to_owned()))?;
         // Cancel-safe: a cancelled start removes the source with all its items.
-        let mut joining = Joining { core, id: Some(id) };
+        let mut joining = Joining { pipeline, id: Some(id) };
         let failed = |error| AddError::Start { name: name.to_owned(), error };
-        let source = build(Shelf::new(core.clone(), id)).map_err(failed)?;
+        let source = build(Shelf::new(pipeline.clone(), id)).map_err(failed)?;
         member.attach(Arc::new(source));
         member.source().start().await.map_err(failed)?;
-        if core.catalog.member_id(name) != Some(id) {
+        if pipeline.catalog.member_id(name) != Some(id) {
             return Err(failed(EditError::Removed));
         }
         joining.id = None;
-        core.introduce(&member);
-        let cancel = core.stopped.child_token();
+        pipeline.introduce(&member);
+        let cancel = pipeline.stopped.child_token();
         let run = {
             let cancel = cancel.clone();
             async move { member.source().run(cancel).await }
@@ -124,8 +124,8 @@ impl Hub {
 
     /// Removes a source with all its items; false if there is none of that name.
     pub fn remove(&self, name: &str) -> bool {
-        let core = &self.owner.core;
-        let Some(id) = core.catalog.member_id(name) else { return false };
+        let pipeline = &self.owner.pipeline;
+        let Some(id) = pipeline.catalog.member_id(name) else { return false };
         let running = self.lock().sources.remove(&id);
         if let Some((cancel, task)) = running {
             cancel.cancel();
@@ -134,9 +134,9 @@ impl Hub {
                 task.abort();
             });
         }
-        let touched = core.catalog.leave(id);
-        core.dismiss(name);
-        core.touch(&touched);
+        let touched = pipeline.catalog.leave(id);
+        pipeline.dismiss(name);
+        pipeline.touch(&touched);
         info!(source = name, "source removed");
         true
     }
@@ -148,27 +148,27 @@ impl Hub {
     ///
     /// A text that is not a URI.
     pub fn changed<C: TryInto<Change>>(&self, change: C) -> Result<(), C::Error> {
-        self.owner.core.change(change.try_into()?);
+        self.owner.pipeline.change(change.try_into()?);
         Ok(())
     }
 
     /// The events of the hub, for people who watch it. A receiver that falls behind misses events.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.owner.core.events.subscribe()
+        self.owner.pipeline.events.subscribe()
     }
 
     /// The metrics in the format of Prometheus.
     #[must_use]
     pub fn metrics(&self) -> String {
-        self.owner.core.metrics_text()
+        self.owner.pipeline.metrics_text()
     }
 
     /// Ends every listener cleanly and every source; transports that serve this hub end too.
     pub async fn shutdown(&self) {
-        let core = &self.owner.core;
-        core.stopped.cancel();
-        core.subscriptions.close_all();
+        let pipeline = &self.owner.pipeline;
+        pipeline.stopped.cancel();
+        pipeline.subscriptions.close_all();
         let mut tasks = std::mem::take(&mut self.lock().tasks);
         let ended = async { while tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, ended).await.is_err() {
@@ -183,8 +183,8 @@ impl Hub {
         state.tasks.spawn(task)
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.owner.core
+    pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {
+        &self.owner.pipeline
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -194,7 +194,7 @@ impl Hub {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.core.stopped.cancel();
+        self.pipeline.stopped.cancel();
     }
 }
 
@@ -202,21 +202,21 @@ impl std::fmt::Debug for Hub {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Hub")
-            .field("name", &self.owner.core.config.name)
+            .field("name", &self.owner.pipeline.config.name)
             .finish_non_exhaustive()
     }
 }
 
 struct Joining<'a> {
-    core: &'a Core,
+    pipeline: &'a Pipeline,
     id: Option<u64>,
 }
 
 impl Drop for Joining<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            let touched = self.core.catalog.leave(id);
-            self.core.touch(&touched);
+            let touched = self.pipeline.catalog.leave(id);
+            self.pipeline.touch(&touched);
         }
     }
 }
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::answer::{AnswerError, Contents};
     use crate::context::Context;
-    use crate::path::{Events, Listener, Outcome};
+    use crate::pipeline::{Events, Listener, Outcome};
     use crate::source::{Health, HealthState};
 
     /// Remembers what it is told of watchers.
@@ -269,8 +269,8 @@ mod tests {
 
     fn listener(hub: &Hub, version: &ProtocolVersion) -> Listener {
         let client = Implementation::new("tester", "2");
-        let listener = hub.core().legacy_listener(version, &client, Events::Plain);
-        listener.greet(hub.core().config.versions.lists_for(version.as_str()));
+        let listener = hub.pipeline().legacy_listener(version, &client, Events::Plain);
+        listener.greet(hub.pipeline().config.versions.lists_for(version.as_str()));
         listener
     }
 

@@ -43,13 +43,13 @@ impl Hub {
     /// ```
     #[must_use]
     pub fn inspect(&self) -> Inspection {
-        let core = self.core();
-        let sources = core.catalog.members().into_iter().map(|(member, items)| SourceInfo {
+        let pipeline = self.pipeline();
+        let sources = pipeline.catalog.members().into_iter().map(|(member, items)| SourceInfo {
             name: member.name.clone(),
             items,
             health: member.health(),
         });
-        let (listeners, watched) = core.subscriptions.inspect();
+        let (listeners, watched) = pipeline.subscriptions.inspect();
         Inspection { sources: sources.collect(), listeners, watched }
     }
 }

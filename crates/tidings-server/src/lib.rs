@@ -126,7 +126,7 @@ mod metrics;
 mod notice;
 mod offer;
 mod outbox;
-mod path;
+mod pipeline;
 mod raw;
 mod shelf;
 mod source;
@@ -147,7 +147,7 @@ pub use inspect::{Inspection, SourceInfo};
 pub use offer::{
     CompletionReply, Function, Json, NoInput, Offer, PromptReply, ReadReply, Reply, ToolReply,
 };
-pub use path::{Event, Outcome};
+pub use pipeline::{Event, Outcome};
 pub use raw::{Raw, RawError};
 pub use rmcp::{model, schemars};
 pub use shelf::{Handle, Shelf, Transaction};

@@ -12,7 +12,7 @@ use crate::answers::Answers;
 use crate::catalog::{Edit, Item, Kind, Stored};
 use crate::edit::EditError;
 use crate::offer::{Function, NoInput, Offer, PromptReply, ReadReply, ToolReply};
-use crate::path::Core;
+use crate::pipeline::Pipeline;
 use crate::raw::Raw;
 
 /// A source's own part of the catalog: what it offers, and where it says what changed.
@@ -21,7 +21,7 @@ use crate::raw::Raw;
 /// returns; clients are notified when the change has been quiet for a moment.
 #[derive(Clone)]
 pub struct Shelf {
-    core: Arc<Core>,
+    pipeline: Arc<Pipeline>,
     owner: u64,
 }
 
@@ -32,8 +32,8 @@ impl std::fmt::Debug for Shelf {
 }
 
 impl Shelf {
-    pub(crate) fn new(core: Arc<Core>, owner: u64) -> Self {
-        Self { core, owner }
+    pub(crate) fn new(pipeline: Arc<Pipeline>, owner: u64) -> Self {
+        Self { pipeline, owner }
     }
 
     /// Offers a tool: [`Offer::tool`] on this shelf.
@@ -154,12 +154,12 @@ impl Shelf {
     /// A text that is not a URI. With a [`ResourceUri`] or a [`Change`] it cannot fail:
     /// `let Ok(()) = shelf.changed(uri);`.
     pub fn changed<C: TryInto<Change>>(&self, change: C) -> Result<(), C::Error> {
-        self.core.change(change.try_into()?);
+        self.pipeline.change(change.try_into()?);
         Ok(())
     }
 
     fn edit(&self, edit: Edit) -> Result<(), EditError> {
-        self.core.edit(self.owner, vec![edit])
+        self.pipeline.edit(self.owner, vec![edit])
     }
 }
 
@@ -180,7 +180,7 @@ impl Transaction {
     /// [`Self::commit`].
     pub fn add<T: Item>(&mut self, offer: impl Into<Offer<T>>) -> Result<Handle<T>, EditError> {
         let Parts { item, answers, enabled } = Parts::of(offer.into())?;
-        let serial = self.shelf.core.catalog.next_serial();
+        let serial = self.shelf.pipeline.catalog.next_serial();
         let handle = Handle {
             shelf: self.shelf.clone(),
             kind: item.kind(),
@@ -200,7 +200,7 @@ impl Transaction {
     /// [`Self::commit`].
     pub fn put<T: Item>(&mut self, offer: impl Into<Offer<T>>) -> Result<(), EditError> {
         let Parts { item, answers, enabled } = Parts::of(offer.into())?;
-        let serial = self.shelf.core.catalog.next_serial();
+        let serial = self.shelf.pipeline.catalog.next_serial();
         self.edits.push(Edit::Put { item, answers, enabled, serial });
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Transaction {
             match Parts::of(offer.into()) {
                 Ok(Parts { item, answers, enabled }) => {
                     keys.insert(item.key().to_owned());
-                    let serial = self.shelf.core.catalog.next_serial();
+                    let serial = self.shelf.pipeline.catalog.next_serial();
                     self.edits.push(Edit::Put { item, answers, enabled, serial });
                 }
                 Err(error) => refused.push(error),
@@ -272,7 +272,7 @@ impl Transaction {
     ///
     /// The first edit that cannot be done; then none is.
     pub fn commit(self) -> Result<(), EditError> {
-        self.shelf.core.edit(self.shelf.owner, self.edits)
+        self.shelf.pipeline.edit(self.shelf.owner, self.edits)
     }
 
     /// Does everything that can be done, at once, and returns why the rest cannot.
@@ -281,7 +281,7 @@ impl Transaction {
     ///
     /// The source was removed from its hub.
     pub fn commit_possible(self) -> Result<Vec<EditError>, EditError> {
-        self.shelf.core.edit_possible(self.shelf.owner, self.edits)
+        self.shelf.pipeline.edit_possible(self.shelf.owner, self.edits)
     }
 }
 
@@ -377,7 +377,7 @@ macro_rules! readable {
             pub fn changed(&self) {
                 // The catalog took it, so it is a URI.
                 if let Ok(uri) = ResourceUri::parse(&self.key) {
-                    self.shelf.core.change(Change::resource(uri));
+                    self.shelf.pipeline.change(Change::resource(uri));
                 }
             }
         })*
@@ -403,14 +403,14 @@ macro_rules! expandable {
                 // The catalog took it, so it is a template.
                 let expanded = Template::parse(&self.key).map(|template| template.expand(&variables));
                 let uri = ResourceUri::parse(&expanded.unwrap_or_default())?;
-                self.shelf.core.change(Change::resource(uri));
+                self.shelf.pipeline.change(Change::resource(uri));
                 Ok(())
             }
 
             /// Says that a read of any resource of this template may return something else now.
             pub fn all_changed(&self) {
                 if let Ok(template) = Template::parse(&self.key) {
-                    self.shelf.core.change(Change::below(template.literal_prefix()));
+                    self.shelf.pipeline.change(Change::below(template.literal_prefix()));
                 }
             }
 

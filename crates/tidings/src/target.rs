@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use tidings_mirror::{CommandTarget, HttpTarget, Secret, Target, TokenSource};
 
 use crate::args::{Connection, HeaderValue, Place, Places};
-use crate::hosts::{Entry, Environment, Found, Kind, Surroundings};
+use crate::hosts::{Environment, Found, Kind, NamedServer, Surroundings};
 use crate::report::Usage;
 use crate::values::nearest;
 
@@ -45,7 +45,7 @@ fn is_url(text: &str) -> bool {
     matches!(scheme.as_deref(), Some("http" | "https"))
 }
 
-fn lookup(name: &str, places: &Places, surroundings: &Surroundings) -> Result<Entry> {
+fn lookup(name: &str, places: &Places, surroundings: &Surroundings) -> Result<NamedServer> {
     let found = known(places, surroundings)?;
     if let Some(entry) = found.entries.iter().find(|entry| entry.name == name) {
         return Ok(entry.clone());
@@ -72,7 +72,7 @@ fn lookup(name: &str, places: &Places, surroundings: &Surroundings) -> Result<En
     Err(usage.hint(hint).into())
 }
 
-fn entry_target(entry: &Entry, environment: &Environment<'_>) -> Result<Target> {
+fn entry_target(entry: &NamedServer, environment: &Environment<'_>) -> Result<Target> {
     let expanded = |text: &str| environment.expand(text);
     let secret = |text: &str| expanded(text).map(Secret::new);
     let target = || -> Result<Target, Usage> {
@@ -181,7 +181,7 @@ mod tests {
             environment: [("TOKEN".to_owned(), "${KEY}".to_owned())].into(),
             folder: None,
         };
-        let entry = Entry { name: "a".to_owned(), file: "/mcp.json".into(), kind };
+        let entry = NamedServer { name: "a".to_owned(), file: "/mcp.json".into(), kind };
         let Target::Command(target) = entry_target(&entry, &environment).unwrap() else {
             panic!("it is a program");
         };

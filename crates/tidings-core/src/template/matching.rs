@@ -37,12 +37,12 @@ impl Program {
 
 /// The place of a value in the text, and its encoding.
 #[derive(Clone, Debug)]
-struct Written {
+struct EncodedValue {
     range: Range<usize>,
     alphabet: Alphabet,
 }
 
-impl Written {
+impl EncodedValue {
     fn decode(&self, text: &[u8]) -> String {
         self.alphabet.decode(&text[self.range.clone()])
     }
@@ -57,7 +57,7 @@ enum Task {
     /// The value ends here.
     Bind(Value),
     /// More parameters of the step, without those seen.
-    Parameters { step: usize, at: usize, seen: Seen },
+    Parameters { step: usize, at: usize, seen: VariableSet },
     /// The variable has no value again.
     Unbind { variable: usize },
 }
@@ -69,12 +69,12 @@ struct Value {
     start: usize,
     end: usize,
     /// For a parameter: its index in the step, and the parameters before it.
-    parameter: Option<(usize, Seen)>,
+    parameter: Option<(usize, VariableSet)>,
 }
 
 /// A set of indices into the variables of one expression.
 #[derive(Clone, Copy)]
-struct Seen(u64);
+struct VariableSet(u64);
 
 const _: () = assert!(crate::Template::MAX_VARIABLES <= u64::BITS as usize);
 
@@ -85,7 +85,7 @@ struct Search<'a> {
     /// The next step is at the end, so that the latest choice is revised first.
     tasks: Vec<Task>,
     /// For each variable, its value under the choices made so far.
-    bound: Vec<Option<Written>>,
+    bound: Vec<Option<EncodedValue>>,
     tried: Tried,
     attempts: usize,
 }
@@ -103,7 +103,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run(mut self) -> Option<Vec<Option<Written>>> {
+    fn run(mut self) -> Option<Vec<Option<EncodedValue>>> {
         while let Some(task) = self.tasks.pop() {
             if self.attempts > MAX_ATTEMPTS {
                 return None;
@@ -151,7 +151,7 @@ impl<'a> Search<'a> {
             }
             Step::Jump { to } => self.tasks.push(Task::Try { step: *to, at }),
             Step::Parameters { .. } => {
-                self.tasks.push(Task::Parameters { step, at, seen: Seen(0) });
+                self.tasks.push(Task::Parameters { step, at, seen: VariableSet(0) });
             }
             Step::End => {}
         }
@@ -179,7 +179,7 @@ impl<'a> Search<'a> {
 
     fn bind(&mut self, value: Value) {
         let (variable, alphabet, _) = self.describe(value);
-        let written = Written { range: value.start..value.end, alphabet };
+        let written = EncodedValue { range: value.start..value.end, alphabet };
         if let Some(earlier) = &self.bound[variable] {
             self.attempts += written.range.len() + earlier.range.len();
             if written.decode(self.text) != earlier.decode(self.text) {
@@ -191,14 +191,14 @@ impl<'a> Search<'a> {
         }
         let at = value.end;
         self.tasks.push(match value.parameter {
-            Some((index, Seen(seen))) => {
-                Task::Parameters { step: value.step, at, seen: Seen(seen | 1 << index) }
+            Some((index, VariableSet(seen))) => {
+                Task::Parameters { step: value.step, at, seen: VariableSet(seen | 1 << index) }
             }
             None => Task::Try { step: value.step + 1, at },
         });
     }
 
-    fn try_parameters(&mut self, step: usize, at: usize, seen: Seen) {
+    fn try_parameters(&mut self, step: usize, at: usize, seen: VariableSet) {
         self.tasks.push(Task::Try { step: step + 1, at });
         let Step::Parameters { operator, variables } = &self.program.steps[step] else { return };
         let separator = if seen.0 == 0 { operator.first() } else { operator.separator() };

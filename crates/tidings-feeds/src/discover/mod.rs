@@ -352,7 +352,7 @@ fn list(feeds: &[Found]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::feed_at;
+    use crate::tests::feed_at;
     use crate::{Config, Data, Fetching, Role};
 
     /// It once was there after the next start, though the answer said that it was not added.

@@ -32,7 +32,7 @@ pub(crate) use queue::{Moment, Order, Rules, Standing, Ticket};
 pub(crate) use request::{Accept, Request, Validators};
 pub(crate) use resolve::Directory;
 #[cfg(test)]
-pub(crate) use resolve::Found;
+pub(crate) use resolve::ResolvedAddress;
 
 use super::agenda::is_near;
 use super::parse;
@@ -192,10 +192,10 @@ impl Fetcher {
             budget = budget.saturating_sub(began.elapsed());
             let moved = || (hop > 0 && is_permanent).then(|| target.url().to_string());
             match answer {
-                Answer::NotModified { hints } => {
+                HopAnswer::NotModified { hints } => {
                     return Ok(Fetched::NotModified { moved: moved(), hints });
                 }
-                Answer::Document { bytes, content_type, validators, hints, link, end } => {
+                HopAnswer::Document { bytes, content_type, validators, hints, link, end } => {
                     let (url, moved) = (target.url().to_string(), moved());
                     return Ok(Fetched::Document {
                         bytes,
@@ -208,7 +208,7 @@ impl Fetcher {
                         end,
                     });
                 }
-                Answer::Redirect { location, for_good } => {
+                HopAnswer::Redirect { location, for_good } => {
                     is_permanent &= for_good;
                     let next = target.follow(&location, self.config.allow_private)?;
                     if !next.has_same_origin(&target) {
@@ -228,7 +228,7 @@ impl Fetcher {
         headers: HeaderMap,
         asked: &Request,
         place: &Place,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<HopAnswer, FetchError> {
         let request = self.client.get(target.url().clone()).headers(headers);
         let patience = self.config.connect_timeout;
         let response =
@@ -249,7 +249,7 @@ impl Fetcher {
                 self.document(response, hints, asked.accept).await
             }
             StatusCode::NOT_MODIFIED if !asked.validators.is_empty() => {
-                Ok(Answer::NotModified { hints })
+                Ok(HopAnswer::NotModified { hints })
             }
             StatusCode::MOVED_PERMANENTLY
             | StatusCode::FOUND
@@ -259,7 +259,7 @@ impl Fetcher {
                 let location = response.headers().get(LOCATION).ok_or(FetchError::Location)?;
                 // Not all servers escape what they should.
                 let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
-                Ok(Answer::Redirect { location, for_good: matches!(status.as_u16(), 301 | 308) })
+                Ok(HopAnswer::Redirect { location, for_good: matches!(status.as_u16(), 301 | 308) })
             }
             StatusCode::GONE => Err(FetchError::Gone),
             StatusCode::NOT_FOUND => Err(FetchError::Missing),
@@ -276,7 +276,7 @@ impl Fetcher {
         response: reqwest::Response,
         hints: Hints,
         accept: Accept,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<HopAnswer, FetchError> {
         let mut validators = Validators::read(response.headers());
         let content_type = response.headers().get(CONTENT_TYPE);
         let content_type =
@@ -304,7 +304,7 @@ impl Fetcher {
                 end = End::Broken;
             }
         }
-        Ok(Answer::Document { bytes, content_type, validators, hints, link, end })
+        Ok(HopAnswer::Document { bytes, content_type, validators, hints, link, end })
     }
 }
 
@@ -327,7 +327,7 @@ async fn worth(
 }
 
 /// What one server on the way says.
-enum Answer {
+enum HopAnswer {
     NotModified {
         hints: Hints,
     },

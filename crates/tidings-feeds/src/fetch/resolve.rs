@@ -42,11 +42,11 @@ pub(crate) enum Directory {
 
 /// Answers in place of a name server.
 #[cfg(test)]
-pub(crate) type Teller = std::sync::Arc<dyn Fn(&str) -> Vec<Found> + Send + Sync>;
+pub(crate) type Teller = std::sync::Arc<dyn Fn(&str) -> Vec<ResolvedAddress> + Send + Sync>;
 
 /// An address of a name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct ResolvedAddress {
     /// What is judged.
     pub(crate) address: IpAddr,
     /// What is connected to: the same, but in tests, where what is public is on this machine too.
@@ -60,12 +60,12 @@ pub(super) struct Resolver {
 }
 
 impl Directory {
-    async fn look_up(&self, host: &str) -> std::io::Result<Vec<Found>> {
+    async fn look_up(&self, host: &str) -> std::io::Result<Vec<ResolvedAddress>> {
         match self {
             // The port is not known here; the client puts in its own for 0.
             Self::System => Ok(tokio::net::lookup_host((host, 0))
                 .await?
-                .map(|socket| Found { address: socket.ip(), socket })
+                .map(|socket| ResolvedAddress { address: socket.ip(), socket })
                 .collect()),
             #[cfg(test)]
             Self::Told(tell) => Ok(tell(host)),

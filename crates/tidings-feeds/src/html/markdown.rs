@@ -105,10 +105,10 @@ impl Code {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::html::{Format, shown};
+    use crate::html::{TextFormat, shown};
 
     fn markdown(html: &str) -> String {
-        shown(html, Some("https://a.org/"), Format::Markdown, 10_000).text
+        shown(html, Some("https://a.org/"), TextFormat::Markdown, 10_000).text
     }
 
     #[track_caller]
@@ -132,7 +132,7 @@ mod tests {
     fn code_is_shown_as_it_is() {
         check("<p>a <code>Vec&lt;T&gt;</code></p>", "a `Vec<T>`");
         check("<pre><code>a &lt; b\n\n&lt;T&gt;</code></pre>", "```\na < b\n\n<T>\n```");
-        let cut = shown("<code>Vec&lt;T&gt; and more</code>", None, Format::Markdown, 8);
+        let cut = shown("<code>Vec&lt;T&gt; and more</code>", None, TextFormat::Markdown, 8);
         assert_eq!((cut.text.as_str(), cut.is_cut), ("`Vec…", true));
         // Unless it could end before it ends.
         check("<code>a` &lt;b&gt;</code>", "``a` &lt;b>``");

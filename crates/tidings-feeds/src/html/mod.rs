@@ -46,7 +46,7 @@ static KNOWN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| SANITISER.clone
 /// How a text is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Format {
+pub(crate) enum TextFormat {
     /// Words and line breaks.
     #[default]
     Text,
@@ -75,13 +75,13 @@ const TRIES: usize = 4;
 /// A text of a feed, at most so many characters of it, with addresses seen from a base. It takes
 /// time in proportion to what is shown, a millisecond for a long article; on hostile markup, tens
 /// of them.
-pub(crate) fn shown(source: &str, base: Option<&str>, format: Format, most: usize) -> Shown {
+pub(crate) fn shown(source: &str, base: Option<&str>, format: TextFormat, most: usize) -> Shown {
     let looked_at = most.saturating_mul(MARKUP).saturating_add(MARKUP_BESIDES);
     let beginning = &source[..source.floor_char_boundary(looked_at)];
     let mut shown = match format {
-        Format::Text => cut(&plain(beginning), most),
-        Format::Markdown => cut_outside_code(&markdown(beginning, base), most),
-        Format::Html => html(beginning, base, most),
+        TextFormat::Text => cut(&plain(beginning), most),
+        TextFormat::Markdown => cut_outside_code(&markdown(beginning, base), most),
+        TextFormat::Html => html(beginning, base, most),
     };
     shown.is_cut |= beginning.len() < source.len();
     shown.text = visible(&shown.text).into_owned();

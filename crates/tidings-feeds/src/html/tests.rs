@@ -13,20 +13,20 @@ const ARTICLE: &str = "<h2>Pears</h2><p>One <b>big</b>&nbsp;pear &eacute; &lt;3,
     <ul><li>a<li>b</ul><script>steal()</script><style>p{}</style>";
 
 #[track_caller]
-fn check(format: Format, source: &str, expected: &str) {
+fn check(format: TextFormat, source: &str, expected: &str) {
     let shown = shown(source, None, format, 10_000);
     assert_eq!((shown.text.as_str(), shown.is_cut), (expected, false));
 }
 
 #[test]
 fn an_article_is_shown_in_each_way() {
-    check(Format::Text, ARTICLE, "Pears\nOne big pear é <3, more.\nTwo.\na\nb");
+    check(TextFormat::Text, ARTICLE, "Pears\nOne big pear é <3, more.\nTwo.\na\nb");
     check(
-        Format::Markdown,
+        TextFormat::Markdown,
         ARTICLE,
         "## Pears\n\nOne **big** pear é <3, [more](https://a.org/x?a=1&b=2).  \nTwo.\n\n*   a\n*   b",
     );
-    let safe = shown(ARTICLE, None, Format::Html, 10_000).text;
+    let safe = shown(ARTICLE, None, TextFormat::Html, 10_000).text;
     assert!(safe.contains("<b>big</b>") && safe.contains("href=\"https://a.org/x?a=1&amp;b=2\""));
     for harm in ["onclick", "script", "steal", "style"] {
         assert!(!safe.contains(harm), "{safe}");
@@ -36,7 +36,7 @@ fn an_article_is_shown_in_each_way() {
 #[test]
 fn addresses_that_run_something_are_gone_everywhere() {
     let source = "<a href=\"javascript:steal()\">a</a><img src='data:text/html,x' onerror=steal()>";
-    for format in [Format::Text, Format::Markdown, Format::Html] {
+    for format in [TextFormat::Text, TextFormat::Markdown, TextFormat::Html] {
         let shown = shown(source, None, format, 1000).text;
         assert!(!shown.contains("steal") && !shown.contains("data:"), "{shown}");
     }
@@ -44,10 +44,10 @@ fn addresses_that_run_something_are_gone_everywhere() {
 
 #[test]
 fn words_without_markup_stay_as_they_are() {
-    check(Format::Text, "1 < 2 and <3 & 4", "1 < 2 and <3 & 4");
-    check(Format::Text, "a<svg/>b<math/>c", "abc");
-    check(Format::Text, "", "");
-    check(Format::Text, "東京\u{a0}é", "東京 é");
+    check(TextFormat::Text, "1 < 2 and <3 & 4", "1 < 2 and <3 & 4");
+    check(TextFormat::Text, "a<svg/>b<math/>c", "abc");
+    check(TextFormat::Text, "", "");
+    check(TextFormat::Text, "東京\u{a0}é", "東京 é");
 }
 
 #[test]
@@ -75,9 +75,9 @@ fn what_has_no_tag_is_as_it_was_and_what_has_is_safe() {
 #[test]
 fn what_is_too_long_is_cut_and_says_so() {
     let shown_ = |format, most| shown("<p>ääää bbbb</p><p>cccc</p>", None, format, most);
-    assert_eq!(shown_(Format::Text, 6), Shown { text: "ääää…".to_owned(), is_cut: true });
-    assert_eq!(shown_(Format::Text, 14).text, "ääää bbbb\ncccc");
-    let html = shown_(Format::Html, 20);
+    assert_eq!(shown_(TextFormat::Text, 6), Shown { text: "ääää…".to_owned(), is_cut: true });
+    assert_eq!(shown_(TextFormat::Text, 14).text, "ääää bbbb\ncccc");
+    let html = shown_(TextFormat::Html, 20);
     assert!(html.is_cut && html.text.ends_with("</p>"), "{html:?}");
     assert!(html.text.chars().count() <= 20);
 }
@@ -110,7 +110,7 @@ fn hostile_markup_ends_soon_and_well() {
         formats.join("") + &"<p>x".repeat(500),
         "<font size=1>".repeat(many) + &"</p>x<p>".repeat(1000),
     ] {
-        for format in [Format::Text, Format::Markdown, Format::Html] {
+        for format in [TextFormat::Text, TextFormat::Markdown, TextFormat::Html] {
             let shown = shown(&source, None, format, 2_000);
             assert!(shown.text.chars().count() <= 2_000);
         }
@@ -196,7 +196,7 @@ fn elements_end_where_they_should_and_none_is_too_deep() {
 proptest! {
     #[test]
     fn anything_is_shown_within_its_bounds(source in "[<>/a-p \"'=&;#!-]{0,80}", most in 0..50_usize) {
-        for format in [Format::Text, Format::Markdown, Format::Html] {
+        for format in [TextFormat::Text, TextFormat::Markdown, TextFormat::Html] {
             prop_assert!(shown(&source, None, format, most).text.chars().count() <= most.max(1));
         }
     }
@@ -212,11 +212,11 @@ proptest! {
 fn addresses_are_shown_from_where_the_text_was_found() {
     let source = "<p><a href='/b'>x</a> <img src=i.png></p><script src=/s></script>";
     let shown = |format| shown(source, Some("https://a.org/c/"), format, 1000).text;
-    let html = shown(Format::Html);
+    let html = shown(TextFormat::Html);
     assert!(html.contains("href=\"https://a.org/b\""), "{html}");
     assert!(html.contains("src=\"https://a.org/c/i.png\"") && !html.contains("/s"), "{html}");
-    assert_eq!(shown(Format::Markdown), "[x](https://a.org/b) ![](https://a.org/c/i.png)");
-    assert_eq!(shown(Format::Text), "x");
+    assert_eq!(shown(TextFormat::Markdown), "[x](https://a.org/b) ![](https://a.org/c/i.png)");
+    assert_eq!(shown(TextFormat::Text), "x");
 }
 
 #[test]
@@ -230,9 +230,9 @@ fn what_no_reader_sees_is_not_shown() {
         ("a\u{e0041}\u{e0042}b &#xE0043;c", "ab c"),
         ("<p hidden-count=3>seen</p>", "seen"),
     ] {
-        let text = shown(html, None, Format::Text, 100).text.replace('\n', "");
+        let text = shown(html, None, TextFormat::Text, 100).text.replace('\n', "");
         assert_eq!(text, expected.replace('\n', ""), "{html}");
-        for format in [Format::Markdown, Format::Html] {
+        for format in [TextFormat::Markdown, TextFormat::Html] {
             let text = shown(html, None, format, 1000).text;
             assert!(!text.contains("obey") && !text.contains("this"), "{text}");
         }
@@ -254,7 +254,7 @@ fn what_readers_see_is_shown_though_it_looks_hidden() {
         "<ul><li hidden>x</ul>V",
         "<p style=\"margin-left: -20px; top: 1000px\">V</p>",
     ] {
-        assert_eq!(shown(html, None, Format::Text, 100).text.trim(), "V", "{html}");
+        assert_eq!(shown(html, None, TextFormat::Text, 100).text.trim(), "V", "{html}");
     }
     for html in [
         "<p class=\"x\"\nhidden>obey</p>",
@@ -264,7 +264,7 @@ fn what_readers_see_is_shown_though_it_looks_hidden() {
         "<p style=\"position: absolute; left: -9999px\">obey</p>",
         "<p style=\"text-indent:-999em\">obey</p>",
     ] {
-        assert_eq!(shown(html, None, Format::Text, 100).text.trim(), "", "{html}");
+        assert_eq!(shown(html, None, TextFormat::Text, 100).text.trim(), "", "{html}");
     }
 }
 
@@ -277,7 +277,7 @@ fn an_address_of_a_player_is_no_markup() {
 
 #[test]
 fn formulas_and_drawings_keep_their_words_and_players_leave_a_link() {
-    let text = |html: &str| shown(html, None, Format::Text, 1000).text;
+    let text = |html: &str| shown(html, None, TextFormat::Text, 1000).text;
     assert_eq!(text("<p>so <math><mi>x</mi><mo>=</mo><mn>2</mn></math></p>"), "so x=2");
     assert_eq!(text("<svg><style>a{}</style><text>North</text></svg>"), "North");
     let film = "https://a.org/film?x=1";
@@ -288,7 +288,7 @@ fn formulas_and_drawings_keep_their_words_and_players_leave_a_link() {
         "<object data='https://a.org/film?x=1'>old</object>",
     ] {
         assert_eq!(text(html), film, "{html}");
-        let markdown = shown(html, None, Format::Markdown, 1000).text;
+        let markdown = shown(html, None, TextFormat::Markdown, 1000).text;
         assert!(markdown.contains(film), "{markdown}");
         let safe = safe(html, None).unwrap();
         assert!(safe.contains(&format!("<a href=\"{film}\"")), "{safe}");

@@ -64,7 +64,8 @@ pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     let (words, source) = if source.contains('<') { ("", source) } else { (source, "") };
     let words = Some(words).filter(|words| !words.is_empty()).map(Token::Text);
     let ended = Rc::new(Cell::new(0));
-    let mut reader = Reader { source, ended: Rc::clone(&ended), tag: Tag::default(), start: 0 };
+    let mut reader =
+        TokenReader { source, ended: Rc::clone(&ended), tag: Tag::default(), start: 0 };
     let take = move |event: CallbackEvent<'_>, span: Span<usize>| reader.take(&event, span);
     let mut emitter = CallbackEmitter::new(take);
     emitter.naively_switch_states(true);
@@ -77,7 +78,7 @@ pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     words.into_iter().chain(parts).chain(std::iter::once_with(rest).flatten())
 }
 
-struct Reader<'a> {
+struct TokenReader<'a> {
     source: &'a str,
     /// Where the last part ended that had an end.
     ended: Rc<Cell<usize>>,
@@ -86,7 +87,7 @@ struct Reader<'a> {
     start: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TokenReader<'a> {
     fn take(&mut self, event: &CallbackEvent<'_>, span: Span<usize>) -> Option<Token<'a>> {
         match event {
             CallbackEvent::String { .. } => {

@@ -54,14 +54,14 @@ pub(super) struct Bounded {
 
 /// Makes a page harmless.
 pub(super) fn bounded(html: &str) -> Bounded {
-    let mut page = Page::default();
+    let mut page = PageBuilder::default();
     let is_whole = page.read(html).is_some() && !page.is_cut;
     page.close_down_to(0);
     Bounded { html: page.html, is_whole }
 }
 
 #[derive(Default)]
-struct Page {
+struct PageBuilder {
     html: String,
     /// The elements that are open.
     open: Vec<String>,
@@ -74,7 +74,7 @@ struct Page {
     is_cut: bool,
 }
 
-impl Page {
+impl PageBuilder {
     /// Reads to the end; nothing if there is more than fits.
     fn read(&mut self, html: &str) -> Option<()> {
         let mut parts = tokens(html);

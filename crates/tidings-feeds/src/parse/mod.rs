@@ -10,10 +10,10 @@ mod attributes;
 mod build;
 mod clean;
 mod decode;
+mod document;
 mod element;
 mod entity;
 mod json;
-mod model;
 mod page;
 mod problem;
 mod reader;
@@ -24,7 +24,7 @@ mod stack;
 #[cfg(test)]
 mod tests;
 
-pub use self::model::{
+pub use self::document::{
     Category, Document, Enclosure, Episode, Feed, Format, Item, Link, Media, Origin, Person, Place,
     Reply, Text, TextKind,
 };

@@ -6,14 +6,14 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::attributes::Attributes;
 use super::clean::escape;
+use super::document::{Format, Text, TextKind};
 use super::element::Element;
 use super::entity::bare;
-use super::model::{Format, Text, TextKind};
 use crate::html::VOID;
 
 /// How a text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Written {
+enum Notation {
     Plain,
     /// Plain, or HTML if it looks like it.
     Either,
@@ -27,7 +27,7 @@ enum Written {
 /// An element whose markup is part of its text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rich {
-    written: Written,
+    written: Notation,
     /// Whether characters are quoted, because the text is markup.
     pub(super) escapes: bool,
     /// Whether the text is all within one `div`, which is then not part of it.
@@ -45,42 +45,42 @@ impl Rich {
         let kind = attributes.get("type").map(|kind| kind.trim().to_ascii_lowercase());
         let kind = kind.as_deref().map(|kind| kind.split(';').next().unwrap_or_default().trim());
         let mode = attributes.get("mode").map(|mode| mode.trim().to_ascii_lowercase());
-        let plain = if is_atom { Written::Plain } else { Written::Either };
+        let plain = if is_atom { Notation::Plain } else { Notation::Either };
         let written = match (mode.as_deref(), kind) {
-            (Some("base64"), _) => Written::Base64,
+            (Some("base64"), _) => Notation::Base64,
             (_, None | Some("")) => match element {
-                Element::Description | Element::Encoded => Written::Html,
-                Element::Content if !is_atom => Written::Html,
-                _ if mode.as_deref() == Some("xml") => Written::Inline,
+                Element::Description | Element::Encoded => Notation::Html,
+                Element::Content if !is_atom => Notation::Html,
+                _ if mode.as_deref() == Some("xml") => Notation::Inline,
                 _ => plain,
             },
-            (_, Some("html" | "text/html")) => Written::Html,
-            (_, Some("xhtml" | "application/xhtml+xml")) => Written::Inline,
-            (_, Some(kind)) if kind.ends_with("+xml") || kind.ends_with("/xml") => Written::Inline,
+            (_, Some("html" | "text/html")) => Notation::Html,
+            (_, Some("xhtml" | "application/xhtml+xml")) => Notation::Inline,
+            (_, Some(kind)) if kind.ends_with("+xml") || kind.ends_with("/xml") => Notation::Inline,
             (Some("escaped" | "xml"), Some(_)) => plain,
             (_, Some(kind)) if kind.starts_with("text") || !kind.contains('/') => plain,
-            (_, Some(_)) => Written::Base64,
+            (_, Some(_)) => Notation::Base64,
         };
         Self {
             written,
-            escapes: written == Written::Inline,
+            escapes: written == Notation::Inline,
             has_wrapper: format == Some(Format::Atom10),
         }
     }
 
     /// Whether references without a semicolon are resolved before the text is read as what it is.
     pub(super) fn takes_bare(self) -> bool {
-        !matches!(self.written, Written::Html | Written::Base64)
+        !matches!(self.written, Notation::Html | Notation::Base64)
     }
 
     /// An element within the text begins. Whether it is written down: who quotes markup and puts
     /// a `div` around it does not mean the `div`.
     pub(super) fn opens(&mut self, local: &str) -> bool {
-        if self.written != Written::Inline {
+        if self.written != Notation::Inline {
             if local.eq_ignore_ascii_case("div") {
                 return false;
             }
-            self.written = Written::Inline;
+            self.written = Notation::Inline;
             self.escapes = true;
             self.has_wrapper = false;
         }
@@ -91,13 +91,13 @@ impl Rich {
     pub(super) fn finish(self, text: &str) -> Text {
         let text = text.trim();
         let kind = match self.written {
-            Written::Html | Written::Inline => TextKind::Html,
-            Written::Either if looks_like_html(text) => TextKind::Html,
-            Written::Plain | Written::Either | Written::Base64 => TextKind::Plain,
+            Notation::Html | Notation::Inline => TextKind::Html,
+            Notation::Either if looks_like_html(text) => TextKind::Html,
+            Notation::Plain | Notation::Either | Notation::Base64 => TextKind::Plain,
         };
         let value = match self.written {
-            Written::Inline if self.has_wrapper => unwrap(text).to_owned(),
-            Written::Base64 => bytes(text).unwrap_or_else(|| text.to_owned()),
+            Notation::Inline if self.has_wrapper => unwrap(text).to_owned(),
+            Notation::Base64 => bytes(text).unwrap_or_else(|| text.to_owned()),
             _ => text.to_owned(),
         };
         Text { value: super::decode::undouble(value), kind }

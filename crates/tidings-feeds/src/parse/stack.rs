@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 
-use super::build::Place;
+use super::build::Subject;
 use super::element::Element;
 use super::rich::is_void;
 
@@ -18,8 +18,8 @@ pub(super) struct Frame<'a> {
     pub(super) name: &'a str,
     pub(super) element: Element,
     /// Where the element is, and where its children are.
-    pub(super) outer: Place,
-    pub(super) inner: Place,
+    pub(super) outer: Subject,
+    pub(super) inner: Subject,
     /// Where its text begins.
     pub(super) start: usize,
     /// How many prefixes were declared before it.

@@ -9,7 +9,7 @@ use crate::Inner;
 use crate::prompts::given::{Given, key_of};
 use crate::prompts::{Argument, CATEGORY, MAX_TOKENS, Made, SINCE, UNTIL, Words, titles};
 use crate::store::Listing;
-use crate::tools::{Item, Texts, fitting};
+use crate::tools::{ShownItem, Texts, fitting};
 
 /// How many items of each feed are looked at.
 const ITEMS: u32 = 50;
@@ -48,7 +48,7 @@ pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, Answ
         let mut is_empty = true;
         for key in keys {
             let listed = inner.store.list(&Listing { feeds: vec![key], ..listing.clone() })?;
-            let items = listed.items.iter().map(|kept| Item::of(kept, &names, Texts::BRIEF));
+            let items = listed.items.iter().map(|kept| ShownItem::of(kept, &names, Texts::BRIEF));
             let items = fitting(&mut share.room(), items);
             let title = titles.get(&key).map_or("", String::as_str);
             let (shown, total) = (items.len(), listed.count());

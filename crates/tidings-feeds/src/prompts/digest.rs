@@ -8,7 +8,7 @@ use tidings_server::AnswerError;
 use crate::Inner;
 use crate::prompts::given::Given;
 use crate::prompts::{CATEGORY, FEED, MAX_TOKENS, Made, SINCE, UNTIL, Words, titles};
-use crate::tools::{Item, Texts, fitting};
+use crate::tools::{ShownItem, Texts, fitting};
 
 /// How many items are looked at; fewer fit in most cases.
 const ITEMS: u32 = 200;
@@ -26,7 +26,7 @@ pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, Answ
     let (names, titles) = (inner.names(), titles(inner));
     let made = inner.blocking(move |inner| {
         let listed = inner.store.list(&listing)?;
-        let items = listed.items.iter().map(|kept| Item::of(kept, &names, Texts::BRIEF));
+        let items = listed.items.iter().map(|kept| ShownItem::of(kept, &names, Texts::BRIEF));
         let items = fitting(&mut budget.room(), items);
         let shown = &listed.items[..items.len()];
         let mut text = String::new();

@@ -9,7 +9,7 @@ use crate::Inner;
 use crate::prompts::given::Given;
 use crate::prompts::{Argument, CATEGORY, FEED, MAX_TOKENS, Made, SINCE, UNTIL, Words};
 use crate::store::Listing;
-use crate::tools::{Item, Texts, fitting};
+use crate::tools::{ShownItem, Texts, fitting};
 use crate::view::{Filter, Search};
 
 /// How many items are looked at for each.
@@ -56,7 +56,7 @@ pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, Answ
         for (keyword, search) in searches {
             let filter = Filter { search: Some(search), ..listing.filter.clone() };
             let listed = inner.store.list(&Listing { filter, ..listing.clone() })?;
-            let items = listed.items.iter().map(|kept| Item::of(kept, &names, Texts::BRIEF));
+            let items = listed.items.iter().map(|kept| ShownItem::of(kept, &names, Texts::BRIEF));
             let items = fitting(&mut share.room(), items);
             let (shown, total) = (items.len(), listed.count());
             let _ = writeln!(text, "## {keyword}: {total}, {shown} shown, newest first\n");

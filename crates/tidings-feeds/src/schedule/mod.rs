@@ -8,8 +8,6 @@ mod skip;
 mod time;
 
 #[cfg(test)]
-mod simulated_day;
-#[cfg(test)]
 mod tests;
 
 use std::time::Duration;

@@ -12,13 +12,13 @@ use crate::store::record::index;
 use crate::store::register::feed_of;
 use crate::store::row::Entry;
 use crate::store::{Store, StoreError};
-use crate::view::Item;
+use crate::view::ReadableItem;
 use crate::words;
 
 /// What is kept beside an item, so that it need not be made safe again to be compared.
 pub(super) struct Face<'a> {
     /// It as it is read.
-    pub(super) item: Item<'a>,
+    pub(super) item: ReadableItem<'a>,
     /// A hash of what it says: of what is shown, for what was left out is nobody's news. Its dates
     /// are not in it, nor is what moves by itself: the order of its categories, how a link says
     /// where the reader came from, the size of a file into which advertisements are cut.
@@ -31,7 +31,7 @@ pub(super) struct Face<'a> {
 
 impl<'a> Face<'a> {
     pub(super) fn of(entry: &'a Entry) -> Self {
-        let item = Item::of(entry);
+        let item = ReadableItem::of(entry);
         let shown = shown(&item);
         Self { hash: hash(entry, &shown), received: received(entry), item, shown }
     }
@@ -47,7 +47,7 @@ impl<'a> Face<'a> {
 pub(super) fn content_hash(entry: &Entry, known: Option<&Known>) -> String {
     match known.filter(|known| known.received.as_deref() == Some(&received(entry))) {
         Some(Known { shown: Some(shown), .. }) => hash(entry, shown),
-        _ => hash(entry, &shown(&Item::of(entry))),
+        _ => hash(entry, &shown(&ReadableItem::of(entry))),
     }
 }
 
@@ -59,7 +59,7 @@ fn received(entry: &Entry) -> String {
     checksum.finish()
 }
 
-fn shown(item: &Item<'_>) -> String {
+fn shown(item: &ReadableItem<'_>) -> String {
     let mut checksum = Checksum::new();
     for text in [&item.description, &item.content] {
         checksum.add(text.as_deref());

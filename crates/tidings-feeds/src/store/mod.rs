@@ -15,8 +15,6 @@ mod marks;
 mod merge;
 mod pauses;
 mod query;
-#[cfg(test)]
-mod recognition;
 mod record;
 mod redate;
 mod register;
@@ -47,7 +45,7 @@ pub(crate) use self::identity::alias as address_of;
 pub(crate) use self::inbox::{Inbox, Range};
 pub(crate) use self::listing::{Listed, Listing, Order};
 pub(crate) use self::marks::{Mark, Marked};
-pub(crate) use self::query::{Found, Label};
+pub(crate) use self::query::{FoundItems, Label};
 pub(crate) use self::register::Registration;
 pub use self::retention::Retention;
 pub(crate) use self::row::{Enclosure, Entry, FeedRow, Kept, Metadata, Person, Safe, Settings};

@@ -13,7 +13,7 @@ use crate::view::Filter;
 
 /// What a view found: the feed and its items, both of one moment.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct FoundItems {
     pub(crate) feed: FeedRow,
     pub(crate) entries: Vec<Entry>,
 }
@@ -56,11 +56,11 @@ pub(super) const COLUMNS: &str = concat!(
 
 impl Store {
     /// The items of a feed that fit, newest first; `None` if there is no such feed.
-    pub(crate) fn find(&self, id: &str, filter: &Filter) -> Result<Option<Found>, StoreError> {
+    pub(crate) fn find(&self, id: &str, filter: &Filter) -> Result<Option<FoundItems>, StoreError> {
         self.read(|connection| {
             let Some(feed) = feed_of(connection, id)? else { return Ok(None) };
             let entries = entries(connection, feed.key, filter)?;
-            Ok(Some(Found { feed, entries }))
+            Ok(Some(FoundItems { feed, entries }))
         })
     }
 

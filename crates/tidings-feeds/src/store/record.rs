@@ -13,7 +13,7 @@ use crate::store::face::{Face, beside, write_beside};
 use crate::store::known::{Known, Rank};
 use crate::store::query::RULES;
 use crate::store::row::{Entry, FeedRow, Metadata};
-use crate::view::Item;
+use crate::view::ReadableItem;
 use crate::words::{self, words, words_of_markup};
 
 /// How far ahead of the clock a date may be that is believed: the zones of the world lie a day apart.
@@ -112,7 +112,7 @@ pub(super) fn index(
     feed: i64,
     key: i64,
     entry: &Entry,
-    item: &Item<'_>,
+    item: &ReadableItem<'_>,
 ) -> Result<(), StoreError> {
     let joined = |words: Vec<String>| words.join(" ");
     let markup = |text: &Option<Cow<'_, str>>| {

@@ -13,7 +13,7 @@ use crate::html;
 use crate::opml::Outline;
 use crate::parse;
 use crate::schedule::Plan;
-use crate::view::Item;
+use crate::view::ReadableItem;
 use crate::words;
 
 /// A feed as it is kept.
@@ -250,7 +250,7 @@ impl Entry {
     /// Makes its texts safe, once for all that comes.
     pub(crate) fn make_safe(&mut self) {
         let own = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
-        let item = Item::of(self);
+        let item = ReadableItem::of(self);
         let (description, content) = (own(item.description), own(item.content));
         self.safe = Safe::Made { description, content };
     }

@@ -80,7 +80,7 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered {
+struct AddedFeed {
     id: String,
     title: String,
     url: String,
@@ -108,7 +108,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let id = feeds.add_found(found).await?;
     let row = call.inner.board().get(&id).cloned();
     let row = row.ok_or_else(|| Refusal::new("the feed was removed at the same moment"))?;
-    let answered = Answered {
+    let answered = AddedFeed {
         title: shortened(row.shown_title(), TITLE).into_owned(),
         url: shortened(&row.public_url(), ADDRESS).into_owned(),
         is_new,
@@ -118,7 +118,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
         id,
     };
     let verb = if is_new { "Added" } else { "It is there already:" };
-    let Answered { id, title, item_count, .. } = &answered;
+    let AddedFeed { id, title, item_count, .. } = &answered;
     let mut text = format!("{verb} {id}, {}\n", count(*item_count, "item"));
     if let Some(problem) = &answered.problem {
         let _ = writeln!(text, "its items could not be stored: {problem}");

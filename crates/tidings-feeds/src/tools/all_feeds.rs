@@ -64,8 +64,8 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered {
-    feeds: Vec<Feed>,
+struct ListedFeeds {
+    feeds: Vec<ListedFeed>,
     total: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<LeftOut>,
@@ -73,7 +73,7 @@ struct Answered {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Feed {
+struct ListedFeed {
     id: String,
     title: String,
     public_url: String,
@@ -88,7 +88,7 @@ struct Feed {
     item_count: u64,
 }
 
-impl Feed {
+impl ListedFeed {
     fn of(row: &FeedRow) -> Self {
         let description = row.metadata.description.as_deref().map(html::plain);
         Self {
@@ -111,7 +111,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let is_wanted = |row: &Arc<FeedRow>| keys.is_empty() || keys.contains(&row.key);
     let rows: Vec<_> = rows.into_iter().filter(is_wanted).collect();
     let mut room = call.budget.room();
-    let rest = rows.iter().skip(arguments.offset).map(|row| Feed::of(row));
+    let rest = rows.iter().skip(arguments.offset).map(|row| ListedFeed::of(row));
     let feeds: Vec<_> = rest.take_while(|feed| room.take(feed)).collect();
     let next = arguments.offset.saturating_add(feeds.len());
     let left_out = LeftOut::new(rows.len().saturating_sub(next) as u64, || {
@@ -119,7 +119,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     });
     let mut text = format!("Feeds: {}\n", rows.len());
     let mut list = String::new();
-    for Feed { id, title, item_count, .. } in &feeds {
+    for ListedFeed { id, title, item_count, .. } in &feeds {
         let items = count(*item_count, "item");
         let _ = writeln!(list, "- {id} · {title} · {items}");
     }
@@ -127,5 +127,5 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
         text.push_str(&of_others(&list));
     }
     text.push_str(&LeftOut::line(left_out.as_ref()));
-    Ok(Answer::new(&Answered { feeds, total: rows.len(), left_out }, text))
+    Ok(Answer::new(&ListedFeeds { feeds, total: rows.len(), left_out }, text))
 }

@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tidings_server::model::Tool;
 
-use crate::html::{Format, as_markdown};
+use crate::html::{TextFormat, as_markdown};
 use crate::store::Listing;
 use crate::tools::answer::{Answer, NO_INSTRUCTION, Refusal, count, shortened};
 use crate::tools::choice::{USUAL, limit, offset, word};
 use crate::tools::describe::{Effect, Words, tool as describe};
-use crate::tools::item::{Item, Page, Texts, list_shape};
+use crate::tools::item::{ItemList, ShownItem, Texts, list_shape};
 use crate::tools::{Call, Need};
 use crate::view::Filter;
 
@@ -36,7 +36,7 @@ pub(super) struct Arguments {
     include_content: bool,
     max_content_length: Option<usize>,
     #[serde(default)]
-    format: Format,
+    format: TextFormat,
     /// Taken for the sake of callers that send them.
     #[serde(rename = "includeImages")]
     _include_images: Option<bool>,
@@ -105,12 +105,12 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
         let listed = inner.store.list(&listing)?;
         // Nobody reads more of one text than fits into the answer.
         let texts = texts.within(budget.bytes());
-        let items = listed.items.iter().map(|kept| Item::of(kept, &names, texts));
-        Ok(Page::new(budget, items, offset, listed.total))
+        let items = listed.items.iter().map(|kept| ShownItem::of(kept, &names, texts));
+        Ok(ItemList::new(budget, items, offset, listed.total))
     });
     let list = list.await?;
     let mut title = shortened(row.shown_title(), TITLE).into_owned();
-    if arguments.format == Format::Markdown {
+    if arguments.format == TextFormat::Markdown {
         title = as_markdown(&title);
     }
     let head = format!("{} · {}", row.id, count(list.total, "item"));

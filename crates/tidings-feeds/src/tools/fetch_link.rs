@@ -25,14 +25,14 @@ const HEAD: usize = 1_200;
 pub(super) struct Arguments {
     url: String,
     #[serde(default)]
-    format: Format,
+    format: LinkFormat,
     #[serde(default)]
     offset: usize,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
-enum Format {
+enum LinkFormat {
     #[default]
     Markdown,
     Raw,
@@ -87,7 +87,7 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered {
+struct FetchedLink {
     url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     redirected_from: Option<String>,
@@ -113,8 +113,8 @@ struct Answered {
 pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Refusal> {
     let Arguments { url, format, offset } = arguments;
     let form = match format {
-        Format::Markdown => Form::Article,
-        Format::Raw => Form::Raw,
+        LinkFormat::Markdown => Form::Article,
+        LinkFormat::Raw => Form::Raw,
     };
     let feeds = Feeds(call.inner.clone());
     let page = feeds.fetch_page(&url, form).await.map_err(|error| refused(&url, error))?;
@@ -127,7 +127,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
         format!("characters; ask again with `offset` {next}, or with more `maxTokens`")
     });
     let short = |text: Option<String>| text.map(|text| shortened(&text, TITLE).into_owned());
-    let answered = Answered {
+    let answered = FetchedLink {
         redirected_from: page.was_redirected.then(|| shortened(&url, TITLE).into_owned()),
         url: shortened(&page.url, TITLE).into_owned(),
         content_type: shortened(&page.content_type, 100).into_owned(),
@@ -160,7 +160,7 @@ fn fitting(text: &str, most: usize) -> &str {
 }
 
 /// The same for people; the page may have been too long to be read to its end.
-fn shown(page: &Answered, was_read: bool) -> String {
+fn shown(page: &FetchedLink, was_read: bool) -> String {
     let mut text = String::new();
     let about = [
         ("", &page.title),

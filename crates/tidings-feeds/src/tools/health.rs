@@ -102,7 +102,7 @@ pub(super) fn tool() -> Tool {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Told {
-    feeds: Vec<Feed>,
+    feeds: Vec<FeedHealth>,
     counts: std::collections::BTreeMap<&'static str, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
@@ -112,7 +112,7 @@ struct Told {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Feed {
+struct FeedHealth {
     id: String,
     title: String,
     public_url: String,
@@ -133,7 +133,7 @@ struct Feed {
     truncated: bool,
 }
 
-impl Feed {
+impl FeedHealth {
     fn of(row: &FeedRow, now: Time, is_asked: bool) -> Self {
         let plan = row.plan.as_ref();
         let explanation = match plan {
@@ -177,7 +177,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let is_asked = call.inner.fetcher.is_some();
     let rows: Vec<_> = call.inner.board().rows().cloned().collect();
     let rows = rows.iter().filter(|row| wanted.is_empty() || wanted.contains(&row.key));
-    let mut feeds: Vec<_> = rows.map(|row| Feed::of(row, now, is_asked)).collect();
+    let mut feeds: Vec<_> = rows.map(|row| FeedHealth::of(row, now, is_asked)).collect();
     let mut counts = std::collections::BTreeMap::new();
     for feed in &feeds {
         *counts.entry(feed.state.word()).or_default() += 1;
@@ -201,7 +201,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let _ = writeln!(text, "Feeds: {}", counted.join(", "));
     let mut list = String::new();
     for feed in &feeds {
-        let Feed { id, title, state, explanation, .. } = feed;
+        let FeedHealth { id, title, state, explanation, .. } = feed;
         let _ = writeln!(list, "- {id} · {title} · {}: {explanation}", state.word());
         if let Some(error) = feed.last_error.as_ref().filter(|_| feed.is_troubled()) {
             let _ = writeln!(list, "  {error}");
@@ -216,12 +216,12 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
 mod tests {
     use super::*;
     use crate::clock::moment;
-    use crate::live::feed_at;
     use crate::schedule::{Bounds, Failure, Outcome, Plan};
     use crate::store::{Retention, Store};
+    use crate::tests::feed_at;
 
     /// A feed that failed so many times, the last time in a certain way.
-    fn feed(failures: u32, last: &Failure, is_asked: bool) -> Feed {
+    fn feed(failures: u32, last: &Failure, is_asked: bool) -> FeedHealth {
         let store = Store::in_memory(Retention::default()).unwrap();
         let now = Time(1_790_000_000_000);
         let registration = feed_at("https://example.com/feed.xml").registration();
@@ -234,13 +234,14 @@ mod tests {
             store.failed(&id, "no answer", moment(now)).unwrap();
         }
         store.keep_plan(&id, plan).unwrap();
-        Feed::of(&store.feed(&id).unwrap().unwrap(), now, is_asked)
+        FeedHealth::of(&store.feed(&id).unwrap().unwrap(), now, is_asked)
     }
 
     #[test]
     fn a_feed_says_how_it_does_and_why() {
-        let told = |feed: Feed| (feed.state.word(), feed.explanation, feed.next_fetch.is_some());
-        let check = |feed: Feed, state, explanation: &str, is_asked_again| {
+        let told =
+            |feed: FeedHealth| (feed.state.word(), feed.explanation, feed.next_fetch.is_some());
+        let check = |feed: FeedHealth, state, explanation: &str, is_asked_again| {
             assert_eq!(told(feed), (state, explanation.to_owned(), is_asked_again));
         };
         check(feed(0, &Failure::Gone, true), "new", "next now", true);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::Inner;
-use crate::html::{self, Format};
+use crate::html::{self, TextFormat};
 use crate::store::{Enclosure, Kept, Person};
 use crate::tools::answer::{NO_INSTRUCTION, of_others, shortened};
 use crate::tools::budget::{Budget, LeftOut, Room};
@@ -24,7 +24,7 @@ const NAME: usize = 100;
 /// How much is shown of an item's texts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Texts {
-    pub(crate) format: Format,
+    pub(crate) format: TextFormat,
     /// The most characters of its description.
     pub(crate) description: usize,
     /// The most of its content; none at all without.
@@ -36,7 +36,7 @@ pub(crate) struct Texts {
 impl Texts {
     /// A few lines of the description, or of the content where there is none.
     pub(crate) const BRIEF: Self =
-        Self { format: Format::Text, description: 300, content: None, stands_in: true };
+        Self { format: TextFormat::Text, description: 300, content: None, stands_in: true };
 
     /// The same, so that one item does not take all the room of an answer.
     pub(crate) fn within(self, bytes: usize) -> Self {
@@ -49,7 +49,7 @@ impl Texts {
 /// An item as it is shown.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Item {
+pub(crate) struct ShownItem {
     pub(crate) id: String,
     pub(crate) feed_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ impl Inner {
     }
 }
 
-impl Item {
+impl ShownItem {
     /// An item as it is shown; takes time for its texts.
     pub(crate) fn of(kept: &Kept, names: &Names, texts: Texts) -> Self {
         let mut item = Self::without_texts(kept, names);
@@ -114,7 +114,7 @@ impl Item {
         let stands_in = texts.stands_in && description.is_none();
         let most = texts.content.or(stands_in.then_some(texts.description));
         let content = most.and_then(|most| show(&entry.content, most));
-        if texts.format == Format::Markdown {
+        if texts.format == TextFormat::Markdown {
             item.title = item.title.as_deref().map(html::as_markdown);
         }
         Self { description, content, ..item }
@@ -200,7 +200,7 @@ impl Item {
 
 /// The items that fit, in order. One for which there is no room is shown in the fewest words if it is
 /// the first: then there is always one.
-pub(crate) fn fitting(room: &mut Room, items: impl Iterator<Item = Item>) -> Vec<Item> {
+pub(crate) fn fitting(room: &mut Room, items: impl Iterator<Item = ShownItem>) -> Vec<ShownItem> {
     let mut fitting = Vec::new();
     for item in items {
         if room.take(&item) {
@@ -219,19 +219,19 @@ pub(crate) fn fitting(room: &mut Room, items: impl Iterator<Item = Item>) -> Vec
 /// A list of items as a tool answers it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Page {
-    pub(crate) items: Vec<Item>,
+pub(crate) struct ItemList {
+    pub(crate) items: Vec<ShownItem>,
     /// How many fit what was asked for.
     pub(crate) total: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) left_out: Option<LeftOut>,
 }
 
-impl Page {
+impl ItemList {
     /// As many as the budget has room for, of a list that goes on after `offset`.
     pub(crate) fn new(
         budget: Budget,
-        items: impl Iterator<Item = Item>,
+        items: impl Iterator<Item = ShownItem>,
         offset: u64,
         total: u64,
     ) -> Self {
@@ -337,13 +337,13 @@ mod tests {
     #[test]
     fn there_is_room_for_the_first_item_whatever_it_is() {
         let long = |most: usize| Some("ä".repeat(most));
-        let item = |number| Item {
+        let item = |number| ShownItem {
             id: format!("0123456789abcdef-{number}"),
             feed_id: "0123456789abcdef".to_owned(),
             title: Some("\u{1}".repeat(TITLE)),
             link: long(ADDRESS / 2),
             description: long(9_999),
-            ..Item::default()
+            ..ShownItem::default()
         };
         let items = fitting(&mut Budget::of_tokens(0).shared(2).room(), (0..3).map(item));
         assert_eq!(items.len(), 1);

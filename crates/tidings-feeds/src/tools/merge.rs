@@ -10,7 +10,7 @@ use crate::tools::answer::{Answer, Refusal, count};
 use crate::tools::budget::LeftOut;
 use crate::tools::choice::{Choice, properties, word};
 use crate::tools::describe::{Effect, Words, tool as describe};
-use crate::tools::item::{Item, Names, Page, Texts, fitting, list_shape};
+use crate::tools::item::{ItemList, Names, ShownItem, Texts, fitting, list_shape};
 use crate::tools::unavailable::{FIELD, Named, unavailable};
 use crate::tools::{Call, Need};
 
@@ -56,7 +56,7 @@ pub(super) async fn call(call: &Call, choice: Arguments) -> Result<Answer, Refus
                      more come at once"
             )
         });
-        Ok((Page { items: shown, total, left_out }, folded))
+        Ok((ItemList { items: shown, total, left_out }, folded))
     });
     let (list, folded) = merged.await?;
     let items = count(list.total, "item");
@@ -94,9 +94,12 @@ fn folded(items: &[Kept]) -> Vec<Vec<usize>> {
     groups
 }
 
-fn shown(items: &[Kept], group: &[usize], names: &Names) -> Item {
+fn shown(items: &[Kept], group: &[usize], names: &Names) -> ShownItem {
     let others = group[1..].iter().filter_map(|place| names.get(&items[*place].feed).cloned());
-    Item { also_in: others.take(10).collect(), ..Item::of(&items[group[0]], names, Texts::BRIEF) }
+    ShownItem {
+        also_in: others.take(10).collect(),
+        ..ShownItem::of(&items[group[0]], names, Texts::BRIEF)
+    }
 }
 
 #[cfg(test)]

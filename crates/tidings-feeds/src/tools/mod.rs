@@ -38,7 +38,7 @@ use self::answer::{Answer, Refusal};
 pub(crate) use self::budget::Budget;
 pub use self::export::Format as ExportFormat;
 pub(crate) use self::export::whole as exported;
-pub(crate) use self::item::{Item, Texts, fitting};
+pub(crate) use self::item::{ShownItem, Texts, fitting};
 pub(crate) use self::unavailable::{Unavailable, part};
 use crate::Inner;
 use crate::config::{Config, Tools};

@@ -10,7 +10,7 @@ use crate::tools::answer::{Answer, Refusal, count};
 use crate::tools::budget::LeftOut;
 use crate::tools::choice::{USUAL, folder, keys, keys_of, limit, word};
 use crate::tools::describe::{Effect, Words, tool as describe};
-use crate::tools::item::{Item, Page, Texts, fitting, list_shape};
+use crate::tools::item::{ItemList, ShownItem, Texts, fitting, list_shape};
 use crate::tools::unavailable::{FIELD, Named, unavailable};
 use crate::tools::{Call, Need};
 use crate::words;
@@ -103,7 +103,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
         let acknowledged = parsed.map(|cursor| cursor.range);
         let delivered = inner.store.deliver(&inbox, acknowledged, backlog, limit, now)?;
         let Some(delivery) = delivered else { return Ok(None) };
-        let items = delivery.items.iter().map(|kept| Item::of(kept, &names, Texts::BRIEF));
+        let items = delivery.items.iter().map(|kept| ShownItem::of(kept, &names, Texts::BRIEF));
         let items = fitting(&mut budget.room(), items);
         let shown = &delivery.items[..items.len()];
         let range =
@@ -119,7 +119,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let left_out = LeftOut::new(total - items.len() as u64, || {
         format!("ask again with `cursor` \"{cursor}\", once you have these")
     });
-    let list = Page { items, total, left_out };
+    let list = ItemList { items, total, left_out };
     let head = format!("{} for {agent}; the cursor is {cursor}", count(total, "new item"));
     let mut answer = Answer::new(&list, list.text(&head));
     answer.add("cursor", cursor);

@@ -49,7 +49,7 @@ pub(super) fn tool() -> Tool {
 }
 
 #[derive(Serialize)]
-struct Answered {
+struct PausedFeed {
     id: String,
     title: String,
     paused: bool,
@@ -71,5 +71,5 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let state = row.plan.as_ref().map_or_else(|| "next now".to_owned(), |plan| plan.explain(now));
     let title = shortened(row.shown_title(), TITLE).into_owned();
     let text = format!("{id}: {state}\n{}", of_others(&title));
-    Ok(Answer::new(&Answered { id, title, paused: row.is_paused(), changed, state }, text))
+    Ok(Answer::new(&PausedFeed { id, title, paused: row.is_paused(), changed, state }, text))
 }

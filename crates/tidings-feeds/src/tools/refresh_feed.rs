@@ -81,8 +81,8 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered {
-    feeds: Vec<Feed>,
+struct RefreshedFeeds {
+    feeds: Vec<RefreshedFeed>,
     total: usize,
     new: usize,
     changed: usize,
@@ -94,14 +94,14 @@ struct Answered {
 }
 
 #[derive(Default, Serialize)]
-struct Feed {
+struct RefreshedFeed {
     id: String,
     title: String,
     outcome: &'static str,
     #[serde(flatten)]
     news: Option<Counts>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    items: Vec<Item>,
+    items: Vec<RefreshedItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,7 +119,7 @@ struct Counts {
 }
 
 #[derive(Serialize)]
-struct Item {
+struct RefreshedItem {
     news: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
@@ -144,7 +144,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
         Refresh::Answered(_) => 3,
         _ => 2,
     });
-    let mut answered = Answered { total: refreshed.len(), ..Answered::default() };
+    let mut answered = RefreshedFeeds { total: refreshed.len(), ..RefreshedFeeds::default() };
     for feed in &refreshed {
         match &feed.outcome {
             Refresh::Answered(News { new, changed, withdrawn, .. }) => {
@@ -157,7 +157,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
         }
     }
     let mut room = call.budget.room();
-    answered.feeds = fitting(&mut room, refreshed.into_iter().map(Feed::of));
+    answered.feeds = fitting(&mut room, refreshed.into_iter().map(RefreshedFeed::of));
     let left_out = (answered.total - answered.feeds.len()) as u64;
     // To ask again would find no news.
     answered.left_out = LeftOut::new(left_out, || {
@@ -169,7 +169,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
 }
 
 /// The feeds that fit, in order, and of their items as many as there is room for besides.
-fn fitting(room: &mut Room, feeds: impl Iterator<Item = Feed>) -> Vec<Feed> {
+fn fitting(room: &mut Room, feeds: impl Iterator<Item = RefreshedFeed>) -> Vec<RefreshedFeed> {
     let mut fitting = Vec::new();
     let mut named = Vec::new();
     for mut feed in feeds {
@@ -187,7 +187,7 @@ fn fitting(room: &mut Room, feeds: impl Iterator<Item = Feed>) -> Vec<Feed> {
     fitting
 }
 
-impl Feed {
+impl RefreshedFeed {
     fn of(refreshed: Refreshed) -> Self {
         let Refreshed { id, title, outcome, next } = refreshed;
         let title = shortened(&title, TITLE).into_owned();
@@ -196,7 +196,7 @@ impl Feed {
         match outcome {
             Refresh::Answered(News { new, changed, withdrawn, unchanged, headlines, .. }) => {
                 let news = Some(Counts { new, changed, withdrawn, unchanged });
-                let items = headlines.into_iter().take(NAMED).map(Item::of).collect();
+                let items = headlines.into_iter().take(NAMED).map(RefreshedItem::of).collect();
                 Self { outcome: "answered", news, items, ..feed }
             }
             Refresh::Failed(reason) | Refresh::Forbidden(reason) => {
@@ -226,7 +226,7 @@ impl Feed {
     }
 }
 
-impl Item {
+impl RefreshedItem {
     fn of(headline: Headline) -> Self {
         Self {
             news: if headline.is_new { "new" } else { "changed" },
@@ -237,15 +237,15 @@ impl Item {
     }
 }
 
-fn text(answered: &Answered) -> String {
-    let Answered { total, new, changed, withdrawn, failed, .. } = answered;
+fn text(answered: &RefreshedFeeds) -> String {
+    let RefreshedFeeds { total, new, changed, withdrawn, failed, .. } = answered;
     let mut text = format!(
         "Feeds: {total}; {new} new, {changed} changed, {withdrawn} withdrawn, {failed} failed\n"
     );
     let mut list = String::new();
     for feed in &answered.feeds {
         let _ = writeln!(list, "{}", feed.line());
-        for Item { news, title, .. } in &feed.items {
+        for RefreshedItem { news, title, .. } in &feed.items {
             let _ = writeln!(list, "  - {news}: {}", title.as_deref().unwrap_or("(no title)"));
         }
     }
@@ -261,13 +261,17 @@ mod tests {
 
     #[test]
     fn titles_of_items_make_room_for_feeds() {
-        let item =
-            || Item { news: "new", title: Some("t".repeat(TITLE)), link: None, published: None };
-        let feed = |_| Feed {
+        let item = || RefreshedItem {
+            news: "new",
+            title: Some("t".repeat(TITLE)),
+            link: None,
+            published: None,
+        };
+        let feed = |_| RefreshedFeed {
             id: "b799e597".to_owned(),
             outcome: "answered",
             items: (0..NAMED).map(|_| item()).collect(),
-            ..Feed::default()
+            ..RefreshedFeed::default()
         };
         let feeds = fitting(&mut Budget::of_tokens(0).shared(2).room(), (0..10).map(feed));
         assert_eq!(feeds.len(), 10);

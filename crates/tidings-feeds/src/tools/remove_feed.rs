@@ -44,7 +44,7 @@ pub(super) fn tool() -> Tool {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered {
+struct RemovedFeed {
     id: String,
     title: String,
     item_count: u64,
@@ -61,5 +61,5 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let title = shortened(row.shown_title(), TITLE).into_owned();
     let items = count(row.item_count, "item");
     let text = format!("Removed {id} and its {items}\n{}", of_others(&title));
-    Ok(Answer::new(&Answered { id, title, item_count: row.item_count }, text))
+    Ok(Answer::new(&RemovedFeed { id, title, item_count: row.item_count }, text))
 }

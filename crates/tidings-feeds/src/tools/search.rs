@@ -6,7 +6,7 @@ use crate::store::{Kept, Order};
 use crate::tools::answer::{Answer, Refusal};
 use crate::tools::choice::{Choice, properties, word};
 use crate::tools::describe::{Effect, Words, tool as describe};
-use crate::tools::item::{Item, Page, list_shape};
+use crate::tools::item::{ItemList, ShownItem, list_shape};
 use crate::tools::unavailable::{FIELD, Named, unavailable};
 use crate::tools::{Call, Need};
 use crate::view::Search;
@@ -45,11 +45,11 @@ pub(super) async fn call(call: &Call, choice: Arguments) -> Result<Answer, Refus
     let names = call.inner.names();
     let list = call.inner.blocking(move |inner| {
         let listed = inner.store.list(&listing)?;
-        let items = listed.items.iter().map(|kept| Item {
+        let items = listed.items.iter().map(|kept| ShownItem {
             snippet: listing.filter.search.as_ref().and_then(|search| snippet(kept, search)),
-            ..Item::without_texts(kept, &names)
+            ..ShownItem::without_texts(kept, &names)
         });
-        Ok((listed.count(), Page::new(budget, items, offset, listed.total)))
+        Ok((listed.count(), ItemList::new(budget, items, offset, listed.total)))
     });
     let (count, list) = list.await?;
     let search = choice.search.as_deref().unwrap_or_default();

@@ -21,14 +21,14 @@ const ERROR: usize = 250;
 pub(crate) struct Unavailable {
     count: usize,
     /// As many of them as there was room for.
-    feeds: Vec<Feed>,
+    feeds: Vec<UnavailableFeed>,
     /// Whether there is something of at least one other.
     #[serde(skip)]
     has_others: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Feed {
+struct UnavailableFeed {
     id: String,
     title: String,
     reason: String,
@@ -48,7 +48,11 @@ impl Unavailable {
             unavailable.count += 1;
             if has_room {
                 let title = shortened(row.shown_title(), TITLE).into_owned();
-                let feed = Feed { id: row.id.clone(), title, reason: brief(&error.to_string()) };
+                let feed = UnavailableFeed {
+                    id: row.id.clone(),
+                    title,
+                    reason: brief(&error.to_string()),
+                };
                 has_room = room.take(&feed);
                 unavailable.feeds.extend(has_room.then_some(feed));
             }
@@ -73,7 +77,8 @@ impl Unavailable {
 
     /// A line for each.
     pub(crate) fn lines(&self) -> String {
-        let line = |feed: &Feed| format!("- {} · {}: {}\n", feed.title, feed.id, feed.reason);
+        let line =
+            |feed: &UnavailableFeed| format!("- {} · {}: {}\n", feed.title, feed.id, feed.reason);
         let lines: String = self.feeds.iter().map(line).collect();
         match self.count - self.feeds.len() {
             0 => lines,

@@ -10,7 +10,7 @@ use crate::store::{Enclosure, Entry, Person, Safe};
 /// An item as it is read. The order of the fields is that of the JSON; what is not known is left
 /// out.
 #[derive(Serialize)]
-pub(crate) struct Item<'a> {
+pub(crate) struct ReadableItem<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub(crate) struct Item<'a> {
     updated: Option<String>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ReadableItem<'a> {
     pub(crate) fn of(entry: &'a Entry) -> Self {
         let kept = |text: &'a Option<String>| {
             let text = text.as_deref().filter(|text| !text.is_empty());

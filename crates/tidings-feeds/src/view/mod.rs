@@ -11,7 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use tidings_core::ResourceUri;
 use tidings_server::AnswerError;
 
-pub(crate) use self::item::Item;
+pub(crate) use self::item::ReadableItem;
 pub(crate) use self::parameters::Filter;
 pub(crate) use self::render::{feed, items, meta, summary};
 pub(crate) use self::search::Search;

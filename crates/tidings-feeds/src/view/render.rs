@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::item::Item;
+use super::item::ReadableItem;
 use crate::store::{Entry, FeedRow, Metadata};
 
 /// One feed in a few words, as `feeds://all` lists it.
@@ -12,13 +12,13 @@ pub(crate) fn summary(feed: &FeedRow) -> String {
 
 /// `feeds://feed/{feedId}`.
 pub(crate) fn feed(row: &FeedRow, items: &[Entry]) -> String {
-    let items = items.iter().map(Item::of).collect();
+    let items = items.iter().map(ReadableItem::of).collect();
     json(&Complete { head: Head::of(row), feed: &row.metadata, items })
 }
 
 /// `feeds://feed/{feedId}/items`.
 pub(crate) fn items(items: &[Entry]) -> String {
-    json(&items.iter().map(Item::of).collect::<Vec<_>>())
+    json(&items.iter().map(ReadableItem::of).collect::<Vec<_>>())
 }
 
 /// `feeds://feed/{feedId}/meta`.
@@ -84,7 +84,7 @@ struct Complete<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     feed: &'a Metadata,
-    items: Vec<Item<'a>>,
+    items: Vec<ReadableItem<'a>>,
 }
 
 #[derive(Serialize)]

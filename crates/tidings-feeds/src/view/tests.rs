@@ -7,9 +7,9 @@ use tidings_store::date::Moment;
 
 use super::search::Search;
 use super::*;
-use crate::live::feed_at;
 use crate::parse::{Category, Document, Item, Person, Text, TextKind};
 use crate::store::{Entry, Retention, Store};
+use crate::tests::feed_at;
 use crate::words;
 
 fn parse(uri: &str) -> Result<View, AnswerError> {

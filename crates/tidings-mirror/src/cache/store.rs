@@ -59,13 +59,13 @@ pub(super) struct Store {
 }
 
 /// A value of one of the maps.
-pub(super) trait Kept: Sized {
+pub(super) trait Cacheable: Sized {
     fn map(store: &mut Store) -> &mut Map<Self>;
 }
 
 macro_rules! kept {
     ($($content:ty => $map:ident),*) => {$(
-        impl Kept for $content {
+        impl Cacheable for $content {
             fn map(store: &mut Store) -> &mut Map<Self> {
                 &mut store.$map
             }
@@ -92,7 +92,12 @@ impl Store {
         }
     }
 
-    pub(super) fn put<T: Kept>(&mut self, kind: Kind, key: &Arc<str>, mut entry: Entry<T>) -> Put {
+    pub(super) fn put<T: Cacheable>(
+        &mut self,
+        kind: Kind,
+        key: &Arc<str>,
+        mut entry: Entry<T>,
+    ) -> Put {
         if T::map(self).get(&**key).is_some_and(|old| old.ticket > entry.ticket) {
             return Put::Outdated;
         }
@@ -138,7 +143,7 @@ impl Store {
     }
 
     pub(super) fn remove(&mut self, key: ContentKeyRef<'_>) -> Option<ContentKey> {
-        fn take<T: Kept>(store: &mut Store, key: &str) -> Option<(Arc<str>, usize, u64)> {
+        fn take<T: Cacheable>(store: &mut Store, key: &str) -> Option<(Arc<str>, usize, u64)> {
             let (name, entry) = T::map(store).remove_entry(key)?;
             Some((name, entry.bytes, entry.used))
         }

@@ -14,11 +14,11 @@ use crate::odd::Odd;
 /// Requests remembered on one connection before those without a waiting caller are dropped.
 const MANY: usize = 256;
 
-type Place = Mutex<Option<Arc<str>>>;
+type RawSlot = Mutex<Option<Arc<str>>>;
 
 /// The place for the raw result of one request. It travels with the request, never on the wire.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Raw(Arc<Place>);
+pub(super) struct Raw(Arc<RawSlot>);
 
 impl Raw {
     /// Requests the raw result.
@@ -83,7 +83,7 @@ fn texts<'a>(sent: &'a str, key: &str, odd: &[Odd]) -> Option<Vec<&'a RawValue>>
 
 /// The wanted results, on a connection where answers come in any order.
 #[derive(Debug, Default)]
-pub(super) struct Wanted(HashMap<RequestId, Weak<Place>>);
+pub(super) struct Wanted(HashMap<RequestId, Weak<RawSlot>>);
 
 impl Wanted {
     /// A request is sent.
@@ -111,12 +111,12 @@ impl Wanted {
 /// The request that a message answers, and its result.
 fn answer(message: &[u8]) -> Option<(RequestId, Arc<str>)> {
     #[derive(Deserialize)]
-    struct Answer<'a> {
+    struct ResultMessage<'a> {
         id: RequestId,
         #[serde(borrow)]
         result: &'a RawValue,
     }
-    let Answer { id, result } = serde_json::from_slice(message).ok()?;
+    let ResultMessage { id, result } = serde_json::from_slice(message).ok()?;
     Some((id, result.get().into()))
 }
 

@@ -11,7 +11,7 @@ use super::{Machine, PageAnswer, Request};
 use crate::cache::Kind;
 use crate::events::{Event, Items, ListChange, Warning};
 use crate::item::Item;
-use crate::lists::{Ask, List, Listed, Outcome, Page};
+use crate::lists::{Ask, List, Listed, Page, PageOutcome};
 use crate::pace::Merging;
 use crate::request::RequestError;
 
@@ -99,7 +99,7 @@ impl Machine {
                     items.iter().map(|item| item.uri.as_str().into()).collect()
                 };
                 let moved = match &outcome {
-                    Outcome::Loaded { change: Some(change), .. } => {
+                    PageOutcome::Loaded { change: Some(change), .. } => {
                         Some((uris(&change.diff.added), uris(&change.diff.removed), change.notice))
                     }
                     _ => None,
@@ -120,7 +120,7 @@ impl Machine {
             PageAnswer::Prompts(answer) => {
                 let outcome =
                     self.lists.prompts.page(ticket, empty_if_unknown(answer), fresh, most, time);
-                let is_loaded = matches!(outcome, Outcome::Loaded { change: Some(_), .. });
+                let is_loaded = matches!(outcome, PageOutcome::Loaded { change: Some(_), .. });
                 let items = self.lists.prompts.items().clone();
                 self.outcome(List::Prompts, outcome, items, Event::PromptsChanged);
                 if is_loaded {
@@ -134,13 +134,13 @@ impl Machine {
     fn outcome<T>(
         &mut self,
         list: List,
-        outcome: Outcome<T>,
+        outcome: PageOutcome<T>,
         items: Items<T>,
         event: impl Fn(ListChange<T>) -> Event,
     ) {
         match outcome {
-            Outcome::Ask(ask) => self.ask(list, Some(ask)),
-            Outcome::Loaded { change, again, odd, cut } => {
+            PageOutcome::Ask(ask) => self.ask(list, Some(ask)),
+            PageOutcome::Loaded { change, again, odd, cut } => {
                 if let Some(items) = odd.filter(|odd| !odd.is_empty()) {
                     self.events.emit(Event::Warning(Warning::OddItems { list, items }));
                 }
@@ -154,14 +154,14 @@ impl Machine {
                     self.events.emit(Event::Warning(Warning::ListCut { list, reason }));
                 }
             }
-            Outcome::Failed(error, notice) => {
+            PageOutcome::Failed(error, notice) => {
                 let error: Arc<str> = error.to_string().into();
                 let diff = tidings_core::Diff::default();
                 let failed = ListChange { items, diff, error: Some(error.clone()), notice };
                 self.events.emit(event(failed));
                 self.events.emit(Event::Warning(Warning::ListFailed { list, error }));
             }
-            Outcome::Late => {}
+            PageOutcome::Late => {}
         }
     }
 

@@ -41,7 +41,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::input::{Input, Offer, PageAnswer, Request};
 use self::tally::Tally;
-use self::watch::{Expected, Reason, Untold, Watch};
+use self::watch::{Expected, Reason, Untold, WatchedResource};
 use crate::cache::Writer;
 use crate::events::{ConnectionState, Event, Sender};
 use crate::lists::{Limits, List, Listing};
@@ -77,7 +77,7 @@ pub(crate) struct Machine {
     /// Whether notices can arrive. Otherwise nothing is sure to be current.
     has_stream: bool,
     lists: Lists,
-    watches: BTreeMap<Arc<str>, Watch>,
+    watches: BTreeMap<Arc<str>, WatchedResource>,
     /// Watches that wait to be read. Invariant: exactly those whose pace has a due time.
     waiting: BTreeSet<Arc<str>>,
     /// Announced resources that are not subscribed to.
@@ -338,7 +338,7 @@ impl Machine {
         for list in List::ALL {
             self.abandon(list);
         }
-        self.watches.values_mut().for_each(Watch::reset);
+        self.watches.values_mut().for_each(WatchedResource::reset);
         let keeps_watching = keep && self.rules.resubscribe;
         if !keeps_watching && !self.watches.is_empty() {
             self.watches.clear();
@@ -383,7 +383,5 @@ impl Machine {
     }
 }
 
-#[cfg(test)]
-mod model;
 #[cfg(test)]
 mod tests;

@@ -54,7 +54,7 @@ impl Expected {
 
 /// One watched resource.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct WatchedResource {
     pub(super) pace: Pace,
     /// A read with this ticket or an earlier one may have missed a change.
     noticed: u64,
@@ -77,7 +77,7 @@ pub(super) struct Watch {
     parts: BTreeSet<Arc<str>>,
 }
 
-impl Watch {
+impl WatchedResource {
     /// Drops the current read and all pending changes.
     pub(super) fn reset(&mut self) {
         self.pace.reset();
@@ -125,7 +125,7 @@ impl Machine {
             if let Some(watch) = self.watches.get_mut(uri) {
                 watch.is_refused = false;
             } else {
-                let watch = Watch {
+                let watch = WatchedResource {
                     pace: Pace::default(),
                     noticed: self.tickets,
                     cause: Cause::Resync,
@@ -512,7 +512,7 @@ fn stronger(one: Cause, other: Cause) -> Cause {
 /// Whether the server reports that there is no such resource: with an error code of the protocol,
 /// with the text of a library that has one code for everything, or by removing it from the list and
 /// refusing to read it.
-fn is_gone(error: &RequestError, watch: &Watch) -> bool {
+fn is_gone(error: &RequestError, watch: &WatchedResource) -> bool {
     error.refusal().is_some_and(|error| {
         let message = error.message.to_lowercase();
         matches!(error.code.0, -32002 | -32602)

@@ -55,21 +55,21 @@ impl Mirror {
     ///
     /// The first that could not be loaded.
     pub async fn refresh(&self, lists: &[List]) -> Result<(), RequestError> {
-        let shared = &self.inner.shared;
-        shared.link()?;
+        let engine = &self.inner.engine;
+        engine.link()?;
         let mut waited = Vec::new();
-        for &list in lists.iter().filter(|list| shared.machine().offers(**list)) {
-            waited.push((list, shared.machine().next_listing(list)));
-            shared.step(Input::Reload(list));
+        for &list in lists.iter().filter(|list| engine.machine().offers(**list)) {
+            waited.push((list, engine.machine().next_listing(list)));
+            engine.step(Input::Reload(list));
         }
-        shared
+        engine
             .wait_for(|machine| {
                 waited.iter().all(|(list, number)| {
                     machine.is_loaded(*list, *number) || !machine.offers(*list)
                 })
             })
             .await;
-        shared.link()?;
+        engine.link()?;
         lists.iter().find_map(|list| self.list_error(*list)).map_or(Ok(()), Err)
     }
 
@@ -100,18 +100,18 @@ impl Mirror {
         uri: &str,
         drive: Drive,
     ) -> Result<Once<Arc<ResourceContent>>, RequestError> {
-        let shared = &self.inner.shared;
-        let link = shared.link()?;
-        let ticket = shared.machine().ticket();
+        let engine = &self.inner.engine;
+        let link = engine.link()?;
+        let ticket = engine.machine().ticket();
         let key: Arc<str> = uri.into();
         match link.read(uri, &self.options, drive).await {
             Ok(read) => Ok(read.map(|result| {
                 let content = Arc::new(driver::content(result));
-                shared.step(Input::Read { uri: key, ticket, content: content.clone() });
+                engine.step(Input::Read { uri: key, ticket, content: content.clone() });
                 content
             })),
             Err(error) => {
-                shared.step(Input::ReadFailed { uri: key });
+                engine.step(Input::ReadFailed { uri: key });
                 Err(error)
             }
         }
@@ -124,7 +124,7 @@ impl Mirror {
     ///
     /// Those of [`read_resource`](Self::read_resource).
     pub async fn cached_or_read(&self, uri: &str) -> Result<Arc<ResourceContent>, RequestError> {
-        let fresh = self.inner.shared.machine().cache().fresh(uri, Instant::now());
+        let fresh = self.inner.engine.machine().cache().fresh(uri, Instant::now());
         match fresh {
             Some(content) => Ok(content),
             None => self.read_resource(uri).await,
@@ -144,25 +144,25 @@ impl Mirror {
         template: &str,
         values: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Arc<TemplateContent>, RequestError> {
-        let shared = &self.inner.shared;
+        let engine = &self.inner.engine;
         let values = cache::texts(values);
         let parsed = Template::parse(template).map_err(|error| {
             RequestError::Invalid(format!("`{template}` is not a URI template: {error}"))
         })?;
         let uri: Arc<str> = parsed.expand(&values).into();
-        let link = shared.link()?;
+        let link = engine.link()?;
         let listed = self.templates().iter().find(|item| item.uri_template == template).cloned();
-        let is_known = shared.machine().offers(List::Templates);
+        let is_known = engine.machine().offers(List::Templates);
         if listed.is_none() && is_known && !self.options.unlisted_templates {
             return Err(RequestError::Unlisted(template.to_owned()));
         }
-        let ticket = shared.machine().ticket();
+        let ticket = engine.machine().ticket();
         let read = link.read(&uri, &self.options, Drive::Handlers).await?;
         let content = driver::content(read.done().ok_or(RequestError::Unexpected)?);
         let name = listed.map(|item| item.name.as_str().into());
         let content = Arc::new(TemplateContent { name, uri, values, content });
         let template = template.into();
-        shared.step(Input::TemplateRead { template, ticket, content: content.clone() });
+        engine.step(Input::TemplateRead { template, ticket, content: content.clone() });
         Ok(content)
     }
 
@@ -200,15 +200,15 @@ impl Mirror {
         arguments: BTreeMap<String, String>,
         drive: Drive,
     ) -> Result<Once<Arc<PromptContent>>, RequestError> {
-        let shared = &self.inner.shared;
-        let link = shared.link()?;
-        let ticket = shared.machine().ticket();
+        let engine = &self.inner.engine;
+        let link = engine.link()?;
+        let ticket = engine.machine().ticket();
         let given = arguments.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
         let filled = link.prompt(name, given.collect(), &self.options, drive).await?;
         Ok(filled.map(|Taken { result, odd, raw }| {
             let content = PromptContent { odd, raw, ..PromptContent::new(arguments, result) };
             let content = Arc::new(content);
-            shared.step(Input::Prompted { name: name.into(), ticket, content: content.clone() });
+            engine.step(Input::Prompted { name: name.into(), ticket, content: content.clone() });
             content
         }))
     }
@@ -293,14 +293,14 @@ impl Mirror {
         arguments: JsonObject,
         drive: Drive,
     ) -> Result<Once<Arc<ToolOutcome>>, RequestError> {
-        let shared = &self.inner.shared;
-        let link = shared.link()?;
-        let ticket = shared.machine().ticket();
+        let engine = &self.inner.engine;
+        let link = engine.link()?;
+        let ticket = engine.machine().ticket();
         let tool = self.tools().iter().find(|tool| tool.name == name).cloned();
         let key: Arc<str> = name.into();
         let warn = |problem: Option<String>| {
             if let Some(problem) = problem {
-                shared.warn(Warning::Schema { tool: key.clone(), problem: problem.into() });
+                engine.warn(Warning::Schema { tool: key.clone(), problem: problem.into() });
             }
         };
         warn(tool.as_ref().and_then(|tool| schema::arguments(tool, &arguments)));
@@ -319,7 +319,7 @@ impl Mirror {
         };
         let took = began.elapsed();
         let outcome = Arc::new(ToolOutcome { arguments, result, odd, raw, called_at, took });
-        shared.step(Input::Called { name: key, ticket, outcome: outcome.clone() });
+        engine.step(Input::Called { name: key, ticket, outcome: outcome.clone() });
         error.map_or(Ok(Once::Done(outcome)), Err)
     }
 
@@ -335,7 +335,7 @@ impl Mirror {
         value: &str,
         context: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Completion, RequestError> {
-        let link = self.inner.shared.link()?;
+        let link = self.inner.engine.link()?;
         let reference = match reference {
             Reference::Prompt(name) => rmcp::model::Reference::for_prompt(name),
             Reference::Template(template) => rmcp::model::Reference::for_resource(template),
@@ -353,7 +353,7 @@ impl Mirror {
     ///
     /// If it does not answer, or is modern.
     pub async fn ping(&self) -> Result<Duration, RequestError> {
-        let link = self.inner.shared.link()?;
+        let link = self.inner.engine.link()?;
         if link.server().era == Era::Modern {
             return Err(RequestError::NotOffered("pings in the modern era"));
         }
@@ -368,7 +368,7 @@ impl Mirror {
     ///
     /// If it does not offer logging, or refuses.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), RequestError> {
-        let link = self.inner.shared.link()?;
+        let link = self.inner.engine.link()?;
         if link.server().capabilities.logging.is_none() {
             return Err(RequestError::NotOffered("logging"));
         }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::asking::{Completion, Reference};
 pub use self::watching::{SubscribeError, Watch};
 use crate::cache::Reader;
+use crate::engine::Engine;
 use crate::era::Era;
 use crate::events::{ConnectionState, Events, Items};
 use crate::history::{Message, Record};
@@ -23,7 +24,6 @@ use crate::lists::List;
 use crate::odd::Odd;
 use crate::options::RequestOptions;
 use crate::request::RequestError;
-use crate::shared::Shared;
 
 /// Keeps one server's lists, contents and results current.
 ///
@@ -37,7 +37,7 @@ pub struct Mirror {
 }
 
 struct Inner {
-    shared: Arc<Shared>,
+    engine: Arc<Engine>,
     tags: AtomicU64,
     cancel: CancellationToken,
     /// The driver. Dropping it with the last handle cuts the connection.
@@ -64,82 +64,82 @@ impl Mirror {
     /// The server; `None` without a connection.
     #[must_use]
     pub fn server(&self) -> Option<Arc<Server>> {
-        self.inner.shared.link().ok().map(|link| link.server().clone())
+        self.inner.engine.link().ok().map(|link| link.server().clone())
     }
 
     /// The state of the connection.
     #[must_use]
     pub fn connection(&self) -> ConnectionState {
-        self.inner.shared.machine().connection().clone()
+        self.inner.engine.machine().connection().clone()
     }
 
     /// The tools, in the order of the server.
     #[must_use]
     pub fn tools(&self) -> Items<Tool> {
-        self.inner.shared.machine().lists().tools.items().clone()
+        self.inner.engine.machine().lists().tools.items().clone()
     }
 
     /// The resources, in the order of the server.
     #[must_use]
     pub fn resources(&self) -> Items<Resource> {
-        self.inner.shared.machine().lists().resources.items().clone()
+        self.inner.engine.machine().lists().resources.items().clone()
     }
 
     /// The resource templates, in the order of the server.
     #[must_use]
     pub fn templates(&self) -> Items<ResourceTemplate> {
-        self.inner.shared.machine().lists().templates.items().clone()
+        self.inner.engine.machine().lists().templates.items().clone()
     }
 
     /// The prompts, in the order of the server.
     #[must_use]
     pub fn prompts(&self) -> Items<Prompt> {
-        self.inner.shared.machine().lists().prompts.items().clone()
+        self.inner.engine.machine().lists().prompts.items().clone()
     }
 
     /// Why a list may be out of date: it could not be loaded.
     #[must_use]
     pub fn list_error(&self, list: List) -> Option<RequestError> {
-        self.inner.shared.machine().list_error(list)
+        self.inner.engine.machine().list_error(list)
     }
 
     /// Why a list may be incomplete: it was not loaded to its end.
     #[must_use]
     pub fn incomplete(&self, list: List) -> Option<Arc<str>> {
-        self.inner.shared.machine().cut(list)
+        self.inner.engine.machine().cut(list)
     }
 
     /// The items of a list that violate the protocol, in the server's order. The usable ones are in
     /// the list too.
     #[must_use]
     pub fn odd(&self, list: List) -> Arc<[Odd]> {
-        self.inner.shared.machine().odd(list)
+        self.inner.engine.machine().odd(list)
     }
 
     /// The events from now on.
     #[must_use]
     pub fn events(&self) -> Events {
-        self.inner.shared.events.receiver()
+        self.inner.engine.events.receiver()
     }
 
     /// The cache.
     #[must_use]
     pub fn cache(&self) -> &Reader {
-        &self.inner.shared.reader
+        &self.inner.engine.reader
     }
 
     /// The last messages in both directions, oldest first; see
     /// [`Config::history`](crate::Config::history).
     #[must_use]
     pub fn history(&self) -> Vec<Arc<Message>> {
-        self.inner.shared.history.messages()
+        self.inner.engine.history.messages()
     }
 
     /// The messages after the record with this number; 0 for all. Numbers may have gaps: facts are
     /// numbered too.
     #[must_use]
     pub fn messages_since(&self, number: u64) -> Vec<Arc<Message>> {
-        self.inner.shared.history.since(number)
+        self.inner.engine.history.since(number)
     }
 
     /// The messages and facts after the record with this number, in order; 0 for all. If numbers
@@ -165,7 +165,7 @@ impl Mirror {
     /// ```
     #[must_use]
     pub fn records_since(&self, number: u64) -> Vec<Record> {
-        self.inner.shared.history.records(number)
+        self.inner.engine.history.records(number)
     }
 
     /// Waits for a record after the one with this number, and returns the number of the last one.
@@ -173,13 +173,13 @@ impl Mirror {
     ///
     /// Cancel-safe: nothing is taken.
     pub async fn messages_changed(&self, number: u64) -> u64 {
-        self.inner.shared.history.changed(number).await
+        self.inner.engine.history.changed(number).await
     }
 
     /// The last lines of a stdio server's standard error, also while it starts and after it ended.
     #[must_use]
     pub fn stderr(&self) -> Vec<Arc<str>> {
-        self.inner.shared.memory.stderr()
+        self.inner.engine.memory.stderr()
     }
 
     /// Whether the server supports subscriptions to resources.
@@ -194,12 +194,12 @@ impl Mirror {
     /// The watched resources, sorted.
     #[must_use]
     pub fn subscriptions(&self) -> Vec<Arc<str>> {
-        self.inner.shared.machine().subscriptions().cloned().collect()
+        self.inner.engine.machine().subscriptions().cloned().collect()
     }
 
     /// Whether a resource is watched.
     #[must_use]
     pub fn is_subscribed(&self, uri: &str) -> bool {
-        self.inner.shared.machine().is_subscribed(uri)
+        self.inner.engine.machine().is_subscribed(uri)
     }
 }

@@ -10,11 +10,11 @@ use super::{Inner, Mirror};
 use crate::config::Config;
 use crate::connect::ConnectError;
 use crate::driver::Driver;
+use crate::engine::{Engine, Wish};
 use crate::events::{ConnectionState, Events};
 use crate::machine::{Input, Machine};
 use crate::options::RequestOptions;
 use crate::request::RequestError;
-use crate::shared::{Shared, Wish};
 use crate::target::Target;
 
 /// Connecting.
@@ -80,24 +80,24 @@ impl Mirror {
     }
 
     async fn open(target: Target, config: Config) -> Result<(Self, Events), ConnectError> {
-        let (shared, listenings) = Shared::new(target, config);
-        let events = shared.events.receiver();
-        let first = Driver::connect(&shared).await?;
+        let (engine, listenings) = Engine::new(target, config);
+        let events = engine.events.receiver();
+        let first = Driver::connect(&engine).await?;
         let cancel = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(Driver::new(shared.clone(), listenings).run(first, cancel.clone()));
-        shared.wait_for(Machine::is_settled).await;
-        if shared.machine().losses() > 0 {
+        tasks.spawn(Driver::new(engine.clone(), listenings).run(first, cancel.clone()));
+        engine.wait_for(Machine::is_settled).await;
+        if engine.machine().losses() > 0 {
             // A connection that was lost before it was complete is not kept.
-            let stderr = shared.memory.stderr();
-            return Err(match &shared.target {
+            let stderr = engine.memory.stderr();
+            return Err(match &engine.target {
                 Target::Command(_) => ConnectError::Died { status: None, stderr, garbage: None },
                 _ => ConnectError::Transport(
                     "the connection ended before the lists were loaded".to_owned(),
                 ),
             });
         }
-        Ok((Self::of(shared, cancel, tasks), events))
+        Ok((Self::of(engine, cancel, tasks), events))
     }
 
     /// A mirror that exists before its server: it connects in the background, and retries as
@@ -121,17 +121,17 @@ impl Mirror {
     ///
     /// Outside of a Tokio runtime.
     pub fn supervise(target: impl Into<Target>, config: Config) -> (Self, Events) {
-        let (shared, listenings) = Shared::new(target.into(), config);
-        let events = shared.events.receiver();
-        shared.step(Input::State(ConnectionState::Connecting));
+        let (engine, listenings) = Engine::new(target.into(), config);
+        let events = engine.events.receiver();
+        engine.step(Input::State(ConnectionState::Connecting));
         let cancel = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(Driver::new(shared.clone(), listenings).start(cancel.clone()));
-        (Self::of(shared, cancel, tasks), events)
+        tasks.spawn(Driver::new(engine.clone(), listenings).start(cancel.clone()));
+        (Self::of(engine, cancel, tasks), events)
     }
 
-    fn of(shared: Arc<Shared>, cancel: CancellationToken, tasks: JoinSet<()>) -> Self {
-        let inner = Inner { shared, tags: AtomicU64::new(0), cancel, tasks: Mutex::new(tasks) };
+    fn of(engine: Arc<Engine>, cancel: CancellationToken, tasks: JoinSet<()>) -> Self {
+        let inner = Inner { engine, tags: AtomicU64::new(0), cancel, tasks: Mutex::new(tasks) };
         Self { inner: Arc::new(inner), options: Arc::default() }
     }
 
@@ -141,11 +141,11 @@ impl Mirror {
     ///
     /// [`RequestError::NotConnected`] if the connection ended for good.
     pub async fn ready(&self) -> Result<(), RequestError> {
-        let shared = &self.inner.shared;
+        let engine = &self.inner.engine;
         let is_over =
             |machine: &Machine| matches!(machine.connection(), ConnectionState::Closed { .. });
-        shared.wait_for(|machine| machine.is_loaded_now() || is_over(machine)).await;
-        if is_over(&shared.machine()) { shared.link().map(drop) } else { Ok(()) }
+        engine.wait_for(|machine| machine.is_loaded_now() || is_over(machine)).await;
+        if is_over(&engine.machine()) { engine.link().map(drop) } else { Ok(()) }
     }
 
     /// The same mirror, with these options for reads, prompts, calls and completions.
@@ -175,12 +175,12 @@ impl Mirror {
     /// [`RequestError::NotConnected`] if the connection ended for good, and [`RequestError::Invalid`]
     /// if the target is a pair of streams, which can be used only once.
     pub async fn reconnect_now(&self) -> Result<(), RequestError> {
-        let shared = &self.inner.shared;
-        if matches!(shared.target, Target::Streams(_)) {
+        let engine = &self.inner.engine;
+        if matches!(engine.target, Target::Streams(_)) {
             return Err(RequestError::Invalid("streams cannot be connected to again".to_owned()));
         }
-        shared.wish(Wish::Connect).await;
-        if self.is_closed() { shared.link().map(drop) } else { Ok(()) }
+        engine.wish(Wish::Connect).await;
+        if self.is_closed() { engine.link().map(drop) } else { Ok(()) }
     }
 
     /// Ends the connection and keeps the rest: the session is deleted and a child process ends,
@@ -189,7 +189,7 @@ impl Mirror {
     ///
     /// If [`Config::resubscribe`] is off, watches end with the connection.
     pub async fn disconnect(&self) {
-        self.inner.shared.wish(Wish::Disconnect).await;
+        self.inner.engine.wish(Wish::Disconnect).await;
     }
 
     /// Whether the connection ended for good.
@@ -207,15 +207,15 @@ impl Mirror {
         };
         let is_first = !tasks.is_empty();
         while tasks.join_next().await.is_some() {}
-        let shared = &self.inner.shared;
+        let engine = &self.inner.engine;
         let is_closed =
             |machine: &mut Machine| matches!(machine.connection(), ConnectionState::Closed { .. });
-        if is_first && !is_closed(&mut shared.machine()) {
+        if is_first && !is_closed(&mut engine.machine()) {
             // The driver failed: clears the state in its place.
-            shared.step(Input::Gone { keep: false });
+            engine.step(Input::Gone { keep: false });
             let reason = "the mirror failed".into();
-            shared.step(Input::State(ConnectionState::Closed { reason }));
+            engine.step(Input::State(ConnectionState::Closed { reason }));
         }
-        shared.wait_for(is_closed).await;
+        engine.wait_for(is_closed).await;
     }
 }

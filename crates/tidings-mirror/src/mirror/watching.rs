@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use futures_util::{Stream, StreamExt};
 
 use super::Mirror;
+use crate::engine::Engine;
 use crate::request::RequestError;
-use crate::shared::Shared;
 use crate::watchers::{Update, Updates};
 
 /// The number of refused resources that are named.
@@ -54,7 +54,7 @@ pub struct Watch {
     updates: Updates,
     uri: Arc<str>,
     /// Weak: a watcher does not keep the connection.
-    shared: Weak<Shared>,
+    engine: Weak<Engine>,
 }
 
 impl Watch {
@@ -82,10 +82,10 @@ impl Stream for Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        if shared.events.watchers.leave(&self.uri, self.updates.slot) {
+        let Some(engine) = self.engine.upgrade() else { return };
+        if engine.events.watchers.leave(&self.uri, self.updates.slot) {
             // The driver ends the subscription.
-            shared.awake.notify_one();
+            engine.awake.notify_one();
         }
     }
 }
@@ -117,20 +117,20 @@ impl Mirror {
     /// If the server does not support subscriptions, refuses this one, or does not return the
     /// resource.
     pub async fn watch(&self, uri: &str) -> Result<Watch, SubscribeError> {
-        let shared = &self.inner.shared;
-        let link = shared.link()?;
+        let engine = &self.inner.engine;
+        let link = engine.link()?;
         if !self.supports_subscriptions() {
             return Err(SubscribeError::NotOffered);
         }
-        let (updates, uri) = (shared.begin_following(&uri.into()).await, Arc::from(uri));
+        let (updates, uri) = (engine.begin_following(&uri.into()).await, Arc::from(uri));
         // From here on, dropping the future undoes the subscription.
-        let watch = Watch { updates, uri, shared: Arc::downgrade(shared) };
-        let refused = shared.follow(&link, &watch.uri).await?;
+        let watch = Watch { updates, uri, engine: Arc::downgrade(engine) };
+        let refused = engine.follow(&link, &watch.uri).await?;
         if !refused.is_empty() {
             return Err(SubscribeError::Refused { refused });
         }
         let content = self.cached_or_read(&watch.uri).await?;
-        shared.events.watchers.begin(&watch.uri, &content);
+        engine.events.watchers.begin(&watch.uri, &content);
         Ok(watch)
     }
 
@@ -144,14 +144,14 @@ impl Mirror {
         &self,
         uris: impl IntoIterator<Item = U>,
     ) -> Result<(), SubscribeError> {
-        let shared = &self.inner.shared;
-        let link = shared.link()?;
+        let engine = &self.inner.engine;
+        let link = engine.link()?;
         if !self.supports_subscriptions() {
             return Err(SubscribeError::NotOffered);
         }
         let uris: Vec<_> = uris.into_iter().map(|uri| Arc::from(uri.as_ref())).collect();
-        shared.events.watchers.keep(&uris);
-        let refused = shared.subscribe(&link, uris).await?;
+        engine.events.watchers.keep(&uris);
+        let refused = engine.subscribe(&link, uris).await?;
         if refused.is_empty() { Ok(()) } else { Err(SubscribeError::Refused { refused }) }
     }
 
@@ -164,10 +164,10 @@ impl Mirror {
         &self,
         uris: impl IntoIterator<Item = U>,
     ) -> Result<(), RequestError> {
-        let shared = &self.inner.shared;
-        let link = shared.link()?;
+        let engine = &self.inner.engine;
+        let link = engine.link()?;
         let all = uris.into_iter().map(|uri| Arc::from(uri.as_ref()));
         let watched = all.filter(|uri: &Arc<str>| self.is_subscribed(uri)).collect();
-        shared.unsubscribe(&link, watched).await
+        engine.unsubscribe(&link, watched).await
     }
 }

@@ -12,14 +12,14 @@ pub(crate) struct Beside(Arc<Mutex<Held>>);
 #[derive(Debug, Default)]
 struct Held {
     arguments: Option<JsonObject>,
-    answer: Option<Written>,
+    answer: Option<RawMessage>,
 }
 
 /// A whole message with raw JSON. The library gets a stand-in of the same kind, which it validates
 /// like any answer. The request alone determines which message replaces which stand-in: no text is
 /// searched.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct RawMessage {
     pub(crate) part: Part,
     pub(crate) message: Vec<u8>,
 }
@@ -47,7 +47,7 @@ impl Beside {
         self.lock().arguments.take()
     }
 
-    pub(crate) fn put_answer(&self, answer: Written) {
+    pub(crate) fn put_answer(&self, answer: RawMessage) {
         self.lock().answer = Some(answer);
     }
 
@@ -96,7 +96,7 @@ mod tests {
         let beside = Beside::default();
         let write = |message| Beside::write_with(Some(&beside), message);
         assert_eq!(write(&result), plain(&result));
-        beside.put_answer(Written { part: Part::Result, message: b"raw".to_vec() });
+        beside.put_answer(RawMessage { part: Part::Result, message: b"raw".to_vec() });
         // The library refused the stand-in.
         assert_eq!(write(&error), plain(&error));
         assert!(beside.has_answer());

@@ -20,7 +20,7 @@ use crate::context::Client;
 use crate::handler::refusal;
 use crate::notice::Wire;
 use crate::outbox::{Next, Outbox};
-use crate::path::{Core, Events, Listener, SubscribeError};
+use crate::pipeline::{Events, Listener, Pipeline, SubscribeError};
 use crate::weight;
 
 /// The memory that the client's name and capabilities may take.
@@ -30,7 +30,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A stdio connection, or a legacy session over HTTP.
 pub(crate) struct Connection {
-    core: Arc<Core>,
+    pipeline: Arc<Pipeline>,
     /// Set once, by `initialize`.
     legacy: OnceLock<Legacy>,
     opened: Notify,
@@ -61,10 +61,10 @@ struct State {
 }
 
 impl Connection {
-    pub(crate) fn new(core: Arc<Core>, writer: Option<Box<dyn FrameWriter>>) -> Arc<Self> {
+    pub(crate) fn new(pipeline: Arc<Pipeline>, writer: Option<Box<dyn FrameWriter>>) -> Arc<Self> {
         let state = Mutex::default();
         Arc::new(Self {
-            core,
+            pipeline,
             legacy: OnceLock::new(),
             opened: Notify::new(),
             ended: Notify::new(),
@@ -84,7 +84,8 @@ impl Connection {
             return Err(ErrorData::invalid_params("Too much said", data));
         }
         let events = if self.writer.is_some() { Events::Plain } else { Events::Numbered };
-        let listener = self.core.legacy_listener(&peer.protocol_version, &peer.client_info, events);
+        let listener =
+            self.pipeline.legacy_listener(&peer.protocol_version, &peer.client_info, events);
         let legacy = Legacy { listener, peer: Arc::new(peer.clone()) };
         self.legacy.set(legacy).map_err(|_| {
             let data = Some(json!({ "details": "a session is initialized once" }));
@@ -101,7 +102,7 @@ impl Connection {
             return;
         }
         let version = legacy.peer.protocol_version.as_str();
-        legacy.listener.greet(self.core.config.versions.lists_for(version));
+        legacy.listener.greet(self.pipeline.config.versions.lists_for(version));
     }
 
     /// The identity of the client, once known.
@@ -154,7 +155,7 @@ impl Connection {
         filter: &mut SubscriptionFilter,
         client: Option<&Implementation>,
     ) -> Result<(), ErrorData> {
-        let limit = self.core.config.limits.listens_per_connection;
+        let limit = self.pipeline.config.limits.listens_per_connection;
         {
             let mut state = self.lock();
             if state.listens.contains_key(id) {
@@ -172,9 +173,10 @@ impl Connection {
             state.listens.insert(id.clone(), None);
         }
         let about = About::new(client, Transport::Stdio, ListKinds::EMPTY);
-        let listener = accept_filter(&self.core, id, filter, about).await.inspect_err(|_| {
-            self.end_listen(id);
-        })?;
+        let listener =
+            accept_filter(&self.pipeline, id, filter, about).await.inspect_err(|_| {
+                self.end_listen(id);
+            })?;
         // A request that was cancelled meanwhile has no entry; its listener ends here.
         if let Some(place) = self.lock().listens.get_mut(id) {
             *place = Some(Arc::new(listener));
@@ -241,12 +243,12 @@ impl Client for Connection {
 /// A listener for the granted part of a filter, and the filter reduced to it: unknown URIs and
 /// kinds without notices in this revision are dropped.
 pub(crate) async fn accept_filter(
-    core: &Arc<Core>,
+    pipeline: &Arc<Pipeline>,
     id: &RequestId,
     filter: &mut SubscriptionFilter,
     about: About,
 ) -> Result<Listener, ErrorData> {
-    let limit = core.config.limits.subscriptions_per_listener;
+    let limit = pipeline.config.limits.subscriptions_per_listener;
     let asked = filter.resource_subscriptions.as_ref().map_or(0, Vec::len);
     if asked > limit {
         return Err(ErrorData::invalid_params(
@@ -258,8 +260,8 @@ pub(crate) async fn accept_filter(
             })),
         ));
     }
-    let listener = Arc::new(Listener::new(core, Wire::modern(id), about));
-    let lists = honoured_lists(core, filter);
+    let listener = Arc::new(Listener::new(pipeline, Wire::modern(id), about));
+    let lists = honoured_lists(pipeline, filter);
     listener.follow_lists(lists);
     if let Some(uris) = filter.resource_subscriptions.take() {
         filter.resource_subscriptions = Some(watch_all(&listener, uris).await?);
@@ -268,8 +270,8 @@ pub(crate) async fn accept_filter(
     Arc::try_unwrap(listener).map_err(|_| ErrorData::internal_error("Internal error", None))
 }
 
-fn honoured_lists(core: &Core, filter: &mut SubscriptionFilter) -> ListKinds {
-    let told = core.config.versions.lists_for(ProtocolVersion::LATEST.as_str());
+fn honoured_lists(pipeline: &Pipeline, filter: &mut SubscriptionFilter) -> ListKinds {
+    let told = pipeline.config.versions.lists_for(ProtocolVersion::LATEST.as_str());
     let mut lists = ListKinds::EMPTY;
     for (kind, wanted) in [
         (ListKind::Tools, &mut filter.tools_list_changed),

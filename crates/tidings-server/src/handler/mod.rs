@@ -29,9 +29,9 @@ use crate::answer::{Answer, Completion, CompletionOf, Completions};
 use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::context::{Client, Context};
 use crate::era;
-use crate::path::{Core, SubscribeError};
+use crate::pipeline::{Pipeline, SubscribeError};
 
-use verbatim::Place;
+use verbatim::RawAnswerSlot;
 
 pub(crate) use beside::{Beside, Part};
 pub(crate) use connection::{Connection, FrameWriter, accept_filter};
@@ -43,24 +43,24 @@ const LAST_CHANCE: Duration = Duration::from_millis(900);
 /// modern request over HTTP.
 #[derive(Clone)]
 pub(crate) struct Handler {
-    core: Arc<Core>,
+    pipeline: Arc<Pipeline>,
     /// The client's state between requests; `None` for a modern request over HTTP.
     connection: Option<Arc<Connection>>,
 }
 
 impl Handler {
     /// For a client without state.
-    pub(crate) fn stateless(core: Arc<Core>) -> Self {
-        Self { core, connection: None }
+    pub(crate) fn stateless(pipeline: Arc<Pipeline>) -> Self {
+        Self { pipeline, connection: None }
     }
 
     /// For a client whose subscriptions belong to a connection.
-    pub(crate) fn of(core: Arc<Core>, connection: Arc<Connection>) -> Self {
-        Self { core, connection: Some(connection) }
+    pub(crate) fn of(pipeline: Arc<Pipeline>, connection: Arc<Connection>) -> Self {
+        Self { pipeline, connection: Some(connection) }
     }
 
     fn listing(&self, kind: Kind) -> Arc<Listing> {
-        self.core.catalog.listing(kind)
+        self.pipeline.catalog.listing(kind)
     }
 
     fn parse_uri(uri: &str) -> Result<ResourceUri, ErrorData> {
@@ -68,13 +68,13 @@ impl Handler {
     }
 
     /// The error for a URI that is not offered: that of its source, if one recognises it.
-    fn missing(&self, uri: &ResourceUri, missing: Missing, place: &Place) -> ErrorData {
+    fn missing(&self, uri: &ResourceUri, missing: Missing, slot: &RawAnswerSlot) -> ErrorData {
         let refused = match missing {
-            Missing::Unknown => self.core.catalog.refuse(uri),
+            Missing::Unknown => self.pipeline.catalog.refuse(uri),
             Missing::Disabled => None,
         };
         match refused {
-            Some(error) => place.refuse("uri", uri.as_ref(), error),
+            Some(error) => slot.refuse("uri", uri.as_ref(), error),
             None => refusal::missing_uri(uri, missing),
         }
     }
@@ -87,7 +87,7 @@ impl Handler {
 
     fn context(&self, request: RequestContext<RoleServer>) -> Context {
         let client = self.connection.clone().map(|connection| connection as Arc<dyn Client>);
-        Context::new(self.core.clone(), request, client)
+        Context::new(self.pipeline.clone(), request, client)
     }
 }
 
@@ -101,7 +101,7 @@ macro_rules! list {
         let listing = $self.listing(Kind::$kind);
         let cursor = $request.and_then(|request| request.cursor);
         let page = listing
-            .page(cursor.as_deref(), $self.core.config.page_size)
+            .page(cursor.as_deref(), $self.pipeline.config.page_size)
             .map_err(|error| refusal::cursor(cursor.as_deref(), error))?;
         let mut result = $result { next_cursor: page.next, ..$result::default() };
         if is_modern(&$context) {
@@ -110,7 +110,7 @@ macro_rules! list {
             result.result_type = None;
         }
         if page.items.iter().any(|item| item.raw().is_some()) {
-            Place::of(&$context).keep(|id| verbatim::list(id, &result, page.items))?;
+            RawAnswerSlot::of(&$context).keep(|id| verbatim::list(id, &result, page.items))?;
             return Ok(result);
         }
         let items = page.items.iter().filter_map(|item| match item {
@@ -124,7 +124,7 @@ macro_rules! list {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let config = &self.core.config;
+        let config = &self.pipeline.config;
         let lists = config.versions.lists_for(ProtocolVersion::LATEST.as_str());
         let mut info = InitializeResult::new(era::capabilities(lists));
         info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
@@ -143,7 +143,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let mut answer = self.negotiate_initialize(&request)?;
-        let lists = self.core.config.versions.lists_for(answer.protocol_version.as_str());
+        let lists = self.pipeline.config.versions.lists_for(answer.protocol_version.as_str());
         answer.capabilities = era::capabilities(lists);
         let mut peer = request;
         peer.protocol_version = answer.protocol_version.clone();
@@ -192,7 +192,7 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.core.catalog.tool(name).map(|tool| Tool::clone(&tool))
+        self.pipeline.catalog.tool(name).map(|tool| Tool::clone(&tool))
     }
 
     async fn call_tool(
@@ -205,16 +205,16 @@ impl ServerHandler for Handler {
         }
         let name = request.name.clone();
         let (answerer, _) = self
-            .core
+            .pipeline
             .catalog
             .find(Kind::Tool, &name)
             .map_err(|missing| refusal::missing_name("tool", &name, missing))?;
-        let place = Place::of(&context);
+        let slot = RawAnswerSlot::of(&context);
         let context = self.context(context);
-        let answer = unless_cancelled(&place, answerer.call(request, &context)).await?;
-        match answer.map_err(|error| place.refuse("name", &name, error))? {
+        let answer = unless_cancelled(&slot, answerer.call(request, &context)).await?;
+        match answer.map_err(|error| slot.refuse("name", &name, error))? {
             Answer::Typed(response) => Ok(response),
-            Answer::Raw(raw) => place.keep_result(&raw, None),
+            Answer::Raw(raw) => slot.keep_result(&raw, None),
         }
     }
 
@@ -225,16 +225,16 @@ impl ServerHandler for Handler {
     ) -> Result<GetPromptResponse, ErrorData> {
         let name = request.name.clone();
         let (answerer, _) = self
-            .core
+            .pipeline
             .catalog
             .find(Kind::Prompt, &name)
             .map_err(|missing| refusal::missing_name("prompt", &name, missing))?;
-        let place = Place::of(&context);
+        let slot = RawAnswerSlot::of(&context);
         let context = self.context(context);
-        let answer = unless_cancelled(&place, answerer.prompt(request, &context)).await?;
-        match answer.map_err(|error| place.refuse("name", &name, error))? {
+        let answer = unless_cancelled(&slot, answerer.prompt(request, &context)).await?;
+        match answer.map_err(|error| slot.refuse("name", &name, error))? {
             Answer::Typed(response) => Ok(response),
-            Answer::Raw(raw) => place.keep_result(&raw, None),
+            Answer::Raw(raw) => slot.keep_result(&raw, None),
         }
     }
 
@@ -244,19 +244,19 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
-        let place = Place::of(&context);
-        let route = self.core.catalog.route(&uri);
-        let route = route.map_err(|missing| self.missing(&uri, missing, &place))?;
+        let slot = RawAnswerSlot::of(&context);
+        let route = self.pipeline.catalog.route(&uri);
+        let route = route.map_err(|missing| self.missing(&uri, missing, &slot))?;
         let context = self.context(context);
         let reading = route.answerer.read(&uri, &route.variables, &context);
-        let contents = unless_cancelled(&place, reading)
+        let contents = unless_cancelled(&slot, reading)
             .await?
-            .map_err(|error| place.refuse("uri", uri.as_ref(), error))?;
+            .map_err(|error| slot.refuse("uri", uri.as_ref(), error))?;
         if let Some(raw) = &contents.raw {
-            return place.keep_result(raw, Some((contents.fresh_for, contents.scope)));
+            return slot.keep_result(raw, Some((contents.fresh_for, contents.scope)));
         }
         let mut result = ReadResourceResult::new(contents.parts);
-        if place.is_modern {
+        if slot.is_modern {
             let fresh_for = u64::try_from(contents.fresh_for.as_millis()).unwrap_or(u64::MAX);
             result = result.with_ttl_ms(fresh_for).with_cache_scope(contents.scope);
         }
@@ -278,21 +278,21 @@ impl ServerHandler for Handler {
             _ => return Err(refusal::method("completion/complete")),
         };
         let (answerer, _) = self
-            .core
+            .pipeline
             .catalog
             .find(kind, &key)
             .map_err(|missing| refusal::missing_name(kind.word(), &key, missing))?;
         let mut completion = Completion::new(of, request.argument.name, request.argument.value);
         let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
         completion.known.extend(known);
-        let place = Place::of(&context);
+        let slot = RawAnswerSlot::of(&context);
         let context = self.context(context);
-        let completions = unless_cancelled(&place, answerer.complete(completion, &context))
+        let completions = unless_cancelled(&slot, answerer.complete(completion, &context))
             .await?
-            .map_err(|error| place.refuse("ref", &key, error))?;
+            .map_err(|error| slot.refuse("ref", &key, error))?;
         let Completions { mut values, total, has_more, raw } = completions;
         if let Some(raw) = &raw {
-            return place.keep_result(raw, None);
+            return slot.keep_result(raw, None);
         }
         let total = total.or_else(|| u32::try_from(values.len()).ok());
         let is_cut = values.len() > CompletionInfo::MAX_VALUES;
@@ -325,10 +325,10 @@ impl ServerHandler for Handler {
     ) -> Result<(), ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
         let connection = self.connection()?;
-        let place = Place::of(&context);
+        let slot = RawAnswerSlot::of(&context);
         connection.subscribe(&uri).await.map_err(|error| match error {
-            SubscribeError::Unknown => self.missing(&uri, Missing::Unknown, &place),
-            SubscribeError::Unreadable(error) => place.refuse("uri", uri.as_ref(), error),
+            SubscribeError::Unknown => self.missing(&uri, Missing::Unknown, &slot),
+            SubscribeError::Unreadable(error) => slot.refuse("uri", uri.as_ref(), error),
             error => refusal::subscribe(&uri, error),
         })
     }
@@ -388,11 +388,11 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
 /// Runs a source's work until the request is cancelled. After that the source has a moment to
 /// finish; then its work is dropped.
 async fn unless_cancelled<T>(
-    place: &Place,
+    slot: &RawAnswerSlot,
     answering: impl Future<Output = T>,
 ) -> Result<T, ErrorData> {
     let given_up = async {
-        place.cancelled.cancelled().await;
+        slot.cancelled.cancelled().await;
         tokio::time::sleep(LAST_CHANCE).await;
     };
     tokio::select! {

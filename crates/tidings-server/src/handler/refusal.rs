@@ -7,7 +7,7 @@ use tidings_core::{ResourceUri, UriError};
 use crate::answer::{AnswerError, error_code};
 use crate::catalog::{CursorError, Missing};
 use crate::method::KNOWN_METHODS;
-use crate::path::SubscribeError;
+use crate::pipeline::SubscribeError;
 
 /// Methods that modern revisions do not have.
 const REMOVED_METHODS: [&str; 4] =

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer::{AnswerError, error_code};
 use crate::catalog::Stored;
-use crate::handler::beside::{Beside, Part, Written};
+use crate::handler::beside::{Beside, Part, RawMessage};
 use crate::handler::{is_modern, refusal};
 use crate::raw::{self, Member, Raw};
 
@@ -24,7 +24,7 @@ const OWN: usize = 128;
 
 /// Holds the answer to one request if it contains raw JSON. The transport sends it in place of the
 /// stand-in that the protocol library gets.
-pub(super) struct Place {
+pub(super) struct RawAnswerSlot {
     id: RequestId,
     beside: Option<Beside>,
     pub(super) cancelled: CancellationToken,
@@ -32,7 +32,7 @@ pub(super) struct Place {
     pub(super) is_modern: bool,
 }
 
-impl Place {
+impl RawAnswerSlot {
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
         let beside = Beside::of(&context.extensions).cloned();
         let is_modern = is_modern(context);
@@ -40,7 +40,10 @@ impl Place {
     }
 
     /// Stores an answer for the transport.
-    pub(super) fn keep(&self, answer: impl FnOnce(&RequestId) -> Written) -> Result<(), ErrorData> {
+    pub(super) fn keep(
+        &self,
+        answer: impl FnOnce(&RequestId) -> RawMessage,
+    ) -> Result<(), ErrorData> {
         // Nobody waits for the answer to a cancelled request, and its id may belong to another
         // request by now, which must not get the stand-in.
         let beside = self.beside.as_ref().filter(|_| !self.cancelled.is_cancelled());
@@ -122,7 +125,7 @@ fn result<T>(
     raw: &Raw<T>,
     is_modern: bool,
     hints: Option<(Duration, CacheScope)>,
-) -> Written {
+) -> RawMessage {
     let members: Vec<_> = raw::members(raw.as_str()).collect();
     let mut own = own_fields(&members, is_modern, hints);
     let mut message = Message::new(id, Part::Result, raw.as_str().len());
@@ -161,7 +164,7 @@ fn result<T>(
 }
 
 /// A relayed error for the client.
-fn relayed(id: &RequestId, raw: &Raw<ErrorData>, is_modern: bool) -> Written {
+fn relayed(id: &RequestId, raw: &Raw<ErrorData>, is_modern: bool) -> RawMessage {
     let code = error_code(raw);
     let code = match code {
         ErrorCode::RESOURCE_NOT_FOUND if is_modern => ErrorCode::INVALID_PARAMS,
@@ -178,7 +181,7 @@ fn relayed(id: &RequestId, raw: &Raw<ErrorData>, is_modern: bool) -> Written {
 }
 
 /// One page of a list with raw items: the library's result without items, and the items.
-pub(super) fn list(id: &RequestId, empty: &impl Serialize, items: &[Stored]) -> Written {
+pub(super) fn list(id: &RequestId, empty: &impl Serialize, items: &[Stored]) -> RawMessage {
     let empty = json(empty);
     let rest = empty.strip_suffix("[]}").expect("the items of a list are its last member");
     let length = items.iter().filter_map(Stored::raw).map(|raw| raw.len() + 1).sum::<usize>();
@@ -249,9 +252,9 @@ impl Message {
         serde_json::to_writer(&mut self.bytes, value).expect("an item is plain JSON");
     }
 
-    fn close(mut self) -> Written {
+    fn close(mut self) -> RawMessage {
         self.text("}");
-        Written { part: self.part, message: self.bytes }
+        RawMessage { part: self.part, message: self.bytes }
     }
 }
 

@@ -31,13 +31,13 @@ const PLAIN_METHODS: [&str; 8] = [
 
 /// A request and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct Request {
+pub(crate) struct RequestLabels {
     method: Method,
-    outcome: Outcome,
+    outcome: RequestOutcome,
 }
 
-impl Request {
-    pub(crate) fn new(method: Option<&str>, outcome: Outcome) -> Self {
+impl RequestLabels {
+    pub(crate) fn new(method: Option<&str>, outcome: RequestOutcome) -> Self {
         let mut all = KNOWN_METHODS.iter().chain(&PLAIN_METHODS);
         let known = method.and_then(|method| all.find(|known| **known == method));
         Self { method: Method(known.copied().unwrap_or("other")), outcome }
@@ -55,7 +55,7 @@ impl EncodeLabelValue for Method {
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Outcome {
+pub(crate) enum RequestOutcome {
     /// It was answered, or a stream of answers began.
     Answered,
     /// The answer is a JSON-RPC error.
@@ -64,7 +64,7 @@ pub(crate) enum Outcome {
     Refused,
 }
 
-impl Outcome {
+impl RequestOutcome {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -74,7 +74,7 @@ impl Outcome {
     }
 }
 
-impl EncodeLabelValue for Outcome {
+impl EncodeLabelValue for RequestOutcome {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
         EncodeLabelValue::encode(&self.word(), encoder)
     }
@@ -85,7 +85,7 @@ impl EncodeLabelValue for Outcome {
 pub(crate) struct Metrics {
     registry: Registry,
     /// HTTP requests by method and outcome.
-    pub(crate) requests: Family<Request, Counter>,
+    pub(crate) requests: Family<RequestLabels, Counter>,
     pub(crate) connections: Gauge,
     /// Connections that were closed or refused because there were too many.
     pub(crate) turned_away: Counter,

@@ -9,12 +9,12 @@ use crate::weight::string_end;
 /// The canonical form of a JSON text without white space between its values. It is written in one
 /// pass; no value is built, so it takes memory in proportion to the text.
 pub(super) fn of(text: &str) -> String {
-    let mut writer = Writer { text, at: 0, out: String::with_capacity(text.len()) };
+    let mut writer = CanonicalWriter { text, at: 0, out: String::with_capacity(text.len()) };
     writer.value();
     writer.out
 }
 
-struct Writer<'a> {
+struct CanonicalWriter<'a> {
     text: &'a str,
     at: usize,
     out: String,
@@ -23,13 +23,13 @@ struct Writer<'a> {
 /// Where a member stands in what was written: its key, then its value. A raw text has less than
 /// 4 GiB, and so has its canonical form.
 #[derive(Clone, Copy)]
-struct Written {
+struct MemberSpan {
     start: u32,
     key_end: u32,
     end: u32,
 }
 
-impl Writer<'_> {
+impl CanonicalWriter<'_> {
     fn next(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -72,7 +72,7 @@ impl Writer<'_> {
             self.value();
             let [start, key_end, end] = [start, key_end, self.out.len()]
                 .map(|at| u32::try_from(at).expect("a raw text has less than 4 GiB"));
-            members.push(Written { start, key_end, end });
+            members.push(MemberSpan { start, key_end, end });
             if self.next() == Some(b',') {
                 self.copy(',');
             }
@@ -90,7 +90,7 @@ impl Writer<'_> {
         self.copy('}');
     }
 
-    fn key(&self, member: &Written) -> Cow<'_, str> {
+    fn key(&self, member: &MemberSpan) -> Cow<'_, str> {
         name_of(&self.out[member.start as usize..member.key_end as usize])
     }
 

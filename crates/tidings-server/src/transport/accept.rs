@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::transport::gate::{Entry, Gate};
+use crate::transport::gate::{Admission, Gate};
 use crate::transport::line::{Io, Line};
 use crate::transport::seldom::Seldom;
 use crate::transport::tail::Tail;
@@ -89,7 +89,7 @@ pub(crate) async fn serve(
     }
 }
 
-async fn connection(line: Arc<Line>, entry: Entry, router: Router, ending: CancellationToken) {
+async fn connection(line: Arc<Line>, entry: Admission, router: Router, ending: CancellationToken) {
     if let Err(error) = line.tune(PEER_SILENCE) {
         debug!(%error, "a connection could not be tuned");
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use bytes::Bytes;
 
 use crate::metrics::Metrics;
-use crate::transport::call::Call;
+use crate::transport::call::PendingAnswer;
 use crate::transport::shares::Origin;
 
 /// What is smaller than this passes also when the budget is used up by large requests, from a
@@ -24,12 +24,12 @@ pub(crate) struct Budget {
     held: Mutex<HashMap<Origin, usize>>,
     /// Answers that nobody reads but for which a client may come back, the oldest first. They go
     /// before anybody is refused.
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<UnreadAnswer>>,
     metrics: Arc<Metrics>,
 }
 
 /// An answer that nobody reads, and whose it is.
-type Kept = (Option<Origin>, Weak<Call>);
+type UnreadAnswer = (Option<Origin>, Weak<PendingAnswer>);
 
 impl Budget {
     pub(crate) fn new(limit: usize, metrics: Arc<Metrics>) -> Arc<Self> {
@@ -63,7 +63,7 @@ impl Budget {
     }
 
     /// Notes an answer whose reader went, and which is dropped first when there is no room.
-    pub(crate) fn keep(&self, origin: Option<Origin>, call: &Arc<Call>) {
+    pub(crate) fn keep(&self, origin: Option<Origin>, call: &Arc<PendingAnswer>) {
         let mut kept = self.kept();
         // Sessions forget answers after a while, about in this order.
         while kept.front().is_some_and(|(_, oldest)| oldest.strong_count() == 0) {
@@ -108,7 +108,7 @@ impl Budget {
         self.held.lock().expect("no code panics while it holds the budget")
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+    fn kept(&self) -> MutexGuard<'_, VecDeque<UnreadAnswer>> {
         self.kept.lock().expect("no code panics while it holds the kept answers")
     }
 }

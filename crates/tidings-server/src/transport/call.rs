@@ -39,7 +39,7 @@ const BEHIND: u64 = 128;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The answer to one request, as it comes.
-pub(crate) struct Call {
+pub(crate) struct PendingAnswer {
     number: u64,
     /// Ends the service of the request.
     pub(crate) given_up: CancellationToken,
@@ -96,7 +96,7 @@ impl Kind {
 }
 
 /// How a request is answered.
-pub(crate) enum Answer {
+pub(crate) enum AnswerForm {
     /// By one message.
     Message {
         /// The message.
@@ -108,7 +108,7 @@ pub(crate) enum Answer {
     Stream,
 }
 
-impl Call {
+impl PendingAnswer {
     pub(crate) fn new(
         number: u64,
         given_up: CancellationToken,
@@ -234,7 +234,7 @@ impl Call {
     }
 
     /// Waits until it is known how the request is answered.
-    pub(crate) async fn answer(&self) -> Answer {
+    pub(crate) async fn answer(&self) -> AnswerForm {
         std::future::poll_fn(|context| {
             let mut state = self.lock();
             match state.messages.front() {
@@ -245,11 +245,11 @@ impl Call {
                         && state.released == 0 =>
                 {
                     let (json, is_error) = (message.json.clone(), message.kind == Kind::Error);
-                    return Poll::Ready(Answer::Message { json, is_error });
+                    return Poll::Ready(AnswerForm::Message { json, is_error });
                 }
-                Some(_) => return Poll::Ready(Answer::Stream),
+                Some(_) => return Poll::Ready(AnswerForm::Stream),
                 None if state.released > 0 || state.finished.is_some() => {
-                    return Poll::Ready(Answer::Stream);
+                    return Poll::Ready(AnswerForm::Stream);
                 }
                 None => {}
             }
@@ -359,7 +359,7 @@ pub(crate) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
 
 /// The stream of one reader of a call.
 pub(crate) struct CallBody {
-    call: Arc<Call>,
+    call: Arc<PendingAnswer>,
     reader: u64,
     after: u64,
     first: Option<Bytes>,
@@ -417,7 +417,7 @@ pub(crate) struct CallTransport {
     /// Answers of the client to what it was asked meanwhile, and its cancellation.
     inbound: mpsc::Receiver<ClientJsonRpcMessage>,
     sender: mpsc::Sender<ClientJsonRpcMessage>,
-    call: Arc<Call>,
+    call: Arc<PendingAnswer>,
     session: Arc<Session>,
     /// What travels beside the request.
     beside: Beside,
@@ -428,7 +428,7 @@ impl CallTransport {
     /// A transport for one request, and where further messages for it go.
     pub(crate) fn new(
         mut request: JsonRpcRequest<ClientRequest>,
-        call: Arc<Call>,
+        call: Arc<PendingAnswer>,
         session: Arc<Session>,
     ) -> (Self, mpsc::Sender<ClientJsonRpcMessage>) {
         // A client answers few questions at a time; one that floods is not heard further.

@@ -20,7 +20,7 @@ use tracing::warn;
 use crate::metrics::Metrics;
 use crate::transport::http::SharedToken;
 use crate::transport::seldom::Seldom;
-use crate::transport::shares::{Origin, Place, Scarce, Shares};
+use crate::transport::shares::{Origin, Scarce, Shares, TakenPlace};
 
 /// A connection on which no whole request has come after this is closed.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
@@ -61,7 +61,7 @@ pub(crate) struct Guest {
     /// When it opened or was last busy, in milliseconds since the gate began.
     silent_since: AtomicU64,
     origin: Option<Origin>,
-    place: Mutex<Option<Place>>,
+    place: Mutex<Option<TakenPlace>>,
     /// Ends the connection's task.
     task: OnceLock<AbortHandle>,
 }
@@ -79,7 +79,7 @@ impl Gate {
     }
 
     /// Lets a connection in; nothing if there is no room for it.
-    pub(crate) fn enter(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Entry> {
+    pub(crate) fn enter(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Admission> {
         let origin = address.map(Origin::of);
         let mut state = self.lock();
         let take = || self.shares.take(origin, Scarce::Connections, self.limit);
@@ -119,7 +119,7 @@ impl Gate {
         state.open.insert(id, guest.clone());
         self.count(&state);
         drop(state);
-        Some(Entry { gate: self.clone(), id, guest })
+        Some(Admission { gate: self.clone(), id, guest })
     }
 
     /// Closes connections on which no request came in time.
@@ -222,13 +222,13 @@ impl Guest {
 
 /// A connection that was let in, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Admission {
     gate: Arc<Gate>,
     id: u64,
     guest: Arc<Guest>,
 }
 
-impl Entry {
+impl Admission {
     /// The task to end when the connection has to go.
     pub(crate) fn guest(&self) -> &Arc<Guest> {
         &self.guest
@@ -258,7 +258,7 @@ pub(crate) fn admit(extensions: &Extensions) {
     }
 }
 
-impl Drop for Entry {
+impl Drop for Admission {
     fn drop(&mut self) {
         self.guest.known();
         let mut state = self.gate.lock();
@@ -270,7 +270,7 @@ impl Drop for Entry {
 /// A request or stream under way on a connection.
 #[derive(Debug)]
 pub(crate) struct Busy {
-    entry: Arc<Entry>,
+    entry: Arc<Admission>,
 }
 
 impl Drop for Busy {
@@ -296,7 +296,7 @@ mod tests {
 
     const LOOPBACK: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
-    fn is_open(gate: &Gate, entry: &Entry) -> bool {
+    fn is_open(gate: &Gate, entry: &Admission) -> bool {
         gate.lock().open.contains_key(&entry.id)
     }
 
@@ -347,7 +347,7 @@ mod tests {
     }
 
     /// A connection on which a request was admitted.
-    fn known(gate: &Arc<Gate>) -> Arc<Entry> {
+    fn known(gate: &Arc<Gate>) -> Arc<Admission> {
         let (entry, mut extensions) = (Arc::new(gate.enter(LOOPBACK).unwrap()), Extensions::new());
         drop(entry.begin(&mut extensions));
         admit(&extensions);

@@ -20,8 +20,8 @@ use crate::era;
 use crate::handler::Handler;
 use crate::transport::body::retry_later;
 use crate::transport::budget::Share;
-use crate::transport::call::{self, Answer, Call, CallTransport};
-use crate::transport::http::{App, Seen, stopping};
+use crate::transport::call::{self, AnswerForm, CallTransport, PendingAnswer};
+use crate::transport::http::{App, RequestFacts, stopping};
 use crate::transport::lenient::Unnamed;
 use crate::transport::line::Line;
 use crate::transport::reply;
@@ -82,7 +82,7 @@ pub(crate) async fn post(
 
 /// Says in an answer, for the log, of which session it is.
 fn name_session(response: &mut Response, session: &Session) {
-    let seen = response.extensions_mut().get_or_insert_default::<Seen>();
+    let seen = response.extensions_mut().get_or_insert_default::<RequestFacts>();
     seen.session = Some(session.short_id().to_owned());
 }
 
@@ -202,12 +202,17 @@ async fn serve(
 ) -> Response {
     let id = request.id.clone();
     let Some(number) = session.number() else {
-        app.core.metrics.refused.inc();
+        app.pipeline.metrics.refused.inc();
         let details = "this session has too many requests under way";
         let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
         return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error);
     };
-    let call = Call::new(number, session.cancel.child_token(), app.budget.clone(), session.origin);
+    let call = PendingAnswer::new(
+        number,
+        session.cancel.child_token(),
+        app.budget.clone(),
+        session.origin,
+    );
     let primes = session.connection.version().is_some_and(era::primes_streams);
     if primes {
         // Only a client that can come back may be let go.
@@ -217,7 +222,7 @@ async fn serve(
     }
     let (transport, inbound) = CallTransport::new(request, call.clone(), session.clone());
     session.begin(id.clone(), inbound, call.clone());
-    let handler = Handler::of(app.core.clone(), session.connection.clone());
+    let handler = Handler::of(app.pipeline.clone(), session.connection.clone());
     let peer = session.connection.peer().map(|peer| peer.as_ref().clone());
     let service = serve_directly_with_ct(handler, transport, peer, call.given_up.clone());
     let under_way = app.under_way.token();
@@ -240,13 +245,13 @@ async fn serve(
     // From here on the client has its answer, or the number of an event to come back with.
     waiting.call = None;
     match answer {
-        Answer::Message { json, is_error } => {
+        AnswerForm::Message { json, is_error } => {
             session.end(&call);
             let mut response = reply::json(StatusCode::OK, json);
-            response.extensions_mut().insert(Seen { is_error, ..Seen::default() });
+            response.extensions_mut().insert(RequestFacts { is_error, ..RequestFacts::default() });
             response
         }
-        Answer::Stream => {
+        AnswerForm::Stream => {
             let priming = primes.then(|| call::priming(call.number(), app.config.retry));
             reply::stream(Body::new(call.read(0, priming, app.config.keep_alive, guard)))
         }
@@ -257,7 +262,7 @@ async fn serve(
 /// it was given no event, so the request is given up.
 struct Waiting<'a> {
     session: &'a Arc<Session>,
-    call: Option<&'a Arc<Call>>,
+    call: Option<&'a Arc<PendingAnswer>>,
 }
 
 impl Drop for Waiting<'_> {
@@ -303,7 +308,7 @@ fn refuse_version(headers: &HeaderMap) -> Option<Response> {
 }
 
 fn full(app: &App, id: RequestId) -> Response {
-    app.core.metrics.refused.inc();
+    app.pipeline.metrics.refused.inc();
     let details = "this server has as many sessions as it may; try again later";
     let error = ErrorData::internal_error("Too many sessions", Some(json!({ "details": details })));
     let mut response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);

@@ -29,10 +29,10 @@ use crate::about::{About, Transport};
 use crate::era;
 use crate::handler::{Beside, Handler, Part, accept_filter};
 use crate::notice;
-use crate::path::{Core, Listener};
+use crate::pipeline::{Listener, Pipeline};
 use crate::transport::body::{busy, retry_later};
 use crate::transport::budget::{Budget, Share};
-use crate::transport::http::{App, HttpConfig, ListenPlace, Seen, stopping};
+use crate::transport::http::{App, HttpConfig, ListenPlace, RequestFacts, stopping};
 use crate::transport::intake::{self, Received};
 use crate::transport::legacy::VERSION;
 use crate::transport::line::Line;
@@ -48,7 +48,7 @@ pub(crate) type Service = StreamableHttpService<Handler, NeverSessionManager>;
 
 /// The service of one server. Host, origin and size were checked before it is asked, and it is not
 /// the one to say that the server stops.
-pub(crate) fn service(core: Arc<Core>, config: &HttpConfig) -> Service {
+pub(crate) fn service(pipeline: Arc<Pipeline>, config: &HttpConfig) -> Service {
     let library = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -57,7 +57,7 @@ pub(crate) fn service(core: Arc<Core>, config: &HttpConfig) -> Service {
         .with_max_request_body_bytes(config.body_limit)
         .with_cancellation_token(CancellationToken::new())
         .disable_allowed_hosts();
-    let factory = move || Ok(Handler::stateless(core.clone()));
+    let factory = move || Ok(Handler::stateless(pipeline.clone()));
     StreamableHttpService::new(factory, Arc::default(), library)
 }
 
@@ -104,14 +104,14 @@ pub(crate) async fn post(
         ClientRequest::SubscriptionsListenRequest(mut listen) => {
             let origin = Line::peer(&parts.extensions).map(Origin::of);
             let Some(place) = app.listen_place(origin) else {
-                app.core.metrics.refused.inc();
+                app.pipeline.metrics.refused.inc();
                 let error = ErrorData::internal_error("Too many listeners", None);
                 let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
                 return retry_later(response);
             };
             let about = About::new(client.as_ref(), Transport::Http, ListKinds::EMPTY);
             let filter = &mut listen.params.notifications;
-            let listener = match accept_filter(&app.core, &id, filter, about).await {
+            let listener = match accept_filter(&app.pipeline, &id, filter, about).await {
                 Ok(listener) => listener,
                 Err(error) => return reply::error(StatusCode::OK, Some(id), error),
             };
@@ -147,7 +147,7 @@ pub(crate) async fn post(
 
 /// Whether some arguments of a tool must be repeated in headers.
 fn has_header_parameters(app: &App, tool: &str) -> bool {
-    let tool = app.core.catalog.tool(tool);
+    let tool = app.pipeline.catalog.tool(tool);
     tool.is_some_and(|tool| {
         serde_json::to_string(&tool.input_schema).is_ok_and(|it| it.contains("\"x-mcp-header\""))
     })
@@ -217,7 +217,7 @@ async fn finish(
         return retry_later(reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error));
     };
     let mut response = Response::from_parts(parts, Body::from(bytes));
-    response.extensions_mut().insert(Seen { is_error, ..Seen::default() });
+    response.extensions_mut().insert(RequestFacts { is_error, ..RequestFacts::default() });
     response
 }
 
@@ -346,7 +346,7 @@ async fn listen_stream(
         return reply::error(StatusCode::INTERNAL_SERVER_ERROR, Some(id.clone()), error);
     };
     let outbox = listener.outbox().clone();
-    let last = final_result(&app.core, id);
+    let last = final_result(&app.pipeline, id);
     // A copy: the library's bytes stand in a larger buffer, which would live as long.
     let first = Bytes::copy_from_slice(&acknowledgement);
     place.take(listener);
@@ -355,9 +355,9 @@ async fn listen_stream(
 }
 
 /// How a stream ends that the server ends itself.
-fn final_result(core: &Arc<Core>, id: &RequestId) -> Bytes {
+fn final_result(pipeline: &Arc<Pipeline>, id: &RequestId) -> Bytes {
     let mut result = SubscriptionsListenResult::complete(id.clone());
-    result.meta.set_server_info(Handler::stateless(core.clone()).get_info().server_info);
+    result.meta.set_server_info(Handler::stateless(pipeline.clone()).get_info().server_info);
     let result = ServerResult::SubscriptionsListenResult(result);
     let message = ServerJsonRpcMessage::response(result, id.clone());
     notice::event(&serde_json::to_vec(&message).expect("a result is plain JSON"))

@@ -12,10 +12,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Connection;
-use crate::path::Core;
-use crate::transport::call::Call;
+use crate::pipeline::Pipeline;
+use crate::transport::call::PendingAnswer;
 use crate::transport::http::{App, HttpConfig};
-use crate::transport::shares::{Origin, Place};
+use crate::transport::shares::{Origin, TakenPlace};
 
 /// How long the answer to a request is kept for a client that lost the connection.
 const ANSWER_KEPT: Duration = Duration::from_mins(1);
@@ -42,7 +42,7 @@ pub(crate) struct Session {
     pub(crate) cancel: CancellationToken,
     state: Mutex<State>,
     pub(crate) origin: Option<Origin>,
-    _place: Place,
+    _place: TakenPlace,
 }
 
 struct State {
@@ -52,7 +52,7 @@ struct State {
     streams: usize,
     next: u64,
     /// Requests under way, and answers that may be asked for again.
-    calls: HashMap<u64, (RequestId, Inbound, Arc<Call>)>,
+    calls: HashMap<u64, (RequestId, Inbound, Arc<PendingAnswer>)>,
     /// Questions to the client: the id each has in its own service.
     asked: HashMap<i64, (RequestId, Inbound)>,
 }
@@ -78,11 +78,11 @@ impl State {
 }
 
 impl Session {
-    fn new(core: &Arc<Core>, place: Place, origin: Option<Origin>) -> Arc<Self> {
+    fn new(pipeline: &Arc<Pipeline>, place: TakenPlace, origin: Option<Origin>) -> Arc<Self> {
         Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string().into(),
-            connection: Connection::new(core.clone(), None),
-            cancel: core.stopped.child_token(),
+            connection: Connection::new(pipeline.clone(), None),
+            cancel: pipeline.stopped.child_token(),
             state: Mutex::new(State {
                 seen: Instant::now(),
                 used: false,
@@ -121,19 +121,19 @@ impl Session {
     }
 
     /// Notes a request under way.
-    pub(crate) fn begin(&self, id: RequestId, inbound: Inbound, call: Arc<Call>) {
+    pub(crate) fn begin(&self, id: RequestId, inbound: Inbound, call: Arc<PendingAnswer>) {
         self.lock().calls.insert(call.number(), (id, inbound, call));
     }
 
     /// Forgets a request whose answer nobody will ask for again.
-    pub(crate) fn end(&self, call: &Call) {
+    pub(crate) fn end(&self, call: &PendingAnswer) {
         let mut state = self.lock();
         state.calls.remove(&call.number());
         state.seen = Instant::now();
     }
 
     /// The request of this number.
-    pub(crate) fn call(&self, number: u64) -> Option<Arc<Call>> {
+    pub(crate) fn call(&self, number: u64) -> Option<Arc<PendingAnswer>> {
         self.lock().calls.get(&number).map(|(_, _, call)| call.clone())
     }
 
@@ -171,7 +171,7 @@ impl Session {
     }
 
     /// Gives up a request whose client is gone and cannot come back.
-    pub(crate) fn abandon(&self, call: &Arc<Call>) {
+    pub(crate) fn abandon(&self, call: &Arc<PendingAnswer>) {
         call.finish();
         call.given_up.cancel();
         self.end(call);
@@ -253,7 +253,7 @@ pub(crate) fn short(id: &str) -> &str {
 
 /// All legacy sessions of one server.
 pub(crate) struct Sessions {
-    core: Arc<Core>,
+    pipeline: Arc<Pipeline>,
     limit: usize,
     idle: Duration,
     unused: Duration,
@@ -261,14 +261,14 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn new(core: Arc<Core>, config: &HttpConfig) -> Self {
+    pub(crate) fn new(pipeline: Arc<Pipeline>, config: &HttpConfig) -> Self {
         let (limit, idle, unused) = (config.sessions, config.idle, config.unused);
-        Self { core, limit, idle, unused, all: Mutex::default() }
+        Self { pipeline, limit, idle, unused, all: Mutex::default() }
     }
 
     /// A session that nobody can name before it is kept.
-    pub(crate) fn make(&self, place: Place, origin: Option<Origin>) -> Arc<Session> {
-        Session::new(&self.core, place, origin)
+    pub(crate) fn make(&self, place: TakenPlace, origin: Option<Origin>) -> Arc<Session> {
+        Session::new(&self.pipeline, place, origin)
     }
 
     /// Whether one more may be made.
@@ -313,7 +313,7 @@ impl Sessions {
             return false;
         }
         all.insert(session.id.clone(), session);
-        self.core.metrics.sessions.set(i64::try_from(all.len()).unwrap_or(i64::MAX));
+        self.pipeline.metrics.sessions.set(i64::try_from(all.len()).unwrap_or(i64::MAX));
         true
     }
 
@@ -333,10 +333,10 @@ impl Sessions {
     /// Everything that a session held is gone, and its streams end.
     fn ended(&self, session: &Session) {
         let left = self.lock().len();
-        self.core.metrics.sessions.set(i64::try_from(left).unwrap_or(i64::MAX));
+        self.pipeline.metrics.sessions.set(i64::try_from(left).unwrap_or(i64::MAX));
         session.cancel.cancel();
         if let Some(outbox) = session.connection.outbox() {
-            self.core.subscriptions.forget(outbox);
+            self.pipeline.subscriptions.forget(outbox);
             outbox.close();
         }
     }

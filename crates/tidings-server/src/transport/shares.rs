@@ -50,16 +50,16 @@ impl Shares {
         origin: Option<Origin>,
         scarce: Scarce,
         limit: usize,
-    ) -> Option<Place> {
+    ) -> Option<TakenPlace> {
         // Inside another server nobody says where a request comes from.
-        let Some(origin) = origin else { return Some(Place { held: None }) };
+        let Some(origin) = origin else { return Some(TakenPlace { held: None }) };
         let mut held = self.lock();
         let count = &mut held.entry(origin).or_default()[scarce as usize];
         if *count >= origin.share(limit) {
             return None;
         }
         *count += 1;
-        Some(Place { held: Some((self.clone(), origin, scarce)) })
+        Some(TakenPlace { held: Some((self.clone(), origin, scarce)) })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Origin, [usize; 4]>> {
@@ -69,11 +69,11 @@ impl Shares {
 
 /// One thing that an address holds, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct TakenPlace {
     held: Option<(Arc<Shares>, Origin, Scarce)>,
 }
 
-impl Drop for Place {
+impl Drop for TakenPlace {
     fn drop(&mut self) {
         let Some((shares, origin, scarce)) = self.held.take() else { return };
         let mut held = shares.lock();

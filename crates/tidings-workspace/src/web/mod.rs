@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tokio_util::io::ReaderStream;
 use tracing::error;
 
-use self::range::Part;
+use self::range::BlobPart;
 use crate::text::{self, Lines};
 use crate::{Blob, BlobFile, BlobWriter, Refusal, Workspace, WorkspaceError, WorkspaceLimits};
 
@@ -114,9 +114,9 @@ async fn blob(
     let asked = header_text(headers, &header::RANGE).filter(|_| is_same && method == Method::GET);
     let part = range::part(asked.as_deref(), size);
     let mut response = match &part {
-        Part::Whole => described(StatusCode::OK, &tag),
-        Part::Of(_) => described(StatusCode::PARTIAL_CONTENT, &tag),
-        Part::Beyond => {
+        BlobPart::Whole => described(StatusCode::OK, &tag),
+        BlobPart::Of(_) => described(StatusCode::PARTIAL_CONTENT, &tag),
+        BlobPart::Beyond => {
             let mut response =
                 refuse(StatusCode::RANGE_NOT_SATISFIABLE, &format!("the blob has {size} bytes"));
             put_header(&mut response, header::CONTENT_RANGE, &format!("bytes */{size}"));
@@ -124,12 +124,12 @@ async fn blob(
         }
     };
     let range = match part {
-        Part::Of(range) => {
+        BlobPart::Of(range) => {
             let said = format!("bytes {}-{}/{size}", range.start, range.end - 1);
             put_header(&mut response, header::CONTENT_RANGE, &said);
             range
         }
-        Part::Whole | Part::Beyond => 0..size,
+        BlobPart::Whole | BlobPart::Beyond => 0..size,
     };
     put_header(&mut response, header::CONTENT_TYPE, &file.blob().mime_type);
     put_header(&mut response, header::CONTENT_LENGTH, &(range.end - range.start).to_string());

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The part of a blob that a request gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum BlobPart {
     /// All bytes.
     Whole,
     /// These bytes.
@@ -14,11 +14,11 @@ pub(super) enum Part {
 }
 
 /// Parses `Range`. An unknown unit or several ranges are ignored, as RFC 9110 allows.
-pub(super) fn part(range: Option<&str>, size: u64) -> Part {
-    range.and_then(|range| asked(range, size)).unwrap_or(Part::Whole)
+pub(super) fn part(range: Option<&str>, size: u64) -> BlobPart {
+    range.and_then(|range| asked(range, size)).unwrap_or(BlobPart::Whole)
 }
 
-fn asked(range: &str, size: u64) -> Option<Part> {
+fn asked(range: &str, size: u64) -> Option<BlobPart> {
     let (unit, range) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return None;
@@ -29,8 +29,8 @@ fn asked(range: &str, size: u64) -> Option<Part> {
         return match (length, size) {
             // An empty blob has no first byte to name.
             (_, 0) => None,
-            (0, _) => Some(Part::Beyond),
-            _ => Some(Part::Of(size - length..size)),
+            (0, _) => Some(BlobPart::Beyond),
+            _ => Some(BlobPart::Of(size - length..size)),
         };
     }
     let first = number(first)?;
@@ -39,9 +39,9 @@ fn asked(range: &str, size: u64) -> Option<Part> {
         return None;
     }
     if first >= size {
-        return Some(Part::Beyond);
+        return Some(BlobPart::Beyond);
     }
-    Some(Part::Of(first..last.min(size - 1) + 1))
+    Some(BlobPart::Of(first..last.min(size - 1) + 1))
 }
 
 /// A number that is too large is after the end of every blob.
@@ -65,38 +65,38 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(range: &str, size: u64, expected: &Part) {
+    fn check(range: &str, size: u64, expected: &BlobPart) {
         assert_eq!(part(Some(range), size), *expected);
     }
 
     #[test]
     fn a_range_is_from_to_or_the_end() {
-        check("bytes=0-0", 10, &Part::Of(0..1));
-        check("bytes=2-5", 10, &Part::Of(2..6));
-        check("bytes=2-", 10, &Part::Of(2..10));
-        check("BYTES=9-99", 10, &Part::Of(9..10));
-        check("bytes=-3", 10, &Part::Of(7..10));
-        check("bytes=-30", 10, &Part::Of(0..10));
-        check("bytes=0-99999999999999999999999", 10, &Part::Of(0..10));
+        check("bytes=0-0", 10, &BlobPart::Of(0..1));
+        check("bytes=2-5", 10, &BlobPart::Of(2..6));
+        check("bytes=2-", 10, &BlobPart::Of(2..10));
+        check("BYTES=9-99", 10, &BlobPart::Of(9..10));
+        check("bytes=-3", 10, &BlobPart::Of(7..10));
+        check("bytes=-30", 10, &BlobPart::Of(0..10));
+        check("bytes=0-99999999999999999999999", 10, &BlobPart::Of(0..10));
     }
 
     #[test]
     fn what_is_behind_the_end_is_said() {
-        check("bytes=10-", 10, &Part::Beyond);
-        check("bytes=99999999999999999999999-", 10, &Part::Beyond);
-        check("bytes=0-", 0, &Part::Beyond);
-        check("bytes=-0", 10, &Part::Beyond);
+        check("bytes=10-", 10, &BlobPart::Beyond);
+        check("bytes=99999999999999999999999-", 10, &BlobPart::Beyond);
+        check("bytes=0-", 0, &BlobPart::Beyond);
+        check("bytes=-0", 10, &BlobPart::Beyond);
     }
 
     #[test]
     fn what_is_not_understood_is_as_if_it_were_not_there() {
         for range in ["", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=5-2", "lines=1-2"] {
-            check(range, 10, &Part::Whole);
+            check(range, 10, &BlobPart::Whole);
         }
-        check("bytes=0-1,4-5", 10, &Part::Whole);
-        check("bytes=+1-2", 10, &Part::Whole);
-        check("bytes=-5", 0, &Part::Whole);
-        assert_eq!(part(None, 10), Part::Whole);
+        check("bytes=0-1,4-5", 10, &BlobPart::Whole);
+        check("bytes=+1-2", 10, &BlobPart::Whole);
+        check("bytes=-5", 0, &BlobPart::Whole);
+        assert_eq!(part(None, 10), BlobPart::Whole);
     }
 
     #[test]

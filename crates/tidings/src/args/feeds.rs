@@ -56,7 +56,7 @@ pub(crate) struct FeedsPlace {
 
 /// The stored feeds, and the format of the output.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Kept {
+pub(crate) struct ShownFeeds {
     #[command(flatten)]
     pub(crate) place: FeedsPlace,
     /// Print one JSON object per line instead of text.
@@ -69,7 +69,7 @@ pub(crate) struct Kept {
 #[command(after_help = "Example:\n  tidings feeds ls")]
 pub(crate) struct FeedsLs {
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Summarize the state of all feeds: failures and their causes, and due fetches.
@@ -77,7 +77,7 @@ pub(crate) struct FeedsLs {
 #[command(after_help = "Example:\n  tidings feeds health")]
 pub(crate) struct FeedsHealth {
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Add feeds by URL, by the URL of a page that links to one, or by file path.
@@ -112,7 +112,7 @@ pub(crate) struct FeedsAdd {
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Remove feeds and their stored items.
@@ -133,7 +133,7 @@ pub(crate) struct FeedsNamed {
     #[arg(value_name = "ID|URL", required = true)]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Fetch feeds now, and show new and changed items.
@@ -153,7 +153,7 @@ pub(crate) struct FeedsRefresh {
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Add the feeds of an OPML list; its folders become categories.
@@ -167,7 +167,7 @@ pub(crate) struct FeedsImport {
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: ShownFeeds,
 }
 
 /// Export the feeds as an OPML list, or their items as one document.

@@ -32,13 +32,13 @@ pub(crate) async fn run(args: &args::Call) -> Result<()> {
     let base = args.args.as_deref().map(values::object).transpose()?.unwrap_or_default();
     let save = args.save.as_deref();
     let options = args.meta.options();
-    let call = Call { name, base, pairs: &pairs, save, logs: Logs::Hidden, options };
+    let call = ToolCall { name, base, pairs: &pairs, save, logs: Logs::Hidden, options };
     session::once(&args.connection, place, &[List::Tools], async |session| call.make(session).await)
         .await
 }
 
 /// One call of a tool.
-pub(crate) struct Call<'a> {
+pub(crate) struct ToolCall<'a> {
     pub(crate) name: &'a str,
     /// Arguments given as JSON.
     pub(crate) base: Map<String, serde_json::Value>,
@@ -58,7 +58,7 @@ pub(crate) enum Logs {
     Shown,
 }
 
-impl Call<'_> {
+impl ToolCall<'_> {
     /// Calls the tool, prints its result, and fails if the tool did.
     pub(crate) async fn make(self, session: &Session) -> Result<()> {
         let name = self.name;

@@ -9,7 +9,7 @@ use tidings_folder::{Folder, Problem, Severity};
 use tidings_mirror::{List, RequestOptions};
 
 use crate::args;
-use crate::command::call::{Call, Logs};
+use crate::command::call::{Logs, ToolCall};
 use crate::folder::advice::advised;
 use crate::folder::existing;
 use crate::folder::inside::{self, Register};
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: &args::Run) -> Result<()> {
     let place = inside::place(&args.folder);
     let save = args.save.as_deref();
     let options = RequestOptions::new();
-    let call = Call { name: &args.tool, base, pairs: &pairs, save, logs: Logs::Shown, options };
+    let call = ToolCall { name: &args.tool, base, pairs: &pairs, save, logs: Logs::Shown, options };
     inside::serve(folder, place, client, output, async |session, _| {
         let offered = session.mirror.tools().iter().any(|tool| tool.name == args.tool);
         for problem in &problems {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::args;
-use crate::hosts::{Entry, Kind, Surroundings};
+use crate::hosts::{Kind, NamedServer, Surroundings};
 use crate::present::Output;
 use crate::present::table::Table;
 use crate::target;
@@ -46,7 +46,7 @@ fn runs(kind: &Kind) -> String {
     }
 }
 
-fn object(entry: &Entry) -> serde_json::Value {
+fn object(entry: &NamedServer) -> serde_json::Value {
     let (name, file) = (&entry.name, &entry.file);
     match &entry.kind {
         Kind::Http { url, .. } => {

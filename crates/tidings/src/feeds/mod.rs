@@ -35,20 +35,23 @@ pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf> {
 
 /// The directory of a command's feeds, and whether they may be on private addresses.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct FeedsLocation {
     pub(crate) directory: PathBuf,
     pub(crate) allow_private: bool,
 }
 
 /// Finds the directory as `tidings serve` does: from the command line or a configuration.
-pub(crate) fn kept(place: &FeedsPlace, output: &Output) -> Result<Kept> {
+pub(crate) fn kept(place: &FeedsPlace, output: &Output) -> Result<FeedsLocation> {
     let usual = Path::new(USUAL);
     let file = match &place.config {
         Some(file) => Some(file.as_path()),
         None => Some(usual).filter(|file| place.data.is_none() && file.exists()),
     };
     let Some(file) = file else {
-        return Ok(Kept { directory: directory(place.data.as_deref())?, allow_private: false });
+        return Ok(FeedsLocation {
+            directory: directory(place.data.as_deref())?,
+            allow_private: false,
+        });
     };
     let Serving { data, allow_private, .. } = Settings::read(file)?.serve;
     let said = data.filter(|_| place.data.is_none());
@@ -57,7 +60,7 @@ pub(crate) fn kept(place: &FeedsPlace, output: &Output) -> Result<Kept> {
         output.remark(&format!("using the feeds in `{said}`, as configured in `{file}`"));
     }
     let directory = directory(place.data.as_deref().or(said.as_deref()))?;
-    Ok(Kept { directory, allow_private })
+    Ok(FeedsLocation { directory, allow_private })
 }
 
 /// The feeds that may be fetched.
@@ -206,14 +209,14 @@ pub(crate) async fn fetch_document(address: &WebAddress, allow_private: bool) ->
 
 /// A document named on the command line.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum NamedDocument {
     /// Standard input.
     Input,
     /// A file or a web address.
     At(FeedAddress),
 }
 
-impl Place {
+impl NamedDocument {
     /// Parses a name: `-` is standard input.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         if text == "-" {

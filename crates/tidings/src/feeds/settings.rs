@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     #[serde(default)]
     pub(crate) serve: Serving,
     #[serde(default)]
-    feeds: Vec<Feed>,
+    feeds: Vec<FeedTable>,
     /// The directory of the file, which its paths are relative to.
     #[serde(skip)]
     base: PathBuf,
@@ -64,7 +64,7 @@ pub(crate) struct Serving {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Feed {
+struct FeedTable {
     url: String,
     title: Option<String>,
     #[serde(alias = "folder")]
@@ -133,7 +133,7 @@ impl Settings {
     ///
     /// A variable is not set.
     pub(crate) fn feeds(&self) -> Result<Vec<FeedConfig>> {
-        let feed = |feed: &Feed| -> Result<FeedConfig> {
+        let feed = |feed: &FeedTable| -> Result<FeedConfig> {
             let url = expanded(&feed.url)?;
             let address = address(&url, Some(&self.base))
                 .context("opening the feeds")

@@ -18,7 +18,7 @@ pub(crate) use self::write::Original;
 
 /// A server in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct NamedServer {
     pub(crate) name: String,
     pub(crate) file: PathBuf,
     pub(crate) kind: Kind,
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Kind {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// In order of precedence: the first of a name counts.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<NamedServer>,
     pub(crate) problems: Vec<String>,
 }
 
@@ -167,7 +167,7 @@ impl Surroundings {
                 match kind(server) {
                     Ok(kind) => {
                         let (name, file) = (name.clone(), file.to_owned());
-                        found.entries.push(Entry { name, file, kind });
+                        found.entries.push(NamedServer { name, file, kind });
                     }
                     Err(problem) => found
                         .problems

@@ -5,6 +5,15 @@ use std::path::{Path, PathBuf};
 
 /// The longest a source file may be.
 const LINES: usize = 600;
+/// In how many modules one name of a type may be defined.
+const MODULES: usize = 3;
+/// The names of types that any module may define: where they are used, the module stands before them.
+const QUALIFIED: [&str; 5] = ["Arguments", "Config", "Error", "Kind", "State"];
+/// Names of modules that do not say what lives there.
+const VAGUE: [&str; 9] =
+    ["common", "helpers", "manager", "misc", "model", "shared", "types", "util", "utils"];
+/// What a test begins with.
+const TESTS: [&str; 3] = ["#[test]", "#[tokio::test", "proptest! {"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
@@ -38,6 +47,16 @@ fn sources() -> Vec<(String, String)> {
         .collect()
 }
 
+/// The code of a file, without the tests below it.
+fn code(text: &str) -> &str {
+    text.split("mod tests {").next().unwrap()
+}
+
+/// Whether a file holds nothing but tests.
+fn is_test(name: &str) -> bool {
+    name.contains("test")
+}
+
 #[test]
 fn every_file_says_first_what_it_is_for() {
     for (name, text) in sources() {
@@ -50,6 +69,61 @@ fn no_file_is_too_long() {
     for (name, text) in sources() {
         let lines = text.lines().count();
         assert!(lines <= LINES, "{name} has {lines} lines: where is the seam?");
+    }
+}
+
+/// The type that a line defines. Associated types have the names that others gave them.
+fn defined_type(line: &str) -> Option<&str> {
+    let item = line.trim_start();
+    let is_associated = item != line && item.starts_with("type ");
+    let item = match item.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
+        Some(rest) => rest.trim_start(),
+        None => item,
+    };
+    let (keyword, rest) = item.split_once(' ')?;
+    let is_type = ["struct", "enum", "trait", "type"].contains(&keyword) && !is_associated;
+    let name = rest.split(|it: char| it != '_' && !it.is_alphanumeric()).next()?;
+    (is_type && name.starts_with(char::is_uppercase)).then_some(name)
+}
+
+#[test]
+fn the_name_of_a_type_says_what_it_is() {
+    let mut modules = BTreeMap::<String, BTreeSet<String>>::new();
+    for (file, text) in sources() {
+        if file.contains("/src/") && !is_test(&file) {
+            for name in code(&text).lines().filter_map(defined_type) {
+                modules.entry(name.to_owned()).or_default().insert(file.clone());
+            }
+        }
+    }
+    assert!(modules.contains_key("Pipeline"), "types are found");
+    for (name, files) in modules {
+        let is_clear = files.len() <= MODULES || QUALIFIED.contains(&name.as_str());
+        assert!(is_clear, "`{name}` is defined in {files:#?}");
+    }
+}
+
+#[test]
+fn the_name_of_a_module_says_what_lives_there() {
+    for (name, _) in sources() {
+        for part in name.trim_end_matches(".rs").split('/') {
+            assert!(!VAGUE.contains(&part), "{name}: what is it?");
+        }
+    }
+}
+
+#[test]
+fn the_path_of_a_test_says_that_it_is_one() {
+    for (name, text) in sources() {
+        let tests = TESTS.iter().any(|it| code(&text).contains(it));
+        assert!(!tests || is_test(&name), "{name} has tests outside of `mod tests`");
+        for declared in text.split("#[cfg(test)]\n").skip(1) {
+            let line = declared.lines().next().unwrap();
+            let module = line.split_once("mod ").filter(|_| line.ends_with(';'));
+            let is_named = module.is_none_or(|(_, module)| is_test(module));
+            assert!(is_named, "{name} declares tests: {line}");
+        }
     }
 }
 
@@ -98,12 +172,11 @@ fn the_modules_of_the_server_form_no_cycle() {
     let root = "crates/tidings-server/src/";
     let mut knows = BTreeMap::<String, BTreeSet<String>>::new();
     for (name, text) in sources() {
-        let Some(file) = name.strip_prefix(root).filter(|file| !file.contains("tests")) else {
+        let Some(file) = name.strip_prefix(root).filter(|file| !is_test(file)) else {
             continue;
         };
         let module = file.split('/').next().unwrap().trim_end_matches(".rs").to_owned();
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code = code(&text).lines().filter(|line| !line.trim_start().starts_with("//"));
         for line in code.filter(|_| module != "lib") {
             for other in line.split("crate::").skip(1) {
                 let other = other.split(|it: char| it != '_' && !it.is_alphanumeric()).next();
@@ -167,10 +240,8 @@ fn sources_meet_neither_the_protocol_nor_a_transport() {
         assert!(!manifest.contains("clap"), "{source} knows no flag of the program");
     }
     for (name, text) in sources() {
-        let is_test = ["tests.rs", "live.rs", "testing.rs"].iter().any(|it| name.ends_with(it))
-            || ["/tests/", "/live/"].iter().any(|it| name.contains(it));
         let is_source = |source: &&str| name.starts_with(&format!("crates/tidings-{source}/src/"));
-        if SOURCES.iter().any(is_source) && !is_test {
+        if SOURCES.iter().any(is_source) && !is_test(&name) {
             let code = text.split("#[cfg(test)]").next().unwrap();
             for word in ["stdio::", "http::serve", "http::router", "ProtocolVersion", "Hub::"] {
                 assert!(!code.contains(word), "{name} names {word}");

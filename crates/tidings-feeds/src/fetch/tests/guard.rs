@@ -4,10 +4,10 @@ use std::sync::Mutex;
 
 use super::server::{Server, answer, redirect};
 use super::*;
-use crate::fetch::resolve::Found;
+use crate::fetch::resolve::ResolvedAddress;
 
 /// A fetcher on the internet, as far as it knows: names are what the function says.
-fn outside(look_up: impl Fn(&str) -> Vec<Found> + Send + Sync + 'static) -> Fetcher {
+fn outside(look_up: impl Fn(&str) -> Vec<ResolvedAddress> + Send + Sync + 'static) -> Fetcher {
     let config = Config { allow_private: false, ..config() };
     Fetcher::with_directory(config, Directory::Told(Arc::new(look_up))).unwrap()
 }

@@ -12,7 +12,7 @@ use reqwest::header::HeaderMap;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::fetch::resolve::Found;
+use crate::fetch::resolve::ResolvedAddress;
 
 /// One request that came.
 #[derive(Clone, Debug)]
@@ -79,9 +79,9 @@ impl Server {
     }
 
     /// This server as the answer of a name server that gives it another address.
-    pub(in crate::fetch) fn found_at(&self, address: &str) -> Vec<Found> {
+    pub(in crate::fetch) fn found_at(&self, address: &str) -> Vec<ResolvedAddress> {
         let address: IpAddr = address.parse().unwrap();
-        vec![Found { address, socket: self.address }]
+        vec![ResolvedAddress { address, socket: self.address }]
     }
 }
 

@@ -5,8 +5,8 @@ use tidings_store::date::Moment;
 use super::{Builder, wins};
 use crate::parse::address;
 use crate::parse::attributes::Attributes;
+use crate::parse::document::{Format, Link, Text};
 use crate::parse::element::Element;
-use crate::parse::model::{Format, Link, Text};
 
 impl Builder {
     /// The feed begins, or a part of it that holds items.

@@ -3,11 +3,11 @@
 use tidings_store::date::Moment;
 
 use super::media::share;
-use super::{Builder, Depths, ITEMS, Place, wins};
+use super::{Builder, Depths, ITEMS, Subject, wins};
 use crate::parse::address;
 use crate::parse::attributes::Attributes;
+use crate::parse::document::{self, Format, Item, Link, Reply, Text};
 use crate::parse::element::Element;
-use crate::parse::model::{self, Format, Item, Link, Reply, Text};
 
 impl Builder {
     pub(super) fn start_item(&mut self, attributes: &Attributes<'_>, base: Option<&str>) {
@@ -131,8 +131,8 @@ impl Builder {
         self.item.in_reply_to.push(Reply { id: attributes.text("ref"), href });
     }
 
-    pub(super) fn end_source(&mut self, text: &str, place: Place) {
-        if place != Place::Item {
+    pub(super) fn end_source(&mut self, text: &str, subject: Subject) {
+        if subject != Subject::Item {
             return;
         }
         let mut origin = std::mem::take(&mut self.origin);
@@ -163,13 +163,13 @@ pub(super) fn explicit(text: &str) -> Option<bool> {
 }
 
 /// Two numbers, north and east.
-fn point(text: &str) -> Option<model::Place> {
+fn point(text: &str) -> Option<document::Place> {
     let mut numbers =
         text.split([' ', ',', '\n', '\t']).filter(|part| !part.is_empty()).map(str::parse);
     place_at(numbers.next()?.ok()?, numbers.next()?.ok()?)
 }
 
-fn place_at(latitude: f64, longitude: f64) -> Option<model::Place> {
+fn place_at(latitude: f64, longitude: f64) -> Option<document::Place> {
     let is_on_earth = latitude.abs() <= 90.0 && longitude.abs() <= 180.0;
-    is_on_earth.then_some(model::Place { latitude, longitude })
+    is_on_earth.then_some(document::Place { latitude, longitude })
 }

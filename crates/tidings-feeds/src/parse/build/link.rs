@@ -1,9 +1,9 @@
 //! Links, files and categories.
 
-use super::{Builder, Place};
+use super::{Builder, Subject};
 use crate::parse::attributes::Attributes;
+use crate::parse::document::{Category, Enclosure, Link};
 use crate::parse::element::Element;
-use crate::parse::model::{Category, Enclosure, Link};
 
 /// What relations are called in full.
 const RELATIONS: &str = "http://www.iana.org/assignments/relation/";
@@ -12,7 +12,7 @@ impl Builder {
     pub(super) fn start_link(
         &mut self,
         attributes: &Attributes<'_>,
-        place: Place,
+        subject: Subject,
         base: Option<&str>,
     ) {
         let rel = attributes.text("rel").unwrap_or_else(|| "alternate".to_owned());
@@ -28,7 +28,7 @@ impl Builder {
             link.href = self.resolve(base, href);
             self.link = None;
             let length = attributes.number("length");
-            self.add_link(link, length, place);
+            self.add_link(link, length, subject);
             return;
         }
         // What else may hold an address counts where the element has no text.
@@ -38,21 +38,21 @@ impl Builder {
         self.link = Some(link);
     }
 
-    pub(super) fn end_link(&mut self, text: &str, place: Place, base: Option<&str>) {
+    pub(super) fn end_link(&mut self, text: &str, subject: Subject, base: Option<&str>) {
         let Some(mut link) = self.link.take() else { return };
         if !text.is_empty() {
             link.href = self.resolve(base, &text.replace("&amp;", "&"));
         }
         if !link.href.is_empty() {
-            self.add_link(link, None, place);
+            self.add_link(link, None, subject);
         }
     }
 
-    fn add_link(&mut self, link: Link, length: Option<u64>, place: Place) {
+    fn add_link(&mut self, link: Link, length: Option<u64>, subject: Subject) {
         let is_page = link.rel == "alternate" && link.media_type.as_deref().is_none_or(is_html);
         let href = || Some(link.href.clone()).filter(|href| !href.is_empty());
-        match place {
-            Place::Feed => {
+        match subject {
+            Subject::Feed => {
                 match link.rel.as_str() {
                     "self" => self.feed.self_link = href(),
                     "hub" => self.feed.hubs.push(link.href.clone()),
@@ -64,7 +64,7 @@ impl Builder {
                 }
                 self.feed.links.push(link);
             }
-            Place::Item => {
+            Subject::Item => {
                 match link.rel.as_str() {
                     "enclosure" => self.item.enclosures.push(Enclosure {
                         url: link.href.clone(),
@@ -82,7 +82,7 @@ impl Builder {
                 }
                 self.item.links.push(link);
             }
-            Place::Source if is_page || self.origin.link.is_none() => self.origin.link = href(),
+            Subject::Source if is_page || self.origin.link.is_none() => self.origin.link = href(),
             _ => {}
         }
     }
@@ -97,10 +97,10 @@ impl Builder {
         }
     }
 
-    fn categories(&mut self, place: Place) -> Option<&mut Vec<Category>> {
-        match place {
-            Place::Feed => Some(&mut self.feed.categories),
-            Place::Item | Place::Media | Place::MediaGroup => Some(&mut self.item.categories),
+    fn categories(&mut self, subject: Subject) -> Option<&mut Vec<Category>> {
+        match subject {
+            Subject::Feed => Some(&mut self.feed.categories),
+            Subject::Item | Subject::Media | Subject::MediaGroup => Some(&mut self.item.categories),
             _ => None,
         }
     }
@@ -109,7 +109,7 @@ impl Builder {
         &mut self,
         element: Element,
         attributes: &Attributes<'_>,
-        place: Place,
+        subject: Subject,
     ) {
         let word = if element == Element::PodcastCategory { "text" } else { "term" };
         let term = attributes.text(word).unwrap_or_default();
@@ -119,15 +119,15 @@ impl Builder {
             term,
         };
         self.has_term = !category.term.is_empty();
-        if let Some(categories) = self.categories(place) {
+        if let Some(categories) = self.categories(subject) {
             // The text may follow; without one, what says nothing is taken out again.
             categories.push(category);
         }
     }
 
-    pub(super) fn end_category(&mut self, element: Element, text: &str, place: Place) {
+    pub(super) fn end_category(&mut self, element: Element, text: &str, subject: Subject) {
         let has_term = std::mem::take(&mut self.has_term);
-        let Some(categories) = self.categories(place) else { return };
+        let Some(categories) = self.categories(subject) else { return };
         if element == Element::Keywords {
             let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
             categories.extend(

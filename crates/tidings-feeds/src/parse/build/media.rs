@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::item::duration;
-use super::{Builder, Place};
+use super::{Builder, Subject};
 use crate::parse::attributes::Attributes;
+use crate::parse::document::{Enclosure, Item, Media, Text};
 use crate::parse::element::Element;
-use crate::parse::model::{Enclosure, Item, Media, Text};
 
 /// The longest text of a group that is copied to its members.
 const SHARED: usize = 4096;
@@ -18,34 +18,34 @@ impl Builder {
         &mut self,
         element: Element,
         attributes: &Attributes<'_>,
-        place: Place,
+        subject: Subject,
         base: Option<&str>,
-    ) -> Place {
+    ) -> Subject {
         let url = attributes.any(&["url", "href"]).map(|url| self.resolve(base, url));
-        let is_in_item = matches!(place, Place::Item | Place::Media | Place::MediaGroup);
+        let is_in_item = matches!(subject, Subject::Item | Subject::Media | Subject::MediaGroup);
         match element {
             Element::MediaThumbnail => {
-                match place {
-                    Place::Media => {
+                match subject {
+                    Subject::Media => {
                         if let Some(media) = self.item.media.last_mut() {
                             media.thumbnail = media.thumbnail.take().or(url.clone());
                         }
                     }
-                    Place::MediaGroup => {
+                    Subject::MediaGroup => {
                         self.group.thumbnail = self.group.thumbnail.take().or(url.clone());
                     }
-                    Place::Feed => self.feed.image = self.feed.image.take().or(url.clone()),
+                    Subject::Feed => self.feed.image = self.feed.image.take().or(url.clone()),
                     _ => {}
                 }
                 if is_in_item {
                     self.item.image = self.item.image.take().or(url);
                 }
-                place
+                subject
             }
             Element::MediaGroup if is_in_item => {
                 self.group = Media::default();
                 self.group_start = self.item.media.len();
-                Place::MediaGroup
+                Subject::MediaGroup
             }
             Element::MediaContent if is_in_item => {
                 self.item.media.push(Media {
@@ -58,15 +58,15 @@ impl Builder {
                     height: attributes.number("height"),
                     ..Media::default()
                 });
-                Place::Media
+                Subject::Media
             }
-            _ => place,
+            _ => subject,
         }
     }
 
-    pub(super) fn end_media_text(&mut self, element: Element, place: Place, text: Text) {
-        let media = match place {
-            Place::Media => self.item.media.last_mut(),
+    pub(super) fn end_media_text(&mut self, element: Element, subject: Subject, text: Text) {
+        let media = match subject {
+            Subject::Media => self.item.media.last_mut(),
             _ => Some(&mut self.group),
         };
         let Some(media) = media else { return };

@@ -1,4 +1,4 @@
-//! Elements to one model: what each says, and of what.
+//! Elements to one document: what each says, and of what.
 
 mod feed;
 mod item;
@@ -9,8 +9,8 @@ pub(super) mod person;
 use tidings_store::date::Moment;
 
 use super::attributes::Attributes;
+use super::document::{Document, Feed, Format, Item, Link, Media, Origin, Person, Text};
 use super::element::Element;
-use super::model::{Document, Feed, Format, Item, Link, Media, Origin, Person, Text};
 use super::problem::Problems;
 use super::{Problem, address};
 
@@ -21,7 +21,7 @@ const SHOWN: usize = 60;
 
 /// Of what an element says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Subject {
     Outside,
     Feed,
     Item,
@@ -133,39 +133,39 @@ impl Builder {
         &mut self,
         element: Element,
         attributes: &Attributes<'_>,
-        place: Place,
+        subject: Subject,
         base: Option<&str>,
         depth: usize,
-    ) -> Place {
+    ) -> Subject {
         match element {
             Element::Rss | Element::Rdf | Element::Feed | Element::Channel
-                if matches!(place, Place::Outside | Place::Feed) =>
+                if matches!(subject, Subject::Outside | Subject::Feed) =>
             {
                 self.start_container(element, attributes, base);
-                Place::Feed
+                Subject::Feed
             }
             Element::Item => {
                 self.start_item(attributes, base);
-                Place::Item
+                Subject::Item
             }
-            Element::Image if place == Place::Item => Place::ItemImage,
-            Element::Image => Place::FeedImage,
-            Element::TextInput => Place::TextInput,
+            Element::Image if subject == Subject::Item => Subject::ItemImage,
+            Element::Image => Subject::FeedImage,
+            Element::TextInput => Subject::TextInput,
             Element::Source => {
                 let link = attributes.text("url").map(|url| self.resolve(base, &url));
                 self.origin = Origin { link, ..Origin::default() };
-                Place::Source
+                Subject::Source
             }
             Element::Author | Element::Contributor | Element::Publisher => {
                 self.person = Person::default();
-                Place::Person
+                Subject::Person
             }
             Element::MediaContent | Element::MediaGroup | Element::MediaThumbnail => {
-                self.start_media(element, attributes, place, base)
+                self.start_media(element, attributes, subject, base)
             }
             _ => {
-                self.start_value(element, attributes, place, base, depth);
-                place
+                self.start_value(element, attributes, subject, base, depth);
+                subject
             }
         }
     }
@@ -175,29 +175,29 @@ impl Builder {
         &mut self,
         element: Element,
         attributes: &Attributes<'_>,
-        place: Place,
+        subject: Subject,
         base: Option<&str>,
         depth: usize,
     ) {
         match element {
-            Element::Link => self.start_link(attributes, place, base),
-            Element::Id if place == Place::Item => {
+            Element::Link => self.start_link(attributes, subject, base),
+            Element::Id if subject == Subject::Item => {
                 let said = attributes.get("ispermalink").map(|said| said.trim() != "false");
                 if self.depths.id == 0 || depth <= self.depths.id {
                     self.item.id_is_link = said;
                 }
             }
-            Element::Enclosure if place == Place::Item => self.enclosure(attributes, base),
+            Element::Enclosure if subject == Subject::Item => self.enclosure(attributes, base),
             Element::Category | Element::PodcastCategory => {
-                self.start_category(element, attributes, place);
+                self.start_category(element, attributes, subject);
             }
             Element::PodcastImage => {
                 if let Some(url) = attributes.any(&["href", "url"]) {
-                    self.set_image(place, base, url);
+                    self.set_image(subject, base, url);
                 }
             }
-            Element::InReplyTo if place == Place::Item => self.reply(attributes, base),
-            Element::Transcript | Element::Chapters if place == Place::Item => {
+            Element::InReplyTo if subject == Subject::Item => self.reply(attributes, base),
+            Element::Transcript | Element::Chapters if subject == Subject::Item => {
                 let url = attributes.text("url").map(|url| self.resolve(base, &url));
                 let episode = &mut self.item.episode;
                 let slot = if element == Element::Chapters {
@@ -216,21 +216,21 @@ impl Builder {
         &mut self,
         element: Element,
         text: Text,
-        place: Place,
+        subject: Subject,
         base: Option<&str>,
         depth: usize,
     ) {
         if text.value.is_empty() {
             return;
         }
-        match place {
-            Place::Feed => self.end_feed_text(element, text, depth),
-            Place::Item => {
+        match subject {
+            Subject::Feed => self.end_feed_text(element, text, depth),
+            Subject::Item => {
                 self.note_base(element, base);
                 self.end_item_text(element, text, depth);
             }
-            Place::Source if element == Element::Title => self.origin.title = Some(text.value),
-            Place::Media | Place::MediaGroup => self.end_media_text(element, place, text),
+            Subject::Source if element == Element::Title => self.origin.title = Some(text.value),
+            Subject::Media | Subject::MediaGroup => self.end_media_text(element, subject, text),
             _ => {}
         }
     }
@@ -240,17 +240,17 @@ impl Builder {
         &mut self,
         element: Element,
         text: &str,
-        place: Place,
+        subject: Subject,
         base: Option<&str>,
         depth: usize,
         problems: &mut Problems,
     ) {
         match element {
             Element::Item => self.end_item(),
-            Element::Source => self.end_source(text, place),
-            Element::Link => self.end_link(text, place, base),
+            Element::Source => self.end_source(text, subject),
+            Element::Link => self.end_link(text, subject, base),
             Element::Name | Element::Email | Element::Uri | Element::Url
-                if place == Place::Person =>
+                if subject == Subject::Person =>
             {
                 self.end_person_part(element, text, base);
             }
@@ -258,45 +258,45 @@ impl Builder {
             | Element::Creator
             | Element::Contributor
             | Element::Helper
-            | Element::Publisher => self.end_person(element, text, place),
+            | Element::Publisher => self.end_person(element, text, subject),
             Element::Category | Element::PodcastCategory | Element::Keywords => {
-                self.end_category(element, text, place);
+                self.end_category(element, text, subject);
             }
             Element::Published | Element::Updated | Element::Created if !text.is_empty() => {
                 let Some(moment) = Moment::parse(text) else {
                     problems.add(Problem::Date(text.chars().take(SHOWN).collect()));
                     return;
                 };
-                self.date(element, moment, place, depth);
+                self.date(element, moment, subject, depth);
             }
             Element::MediaGroup => self.end_group(),
             Element::Image | Element::Url | Element::PodcastImage if !text.is_empty() => {
-                let place = match (element, place) {
-                    (Element::Image, Place::Item) => Place::ItemImage,
-                    (Element::Image, _) => Place::FeedImage,
-                    _ => place,
+                let subject = match (element, subject) {
+                    (Element::Image, Subject::Item) => Subject::ItemImage,
+                    (Element::Image, _) => Subject::FeedImage,
+                    _ => subject,
                 };
                 if !text.contains(char::is_whitespace) {
-                    self.set_image(place, base, text);
+                    self.set_image(subject, base, text);
                 }
             }
             _ if text.is_empty() => {}
-            _ => match place {
-                Place::Feed => self.end_feed_value(element, text, base),
-                Place::Item => self.end_item_value(element, text, base, depth),
-                Place::Source if element == Element::Id => self.origin.id = Some(text.to_owned()),
+            _ => match subject {
+                Subject::Feed => self.end_feed_value(element, text, base),
+                Subject::Item => self.end_item_value(element, text, base, depth),
+                Subject::Source if element == Element::Id => self.origin.id = Some(text.to_owned()),
                 _ => {}
             },
         }
     }
 
-    fn date(&mut self, element: Element, moment: Moment, place: Place, depth: usize) {
-        let (depths, published, updated) = match place {
-            Place::Feed => {
+    fn date(&mut self, element: Element, moment: Moment, subject: Subject, depth: usize) {
+        let (depths, published, updated) = match subject {
+            Subject::Feed => {
                 (&mut self.feed_depths, &mut self.feed.published, &mut self.feed.updated)
             }
-            Place::Item => (&mut self.depths, &mut self.item.published, &mut self.item.updated),
-            Place::Source if element == Element::Updated => {
+            Subject::Item => (&mut self.depths, &mut self.item.published, &mut self.item.updated),
+            Subject::Source if element == Element::Updated => {
                 self.origin.updated = Some(moment);
                 return;
             }
@@ -305,16 +305,16 @@ impl Builder {
         match element {
             Element::Published if wins(&mut depths.published, depth) => *published = Some(moment),
             Element::Updated if wins(&mut depths.updated, depth) => *updated = Some(moment),
-            Element::Created if place == Place::Item => self.item.created = Some(moment),
+            Element::Created if subject == Subject::Item => self.item.created = Some(moment),
             _ => {}
         }
     }
 
-    fn set_image(&mut self, place: Place, base: Option<&str>, url: &str) {
+    fn set_image(&mut self, subject: Subject, base: Option<&str>, url: &str) {
         let url = Some(self.resolve(base, url));
-        match place {
-            Place::Feed | Place::FeedImage => self.feed.image = url,
-            Place::Item | Place::ItemImage => self.item.image = url,
+        match subject {
+            Subject::Feed | Subject::FeedImage => self.feed.image = url,
+            Subject::Item | Subject::ItemImage => self.item.image = url,
             _ => {}
         }
     }

@@ -1,8 +1,8 @@
 //! People: their names, addresses and pages, apart or in one text.
 
-use super::{Builder, Place};
+use super::{Builder, Subject};
+use crate::parse::document::{Item, Person};
 use crate::parse::element::Element;
-use crate::parse::model::{Item, Person};
 
 /// How many people are taken over from a feed, and how many bytes about them: they are copied into
 /// every item.
@@ -21,7 +21,7 @@ impl Builder {
         }
     }
 
-    pub(super) fn end_person(&mut self, element: Element, text: &str, place: Place) {
+    pub(super) fn end_person(&mut self, element: Element, text: &str, subject: Subject) {
         // Only these have parts; what another left behind is not theirs.
         let has_parts =
             matches!(element, Element::Author | Element::Contributor | Element::Publisher);
@@ -33,14 +33,14 @@ impl Builder {
             return;
         }
         let is_helper = matches!(element, Element::Contributor | Element::Helper);
-        match place {
-            Place::Feed if element == Element::Publisher => self.feed.publisher = Some(person),
-            Place::Feed if is_helper => self.feed.contributors.push(person),
-            Place::Feed => self.feed.authors.push(person),
-            Place::Item if element == Element::Publisher => {}
-            Place::Item if is_helper => self.item.contributors.push(person),
-            Place::Item => self.item.authors.push(person),
-            Place::Source if element == Element::Author => self.origin.authors.push(person),
+        match subject {
+            Subject::Feed if element == Element::Publisher => self.feed.publisher = Some(person),
+            Subject::Feed if is_helper => self.feed.contributors.push(person),
+            Subject::Feed => self.feed.authors.push(person),
+            Subject::Item if element == Element::Publisher => {}
+            Subject::Item if is_helper => self.item.contributors.push(person),
+            Subject::Item => self.item.authors.push(person),
+            Subject::Source if element == Element::Author => self.origin.authors.push(person),
             _ => {}
         }
     }

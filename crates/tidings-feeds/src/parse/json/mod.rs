@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tidings_store::date::Moment;
 
 use super::build::person::inherit;
-use super::model::{Category, Enclosure, Feed, Format, Item, Person, Text, TextKind};
+use super::document::{Category, Enclosure, Feed, Format, Item, Person, Text, TextKind};
 use super::problem::Problems;
 use super::{Document, Hints, ParseError, Problem, address};
 

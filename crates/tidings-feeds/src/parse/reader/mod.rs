@@ -6,7 +6,7 @@ use quick_xml::Reader as Events;
 use quick_xml::events::Event;
 
 use super::attributes::Attributes;
-use super::build::{Builder, Place};
+use super::build::{Builder, Subject};
 use super::clean::Cleaned;
 use super::element::Element;
 use super::entity::Entities;
@@ -194,8 +194,8 @@ impl<'a, 'p> Reader<'a, 'p> {
         self.rich.is_some() && item.is_some_and(|item| item.name == name)
     }
 
-    fn place(&self) -> Place {
-        self.stack.last().map_or(Place::Outside, |frame| frame.inner)
+    fn subject(&self) -> Subject {
+        self.stack.last().map_or(Subject::Outside, |frame| frame.inner)
     }
 
     fn open(
@@ -211,7 +211,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             let outer = self.bases.last().map(String::as_str).or_else(|| self.builder.base());
             self.bases.push(address::join(outer, base));
         }
-        let outer = self.place();
+        let outer = self.subject();
         let depth = self.stack.len();
         let base = self.bases.last().map(String::as_str);
         if element == Element::Page && !self.builder.is_feed() {
@@ -242,7 +242,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             let local = if space == Space::Xhtml { local } else { name };
             write_start(&mut self.text, local, attributes);
         }
-        let inner = self.place();
+        let inner = self.subject();
         self.stack.push(Frame {
             name,
             element: Element::Other,

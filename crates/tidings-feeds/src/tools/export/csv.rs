@@ -1,6 +1,6 @@
 //! Items as a table, which a spreadsheet opens without running anything in it.
 
-use super::Written;
+use super::ExportedItem;
 use crate::html;
 
 /// What spreadsheets take for the beginning of a formula.
@@ -12,7 +12,7 @@ pub(super) fn frame() -> [String; 3] {
     [names.to_owned(), String::new(), String::new()]
 }
 
-pub(super) fn item(item: &Written<'_>) -> String {
+pub(super) fn item(item: &ExportedItem<'_>) -> String {
     let entry = item.entry;
     let people = entry.authors.iter().filter_map(|it| it.name.as_deref().or(it.email.as_deref()));
     let people: Vec<_> = people.collect();

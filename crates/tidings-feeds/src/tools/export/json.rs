@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Head, Written};
+use super::{ExportedItem, Head};
 use crate::html;
 
 /// The head of a document, what stands between items, and the end.
@@ -19,7 +19,7 @@ pub(super) fn frame(head: &Head) -> [String; 3] {
     [begin, ",\n".to_owned(), "\n]}\n".to_owned()]
 }
 
-pub(super) fn item(item: &Written<'_>) -> String {
+pub(super) fn item(item: &ExportedItem<'_>) -> String {
     let entry = item.entry;
     let mut object = json!({ "id": item.guid.map_or_else(|| item.id(), str::to_owned) });
     let mut add = |name: &str, value: Option<Value>| {

@@ -228,8 +228,8 @@ fn written(
         let row = rows.iter().find(|row| row.key == item.feed);
         let feed = row.map(|row| &**row);
         let guid = entry.guid.as_deref().filter(|it| owners.get(it) == Some(&item.key));
-        let texts = view::Item::of(entry);
-        let item = Written { key: item.key, moment: item.moment, entry, texts, guid, feed };
+        let texts = view::ReadableItem::of(entry);
+        let item = ExportedItem { key: item.key, moment: item.moment, entry, texts, guid, feed };
         match format {
             Format::Atom => xml::atom_item(&item),
             Format::Json => json::item(&item),
@@ -278,13 +278,13 @@ fn brief(entry: &Entry) -> Entry {
 }
 
 /// An item to be written.
-struct Written<'a> {
+struct ExportedItem<'a> {
     key: i64,
     moment: tidings_store::date::Moment,
     entry: &'a Entry,
     /// It as it is read: its texts are safe, for who reads them elsewhere does not know what is in
     /// them, nor what addresses in them are relative to.
-    texts: view::Item<'a>,
+    texts: view::ReadableItem<'a>,
     /// What its feed calls it, if no other item of the document is called so.
     guid: Option<&'a str>,
     feed: Option<&'a FeedRow>,
@@ -303,7 +303,7 @@ fn owners(items: &[Kept]) -> HashMap<&str, i64> {
     owners
 }
 
-impl Written<'_> {
+impl ExportedItem<'_> {
     fn id(&self) -> String {
         super::item::id(self.feed.map_or("", |row| &row.id), self.key)
     }

@@ -6,7 +6,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidings_store::date::Moment;
 use tidings_store::time::date_of;
 
-use super::{Head, Written};
+use super::{ExportedItem, Head};
 use crate::html::has_tag;
 use crate::opml::quoted;
 use crate::store::Kept;
@@ -24,7 +24,7 @@ pub(super) fn rss_frame(head: &Head) -> [String; 3] {
     [begin, String::new(), "</channel>\n</rss>\n".to_owned()]
 }
 
-pub(super) fn rss_item(item: &Written<'_>) -> String {
+pub(super) fn rss_item(item: &ExportedItem<'_>) -> String {
     let entry = item.entry;
     let mut text = "<item>\n".to_owned();
     let mut add = |name: &str, value: Option<&str>| {
@@ -72,7 +72,7 @@ pub(super) fn atom_frame(head: &Head, items: &[Kept]) -> [String; 3] {
     [begin, String::new(), "</feed>\n".to_owned()]
 }
 
-pub(super) fn atom_item(item: &Written<'_>) -> String {
+pub(super) fn atom_item(item: &ExportedItem<'_>) -> String {
     let entry = item.entry;
     let mut text = "<entry>\n".to_owned();
     let add = |text: &mut String, name: &str, value: &str| text.push_str(&element(name, value));

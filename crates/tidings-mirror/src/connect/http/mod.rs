@@ -75,7 +75,7 @@ enum Repeat {
 }
 
 /// One request, without the parts common to all.
-struct Request<'a> {
+struct HttpRequest<'a> {
     method: &'a Method,
     body: Option<Bytes>,
     headers: &'a HeaderMap,
@@ -177,7 +177,7 @@ impl HttpClient {
         repeat: Repeat,
     ) -> Result<reqwest::Response, HttpError> {
         let token = self.token();
-        let request = Request { method: &method, body, headers: &headers };
+        let request = HttpRequest { method: &method, body, headers: &headers };
         let response = self.send_twice(&request, token.as_ref(), repeat).await?;
         let Some(source) = &self.shared.target.token else { return Ok(response) };
         if response.status() != StatusCode::UNAUTHORIZED {
@@ -198,7 +198,7 @@ impl HttpClient {
     /// The HTTP client itself resends requests that were not sent at all.
     async fn send_twice(
         &self,
-        request: &Request<'_>,
+        request: &HttpRequest<'_>,
         token: Option<&Secret>,
         repeat: Repeat,
     ) -> Result<reqwest::Response, HttpError> {
@@ -219,7 +219,7 @@ impl HttpClient {
     async fn send_with(
         &self,
         client: &reqwest::Client,
-        sent: &Request<'_>,
+        sent: &HttpRequest<'_>,
         token: Option<&Secret>,
     ) -> Result<reqwest::Response, Failed> {
         let mut request = client.request(sent.method.clone(), self.shared.url.clone());

@@ -1,5 +1,6 @@
 //! The machine alone, one behaviour each: what a law about the end cannot see on the way there.
 
+mod convergence;
 mod notices;
 
 use std::time::{Duration, SystemTime};

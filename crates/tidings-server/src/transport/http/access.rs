@@ -13,11 +13,11 @@ use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, Requ
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::metrics::Outcome;
+use crate::metrics::RequestOutcome;
 
 /// A request, as far as it was understood. It travels in the extensions of the answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct RequestFacts {
     /// The method of the message.
     pub(crate) method: Option<String>,
     pub(crate) id: Option<RequestId>,
@@ -27,7 +27,7 @@ pub(crate) struct Seen {
     pub(crate) is_error: bool,
 }
 
-impl Seen {
+impl RequestFacts {
     pub(crate) fn of(message: &ClientJsonRpcMessage, era: &'static str) -> Self {
         let (method, id) = match message {
             JsonRpcMessage::Request(request) => {
@@ -42,13 +42,13 @@ impl Seen {
     }
 
     /// What became of the request.
-    pub(crate) fn outcome(&self, status: StatusCode) -> Outcome {
+    pub(crate) fn outcome(&self, status: StatusCode) -> RequestOutcome {
         match status {
             StatusCode::OK | StatusCode::ACCEPTED | StatusCode::NO_CONTENT if !self.is_error => {
-                Outcome::Answered
+                RequestOutcome::Answered
             }
-            _ if self.is_error => Outcome::Error,
-            _ => Outcome::Refused,
+            _ if self.is_error => RequestOutcome::Error,
+            _ => RequestOutcome::Refused,
         }
     }
 }
@@ -75,7 +75,7 @@ pub(super) struct Record {
     pub(super) http_method: Method,
     pub(super) client: Option<IpAddr>,
     pub(super) status: StatusCode,
-    pub(super) seen: Seen,
+    pub(super) seen: RequestFacts,
     pub(super) began: Instant,
     pub(super) bytes: u64,
 }

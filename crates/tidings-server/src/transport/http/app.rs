@@ -15,18 +15,18 @@ use super::HttpConfig;
 use super::health::Checked;
 use crate::hub::Hub;
 use crate::outbox::Outbox;
-use crate::path::{Core, Listener};
+use crate::pipeline::{Listener, Pipeline};
 use crate::transport::budget::Budget;
 use crate::transport::gate::Gate;
 use crate::transport::guard::Guard;
 use crate::transport::modern;
 use crate::transport::modern::Service;
 use crate::transport::session::{self, Sessions};
-use crate::transport::shares::{Origin, Place, Scarce, Shares};
+use crate::transport::shares::{Origin, Scarce, Shares, TakenPlace};
 
 /// One server.
 pub(crate) struct App {
-    pub(crate) core: Arc<Core>,
+    pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) config: HttpConfig,
     pub(crate) sessions: Sessions,
     pub(crate) modern: Service,
@@ -51,7 +51,7 @@ pub(crate) struct App {
 impl App {
     pub(super) fn new(hub: &Hub, mut config: HttpConfig) -> (Arc<Self>, Option<Router>) {
         let beside = config.beside.take();
-        let core = hub.core().clone();
+        let pipeline = hub.pipeline().clone();
         let guard = Guard::new(
             std::mem::take(&mut config.hosts),
             std::mem::take(&mut config.origins),
@@ -59,25 +59,25 @@ impl App {
         );
         let shares = Arc::new(Shares::default());
         let app = Arc::new(Self {
-            sessions: Sessions::new(core.clone(), &config),
-            modern: modern::service(core.clone(), &config),
+            sessions: Sessions::new(pipeline.clone(), &config),
+            modern: modern::service(pipeline.clone(), &config),
             guard,
             gate: Gate::new(
                 config.connections,
                 shares.clone(),
                 config.token.clone(),
-                core.metrics.clone(),
+                pipeline.metrics.clone(),
             ),
-            budget: Budget::new(config.budget, core.metrics.clone()),
+            budget: Budget::new(config.budget, pipeline.metrics.clone()),
             shares,
             checked: Checked::default(),
             listens: AtomicUsize::new(0),
             open: Mutex::default(),
-            closing: core.stopped.child_token(),
-            cut: core.stopped.child_token(),
+            closing: pipeline.stopped.child_token(),
+            cut: pipeline.stopped.child_token(),
             under_way: TaskTracker::new(),
             calls: Mutex::default(),
-            core,
+            pipeline,
             config,
         });
         let (expiring, closing) = (Arc::downgrade(&app), app.closing.clone());
@@ -111,7 +111,7 @@ impl App {
     pub(super) async fn drain(&self) {
         self.close_streams();
         self.under_way.close();
-        let stopped = self.core.stopped.cancelled();
+        let stopped = self.pipeline.stopped.cancelled();
         let ended = async {
             tokio::select! {
                 () = self.under_way.wait() => {}
@@ -157,7 +157,7 @@ pub(crate) fn stopping() -> ErrorData {
 pub(crate) struct ListenPlace {
     app: Arc<App>,
     listener: Option<Listener>,
-    _place: Place,
+    _place: TakenPlace,
 }
 
 impl ListenPlace {

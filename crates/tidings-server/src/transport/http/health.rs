@@ -20,13 +20,13 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// Whether the process works: a supervisor restarts one that does not.
 pub(super) async fn live(State(app): State<Arc<App>>) -> Response {
-    respond(&[("hub", verdict(app.core.stopped.is_cancelled(), "the hub is shut down"))])
+    respond(&[("hub", verdict(app.pipeline.stopped.is_cancelled(), "the hub is shut down"))])
 }
 
 /// Whether requests should come here: a balancer sends them elsewhere if not.
 pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
     let mut checks = vec![
-        ("hub", verdict(app.core.stopped.is_cancelled(), "the hub is shut down")),
+        ("hub", verdict(app.pipeline.stopped.is_cancelled(), "the hub is shut down")),
         ("serving", verdict(app.closing.is_cancelled(), "the server is stopping")),
         ("connections", verdict(app.gate.is_full(), "as many are open as may be")),
         (

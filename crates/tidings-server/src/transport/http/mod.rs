@@ -33,7 +33,7 @@ use crate::transport::shares::{Origin, Scarce};
 use crate::transport::tail::Tail;
 use crate::transport::{accept, beside, body, gate, guard, intake, legacy, modern, reply};
 
-pub(crate) use self::access::Seen;
+pub(crate) use self::access::RequestFacts;
 pub(crate) use self::app::{App, ListenPlace, stopping};
 pub use self::config::{Check, HttpConfig, SharedToken};
 pub use crate::transport::guard::{Token, TokenError};
@@ -63,7 +63,7 @@ pub async fn serve(
     let stop = async {
         tokio::select! {
             () = cancel.cancelled() => {}
-            () = app.core.stopped.cancelled() => {}
+            () = app.pipeline.stopped.cancelled() => {}
         }
         app.drain().await;
     };
@@ -108,7 +108,7 @@ async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next
     let origin = match app.guard.check_source(peer, &request) {
         Ok(origin) => origin,
         Err(refusal) => {
-            app.core.metrics.refused.inc();
+            app.pipeline.metrics.refused.inc();
             return *refusal;
         }
     };
@@ -117,7 +117,7 @@ async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next
     let mut response = if request.method() == Method::OPTIONS {
         guard::preflight("GET, HEAD, POST, PUT, DELETE")
     } else if let Err(refusal) = app.guard.check_token(peer, request.headers()) {
-        app.core.metrics.refused.inc();
+        app.pipeline.metrics.refused.inc();
         *refusal
     } else if app.closing.is_cancelled() {
         going(None)
@@ -137,7 +137,7 @@ async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next
 }
 
 async fn healthz(State(app): State<Arc<App>>) -> Response {
-    if app.core.stopped.is_cancelled() {
+    if app.pipeline.stopped.is_cancelled() {
         return reply::empty(StatusCode::SERVICE_UNAVAILABLE);
     }
     Response::new(Body::from("ok\n"))
@@ -152,7 +152,7 @@ async fn metrics_page(State(app): State<Arc<App>>, request: Request<Body>) -> Re
     if let Err(refusal) = allowed {
         return *refusal;
     }
-    let mut response = Response::new(Body::from(app.core.metrics_text()));
+    let mut response = Response::new(Body::from(app.pipeline.metrics_text()));
     let kind =
         HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -171,14 +171,14 @@ async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
             response
         }
         Err(refusal) => {
-            app.core.metrics.refused.inc();
+            app.pipeline.metrics.refused.inc();
             *refusal
         }
     };
-    let seen = response.extensions_mut().remove::<Seen>().unwrap_or_default();
+    let seen = response.extensions_mut().remove::<RequestFacts>().unwrap_or_default();
     let status = response.status();
-    let counted = metrics::Request::new(seen.method.as_deref(), seen.outcome(status));
-    app.core.metrics.requests.get_or_create(&counted).inc();
+    let counted = metrics::RequestLabels::new(seen.method.as_deref(), seen.outcome(status));
+    app.pipeline.metrics.requests.get_or_create(&counted).inc();
     if !app.config.access_log {
         return response;
     }
@@ -192,7 +192,7 @@ async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
     }
     let peer = Line::peer(request.extensions());
     if let Err(refusal) = app.guard.check_token(peer, request.headers()) {
-        app.core.metrics.refused.inc();
+        app.pipeline.metrics.refused.inc();
         return *refusal;
     }
     gate::admit(request.extensions());
@@ -239,7 +239,7 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
     let collected = match body::collect(&parts.headers, body, limit, &mut share).await {
         Ok(collected) => collected,
         Err(refusal) => {
-            app.core.metrics.refused.inc();
+            app.pipeline.metrics.refused.inc();
             return refusal;
         }
     };
@@ -257,7 +257,7 @@ async fn respond(app: Arc<App>, parts: Parts, body: Collected, mut share: Share)
         Err(fault) => return unreadable(&app, fault),
     };
     let is_modern = modern::is_modern(&parts, &received.message);
-    let seen = Seen::of(&received.message, if is_modern { "modern" } else { "legacy" });
+    let seen = RequestFacts::of(&received.message, if is_modern { "modern" } else { "legacy" });
     let mut response = if let JsonRpcMessage::Request(request) = &received.message
         && app.closing.is_cancelled()
         && !matches!(request.request, ClientRequest::PingRequest(_))
@@ -269,9 +269,9 @@ async fn respond(app: Arc<App>, parts: Parts, body: Collected, mut share: Share)
         drop(bytes);
         legacy::post(&app, &parts, received.whole(), share).await
     };
-    let said = response.extensions_mut().remove::<Seen>().unwrap_or_default();
+    let said = response.extensions_mut().remove::<RequestFacts>().unwrap_or_default();
     let (session, is_error) = (said.session, said.is_error || seen.is_error);
-    response.extensions_mut().insert(Seen { session, is_error, ..seen });
+    response.extensions_mut().insert(RequestFacts { session, is_error, ..seen });
     response
 }
 
@@ -279,11 +279,11 @@ fn unreadable(app: &App, fault: Fault) -> Response {
     match fault.kind {
         FaultKind::Malformed => reply::error(StatusCode::BAD_REQUEST, fault.id, fault.error),
         FaultKind::TooLarge => {
-            app.core.metrics.refused.inc();
+            app.pipeline.metrics.refused.inc();
             reply::error(StatusCode::PAYLOAD_TOO_LARGE, fault.id, fault.error)
         }
         FaultKind::NoRoom => {
-            app.core.metrics.refused.inc();
+            app.pipeline.metrics.refused.inc();
             body::busy()
         }
     }

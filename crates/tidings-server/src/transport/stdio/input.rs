@@ -12,7 +12,7 @@ const LINE_LIMIT: usize = 16 * 1024 * 1024;
 
 /// What comes next.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum InputLine {
     /// A line, perhaps with its newline.
     Whole(Vec<u8>),
     /// A line that is too long: the id of its request, and the error.
@@ -37,7 +37,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
     }
 
     /// The next line. The last one needs no newline. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Line {
+    pub(super) async fn next(&mut self) -> InputLine {
         while !self.ended {
             let available = match self.reader.fill_buf().await {
                 Ok(available) => available,
@@ -66,10 +66,10 @@ impl<R: AsyncRead + Unpin> Input<R> {
             let details = format!("a message has at most {LINE_LIMIT} bytes");
             let data = Some(json!({ "details": details }));
             let error = ErrorData::invalid_request("Message too long", data);
-            return Line::Refused(overlong.into_id(), error);
+            return InputLine::Refused(overlong.into_id(), error);
         }
         let line = std::mem::take(&mut self.partial);
-        if line.is_empty() { Line::End } else { Line::Whole(line) }
+        if line.is_empty() { InputLine::End } else { InputLine::Whole(line) }
     }
 }
 
@@ -79,10 +79,10 @@ mod tests {
 
     async fn lines(text: &'static str) -> Vec<String> {
         let (mut input, mut lines) = (Input::new(text.as_bytes()), Vec::new());
-        while let Line::Whole(line) = input.next().await {
+        while let InputLine::Whole(line) = input.next().await {
             lines.push(String::from_utf8(line).unwrap());
         }
-        assert!(matches!(input.next().await, Line::End));
+        assert!(matches!(input.next().await, InputLine::End));
         lines
     }
 
@@ -97,10 +97,10 @@ mod tests {
     async fn a_last_line_that_is_too_long_is_refused() {
         let text = format!("{}\nshort", " ".repeat(LINE_LIMIT + 1));
         let mut input = Input::new(text.as_bytes());
-        assert!(matches!(input.next().await, Line::Refused(None, _)));
-        assert!(matches!(input.next().await, Line::Whole(line) if line == b"short"));
+        assert!(matches!(input.next().await, InputLine::Refused(None, _)));
+        assert!(matches!(input.next().await, InputLine::Whole(line) if line == b"short"));
         let mut input = Input::new(&text.as_bytes()[..=LINE_LIMIT]);
-        assert!(matches!(input.next().await, Line::Refused(None, _)));
-        assert!(matches!(input.next().await, Line::End));
+        assert!(matches!(input.next().await, InputLine::Refused(None, _)));
+        assert!(matches!(input.next().await, InputLine::End));
     }
 }

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::input::{Input, Line};
-use super::output::{UNREAD, Writer};
+use super::input::{Input, InputLine};
+use super::output::{LineWriter, UNREAD};
 use crate::era;
 use crate::handler::{Beside, Connection};
 use crate::transport::beside;
@@ -36,7 +36,7 @@ type Parsed = Result<ClientJsonRpcMessage, Fault>;
 /// Carries messages between the byte streams and the protocol library.
 pub(super) struct Link<R> {
     input: Input<R>,
-    writer: Writer,
+    writer: LineWriter,
     connection: Arc<Connection>,
     /// Ends the library's service, and with it the requests under way.
     ending: CancellationToken,
@@ -60,7 +60,7 @@ pub(super) struct Link<R> {
 impl<R: AsyncRead + Send + Unpin> Link<R> {
     pub(super) fn new(
         input: R,
-        writer: Writer,
+        writer: LineWriter,
         connection: Arc<Connection>,
         ending: CancellationToken,
         stop: CancellationToken,
@@ -80,10 +80,10 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
     }
 
     /// Takes what was read; returns what the library gets of it at once.
-    fn read(&mut self, line: Line) -> Option<ClientJsonRpcMessage> {
+    fn read(&mut self, line: InputLine) -> Option<ClientJsonRpcMessage> {
         match line {
-            Line::Whole(line) if line.trim_ascii().is_empty() => None,
-            Line::Whole(line) => {
+            InputLine::Whole(line) if line.trim_ascii().is_empty() => None,
+            InputLine::Whole(line) => {
                 // Most lines are short, and read when this is first polled.
                 let mut parsing: BoxFuture<'static, Parsed> = Box::pin(parse(line));
                 if let Some(parsed) = (&mut parsing).now_or_never() {
@@ -92,11 +92,11 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
                 self.parsing = Some(parsing);
                 None
             }
-            Line::Refused(id, error) => {
+            InputLine::Refused(id, error) => {
                 self.writer.refuse(id, error);
                 None
             }
-            Line::End => {
+            InputLine::End => {
                 self.deadline = Some(Instant::now() + DRAIN);
                 None
             }
@@ -207,7 +207,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Link<R> {
                     self.take(parsed)
                 }
                 line = next_line(&mut self.input, &self.writer), if reads => self.read(line),
-                () = self.stop.cancelled(), if self.deadline.is_none() => self.read(Line::End),
+                () = self.stop.cancelled(), if self.deadline.is_none() => self.read(InputLine::End),
                 () = passed(self.deadline) => {
                     debug!("requests took too long after the end of the input");
                     self.ending.cancel();
@@ -231,7 +231,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Link<R> {
 }
 
 /// The next line, once the client has read most of its answers.
-async fn next_line<R: AsyncRead + Unpin>(input: &mut Input<R>, writer: &Writer) -> Line {
+async fn next_line<R: AsyncRead + Unpin>(input: &mut Input<R>, writer: &LineWriter) -> InputLine {
     writer.answers_are_few().await;
     input.next().await
 }
@@ -262,7 +262,7 @@ async fn passed(deadline: Option<Instant>) {
 /// Begins a listen request, so that its listener exists before the library acknowledges it.
 async fn begin_listen(
     connection: Arc<Connection>,
-    writer: Writer,
+    writer: LineWriter,
     mut message: ClientJsonRpcMessage,
 ) -> Option<ClientJsonRpcMessage> {
     if let JsonRpcMessage::Request(request) = &mut message {

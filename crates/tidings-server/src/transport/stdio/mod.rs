@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use self::link::Link;
-use self::output::Writer;
+use self::output::LineWriter;
 use crate::handler::{Connection, FrameWriter as _, Handler};
 use crate::hub::Hub;
 use crate::outbox::Next;
@@ -53,13 +53,13 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let core = hub.core().clone();
-    let writer = Writer::default();
-    let connection = Connection::new(core.clone(), Some(Box::new(writer.clone())));
+    let pipeline = hub.pipeline().clone();
+    let writer = LineWriter::default();
+    let connection = Connection::new(pipeline.clone(), Some(Box::new(writer.clone())));
     // The service is told to end after the listeners were, so that their last words are heard.
     let ending = CancellationToken::new();
     let link = Link::new(input, writer.clone(), connection.clone(), ending.clone(), cancel.clone());
-    let handler = Handler::of(core.clone(), connection.clone());
+    let handler = Handler::of(pipeline.clone(), connection.clone());
     let (gone, over) = (CancellationToken::new(), CancellationToken::new());
     // The library's handshake is a large future, and this one lives as long as the connection.
     let service = Box::pin(async {
@@ -80,7 +80,7 @@ where
     let stop = async {
         let at_once = async {
             tokio::select! {
-                () = core.stopped.cancelled() => {}
+                () = pipeline.stopped.cancelled() => {}
                 () = gone.cancelled() => {}
             }
         };
@@ -125,7 +125,7 @@ where
 /// Says with `gone` that the output failed.
 async fn say(
     connection: Arc<Connection>,
-    writer: Writer,
+    writer: LineWriter,
     output: impl AsyncWrite + Unpin,
     gone: CancellationToken,
     over: CancellationToken,
@@ -153,7 +153,7 @@ async fn say(
 }
 
 /// Sends the notices of a legacy session, if the client opens one, until its outbox is closed.
-async fn tell(connection: &Connection, writer: &Writer, over: &CancellationToken) {
+async fn tell(connection: &Connection, writer: &LineWriter, over: &CancellationToken) {
     let outbox = tokio::select! {
         // Order: what a session is told before it is over is due, also if both are true by now.
         biased;

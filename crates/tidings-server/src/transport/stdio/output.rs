@@ -21,7 +21,7 @@ pub(super) const UNREAD: usize = 64;
 
 /// The sending side: answers by the protocol library, notices and refusals by us.
 #[derive(Clone, Default)]
-pub(super) struct Writer {
+pub(super) struct LineWriter {
     queue: Arc<Queue>,
 }
 
@@ -39,7 +39,7 @@ struct Queue {
 struct State {
     /// Bounded by its senders: each listener waits until its notices are written before it takes
     /// more, and no input is read while [`UNREAD`] answers wait.
-    lines: VecDeque<Line>,
+    lines: VecDeque<OutputLine>,
     /// How many answers are not written yet.
     answers: usize,
     end: End,
@@ -56,7 +56,7 @@ enum End {
 }
 
 /// What is sent in one piece.
-struct Line {
+struct OutputLine {
     bytes: Vec<u8>,
     kind: Kind,
     written: oneshot::Sender<()>,
@@ -68,7 +68,7 @@ enum Kind {
     Notices,
 }
 
-impl Writer {
+impl LineWriter {
     /// Sends a message of the library; the future waits until it is written.
     pub(super) fn send(
         &self,
@@ -128,7 +128,7 @@ impl Writer {
     }
 }
 
-impl FrameWriter for Writer {
+impl FrameWriter for LineWriter {
     fn write(&self, frames: Bytes) -> BoxFuture<'_, bool> {
         let mut lines = Vec::with_capacity(frames.len());
         for event in notice::events(&frames) {
@@ -145,14 +145,14 @@ impl Queue {
         let mut state = self.lock();
         if state.end != End::Closed {
             state.answers += usize::from(kind == Kind::Answer);
-            state.lines.push_back(Line { bytes, kind, written });
+            state.lines.push_back(OutputLine { bytes, kind, written });
         }
         drop(state);
         self.more.notify_one();
         waiting
     }
 
-    fn pop(&self) -> (Option<Line>, End) {
+    fn pop(&self) -> (Option<OutputLine>, End) {
         let mut state = self.lock();
         (state.lines.pop_front(), state.end)
     }
@@ -183,7 +183,7 @@ mod tests {
 
     #[tokio::test]
     async fn lines_leave_in_the_order_they_were_sent() {
-        let (writer, mut output) = (Writer::default(), Vec::new());
+        let (writer, mut output) = (LineWriter::default(), Vec::new());
         let sent: Vec<_> = (0..9).map(|line| writer.send(format!("{line}\n").into())).collect();
         writer.finish();
         writer.run(&mut output).await.unwrap();
@@ -197,7 +197,7 @@ mod tests {
     async fn nobody_waits_for_an_output_that_failed() {
         let (ours, theirs) = tokio::io::duplex(1);
         drop(theirs);
-        let writer = Writer::default();
+        let writer = LineWriter::default();
         let waiting: Vec<_> = (0..UNREAD).map(|_| writer.send(b"a line\n".to_vec())).collect();
         let error = writer.run(ours).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);

@@ -5,7 +5,7 @@ use serde_json::json;
 use tidings_feeds::{Asker, FeedAddress, opml};
 
 use crate::args::{ExportFormat, FeedsExport, FeedsImport};
-use crate::feeds::{Place, Reach, enter, kept, look, named};
+use crate::feeds::{NamedDocument, Reach, enter, kept, look, named};
 use crate::present::Output;
 use crate::present::text::count;
 
@@ -14,15 +14,15 @@ pub(super) async fn import(args: &FeedsImport) -> Result<()> {
     let reading = || format!("reading the list of feeds `{}`", args.list);
     let kept = kept(&args.kept.place, &output)?;
     let allow_private = args.allow_private || kept.allow_private;
-    let place = Place::parse(&args.list).with_context(reading)?;
-    let bytes = place.read(allow_private).await.with_context(reading)?;
+    let document = NamedDocument::parse(&args.list).with_context(reading)?;
+    let bytes = document.read(allow_private).await.with_context(reading)?;
     // An invalid list is refused before a directory is created.
     opml::read(&bytes).with_context(reading)?;
     let feeds = enter(&kept.directory, Reach::Nothing).await?;
     // The operator's own file may name files; a list from elsewhere may not.
-    let asker = match place {
-        Place::At(FeedAddress::File(_)) => Asker::Operator,
-        Place::At(FeedAddress::Web(_)) | Place::Input => Asker::Client,
+    let asker = match document {
+        NamedDocument::At(FeedAddress::File(_)) => Asker::Operator,
+        NamedDocument::At(FeedAddress::Web(_)) | NamedDocument::Input => Asker::Client,
     };
     let imported = feeds.import(&bytes, asker).await.with_context(reading)?;
     if args.kept.json {

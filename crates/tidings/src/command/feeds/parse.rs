@@ -7,7 +7,7 @@ use tidings_feeds::{FeedAddress, Fetched};
 use tidings_store::date::Moment;
 
 use crate::args::FeedsParse;
-use crate::feeds::{IMPORT, Place, fetch_document};
+use crate::feeds::{IMPORT, NamedDocument, fetch_document};
 use crate::present::Output;
 use crate::present::table::Table;
 use crate::present::text::{count, one_line};
@@ -52,10 +52,10 @@ pub(crate) async fn run(args: &FeedsParse) -> Result<()> {
 }
 
 /// A document, and its properties known before parsing.
-async fn read(place: &str, allow_private: bool) -> Result<(Vec<u8>, Hints)> {
-    let place = Place::parse(place)?;
-    let Place::At(FeedAddress::Web(address)) = &place else {
-        return Ok((place.read(allow_private).await?, Hints::default()));
+async fn read(name: &str, allow_private: bool) -> Result<(Vec<u8>, Hints)> {
+    let document = NamedDocument::parse(name)?;
+    let NamedDocument::At(FeedAddress::Web(address)) = &document else {
+        return Ok((document.read(allow_private).await?, Hints::default()));
     };
     let Fetched { bytes, content_type, url, .. } = fetch_document(address, allow_private).await?;
     Ok((bytes, Hints { content_type, base: Some(url) }))

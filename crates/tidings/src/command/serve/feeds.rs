@@ -13,7 +13,9 @@ use tokio::sync::watch;
 use super::printer::Printer;
 use crate::args::Serve;
 use crate::feeds::settings::{Settings, USUAL};
-use crate::feeds::{Place, address, all, directory, look, named_to_serve, without_password};
+use crate::feeds::{
+    NamedDocument, address, all, directory, look, named_to_serve, without_password,
+};
 use crate::present::Output;
 use crate::present::text::count;
 use crate::report::{Hint, Usage};
@@ -192,13 +194,13 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Web
     let (mut urls, mut files) = (Vec::new(), 0);
     for list in args.opml.iter().chain(&serving.opml) {
         let reading = || format!("reading the list of feeds `{list}`");
-        let place = Place::parse(list).with_context(reading)?;
-        if let Place::At(FeedAddress::Web(address)) = place {
+        let document = NamedDocument::parse(list).with_context(reading)?;
+        if let NamedDocument::At(FeedAddress::Web(address)) = document {
             urls.push(address);
             continue;
         }
         files += 1;
-        let bytes = place.read(false).await.with_context(reading)?;
+        let bytes = document.read(false).await.with_context(reading)?;
         let read = opml::read_list(&bytes, Asker::Operator).with_context(reading)?;
         config.feeds.extend(of_list(list, read, output));
     }

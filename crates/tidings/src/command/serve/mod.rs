@@ -200,7 +200,7 @@ struct Signals {
 }
 
 /// The meaning of a signal.
-enum Asked {
+enum SignalAction {
     End,
     Reload,
 }
@@ -216,12 +216,12 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Asked {
+    async fn next(&mut self) -> SignalAction {
         tokio::select! {
-            Some(()) = self.interrupt.recv() => Asked::End,
-            Some(()) = self.terminate.recv() => Asked::End,
+            Some(()) = self.interrupt.recv() => SignalAction::End,
+            Some(()) = self.terminate.recv() => SignalAction::End,
             Some(()) = self.hang_up.recv() => {
-                if self.is_shown { Asked::End } else { Asked::Reload }
+                if self.is_shown { SignalAction::End } else { SignalAction::Reload }
             }
             else => std::future::pending().await,
         }
@@ -232,9 +232,9 @@ impl Signals {
 async fn stop(args: &Serve, mut signals: Signals, token: &SharedToken, cancel: CancellationToken) {
     loop {
         match signals.next().await {
-            Asked::End if cancel.is_cancelled() => return,
-            Asked::End => cancel.cancel(),
-            Asked::Reload => reload(args, token),
+            SignalAction::End if cancel.is_cancelled() => return,
+            SignalAction::End => cancel.cancel(),
+            SignalAction::Reload => reload(args, token),
         }
     }
 }

@@ -30,7 +30,7 @@ const LAST_LINES: Duration = Duration::from_millis(100);
 /// but delays neither a client nor a signal.
 pub(super) struct Printer {
     look: Look,
-    lines: SyncSender<Line>,
+    lines: SyncSender<PrintedLine>,
     /// Dropped lines that were not reported yet. The printer adds; the reporting thread takes all.
     lost: Arc<AtomicUsize>,
     /// Closed when the thread has written everything.
@@ -47,7 +47,7 @@ struct Look {
     quiet: bool,
 }
 
-struct Line {
+struct PrintedLine {
     /// Lines dropped just before this one.
     lost: usize,
     text: String,
@@ -117,7 +117,7 @@ impl Printer {
 
     /// Sets the progress line below all others; an empty text removes it. It may be dropped.
     pub(super) fn stand(&self, text: String) {
-        drop(self.lines.try_send(Line { lost: 0, text, stands: true }));
+        drop(self.lines.try_send(PrintedLine { lost: 0, text, stands: true }));
     }
 
     /// Prints the endpoint, and the address of a workspace's blobs.
@@ -199,7 +199,7 @@ impl Printer {
     /// Never waits.
     fn print(&self, text: String) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
-        if self.lines.try_send(Line { lost, text, stands: false }).is_err() {
+        if self.lines.try_send(PrintedLine { lost, text, stands: false }).is_err() {
             self.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
     }
@@ -246,7 +246,12 @@ impl Look {
     }
 
     /// Writes lines until the channel closes.
-    fn write_all(self, waiting: &Receiver<Line>, lost: &AtomicUsize, output: &mut impl Write) {
+    fn write_all(
+        self,
+        waiting: &Receiver<PrintedLine>,
+        lost: &AtomicUsize,
+        output: &mut impl Write,
+    ) {
         let mut standing = StandingLine::new(self.json);
         let mut stands = String::new();
         loop {

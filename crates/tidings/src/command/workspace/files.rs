@@ -9,7 +9,7 @@ const DEPTH: usize = 64;
 
 /// A file to import.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FileToImport {
     pub(super) path: PathBuf,
     pub(super) title: String,
     /// The folder it was found in.
@@ -19,7 +19,7 @@ pub(super) struct Found {
 /// The files that were found, and the number of skipped ones.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<FileToImport>,
     /// Links, pipes, devices, and folders beyond the depth.
     pub(super) others: usize,
     /// Paths that could not be read.
@@ -42,7 +42,7 @@ impl Files {
         let name = path.file_name().or(whole.file_name()).unwrap_or(whole.as_os_str());
         let name = name.to_string_lossy().into_owned();
         if !whole.is_dir() {
-            self.found.push(Found { path: path.to_owned(), title: name, set: None });
+            self.found.push(FileToImport { path: path.to_owned(), title: name, set: None });
             return Ok(());
         }
         self.walk(path, "", &name, 0).with_context(reading)
@@ -65,7 +65,7 @@ impl Files {
             let (path, kind) = (entry.path(), entry.file_type()?);
             let title = format!("{prefix}{name}");
             if kind.is_file() {
-                self.found.push(Found { path, title, set: Some(set.to_owned()) });
+                self.found.push(FileToImport { path, title, set: Some(set.to_owned()) });
             } else if kind.is_dir() && depth < DEPTH {
                 if self.except.is_none() || path.canonicalize().ok() != self.except {
                     self.walk(&path, &format!("{title}/"), set, depth + 1)?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use tidings_workspace::{Draft, SetPlace, WorkspaceError};
 
-use super::files::{Files, Found};
+use super::files::{FileToImport, Files};
 use super::progress::Progress;
 use super::{Desk, change, line};
 use crate::args::WorkspaceImport;
@@ -23,7 +23,11 @@ pub(super) fn find(dir: &Path, args: &WorkspaceImport, output: &Output) -> Resul
     let mut failures = Vec::new();
     for path in &args.paths {
         if path == Path::new("-") {
-            files.found.push(Found { path: path.clone(), title: INPUT.to_owned(), set: None });
+            files.found.push(FileToImport {
+                path: path.clone(),
+                title: INPUT.to_owned(),
+                set: None,
+            });
             continue;
         }
         if let Err(error) = files.add(path) {
@@ -111,7 +115,11 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceImport, files: &Files) -> Res
     Ok(())
 }
 
-fn import(desk: &Desk<'_>, args: &WorkspaceImport, file: &Found) -> Result<String, WorkspaceError> {
+fn import(
+    desk: &Desk<'_>,
+    args: &WorkspaceImport,
+    file: &FileToImport,
+) -> Result<String, WorkspaceError> {
     let mut draft = Draft::new(title(args, file), "", desk.by);
     draft.tags.clone_from(&args.tag);
     draft.mime_type.clone_from(&args.mime_type);
@@ -123,11 +131,11 @@ fn import(desk: &Desk<'_>, args: &WorkspaceImport, file: &Found) -> Result<Strin
     desk.workspace.import_file(&file.path, draft, desk.by)
 }
 
-fn title(args: &WorkspaceImport, file: &Found) -> String {
+fn title(args: &WorkspaceImport, file: &FileToImport) -> String {
     args.title.clone().unwrap_or_else(|| file.title.clone())
 }
 
-fn said(desk: &Desk<'_>, id: &str, file: &Found, args: &WorkspaceImport) -> Result<()> {
+fn said(desk: &Desk<'_>, id: &str, file: &FileToImport, args: &WorkspaceImport) -> Result<()> {
     let title = title(args, file);
     if desk.output.json {
         let path = file.path.to_string_lossy();

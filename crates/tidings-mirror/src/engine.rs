@@ -37,7 +37,8 @@ pub(crate) enum Wish {
 /// New streams of notices, and their connection.
 pub(crate) type Streams = (Arc<Link>, Vec<Listening>);
 
-pub(crate) struct Shared {
+/// Steps the machine, and keeps what it wants done for the driver.
+pub(crate) struct Engine {
     pub(crate) config: Config,
     pub(crate) target: Target,
     pub(crate) reader: Reader,
@@ -66,7 +67,7 @@ pub(crate) struct Shared {
     granted: watch::Sender<u64>,
 }
 
-impl Shared {
+impl Engine {
     pub(crate) fn new(target: Target, config: Config) -> (Arc<Self>, mpsc::Receiver<Streams>) {
         let events = Sender::new(config.event_capacity);
         let (reader, writer) = cache::cache(config.cache, events.clone());
@@ -76,7 +77,7 @@ impl Shared {
             resubscribe: config.resubscribe,
         };
         let (listenings, opened) = mpsc::channel(LISTENINGS);
-        let shared = Self {
+        let engine = Self {
             reader,
             history: Arc::new(History::new(config.history)),
             machine: Mutex::new(Machine::new(rules, writer, events.clone())),
@@ -95,7 +96,7 @@ impl Shared {
             config,
             target,
         };
-        (Arc::new(shared), opened)
+        (Arc::new(engine), opened)
     }
 
     pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
@@ -177,10 +178,10 @@ impl Shared {
     pub(crate) fn next_epoch(self: &Arc<Self>) -> (u64, Sink) {
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
         // Weak: the connection is ours, and must not keep us alive.
-        let shared: Weak<Self> = Arc::downgrade(self);
+        let engine: Weak<Self> = Arc::downgrade(self);
         let sink: Sink = Arc::new(move |signal| {
-            if let Some(shared) = shared.upgrade() {
-                shared.signal(epoch, signal);
+            if let Some(engine) = engine.upgrade() {
+                engine.signal(epoch, signal);
             }
         });
         (epoch, sink)

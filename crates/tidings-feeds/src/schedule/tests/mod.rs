@@ -1,5 +1,7 @@
 //! Laws and examples of the schedule.
 
+mod simulated_day;
+
 use proptest::prelude::*;
 
 use super::*;

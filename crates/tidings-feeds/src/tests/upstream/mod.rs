@@ -15,7 +15,7 @@ use std::sync::Arc;
 use self::press::{Answer, Press};
 use super::*;
 use crate::ask::ask;
-use crate::fetch::{self, Directory, Fetcher, Found};
+use crate::fetch::{self, Directory, Fetcher, ResolvedAddress};
 use crate::id;
 use crate::schedule::Plan;
 use crate::store::FeedRow;
@@ -143,10 +143,10 @@ impl Scene {
 }
 
 /// What a name server says: everything is at the press, and one name is at a private address.
-fn directory(press: SocketAddr) -> impl Fn(&str) -> Vec<Found> {
+fn directory(press: SocketAddr) -> impl Fn(&str) -> Vec<ResolvedAddress> {
     move |host| {
         let address = if host == "inside.example" { "10.0.0.1" } else { "93.184.215.14" };
-        vec![Found { address: address.parse().unwrap(), socket: press }]
+        vec![ResolvedAddress { address: address.parse().unwrap(), socket: press }]
     }
 }
 

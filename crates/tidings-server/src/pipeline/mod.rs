@@ -1,4 +1,4 @@
-//! The one path of a change: it is readable, it is dirty, its fingerprint moved, who listens?
+//! The pipeline of a change: readable, dirty, checked, fingerprint moved, announced to listeners.
 //!
 //! Everything a hub shares lives here; [`crate::Hub`] owns the tasks that drive it.
 
@@ -86,8 +86,9 @@ pub(crate) enum Events {
     Numbered,
 }
 
-/// What a hub shares with its shelves, sessions and streams.
-pub(crate) struct Core {
+/// Takes changes from the catalog to the outboxes of listeners. A hub shares it with its shelves,
+/// sessions and streams.
+pub(crate) struct Pipeline {
     pub(crate) config: Config,
     pub(crate) catalog: Catalog,
     pub(crate) subscriptions: Subscriptions,
@@ -105,7 +106,7 @@ pub(crate) struct Core {
     watchers: Mutex<HashMap<ResourceUri, Arc<Member>>>,
 }
 
-impl Core {
+impl Pipeline {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let metrics = Arc::new(Metrics::new());
         Arc::new(Self {
@@ -277,10 +278,10 @@ impl Core {
             Sight::Known(now, title) => return self.moved(&watched, now, title.as_deref(), since),
             unread @ Sight::Unread { .. } => unread,
         };
-        let core = self.clone();
+        let pipeline = self.clone();
         let check = checks.tasks.spawn(async move {
-            let (now, title) = core.read(&watched, sight).await;
-            core.moved(&watched, now, title.as_deref(), since);
+            let (now, title) = pipeline.read(&watched, sight).await;
+            pipeline.moved(&watched, now, title.as_deref(), since);
         });
         checks.running.insert(uri.clone(), None);
         checks.names.insert(check.id(), uri.clone());
@@ -462,7 +463,7 @@ impl Core {
     }
 }
 
-impl Announce for Core {
+impl Announce for Pipeline {
     fn announce(&self, change: Change) {
         self.change(change);
     }

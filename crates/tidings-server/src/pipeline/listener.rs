@@ -11,7 +11,7 @@ use crate::catalog::Missing;
 use crate::config::Greeting;
 use crate::notice::Wire;
 use crate::outbox::{Outbox, price};
-use crate::path::{Core, Event};
+use crate::pipeline::{Event, Pipeline};
 
 use crate::subscriptions::IndexFull;
 
@@ -41,15 +41,15 @@ pub(crate) enum SubscribeError {
 /// One who listens: a legacy session, or one modern listen request. Everything it held is gone
 /// when it is dropped.
 pub(crate) struct Listener {
-    core: Arc<Core>,
+    pipeline: Arc<Pipeline>,
     outbox: Arc<Outbox>,
 }
 
 impl Listener {
-    pub(crate) fn new(core: &Arc<Core>, wire: Wire, about: About) -> Self {
-        let outbox = core.subscriptions.listener(wire, about);
-        core.tell(|| Event::ListenerCame { id: outbox.id(), client: outbox.client() });
-        Self { core: core.clone(), outbox }
+    pub(crate) fn new(pipeline: &Arc<Pipeline>, wire: Wire, about: About) -> Self {
+        let outbox = pipeline.subscriptions.listener(wire, about);
+        pipeline.tell(|| Event::ListenerCame { id: outbox.id(), client: outbox.client() });
+        Self { pipeline: pipeline.clone(), outbox }
     }
 
     pub(crate) fn outbox(&self) -> &Arc<Outbox> {
@@ -59,23 +59,23 @@ impl Listener {
     /// Follows lists from now on; what they hold now is known.
     pub(crate) fn follow_lists(&self, kinds: ListKinds) {
         for kind in kinds.iter() {
-            self.outbox.follow_known_list(kind, &self.core.list_pulses[kind.index()]);
-            self.core.subscriptions.follow_list(kind, &self.outbox);
-            self.outbox.baseline_list(kind, self.core.check_list(kind));
+            self.outbox.follow_known_list(kind, &self.pipeline.list_pulses[kind.index()]);
+            self.pipeline.subscriptions.follow_list(kind, &self.outbox);
+            self.outbox.baseline_list(kind, self.pipeline.check_list(kind));
         }
     }
 
     /// Begins a legacy session: follows its lists, and tells it of each once if the hub announces.
     pub(crate) fn greet(&self, kinds: ListKinds) {
-        match self.core.config.greeting {
+        match self.pipeline.config.greeting {
             Greeting::Silent => self.follow_lists(kinds),
             Greeting::Announce => {
                 let since = Instant::now();
                 for kind in kinds.iter() {
-                    self.outbox.follow_list(kind, &self.core.list_pulses[kind.index()]);
-                    self.core.subscriptions.follow_list(kind, &self.outbox);
-                    let now = self.core.check_list(kind);
-                    self.outbox.mark_list(kind, now, self.core.list_notice(kind), since);
+                    self.outbox.follow_list(kind, &self.pipeline.list_pulses[kind.index()]);
+                    self.pipeline.subscriptions.follow_list(kind, &self.outbox);
+                    let now = self.pipeline.check_list(kind);
+                    self.outbox.mark_list(kind, now, self.pipeline.list_notice(kind), since);
                 }
             }
         }
@@ -83,7 +83,7 @@ impl Listener {
 
     /// Watches a URI from now on; what a read returns now is known. Asking twice is asking once.
     pub(crate) async fn subscribe(&self, uri: &ResourceUri) -> Result<(), SubscribeError> {
-        let route = self.core.catalog.route(uri).map_err(|missing| match missing {
+        let route = self.pipeline.catalog.route(uri).map_err(|missing| match missing {
             Missing::Unknown => SubscribeError::Unknown,
             Missing::Disabled => SubscribeError::Disabled,
         })?;
@@ -92,23 +92,23 @@ impl Listener {
         {
             return Err(SubscribeError::Unreadable(error));
         }
-        let limit = self.core.config.limits.subscriptions_per_listener;
+        let limit = self.pipeline.config.limits.subscriptions_per_listener;
         if self.outbox.followed_count() + price(uri) > limit && !self.outbox.follows(uri) {
             return Err(SubscribeError::TooMany(limit));
         }
-        let Some(watched) = self.core.subscriptions.follow(uri, &self.outbox)? else {
+        let Some(watched) = self.pipeline.subscriptions.follow(uri, &self.outbox)? else {
             return Ok(());
         };
         if watched.settle(&self.outbox) {
-            self.core.watchers_moved(uri, &route.answerer.member);
+            self.pipeline.watchers_moved(uri, &route.answerer.member);
             return Ok(());
         }
         // Cancel-safe: a request that is dropped before its baseline is known watches nothing.
         let mut undo = Undo { listener: Some(self), uri };
-        self.core.watchers_moved(uri, &route.answerer.member);
+        self.pipeline.watchers_moved(uri, &route.answerer.member);
         for _ in 0..CHECKS {
-            let (now, title) = self.core.check(&watched).await;
-            self.core.moved(&watched, now, title.as_deref(), Instant::now());
+            let (now, title) = self.pipeline.check(&watched).await;
+            self.pipeline.moved(&watched, now, title.as_deref(), Instant::now());
             if now.at == watched.pulse().count() {
                 break;
             }
@@ -120,18 +120,18 @@ impl Listener {
 
     /// Stops watching a URI.
     pub(crate) fn unsubscribe(&self, uri: &ResourceUri) {
-        if self.core.subscriptions.unfollow(uri, &self.outbox) {
-            self.core.unwatched(uri);
+        if self.pipeline.subscriptions.unfollow(uri, &self.outbox) {
+            self.pipeline.unwatched(uri);
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        for uri in self.core.subscriptions.forget(&self.outbox) {
-            self.core.unwatched(&uri);
+        for uri in self.pipeline.subscriptions.forget(&self.outbox) {
+            self.pipeline.unwatched(&uri);
         }
-        self.core.tell(|| Event::ListenerLeft { id: self.outbox.id() });
+        self.pipeline.tell(|| Event::ListenerLeft { id: self.outbox.id() });
     }
 }
 

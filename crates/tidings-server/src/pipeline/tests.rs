@@ -178,7 +178,7 @@ impl World {
         tokio::time::sleep(SETTLED).await;
         let mut world = Self { hub, shelf, pages, tools, shown, readers: Vec::new() };
         for _ in 0..READERS {
-            let listener = Listener::new(world.hub.core(), PLAIN, About::nobody());
+            let listener = Listener::new(world.hub.pipeline(), PLAIN, About::nobody());
             listener.follow_lists([ListKind::Tools].into_iter().collect());
             let attached = listener.outbox().attach();
             let knows = [("tools".to_owned(), world.check("tools"))].into();
@@ -193,7 +193,7 @@ impl World {
         if thing != "tools" {
             return self.pages.now(thing).map(|text| vec![text]);
         }
-        let listing = self.hub.core().catalog.listing(Kind::Tool);
+        let listing = self.hub.pipeline().catalog.listing(Kind::Tool);
         let listed = listing.items.iter().flat_map(|item| match item {
             Stored::Tool(tool) => {
                 let text = tool.description.as_deref().unwrap_or_default();
@@ -354,9 +354,9 @@ proptest! {
             let mut config = Config::new("honest", "1");
             config.versions = VersionRules::everything().with(version.as_str(), kinds);
             let hub = Hub::with_config(config);
-            let told = hub.core().config.versions.lists_for(version.as_str());
+            let told = hub.pipeline().config.versions.lists_for(version.as_str());
             let capabilities = serde_json::to_value(crate::era::capabilities(told)).unwrap();
-            let listener = hub.core().legacy_listener(version, &Implementation::default(), Events::Plain);
+            let listener = hub.pipeline().legacy_listener(version, &Implementation::default(), Events::Plain);
             listener.greet(told);
             let attached = listener.outbox().attach();
             let mut context = std::task::Context::from_waker(Waker::noop());
@@ -488,7 +488,7 @@ fn a_subscription_that_is_given_up_half_way_leaves_nothing() {
         let gave_up = tokio::time::timeout(Duration::from_secs(1), subscribe).await;
         assert!(gave_up.is_err());
         assert!(!listener.outbox().follows(&uri));
-        assert!(world.hub.core().subscriptions.get("p://a").is_none());
+        assert!(world.hub.pipeline().subscriptions.get("p://a").is_none());
     });
 }
 
@@ -502,8 +502,8 @@ fn limits_are_kept_and_said() {
         let pages = Pages { versioned: true, ..Pages::default() };
         hub.add("pages", |shelf| pages.on(&shelf)).await.unwrap();
         let uri = |name: &str| ResourceUri::parse(&format!("p://{name}")).unwrap();
-        let one = Listener::new(hub.core(), PLAIN, About::nobody());
-        let two = Listener::new(hub.core(), PLAIN, About::nobody());
+        let one = Listener::new(hub.pipeline(), PLAIN, About::nobody());
+        let two = Listener::new(hub.pipeline(), PLAIN, About::nobody());
         for name in ["a", "b", "a"] {
             one.subscribe(&uri(name)).await.unwrap();
         }
@@ -527,7 +527,7 @@ fn a_long_uri_counts_for_several() {
         let hub = Hub::with_config(config);
         let pages = Pages { versioned: true, ..Pages::default() };
         hub.add("pages", |shelf| pages.on(&shelf)).await.unwrap();
-        let one = Listener::new(hub.core(), PLAIN, About::nobody());
+        let one = Listener::new(hub.pipeline(), PLAIN, About::nobody());
         let uri =
             |length: usize| ResourceUri::parse(&format!("p://{}", "x".repeat(length - 4))).unwrap();
         assert_eq!(one.subscribe(&uri(769)).await, Err(SubscribeError::TooMany(3)));

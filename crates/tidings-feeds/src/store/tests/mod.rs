@@ -1,5 +1,7 @@
 //! The store as documents come in: what is news, what stays, what survives.
 
+mod recognition;
+
 use std::time::Duration;
 
 use tidings_store::date::Moment;
@@ -7,9 +9,9 @@ use tidings_store::date::Moment;
 use super::*;
 use crate::config::Earlier;
 use crate::fetch::Validators;
-use crate::live::feed_at;
 use crate::parse::{Document, Feed, Item, Text, TextKind};
 use crate::schedule::{Plan, Time};
+use crate::tests::feed_at;
 use crate::view::Filter;
 
 const URL: &str = "https://example.com/feed.xml";

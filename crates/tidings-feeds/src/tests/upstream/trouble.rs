@@ -274,7 +274,7 @@ async fn a_name_that_moves_inside_is_not_followed_there() {
     let mut scene = watched().await;
     let address = scene.press.address;
     let look_up = Directory::Told(Arc::new(move |_| {
-        vec![Found { address: "192.168.0.1".parse().unwrap(), socket: address }]
+        vec![ResolvedAddress { address: "192.168.0.1".parse().unwrap(), socket: address }]
     }));
     scene.fetcher = Fetcher::with_directory(fetch::Config::default(), look_up).unwrap();
     scene.ask(NEWS).await;
