@@ -389,7 +389,7 @@ mod tests {
         check(
             &json!({ "name": 5, "inputSchema": schema }),
             false,
-            "{\"inputSchema\":{\"type\":\"object\"},\"name\":5} cannot be read",
+            "{\"inputSchema\":{\"type\":\"object\"},\"name\":5} cannot be parsed",
         );
         check(&json!({ "inputSchema": schema }), false, "`name` is missing");
         check(&json!("a"), false, "not a JSON object");

@@ -35,7 +35,7 @@ async fn what_is_no_feed_is_refused_with_what_to_do() {
     let unseen = home.feeds(&["add", &publisher.url("/nothing"), "--unseen"]).await;
     assert!(good(&unseen).ends_with("/nothing, not fetched yet\n"), "{unseen:?}");
     let forbidden = home.feeds(&["refresh"]).await;
-    let hint = "hint: `--allow-private` lets feeds be on private addresses\n";
+    let hint = "hint: `--allow-private` allows feeds on private addresses\n";
     assert!(forbidden.errors.ends_with(hint), "{forbidden:?}");
     let list = home.feeds(&["import", &publisher.url("/list")]).await;
     assert!(list.errors.ends_with("`--allow-private` allows private addresses\n"), "{list:?}");
