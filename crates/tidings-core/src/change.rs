@@ -6,8 +6,8 @@ use crate::uri::{ResourceUri, UriError};
 
 /// Something that a read or a list may return differently now.
 ///
-/// Saying so costs little: a notice is sent only if somebody subscribed to it and what they would
-/// get differs from what they were last told of.
+/// Announcing a change is cheap: a notice is sent only to subscribers, and only if they would read
+/// something other than what they were last notified of.
 ///
 /// ```
 /// use tidings_core::{Change, ListKind};
@@ -21,25 +21,25 @@ use crate::uri::{ResourceUri, UriError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// What a read of this URI returns.
+    /// The content of this URI.
     Resource(ResourceUri, Pace),
-    /// What reads of all watched URIs that begin with this text return.
+    /// The contents of all watched URIs that start with this text.
     Below(Box<str>),
-    /// What these lists hold.
+    /// The items of these lists.
     Lists(ListKinds),
 }
 
-/// Whether more of the same change is to be expected.
+/// Whether more of the same change is expected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
-    /// It is not known: the change is compared when it has been quiet for a moment.
+    /// Unknown: the change is compared after a moment of quiet.
     #[default]
     Unknown,
-    /// The change is complete, such as a file that was written and closed: it is compared without
-    /// waiting for more, unless it was compared within the quiet time.
+    /// The change is complete, such as a file that was written and closed. It is compared without
+    /// waiting, unless it was compared within the quiet time.
     Settled,
-    /// The source gathers changes before it says so, such as a file that is being written: they may
-    /// be further apart than the quiet time and are the same change.
+    /// The source groups changes itself, such as the writes to an open file. They may be further
+    /// apart than the quiet time and still be one change.
     Unsettled,
 }
 
@@ -50,13 +50,13 @@ impl Change {
         Self::Resource(uri, Pace::default())
     }
 
-    /// A change of every watched resource whose URI begins with this text.
+    /// A change of every watched resource whose URI starts with this text.
     #[must_use]
     pub fn below(prefix: impl Into<Box<str>>) -> Self {
         Self::Below(prefix.into())
     }
 
-    /// The same change of a resource, at this pace; other changes have none.
+    /// The same change of a resource at this pace. Other changes have no pace.
     #[must_use]
     pub fn at(self, pace: Pace) -> Self {
         match self {
@@ -145,7 +145,7 @@ impl ListKind {
         }
     }
 
-    /// The place of this kind in [`ALL`](Self::ALL), for arrays with one entry a kind.
+    /// The position of this kind in [`ALL`](Self::ALL), for arrays with one entry per kind.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
@@ -158,7 +158,7 @@ impl fmt::Display for ListKind {
     }
 }
 
-/// A set of [`ListKind`]s, as small as a byte.
+/// A set of [`ListKind`]s in one byte.
 ///
 /// ```
 /// use tidings_core::{ListKind, ListKinds};
@@ -181,7 +181,7 @@ impl ListKinds {
     /// Every list.
     pub const ALL: Self = Self { bits: (1 << ListKind::ALL.len()) - 1 };
 
-    /// Adds a kind and says whether it was missing.
+    /// Adds a kind; returns whether it was missing.
     pub const fn insert(&mut self, kind: ListKind) -> bool {
         let was_missing = !self.contains(kind);
         self.bits |= 1 << kind.index();
@@ -194,13 +194,13 @@ impl ListKinds {
         self.bits & (1 << kind.index()) != 0
     }
 
-    /// Whether there is no kind in the set.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.bits == 0
     }
 
-    /// What is in either set.
+    /// The union of two sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self { bits: self.bits | other.bits }

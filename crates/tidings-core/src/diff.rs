@@ -1,20 +1,20 @@
-//! Old list + new list -> what was added, removed, changed.
+//! Compares two versions of a list: added, removed and changed items.
 
 use std::collections::{HashMap, HashSet};
 
-/// What separates two versions of one list.
+/// The difference of two versions of one list.
 ///
-/// Items are told apart by a key and compared as a whole. Both lists must have each key once;
-/// [`unique`] makes it so.
+/// Items are identified by a key and compared as a whole. Each key must be unique in both lists;
+/// see [`unique`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diff<T> {
-    /// What only the new list has, in its order.
+    /// Items that only the new list has, in its order.
     pub added: Vec<T>,
-    /// What only the old list had, in its order.
+    /// Items that only the old list had, in its order.
     pub removed: Vec<T>,
-    /// What both have under one key with other content, as it is now, in the new order.
+    /// Items whose key is in both lists and whose content differs: the new items, in the new order.
     pub changed: Vec<T>,
-    /// Whether what both lists have stands in another order.
+    /// Whether the common items are in another order.
     pub reordered: bool,
 }
 
@@ -45,7 +45,7 @@ impl<T: Clone + PartialEq> Diff<T> {
 }
 
 impl<T: Clone> Diff<T> {
-    /// Compares two lists whose items are equal when `equal` says so.
+    /// Compares two lists with `equal`.
     pub fn between_by<'a, K: Eq + std::hash::Hash>(
         old: &'a [T],
         new: &'a [T],
@@ -86,7 +86,7 @@ impl<T> Diff<T> {
     }
 }
 
-/// Keeps the first item of each key, and says which keys came again.
+/// Keeps the first item of each key, and returns the keys that came again.
 pub fn unique<T, K: Clone + Eq + std::hash::Hash>(
     items: Vec<T>,
     key: impl Fn(&T) -> K,

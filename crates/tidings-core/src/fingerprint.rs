@@ -6,13 +6,12 @@ use std::io::{BufWriter, Write};
 use blake3::Hasher;
 use serde_json::Value;
 
-/// A short, fixed-size stand-in for a content: equal contents have equal fingerprints, and
-/// different ones have, for every practical purpose, different ones.
+/// A short, fixed-size digest of a content: equal contents have equal fingerprints, and different
+/// contents have different ones for every practical purpose.
 ///
-/// It is BLAKE3 cut to 128 bits: nobody can prepare two contents with one fingerprint for
-/// less than 2⁶⁴ attempts. Bytes, JSON and sequences never share a fingerprint, even where
-/// they would be written alike. Every release may compute it in another way, so what is
-/// stored must survive being compared as changed.
+/// It is BLAKE3 cut to 128 bits: finding two contents with one fingerprint takes 2⁶⁴ attempts.
+/// Bytes, JSON and sequences never share a fingerprint, even if they are written alike. A release
+/// may compute it differently, so a stored fingerprint may compare as changed after an upgrade.
 ///
 /// ```
 /// use serde_json::json;
@@ -26,7 +25,7 @@ use serde_json::Value;
 pub struct Fingerprint(pub [u8; 16]);
 
 impl Fingerprint {
-    /// There is nothing to read: not even an empty content.
+    /// No content, which differs from empty content.
     ///
     /// ```
     /// use tidings_core::Fingerprint;
@@ -41,12 +40,12 @@ impl Fingerprint {
         Self::finish(started(Domain::Bytes).update(bytes))
     }
 
-    /// The fingerprint of a JSON value, whatever the order of the keys in its objects.
+    /// The fingerprint of a JSON value, whatever the order of keys in its objects.
     ///
-    /// Numbers count as they are printed: `1` and `1.0` are different.
+    /// Numbers are compared as printed: `1` and `1.0` are different.
     #[must_use]
     pub fn of_json(value: &Value) -> Self {
-        // The printer writes a few bytes at a time; the hasher likes them by the block.
+        // The printer writes a few bytes at a time; the hasher is faster with blocks.
         let mut output = BufWriter::with_capacity(1024, started(Domain::Json));
         let hasher = write_canonical(value, &mut output)
             .and_then(|()| output.into_inner().map_err(std::io::IntoInnerError::into_error))
@@ -54,10 +53,11 @@ impl Fingerprint {
         Self::finish(&hasher)
     }
 
-    /// The fingerprint of a JSON text that is canonical already: compact, the keys of each object in
-    /// the order of their bytes, nothing escaped that need not be.
+    /// The fingerprint of canonical JSON text: compact, keys sorted by their bytes, and only
+    /// necessary escapes.
     ///
-    /// It is [`Self::of_json`] of the value, for numbers of any size: these count as they are written.
+    /// It equals [`Self::of_json`] of the value, for numbers of any size: they are compared as
+    /// written.
     ///
     /// ```
     /// use serde_json::json;
@@ -71,7 +71,7 @@ impl Fingerprint {
         Self::finish(started(Domain::Json).update(text.as_bytes()))
     }
 
-    /// The fingerprint of several contents in their order.
+    /// The fingerprint of several contents in order.
     ///
     /// Sequences of sequences keep their shape: `[[a, b], [c]]` and `[[a], [b, c]]` differ.
     ///
@@ -89,8 +89,8 @@ impl Fingerprint {
             hasher.update(&fingerprint.0);
             length += 1;
         }
-        // The length comes last because an iterator need not know it in advance. All items
-        // are of one size, so what is before it cannot be read in two ways.
+        // The length comes last because an iterator need not know it in advance. All items have one
+        // size, so the text before it is unambiguous.
         Self::finish(hasher.update(&length.to_le_bytes()))
     }
 
@@ -113,7 +113,7 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The first byte that is hashed, so that no two kinds of content can look alike.
+/// The first hashed byte, so that kinds of content cannot be confused.
 #[derive(Clone, Copy)]
 enum Domain {
     Bytes = 1,
@@ -127,15 +127,15 @@ fn started(domain: Domain) -> Hasher {
     hasher
 }
 
-/// Writes compact JSON with the keys of each object in the order of their bytes.
+/// Writes compact JSON with the keys of each object sorted by their bytes.
 fn write_canonical(value: &Value, output: &mut impl Write) -> std::io::Result<()> {
     match value {
         Value::Array(items) => {
             write_list(output, [b'[', b']'], items, |output, item| write_canonical(item, output))
         }
         Value::Object(map) => {
-            // Whether the map is sorted already depends on a feature of `serde_json` that
-            // any package in the program can switch on.
+            // Whether the map is sorted depends on a feature of `serde_json` that any package of
+            // the program can enable.
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_unstable_by_key(|(key, _)| *key);
             write_list(output, [b'{', b'}'], entries, |output, (key, item)| {

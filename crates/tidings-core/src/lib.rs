@@ -1,13 +1,14 @@
-//! The vocabulary of Tidings: what can change, what it is called and whether it did.
+//! The vocabulary of Tidings: resources, changes, and how to tell whether something changed.
 //!
-//! Everything here is a pure value: no I/O, no clock, no runtime and no protocol crate, so
-//! a server, a client and a source can agree on these words without knowing each other.
+//! Servers, clients and sources share these types without knowing each other. They are pure values:
+//! no I/O, no clock, no runtime and no protocol crate.
 //!
 //! - [`ResourceUri`] names one resource, compared exactly as it was written.
 //! - [`Template`] names a family of resources; it expands to a URI and matches one back.
 //! - [`Fingerprint`] is the only answer to "did it change?".
-//! - [`Diff`] is what separates two versions of one list.
-//! - [`Change`] says what may have moved: a resource, all below a prefix, or a list ([`ListKind`]).
+//! - [`Diff`] compares two versions of one list.
+//! - [`Change`] names what may have changed: a resource, all below a prefix, or a list
+//!   ([`ListKind`]).
 //!
 //! ```
 //! use tidings_core::{Fingerprint, ResourceUri, Template};

@@ -1,20 +1,19 @@
-//! [`ResourceUri`]: the name of one resource, checked once and then passed around.
+//! [`ResourceUri`]: the URI of one resource, validated once.
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The name of one resource: an absolute URI, exactly as it was written.
+/// The URI of one resource: absolute, exactly as it was written.
 ///
 /// Cloning is cheap: every clone shares one text.
 ///
-/// Two URIs are equal when their texts are. `HTTP://a` and `http://a`, or `%7e` and `~`,
-/// may well mean the same resource, but a client finds the resource that a notice is about
-/// by the very string it sent; a URI normalised behind its back would never be found.
+/// Two URIs are equal if their texts are. `HTTP://a` and `http://a`, or `%7e` and `~`, may mean the
+/// same resource, but a client matches a notice by the string it sent, so URIs are not normalised.
 ///
-/// Characters outside ASCII are accepted, although RFC 3986 asks for them to be
-/// percent-encoded: servers do offer `file:///menü.txt`, and clients send it back.
+/// Characters outside ASCII are accepted, although RFC 3986 wants them percent-encoded: servers
+/// offer `file:///menü.txt`, and clients send it back.
 ///
 /// ```
 /// use tidings_core::ResourceUri;
@@ -32,16 +31,16 @@ pub struct ResourceUri {
 }
 
 impl ResourceUri {
-    /// The longest URI that is accepted, in bytes.
+    /// The longest accepted URI, in bytes.
     ///
-    /// Common proxies and servers refuse request lines of about this length, so a longer
-    /// URI is a mistake or an attack rather than a name.
+    /// Common proxies and servers refuse request lines of about this length, so a longer URI is a
+    /// mistake or an attack.
     pub const MAX_LENGTH: usize = 8192;
 
-    /// Checks that a text is an absolute URI and keeps it as it is.
+    /// Checks that a text is an absolute URI, and keeps it unchanged.
     ///
-    /// What follows the scheme is checked for length and for characters that no URI can
-    /// have; its structure is the business of whoever owns the scheme.
+    /// The part after the scheme is checked for its length and for characters that no URI can
+    /// contain. Its structure depends on the scheme.
     ///
     /// ```
     /// use tidings_core::{ResourceUri, UriError};
@@ -52,8 +51,8 @@ impl ResourceUri {
     ///
     /// # Errors
     ///
-    /// If the text is empty or too long, does not start with a scheme and a colon, or has
-    /// white space or a control character in it.
+    /// If the text is empty or too long, does not start with a scheme and a colon, or contains
+    /// white space or a control character.
     pub fn parse(text: &str) -> Result<Self, UriError> {
         check(text)?;
         Ok(Self { text: text.into() })
@@ -65,24 +64,24 @@ impl ResourceUri {
         &self.text
     }
 
-    /// What stands before the first colon, as it was written.
+    /// The part before the first colon.
     #[must_use]
     pub fn scheme(&self) -> &str {
         self.text.split_once(':').expect("a parsed URI has a colon").0
     }
 
-    /// What stands between the first question mark and the fragment, if there is a query.
+    /// The part between the first question mark and the fragment.
     ///
-    /// An empty query, as in `a:b?`, is a query; a question mark inside the fragment does
-    /// not start one.
+    /// An empty query, as in `a:b?`, is a query. A question mark inside the fragment does not start
+    /// one.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         Some(self.before_fragment().split_once('?')?.1)
     }
 
-    /// What stands before the query.
+    /// The part before the query.
     ///
-    /// A fragment after a query goes away with it; without a query nothing does.
+    /// A fragment after a query is dropped with it; without a query nothing is dropped.
     #[must_use]
     pub fn without_query(&self) -> &str {
         self.before_fragment().split_once('?').map_or(&self.text, |(before, _)| before)
@@ -111,8 +110,8 @@ impl AsRef<str> for ResourceUri {
     }
 }
 
-// Equality, order and hash are those of the text, so a map keyed by URIs can be asked
-// with a plain `&str`.
+// Equality, order and hash are those of the text, so a map keyed by URIs can be searched with a
+// plain `&str`.
 impl Borrow<str> for ResourceUri {
     fn borrow(&self) -> &str {
         &self.text
@@ -131,25 +130,25 @@ impl FromStr for ResourceUri {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UriError {
-    /// Nothing at all.
+    /// An empty text.
     #[error("the URI is empty")]
     Empty,
     /// More bytes than [`ResourceUri::MAX_LENGTH`].
     #[error("the URI has {length} bytes and may have at most {}", ResourceUri::MAX_LENGTH)]
     TooLong {
-        /// How many bytes it has.
+        /// Its length in bytes.
         length: usize,
     },
     /// No colon before the first slash, question mark or hash: a relative reference.
     #[error("the URI has no scheme; start it with one, as in `file:///` or `https://`")]
     NoScheme,
-    /// Something before the first colon that cannot be a scheme.
+    /// Text before the first colon that is not a valid scheme.
     #[error(
         "`{scheme}` is not a URI scheme; a scheme starts with a letter and goes on with \
          letters, digits, `+`, `-` and `.`"
     )]
     BadScheme {
-        /// What stands before the colon.
+        /// The text before the colon.
         scheme: String,
     },
     /// White space or a control character.
@@ -157,7 +156,7 @@ pub enum UriError {
     BadCharacter {
         /// The first such character.
         character: char,
-        /// The bytes before it.
+        /// Its position in bytes.
         at: usize,
     },
 }
@@ -180,10 +179,10 @@ fn check(text: &str) -> Result<(), UriError> {
     if is_scheme { Ok(()) } else { Err(UriError::BadScheme { scheme: scheme.to_owned() }) }
 }
 
-/// The URIs that this one is a sub-resource of, nearest first: those that it continues after a `/`, a
-/// `?` or a `#`, and those that end in a `/` and are its beginning.
+/// The URIs that this one is a sub-resource of, nearest first: those that it continues after a `/`,
+/// a `?` or a `#`, and those that end in `/` and start it.
 ///
-/// A server may announce a change of a sub-resource to whoever subscribed to one of these.
+/// A server may announce a change of a sub-resource to subscribers of these.
 ///
 /// ```
 /// let parents: Vec<_> = tidings_core::uri::parents("dir://a/b?c").collect();

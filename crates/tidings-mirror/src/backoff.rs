@@ -1,15 +1,15 @@
-//! The retry schedule: how long to wait before which attempt, pure.
+//! The retry schedule, pure.
 
 use std::time::Duration;
 
-/// How long to wait before trying again: twice as long each time, up to a most, less a random part.
+/// The wait before a retry: twice as long each time, up to a maximum, minus a random part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// The wait before the first attempt, before the random part is taken off; default 250 ms.
+    /// The wait before the first retry, before the random part is subtracted; default 250 ms.
     pub first: Duration,
     /// The longest wait; default 15 s.
     pub most: Duration,
-    /// How many attempts are made before giving up; default no limit.
+    /// The number of retries before giving up; default no limit.
     pub attempts: Option<u32>,
 }
 
@@ -20,8 +20,8 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait before the attempt that follows `failed` ones, or `None` to give up. `random` is
-    /// from 0 to 1: many clients of one server must not come back at one moment.
+    /// The wait after `failed` attempts, or `None` to give up. `random` is from 0 to 1: the clients
+    /// of one server must not all return at the same moment.
     #[must_use]
     pub fn wait(&self, failed: u32, random: f64) -> Option<Duration> {
         if self.attempts.is_some_and(|attempts| failed >= attempts) {

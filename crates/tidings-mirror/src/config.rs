@@ -1,4 +1,4 @@
-//! What a mirror does and how much of it: options with their defaults.
+//! The configuration of a mirror.
 
 use std::time::Duration;
 
@@ -9,72 +9,70 @@ use crate::backoff::Backoff;
 use crate::handlers::Handlers;
 use crate::lists::List;
 
-/// Which protocol to speak.
+/// The protocol to speak.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Protocol {
     /// Modern if the server speaks it, else legacy.
     ///
-    /// A server that does not say within 2 s that it is modern (or within a quarter of
-    /// [`Config::connect_timeout`], if that is shorter) is taken for legacy. If a program ends when it
-    /// is asked, it is started once more as legacy. The outcome is remembered for the next connection.
+    /// A server that does not answer within 2 s (or a quarter of [`Config::connect_timeout`], if
+    /// that is shorter) counts as legacy. If a program ends at the modern request, it is started
+    /// again as legacy. The outcome is remembered for the next connection.
     #[default]
     Auto,
     /// Legacy, at the newest revision both sides know.
     Legacy,
-    /// Modern or nothing.
+    /// Modern only.
     Modern,
-    /// This revision or nothing; says which era too.
+    /// This revision only.
     Version(ProtocolVersion),
 }
 
-/// What a mirror does.
+/// The configuration of a mirror.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// The name and version told to the server.
+    /// The client's name and version.
     pub client: Implementation,
-    /// Which protocol to speak; default [`Protocol::Auto`].
+    /// The protocol to speak; default [`Protocol::Auto`].
     pub protocol: Protocol,
-    /// Which lists to load and keep; default all. What the server does not offer is empty.
+    /// The lists to keep; default all. A list that the server does not offer is empty.
     pub lists: Vec<List>,
-    /// Which list notices to follow; default all. Only those the server advertises are active. With
+    /// The list notices to follow; default all. Only those the server advertises are active. With
     /// none, and without subscriptions, no stream is opened.
     pub list_changed: ListKinds,
-    /// Whether and how to connect again after a connection was lost; default
-    /// [`Backoff::default`], without an end. A server behind [`Target::Streams`](crate::Target) is
-    /// never connected to again.
+    /// How to reconnect after a lost connection; default [`Backoff::default`], without an end.
+    /// [`Target::Streams`](crate::Target) cannot be reconnected.
     pub reconnect: Option<Backoff>,
-    /// Whether to restore subscriptions after connecting again; default yes.
+    /// Whether to restore subscriptions after reconnecting; default yes.
     pub resubscribe: bool,
-    /// How much content may be kept; default no limit.
+    /// Limits of the cache; default no limit.
     pub cache: CacheLimits,
     /// How long connecting may take, lists not included; default 30 s.
     pub connect_timeout: Duration,
-    /// How long the server may be silent about one request; progress counts as a sign of life.
-    /// Default 60 s.
+    /// How long the server may be silent about one request; progress extends it. Default 60 s.
     pub request_timeout: Duration,
     /// The largest message accepted from the server, in bytes; default 64 MiB.
     pub max_message: usize,
-    /// The most items one list may have; default 100,000. The others are left out, with a warning.
+    /// The most items of one list; default 100,000. Further items are dropped, with a warning.
     pub max_items: usize,
-    /// The most pages one list may have; default 1,000. The others are left out, with a warning.
+    /// The most pages of one list; default 1,000. Further pages are dropped, with a warning.
     pub max_pages: usize,
-    /// How many messages the log keeps, and as many facts; default 0, which is none. Messages take
+    /// The number of messages in the log, and of facts; default 0, which disables it. Messages take
     /// 16 MiB at most, and one message 1 MiB.
     pub history: usize,
-    /// How many events a receiver may be behind before it loses some; default 4,096.
+    /// How many events a receiver may be behind before it misses some; default 4,096.
     pub event_capacity: usize,
-    /// How long a thing must be quiet before it is loaded again while it keeps changing; default
-    /// 50 ms. The first change is followed at once.
+    /// Quiet time before a list or resource that keeps changing is loaded again; default 50 ms. The
+    /// first change is loaded at once.
     pub quiet: Duration,
-    /// How long a thing that keeps changing waits at most to be loaded again; default 500 ms.
+    /// The longest wait before it is loaded again while it keeps changing; default 500 ms.
     pub max_wait: Duration,
-    /// Who answers what the server asks of its client; default nobody.
+    /// Handlers of the server's requests; default none.
     pub handlers: Handlers,
 }
 
-/// How much content may be kept. What was used longest ago goes first.
+/// Limits of the cache. The least recently used entry is removed first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheLimits {
@@ -117,7 +115,7 @@ impl Config {
     }
 }
 
-/// The defaults, for a client that is called as this crate.
+/// The defaults, for a client with the name of this crate.
 impl Default for Config {
     fn default() -> Self {
         Self::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))

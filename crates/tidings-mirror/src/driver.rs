@@ -1,4 +1,4 @@
-//! The driver: keeps the connection, carries out what the machine wants, and comes back after a loss.
+//! The driver: keeps the connection, carries out the machine's requests, and reconnects.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,13 +17,13 @@ use crate::lists::List;
 use crate::machine::{Input, PageAnswer, Request};
 use crate::request::RequestError;
 
-/// A connection that lived this long was a good one: the next loss is waited out from the beginning.
+/// A connection that lived this long was good: the next retry schedule starts from its beginning.
 const GOOD: Duration = Duration::from_secs(5);
-/// How many streams of notices that broke are opened again on one connection within [`GOOD`] of each
-/// other; after that the connection counts as lost.
+/// Broken streams of notices that are reopened on one connection within [`GOOD`] of each other.
+/// After that the connection counts as lost.
 const REOPENINGS: u32 = 3;
 
-/// Why a connection is not in use any longer.
+/// Why a connection is no longer used.
 enum ConnectionEnd {
     Lost(Arc<str>),
     Wished(Wish),
@@ -32,13 +32,13 @@ enum ConnectionEnd {
 
 /// What to do without a connection.
 enum Next {
-    /// Try the first time.
+    /// Make the first attempt.
     First,
-    /// Try at once, because somebody asked for it.
+    /// Connect at once, because the user asked for it.
     Now,
-    /// Try when the back-off says so; why the attempt or the connection before failed.
+    /// Retry on schedule; why the last attempt or connection failed.
     Later(Arc<str>),
-    /// Wait until somebody asks for a connection.
+    /// Wait until the user asks for a connection.
     Rest(Arc<str>),
 }
 
@@ -51,7 +51,7 @@ impl From<Wish> for Next {
     }
 }
 
-/// What ends an attempt or a rest.
+/// The end of an attempt or a rest.
 enum Heard {
     Connected(Result<NumberedLink, ConnectError>),
     Wished(Wish),
@@ -61,20 +61,20 @@ enum Heard {
 /// A connection and its number.
 type NumberedLink = (u64, Arc<Link>);
 
-/// What a task of the driver came to.
+/// The result of a driver's task.
 enum Done {
-    /// A request was carried out and its answer told.
+    /// A request was carried out and its answer reported.
     Request,
-    /// Subscriptions that nobody needs were ended.
+    /// Unneeded subscriptions were ended.
     Released,
     /// The stream of notices with this number ended.
     Stream(u64, End),
-    /// The stream was opened again, or could not be.
+    /// The stream was reopened, or could not be.
     Reopened(Result<(), Arc<str>>),
 }
 
 impl Done {
-    /// Of something without which the connection is of no use.
+    /// The connection depends on it.
     fn of(result: Result<(), RequestError>) -> Self {
         match result {
             Ok(()) => Self::Request,
@@ -90,15 +90,15 @@ pub(crate) struct Driver {
     /// The number of the last wish that was taken.
     taken: u64,
     tasks: JoinSet<Done>,
-    /// Connections that are being left; none holds up the next.
+    /// Connections that are closing; none delays the next.
     farewells: JoinSet<()>,
-    /// The streams of notices of the modern era, which are opened and replaced together.
+    /// The modern streams of notices, which are opened and replaced together.
     streams: Vec<AbortHandle>,
-    /// Ends subscriptions that nobody needs, one lot after the other.
+    /// Ends unneeded subscriptions, one group after the other.
     releasing: Option<AbortHandle>,
-    /// Numbers the sets of streams: what an older one has to say is not heard.
+    /// Numbers the sets of streams: signals of an older set are ignored.
     opened: u64,
-    /// Lets some reads through and holds up the others.
+    /// Limits the reads in progress.
     reads: Arc<Semaphore>,
     reopenings: u32,
     last_reopened: Option<Instant>,
@@ -122,7 +122,7 @@ impl Driver {
         }
     }
 
-    /// Makes one connection.
+    /// Opens one connection.
     pub(crate) async fn connect(engine: &Arc<Engine>) -> Result<NumberedLink, ConnectError> {
         let (epoch, sink) = engine.next_epoch();
         engine.step(Input::State(ConnectionState::Connecting));
@@ -132,7 +132,7 @@ impl Driver {
         Ok((epoch, Arc::new(link)))
     }
 
-    /// Makes the first connection, however often that must be tried, and keeps the mirror.
+    /// Opens the first connection, with as many attempts as needed, and runs the mirror.
     pub(crate) async fn start(mut self, cancel: CancellationToken) {
         let mut failed = 0;
         match self.come_back(&mut failed, Next::First, &cancel).await {
@@ -141,12 +141,12 @@ impl Driver {
         }
     }
 
-    /// Keeps the mirror until `cancel`, or until the connection is lost for good.
+    /// Runs the mirror until `cancel`, or until the connection ends for good.
     pub(crate) async fn run(self, first: NumberedLink, cancel: CancellationToken) {
         self.keep(first, 0, cancel).await;
     }
 
-    /// `failed` is how many attempts were in vain before this connection.
+    /// `failed` is the number of failed attempts before this connection.
     async fn keep(mut self, first: NumberedLink, mut failed: u32, cancel: CancellationToken) {
         let (mut epoch, mut link) = first;
         loop {
@@ -173,7 +173,7 @@ impl Driver {
                 }
             };
             if matches!(next, Next::Rest(_)) {
-                // Whoever asks for the end of a connection waits for it.
+                // The caller of `disconnect` waits for the end.
                 link.close().await;
             } else {
                 self.farewells.spawn(async move { link.close().await });
@@ -193,7 +193,7 @@ impl Driver {
         cancel: &CancellationToken,
     ) -> ConnectionEnd {
         let engine = self.engine.clone();
-        // What nobody needs any longer is not restored.
+        // Unneeded subscriptions are not restored.
         let unneeded = engine.events.watchers.take_unneeded();
         engine.step(Input::Unsubscribed { uris: unneeded });
         engine.set_link(Some(link.clone()));
@@ -223,7 +223,7 @@ impl Driver {
                 () = engine.awake.notified() => {}
                 () = due => engine.step(Input::Tick),
                 Some((of, listenings)) = self.listenings.recv() => {
-                    // One of a connection that is over is of no use.
+                    // A stream of a closed connection is useless.
                     if Arc::ptr_eq(&of, link) {
                         self.follow(listenings);
                     }
@@ -243,7 +243,7 @@ impl Driver {
         }
     }
 
-    /// Something ended. Gives a reason if that ends the connection.
+    /// A task ended. Returns a reason if that ends the connection.
     fn finished(&mut self, done: Done, link: &Arc<Link>) -> Option<Arc<str>> {
         match done {
             Done::Request | Done::Reopened(Ok(())) => None,
@@ -252,14 +252,14 @@ impl Driver {
                 None
             }
             Done::Stream(number, _) if number != self.opened => None,
-            // A stream that ends with a result is over, and so is what it told. The connection is not:
-            // a server that is leaving will not open another one.
+            // A stream that ends with a result ends its subscriptions. The connection lives: a
+            // server that is leaving will not open another stream.
             Done::Stream(_, end) => {
                 let reason: Arc<str> = match end {
                     End::Graceful => "the server closed the stream of notices".into(),
                     End::Broken(reason) => reason,
                 };
-                // The others of its set are opened again with it.
+                // The other streams of the set are reopened with it.
                 self.opened += 1;
                 self.engine.step(Input::StreamLost);
                 let is_again = self.last_reopened.is_some_and(|last| last.elapsed() < GOOD);
@@ -279,7 +279,7 @@ impl Driver {
         }
     }
 
-    /// Takes new streams of notices in place of the present ones, which end now.
+    /// Replaces the current streams of notices, which end now.
     fn follow(&mut self, listenings: Vec<Listening>) {
         self.opened += 1;
         let number = self.opened;
@@ -314,9 +314,9 @@ impl Driver {
         }
     }
 
-    /// Nothing of a connection outlives it but what is kept for comparing.
+    /// Nothing of a connection outlives it, except the state to compare with.
     fn leave(&mut self, keep: bool) {
-        // A new set: what the old one has to say is not heard any longer.
+        // A new set: signals of the old one are ignored.
         self.tasks = JoinSet::new();
         self.streams = Vec::new();
         self.releasing = None;
@@ -331,7 +331,7 @@ impl Driver {
         self.engine.step(Input::Gone { keep });
     }
 
-    /// Waits and tries as often as it takes; gives up with a reason.
+    /// Waits and retries; gives up with a reason.
     async fn come_back(
         &mut self,
         failed: &mut u32,
@@ -355,7 +355,7 @@ impl Driver {
                 Heard::Connected(Err(error)) => {
                     let reason = error.to_string().into();
                     match next {
-                        // What somebody asked for may fail without ending the mirror.
+                        // A requested attempt may fail without ending the mirror.
                         Next::Now if self.engine.reconnect().is_none() => Next::Rest(reason),
                         _ => Next::Later(reason),
                     }
@@ -364,7 +364,7 @@ impl Driver {
         }
     }
 
-    /// Says what comes next, and how long until an attempt; `None` for none.
+    /// Announces the next step, and returns the wait before an attempt; `None` for no attempt.
     fn begin(&self, next: &Next, failed: &mut u32) -> Result<Option<Duration>, Arc<str>> {
         let engine = &self.engine;
         let wait = match next {
@@ -388,7 +388,7 @@ impl Driver {
                 None
             }
         };
-        // Whoever wished for it sees the state that it led to.
+        // The caller sees the resulting state.
         engine.grant(self.taken);
         Ok(wait)
     }
@@ -402,7 +402,7 @@ impl Driver {
     }
 }
 
-/// One attempt to connect after a while; never without one.
+/// One attempt to connect, after a wait.
 async fn attempt(
     engine: &Arc<Engine>,
     after: Option<Duration>,
@@ -416,9 +416,9 @@ async fn attempt(
     }
 }
 
-/// The next wish. Cancel-safe: it is either taken here or at the next call.
+/// The next wish. Cancel-safe: it is taken either here or at the next call.
 async fn wished(wishes: &mut watch::Receiver<(u64, Wish)>) -> (u64, Wish) {
-    // Invariant: the sender is in what the driver shares, so it is there.
+    // Invariant: the sender is in the shared state, so it exists.
     let _ = wishes.changed().await;
     *wishes.borrow_and_update()
 }
@@ -447,7 +447,7 @@ async fn carry_out(engine: &Arc<Engine>, link: &Arc<Link>, request: Request) -> 
     Done::Request
 }
 
-/// What a read gave, as it is kept.
+/// The content of a read, for the cache.
 pub(crate) fn content(taken: Taken<ReadResourceResult>) -> ResourceContent {
     let Taken { result, odd, raw } = taken;
     ResourceContent {
@@ -460,7 +460,7 @@ pub(crate) fn content(taken: Taken<ReadResourceResult>) -> ResourceContent {
     }
 }
 
-/// From 0 to 1. It need not be good: it keeps clients from coming back at one moment.
+/// From 0 to 1. It need not be secure: it keeps clients from returning at the same moment.
 fn random() -> f64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64

@@ -1,5 +1,4 @@
-//! The engine of a mirror, which its handle and its driver share: the machine, the connection of
-//! the moment, and work to do.
+//! Shared by the handle and the driver: the machine, the current connection, and pending work.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,22 +19,22 @@ use crate::pace::Merging;
 use crate::request::RequestError;
 use crate::target::Target;
 
-/// How many replacements of the stream of notices may wait for the driver; it takes each at once.
+/// Replacements of the stream of notices that may wait for the driver, which takes each at once.
 const LISTENINGS: usize = 16;
-/// How many requests of one kind, reads or subscriptions, are under way at once: enough to hide the
-/// way to the server, too few to be a burden to it.
+/// Requests of one kind, reads or subscriptions, in progress at once: enough to hide the latency,
+/// too few to burden the server.
 pub(crate) const SIDE_BY_SIDE: usize = 16;
 
-/// What somebody asks of the connection.
+/// A wish for the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// To be made now: at once, or once more.
+    /// To connect now.
     Connect,
-    /// To end, and not to come back by itself.
+    /// To disconnect, and not to reconnect.
     Disconnect,
 }
 
-/// New streams of notices, and the connection they belong to.
+/// New streams of notices, and their connection.
 pub(crate) type Streams = (Arc<Link>, Vec<Listening>);
 
 /// Steps the machine, and keeps what it wants done for the driver.
@@ -48,23 +47,23 @@ pub(crate) struct Engine {
     machine: Mutex<Machine>,
     link: Mutex<Option<Arc<Link>>>,
     pub(crate) memory: Memory,
-    /// Numbers the connections; what an older one says is not heard.
+    /// Numbers the connections; signals of older ones are ignored.
     pub(crate) epoch: AtomicU64,
-    /// Requests of the machine that the driver has not begun yet. Bounded by what the machine asks
-    /// for: one page for each list, one read for each watched resource.
+    /// Requests of the machine that the driver has not begun. Bounded by the machine: one page per
+    /// list, one read per watched resource.
     work: Mutex<VecDeque<Request>>,
-    /// Work came, or the time of the next tick moved.
+    /// There is work, or the time of the next tick changed.
     pub(crate) awake: Notify,
-    /// Moves with every step.
+    /// Advances with every step.
     moved: watch::Sender<u64>,
-    /// The connection that ended last, and why.
+    /// The connection that ended last, and the reason.
     pub(crate) ended: watch::Sender<(u64, Arc<str>)>,
-    /// Held while the set of watched resources is being changed, so that changes come one by one.
+    /// Held while the set of watched resources is changed, so that changes are sequential.
     pub(crate) subscribing: AsyncMutex<()>,
     pub(crate) listenings: mpsc::Sender<Streams>,
     /// The last wish and its number; the driver holds the receiver.
     wishes: watch::Sender<(u64, Wish)>,
-    /// The number of the last wish that the driver has carried out or begun.
+    /// The number of the last wish that the driver has begun or finished.
     granted: watch::Sender<u64>,
 }
 
@@ -104,7 +103,7 @@ impl Engine {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the machine, and hands on what it wants done.
+    /// Gives the machine an input, and passes its requests on.
     pub(crate) fn step(&self, input: Input) {
         let requests = self.machine().step(input, Instant::now());
         if !requests.is_empty() {
@@ -118,7 +117,7 @@ impl Engine {
         std::mem::take(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits until the state is as wanted.
+    /// Waits for a state.
     pub(crate) async fn wait_for(&self, is_so: impl Fn(&mut Machine) -> bool) {
         let mut moved = self.moved.subscribe();
         loop {
@@ -126,7 +125,7 @@ impl Engine {
             if is_so(&mut self.machine()) {
                 return;
             }
-            // Invariant: the sender is ours, so it is there.
+            // Invariant: the sender is ours, so it exists.
             let _ = moved.changed().await;
         }
     }
@@ -143,7 +142,7 @@ impl Engine {
         })
     }
 
-    /// How to connect again; not at all if the target can be used only once.
+    /// How to reconnect; `None` if the target can be used only once.
     pub(crate) fn reconnect(&self) -> Option<Backoff> {
         self.config.reconnect.filter(|_| !matches!(self.target, Target::Streams(_)))
     }
@@ -152,12 +151,12 @@ impl Engine {
         *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link;
     }
 
-    /// The wishes from here on.
+    /// The wishes from now on.
     pub(crate) fn wishes(&self) -> watch::Receiver<(u64, Wish)> {
         self.wishes.subscribe()
     }
 
-    /// Asks for something, and waits until the driver has done or begun it, or is gone.
+    /// Makes a wish, and waits until the driver has begun it or is gone.
     pub(crate) async fn wish(&self, wish: Wish) {
         let mut number = 0;
         self.wishes.send_modify(|last| {
@@ -175,10 +174,10 @@ impl Engine {
         self.granted.send_replace(number);
     }
 
-    /// A connection is being made: what an older one says is not heard from here on.
+    /// A connection is being opened: signals of older ones are ignored from now on.
     pub(crate) fn next_epoch(self: &Arc<Self>) -> (u64, Sink) {
         let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
-        // Weak: the connection is ours, and must not keep us.
+        // Weak: the connection is ours, and must not keep us alive.
         let engine: Weak<Self> = Arc::downgrade(self);
         let sink: Sink = Arc::new(move |signal| {
             if let Some(engine) = engine.upgrade() {
@@ -188,7 +187,7 @@ impl Engine {
         (epoch, sink)
     }
 
-    /// The connection is over: what is left of it is not heard any longer.
+    /// The connection is over: further signals of it are ignored.
     pub(crate) fn end_epoch(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
     }

@@ -2,13 +2,13 @@
 
 use rmcp::model::ProtocolVersion;
 
-/// The two ways in which the live half of the protocol works.
+/// The two ways in which notices work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Era {
     /// Up to 2025-11-25: sessions, `resources/subscribe`, one stream of notices.
     Legacy,
-    /// From 2026-07-28: every request stands alone, and notices come on `subscriptions/listen`.
+    /// From 2026-07-28: every request is independent, and notices come on `subscriptions/listen`.
     Modern,
 }
 

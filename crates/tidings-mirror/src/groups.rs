@@ -1,13 +1,13 @@
-//! Watched resources in groups: how many one stream of notices is asked for.
+//! Groups of watched resources, one for each stream of notices.
 
 use std::sync::Arc;
 
-/// The most that one listen request asks for. Servers limit it, our own hub to this.
+/// The most resources in one listen request. Servers limit it; our own hub has this limit.
 const MOST: usize = 1_000;
-/// A long URI counts once for so many bytes, as it does in our own hub.
+/// A long URI counts once per this many bytes, as in our own hub.
 const BYTES: usize = 256;
 
-/// Cuts into groups that one listen request each may ask for; at least one group, which may be empty.
+/// Splits resources into one group per listen request; at least one group, which may be empty.
 pub(crate) fn groups(uris: &[Arc<str>]) -> Vec<Vec<Arc<str>>> {
     let mut groups = vec![Vec::new()];
     let mut weight = 0;

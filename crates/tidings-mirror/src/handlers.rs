@@ -1,4 +1,4 @@
-//! Who answers what a server asks of its client: questions for the user, samples of a model, roots.
+//! Handlers of the server's requests: questions for the user, model sampling, roots.
 
 // Sampling, roots and logging are deprecated and still in use.
 #![expect(deprecated, reason = "servers of every revision are spoken to")]
@@ -14,36 +14,36 @@ use serde::Serialize;
 
 use crate::events::RequestTag;
 
-/// What a handler gives back; its error is told to the server in words.
+/// The result of a handler; the server gets the error as text.
 pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
 
 type Handler<Q, A> = Arc<dyn Fn(Q, Asking) -> Answer<A> + Send + Sync>;
 
-/// Which question a handler is given, and which request of this mirror led to it.
+/// Identifies a question, and the request of this mirror that led to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Asking {
-    /// How the server identifies the question.
+    /// The server's identifier of the question.
     pub question: Question,
-    /// The request in whose course the server asks; `None` if that is not known.
+    /// The request that the question belongs to; `None` if unknown.
     ///
     /// - In the modern era it is always known: the question is part of the request's answer.
     /// - Over legacy HTTP it is known if the question came on the stream that answers the request.
     ///   A question on the session's own stream belongs to no request.
-    /// - Over legacy stdio, questions do not say what they are about. The request is known only if
-    ///   exactly one is open when the question arrives.
+    /// - Over legacy stdio, questions are not attributed. The request is known only if exactly one
+    ///   is open when the question arrives.
     pub during: Option<During>,
 }
 
 impl Asking {
-    /// A question that was asked in the course of this request.
+    /// A question that belongs to this request.
     #[must_use]
     pub fn new(question: Question, during: Option<During>) -> Self {
         Self { question, during }
     }
 }
 
-/// How a server identifies a question.
+/// The server's identifier of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ pub enum Question {
     Input(Arc<str>),
 }
 
-/// A request of this mirror, in whose course a server asks something.
+/// A request of this mirror that a question belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -83,10 +83,10 @@ pub enum During {
     },
 }
 
-/// Who answers what a server asks of its client.
+/// Handlers of the server's requests.
 ///
-/// Whatever has no handler is not declared to the server, and declined if it asks all the same. Each
-/// handler gets an [`Asking`] beside the question:
+/// A capability without a handler is not declared to the server, and declined if the server uses it
+/// anyway. Each handler gets an [`Asking`] with the question:
 ///
 /// ```
 /// use tidings_mirror::model::{ElicitResult, ElicitationAction};
@@ -107,12 +107,12 @@ pub struct Handlers {
     pub(crate) elicit: Option<Handler<ElicitRequestParams, ElicitResult>>,
     pub(crate) sample: Option<Handler<CreateMessageRequestParams, CreateMessageResult>>,
     pub(crate) roots: Option<Handler<(), Vec<Root>>>,
-    /// Whether all three are declared, handler or not.
+    /// Whether all three are declared, even without handlers.
     pub(crate) declares_all: bool,
 }
 
 impl Handlers {
-    /// Answers questions for the user.
+    /// Handles questions for the user.
     #[must_use]
     pub fn elicit<F>(
         mut self,
@@ -125,7 +125,7 @@ impl Handlers {
         self
     }
 
-    /// Answers requests to sample a model.
+    /// Handles requests to sample a model.
     #[must_use]
     pub fn sample<F>(
         mut self,
@@ -138,16 +138,16 @@ impl Handlers {
         self
     }
 
-    /// Declares questions, samples and roots to the server even where there is no handler: for whoever
-    /// drives rounds of input with [`Mirror::call_tool_once`](crate::Mirror::call_tool_once) and its
-    /// kin. Without a handler, what is asked in any other way is still declined.
+    /// Declares questions, sampling and roots even without handlers, for callers that answer with
+    /// [`Mirror::call_tool_once`](crate::Mirror::call_tool_once) and the like. Other questions
+    /// without a handler are still declined.
     #[must_use]
     pub fn declare_all(mut self) -> Self {
         self.declares_all = true;
         self
     }
 
-    /// Names the folders the server may look at.
+    /// Handles requests for the folders the server may use.
     #[must_use]
     pub fn roots<F>(mut self, handler: impl Fn(Asking) -> F + Send + Sync + 'static) -> Self
     where

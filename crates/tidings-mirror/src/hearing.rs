@@ -1,4 +1,4 @@
-//! What a connection says: signals and notices, on their way to the machine and the events.
+//! Signals and notices of a connection, passed on to the machine and the events.
 
 // The level of a log message is deprecated and still sent.
 #![expect(deprecated, reason = "servers of every revision are listened to")]
@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::events::{Event, Progress, Warning};
 use crate::machine::Input;
 
-/// What a connection says.
+/// Handles a signal.
 impl Engine {
     pub(crate) fn signal(&self, epoch: u64, signal: Signal) {
         if self.epoch.load(Ordering::SeqCst) != epoch {
@@ -27,7 +27,7 @@ impl Engine {
             Signal::StreamBack => self.step(Input::StreamBack),
             Signal::NoStream(reason) => self.no_stream(reason),
             Signal::Ended(reason) => {
-                // The first to say so knows why.
+                // The first reason is the right one.
                 self.ended.send_if_modified(|ended| {
                     let is_news = ended.0 != epoch;
                     if is_news {
@@ -39,7 +39,7 @@ impl Engine {
             Signal::Garbage(line) => self.warn(Warning::Garbage { line }),
             Signal::Stderr(line) => self.events.emit(Event::Stderr { line }),
             Signal::Reauthorized => self.step(Input::Reauthorized),
-            // Whoever connects has heard it.
+            // The code that connects handles it.
             Signal::LateModern => {}
         }
     }
@@ -88,7 +88,7 @@ impl Engine {
     }
 }
 
-/// What a server logs waits for every receiver of events: a huge one is cut.
+/// A log message waits for every receiver of events, so a huge one is cut.
 fn bounded(data: Value) -> Value {
     const MOST: usize = 64 << 10;
     let text = match &data {

@@ -1,4 +1,4 @@
-//! Items of lists: the fields that are known, and all of it as the server sent it.
+//! Items of lists: the known fields, and the whole item as the server sent it.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// An item of a list: its known fields, to which it dereferences, and all of it as the server sent
-/// it.
+/// An item of a list. It dereferences to its known fields; [`raw`](Self::raw) is the whole item as
+/// the server sent it.
 ///
-/// Two items are equal if the server sent the same, so a change of a field that nobody here knows is
-/// a change of the list. As JSON it has the known fields; [`raw`](Self::raw) has all.
+/// Two items are equal if the server sent the same, so a change of an unknown field changes the
+/// list. As JSON it has the known fields only.
 ///
 /// ```
 /// use tidings_mirror::Item;
@@ -23,7 +23,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item<T> {
     known: T,
-    /// As it was sent, if that says more. One text for the item and all its clones.
+    /// The text that was sent, if it has more than the known fields. All clones share one text.
     raw: Option<Arc<str>>,
 }
 
@@ -35,33 +35,32 @@ impl<T> Item<T> {
 }
 
 impl<T: Serialize> Item<T> {
-    /// What was understood of `sent`, which is kept if it says more.
+    /// An item from `sent`, which is kept if it has more than the known fields.
     pub(crate) fn new(known: T, sent: &str) -> Self {
         let says_more = serde_json::from_str::<Value>(sent)
             .is_ok_and(|sent| serde_json::to_value(&known).is_ok_and(|known| known != sent));
         Self { known, raw: says_more.then(|| sent.into()) }
     }
 
-    /// The item as the server sent it, with fields that nobody here knows.
+    /// The item as the server sent it, with unknown fields.
     #[must_use]
     pub fn raw(&self) -> Value {
         let sent = self.raw.as_deref().and_then(|raw| serde_json::from_str(raw).ok());
         sent.unwrap_or_else(|| serde_json::to_value(&self.known).unwrap_or_default())
     }
 
-    /// The same as one line of JSON. If it says more than is known here, its fields are in the order
-    /// of the server.
+    /// The same as one line of JSON. If there are unknown fields, the order is that of the server.
     #[must_use]
     pub fn raw_json(&self) -> String {
         match &self.raw {
-            // A line end inside of a string is escaped, so any other is only space.
+            // Line ends inside strings are escaped, so all others are white space.
             Some(raw) => raw.replace(['\n', '\r'], " "),
             None => serde_json::to_string(&self.known).unwrap_or_default(),
         }
     }
 }
 
-/// An item of which nothing but this was sent.
+/// An item with these fields only.
 impl<T> From<T> for Item<T> {
     fn from(known: T) -> Self {
         Self { known, raw: None }

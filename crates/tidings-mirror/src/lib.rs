@@ -1,18 +1,18 @@
 //! An MCP client that keeps one server's lists, contents and results current.
 //!
-//! A [`Mirror`] connects to one server of either protocol era, over stdio or Streamable HTTP, loads
-//! its lists, and follows the server from there on: a notice loads what changed, what differs becomes
-//! an [`Event`], and what does not differ is silence. What was read is kept in a [`cache`], which is
-//! current for watched resources. After a lost connection the mirror comes back by itself, lists
-//! and reads again, and says exactly what differs.
+//! A [`Mirror`] connects to one server of either protocol era, over stdio or Streamable HTTP, and
+//! loads its lists. From then on it follows the server: a notice loads the changed list or
+//! resource, and a difference becomes an [`Event`]. Contents are kept in a [`cache`], which is
+//! current for watched resources. If the connection is lost, the mirror reconnects, loads
+//! everything again, and reports exactly what changed meanwhile.
 //!
-//! The examples speak to a server in memory that `notes()` starts. In its place, give a URL, a
+//! The examples use a server in memory that `notes()` starts. Instead, give a URL, a
 //! [`CommandTarget`] or the entry of a server in an `mcp.json`: see [`Target`].
 //!
 //! # Follow a resource
 //!
-//! [`Mirror::watch`] is a stream of contents: the one now, then one for each change, also after the
-//! connection was lost and made again.
+//! [`Mirror::watch`] is a stream of contents: the current one, then one for each change, also after
+//! a reconnect.
 //!
 //! ```
 //! use tidings_mirror::Mirror;
@@ -34,8 +34,8 @@
 //!
 //! # Lists, calls and events
 //!
-//! The lists are there without asking, and what was read last is in the [`cache`]. Everything that
-//! happens is an [`Event`].
+//! The lists are loaded already, and the latest contents are in the [`cache`]. Every change is an
+//! [`Event`].
 //!
 //! ```
 //! use tidings_mirror::{Config, Event, Mirror};
@@ -65,8 +65,8 @@
 //!
 //! # A handle before there is a server
 //!
-//! [`Mirror::supervise`] returns at once and keeps trying. Where the connection is can be read at any
-//! time, and so can the standard error of a program that does not start.
+//! [`Mirror::supervise`] returns at once and keeps trying. The state of the connection can be read
+//! at any time, and so can the standard error of a program that does not start.
 //!
 //! ```
 //! use tidings_mirror::events::ConnectionState;
@@ -89,8 +89,8 @@
 //!
 //! # How it works
 //!
-//! The state has one writer, a pure state machine that knows no network and no clock; a driver
-//! carries out what it wants and tells it what came of it.
+//! The state has one writer, a pure state machine without network or clock. A driver carries out
+//! its requests and reports the results to it.
 
 mod backoff;
 pub mod cache;

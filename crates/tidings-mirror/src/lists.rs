@@ -1,5 +1,5 @@
-//! Lists with generations: a late answer never replaces a newer one, and paging that is overtaken
-//! by a change starts again.
+//! Lists with generations: a late answer never replaces a newer one, and a listing that is
+//! overtaken by a change starts again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::odd::Odd;
 use crate::pace::{Merging, Pace};
 use crate::request::RequestError;
 
-/// How often one listing may start over before it is taken as it is: a server whose list never
-/// rests must not keep us from ever having one.
+/// How often one listing may restart before it is accepted as it is: a server whose list keeps
+/// changing must not keep us from having one.
 const MAX_RESTARTS: u32 = 8;
 
 /// One of the four lists a server may offer.
@@ -48,7 +48,7 @@ impl List {
         }
     }
 
-    /// Which notices speak of it.
+    /// The kind of notices that announce it.
     #[must_use]
     pub const fn kind(self) -> ListKind {
         match self {
@@ -65,9 +65,9 @@ impl std::fmt::Display for List {
     }
 }
 
-/// Something that stands in a list.
+/// An item of a list.
 pub(crate) trait Listed: Clone + PartialEq {
-    /// What tells it from the others.
+    /// Its unique key.
     fn key(&self) -> &str;
 }
 
@@ -99,12 +99,12 @@ impl Listed for Prompt {
 #[derive(Clone, Debug)]
 pub(crate) struct Page<T> {
     pub(crate) items: Vec<Item<T>>,
-    /// What is not as the protocol says, by its place on this page.
+    /// Items that violate the protocol, by their position on this page.
     pub(crate) odd: Vec<Odd>,
     pub(crate) next: Option<String>,
 }
 
-/// How long a list may be.
+/// The limits of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) items: usize,
@@ -118,23 +118,23 @@ pub(crate) struct Ask {
     pub(crate) cursor: Option<String>,
 }
 
-/// What a page led to.
+/// The outcome of a page.
 #[derive(Debug)]
 pub(crate) enum PageOutcome<T> {
     /// Another page is needed.
     Ask(Ask),
     /// The list is loaded.
     Loaded {
-        /// How it differs, if it does.
+        /// The difference, if there is one.
         change: Option<ListChange<T>>,
-        /// What the server lists more than once.
+        /// Keys that the server lists more than once.
         again: Vec<Arc<str>>,
-        /// What is odd, if that is not what was odd before.
+        /// The odd items, if they changed.
         odd: Option<Arc<[Odd]>>,
-        /// Why it was not read to its end, if it was read to its end before.
+        /// Why it was not loaded to its end, if it was before.
         cut: Option<Arc<str>>,
     },
-    /// The list could not be loaded; it stays as it was. The notice that led to the attempt.
+    /// The list could not be loaded and stays as it was. The notice that led to the attempt.
     Failed(RequestError, Option<u64>),
     /// It belongs to a listing that is over.
     Late,
@@ -143,13 +143,13 @@ pub(crate) enum PageOutcome<T> {
 /// The pages of one listing so far.
 #[derive(Debug)]
 struct Walk<T> {
-    /// Names the page that is waited for.
+    /// Identifies the expected page.
     ticket: u64,
-    /// Which listing this is.
+    /// Identifies the listing.
     number: u64,
     items: Vec<Item<T>>,
     odd: Vec<Odd>,
-    /// How many items the server sent, those that cannot be used included.
+    /// The number of items the server sent, including unusable ones.
     sent: usize,
     /// One for each page but the first.
     cursors: HashSet<String>,
@@ -168,7 +168,7 @@ impl<T> Walk<T> {
         self.odd.extend(odd.into_iter().map(|odd| Odd { index: before + odd.index, ..odd }));
     }
 
-    /// Why the list is taken as it is although the server names another page.
+    /// Why the listing ends although the server has another page.
     fn cut(&mut self, next: &str, limits: Limits) -> Option<String> {
         if self.sent >= limits.items {
             return Some(format!("it has more than {} items", limits.items));
@@ -184,7 +184,7 @@ impl<T> Walk<T> {
     }
 }
 
-/// One list, as it was loaded last, and the listing under way.
+/// One list as it was last loaded, and the current listing.
 #[derive(Debug)]
 pub(crate) struct Listing<T> {
     items: Items<T>,
@@ -194,16 +194,16 @@ pub(crate) struct Listing<T> {
     pace: Pace,
     /// The newest notice since the last listing began.
     heard: Option<u64>,
-    /// The notice that led to the listing under way, or to the one that is tried again.
+    /// The notice that led to the current listing, or to the one that is retried.
     because: Option<u64>,
     walk: Option<Walk<T>>,
-    /// How often the listing under way was begun again.
+    /// How often the current listing was restarted.
     restarts: u32,
-    /// How many listings were begun.
+    /// The number of listings that began.
     begun: u64,
-    /// The number of the last listing that ended, well or not.
+    /// The number of the last listing that ended, successfully or not.
     ended: u64,
-    /// The number of the last listing that was begun before the present connection.
+    /// The number of the last listing that began before the current connection.
     before: u64,
 }
 
@@ -231,12 +231,12 @@ impl<T: Listed> Listing<T> {
         &self.items
     }
 
-    /// What is not as the protocol says, in the order of the server.
+    /// Items that violate the protocol, in the server's order.
     pub(crate) fn odd(&self) -> &Arc<[Odd]> {
         &self.odd
     }
 
-    /// Why it was not read to its end.
+    /// Why it was not loaded to its end.
     pub(crate) fn cut(&self) -> Option<&Arc<str>> {
         self.cut.as_ref()
     }
@@ -250,13 +250,13 @@ impl<T: Listed> Listing<T> {
         self.ended
     }
 
-    /// The number of a listing that is sure to see what is true now: the next one.
+    /// The number of the next listing, which is sure to see the current state.
     pub(crate) fn next_number(&self) -> u64 {
         self.begun + 1
     }
 
-    /// The list may have changed, as the message with the number `notice` says. Gives the page to ask
-    /// for, if it must be asked for now.
+    /// The list may have changed, as the message `notice` announced. Returns the page to request
+    /// now, if any.
     pub(crate) fn mark(
         &mut self,
         ticket: u64,
@@ -273,12 +273,12 @@ impl<T: Listed> Listing<T> {
         self.pace.due()
     }
 
-    /// Begins a listing if its time has come.
+    /// Begins a listing if it is due.
     pub(crate) fn tick(&mut self, ticket: u64, now: Instant) -> Option<Ask> {
         self.pace.begin(now).then(|| self.begin(ticket))
     }
 
-    /// Forgets the listing under way: its answers will not come, or not be for us.
+    /// Drops the current listing: its answers will not come, or are not for us.
     pub(crate) fn abandon(&mut self) {
         self.pace.reset();
         (self.heard, self.because) = (None, None);
@@ -288,12 +288,12 @@ impl<T: Listed> Listing<T> {
         self.before = self.begun;
     }
 
-    /// Whether a listing ended, well or not, since the connection was made.
+    /// Whether a listing ended, successfully or not, since the connection was opened.
     pub(crate) fn is_loaded_anew(&self) -> bool {
         self.ended > self.before
     }
 
-    /// Makes the list empty, as one that the server does not offer is.
+    /// Empties the list, because the server does not offer it.
     pub(crate) fn clear(&mut self) -> Option<ListChange<T>> {
         self.abandon();
         self.error = None;
@@ -302,7 +302,7 @@ impl<T: Listed> Listing<T> {
         self.replace(Vec::new())
     }
 
-    /// An answer for the page with this ticket. `fresh` is the ticket of the page to ask for next.
+    /// An answer for the page with this ticket. `fresh` is the ticket of the next page.
     pub(crate) fn page(
         &mut self,
         ticket: u64,
@@ -317,7 +317,7 @@ impl<T: Listed> Listing<T> {
         let (is_first, mut is_refused) = (walk.cursors.is_empty(), false);
         let page = match answer {
             Ok(page) => page,
-            // A cursor that is not valid any longer: the list changed under us.
+            // The cursor expired: the list changed during the listing.
             Err(RequestError::Refused(error)) if !is_first && error.code.0 == -32602 => {
                 if self.restarts < MAX_RESTARTS {
                     return self.start_over(fresh, merging);
@@ -368,7 +368,7 @@ impl<T: Listed> Listing<T> {
         Ask { ticket, cursor: None }
     }
 
-    /// From the first page again: when what was heard of rests, or at once if nothing was.
+    /// Restarts from the first page: when pending changes rest, or at once if there are none.
     fn start_over(&mut self, fresh: u64, merging: Merging) -> PageOutcome<T> {
         self.restarts += 1;
         self.walk = None;
@@ -393,7 +393,7 @@ impl<T: Listed> Listing<T> {
         }
     }
 
-    /// Puts the new items in place; what is equal stays the same object.
+    /// Replaces the items; equal items stay the same object.
     fn replace(&mut self, items: Vec<Item<T>>) -> Option<ListChange<T>> {
         let old: std::collections::HashMap<&str, &Arc<Item<T>>> =
             self.items.iter().map(|item| (item.key(), item)).collect();

@@ -1,30 +1,29 @@
-//! Odd parts: items of lists and blocks of results that are not as the protocol says.
+//! Odd parts: items of lists and blocks of results that violate the protocol.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An item of a list, or a block of a result, that is not as the protocol says.
+/// An item of a list, or a block of a result, that violates the protocol.
 ///
-/// It costs nobody else their place: the items beside it are listed, and a call that ran has its
-/// result.
+/// It does not affect the rest: the other items are listed, and a call that ran has its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Odd {
-    /// Its place among the items or blocks that the server sent, from 0.
+    /// Its position among the server's items or blocks, from 0.
     pub index: usize,
-    /// What it calls itself: its name, URI or type.
+    /// Its name, URI or type.
     pub name: Option<String>,
-    /// What is wrong with it, and what was done about it.
+    /// The problem, and how it was handled.
     pub reason: String,
-    /// Whether it is used all the same, without the part that is wrong or with what is missing
-    /// filled in. If not, it is here alone.
+    /// Whether it is used anyway, without the invalid part or with missing fields filled in.
+    /// Otherwise it is only here.
     pub usable: bool,
-    /// It, as the server sent it.
+    /// The item or block as the server sent it.
     pub item: Value,
 }
 
 impl Odd {
-    /// One that could not be used, at this place, for this reason. Its name is in the item.
+    /// An unusable one, at this position, for this reason. Its name is taken from the item.
     pub fn new(index: usize, reason: impl Into<String>, item: Value) -> Self {
         let names = ["name", "uri", "uriTemplate", "type", "role"];
         let name = names.iter().find_map(|key| item.get(key)?.as_str()).map(str::to_owned);
@@ -42,17 +41,17 @@ impl std::fmt::Display for Odd {
     }
 }
 
-/// One block of a result, in the order of the server.
+/// One block of a result, in the server's order.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a, T> {
-    /// One that is known.
+    /// A known one.
     Known(&'a T),
-    /// One that could not be used.
+    /// An unusable one.
     Odd(&'a Odd),
 }
 
-/// All blocks of a result in the order of the server: those that are `known`, and between them the
-/// odd ones that could not be used.
+/// All blocks of a result in the server's order: the `known` ones, with the unusable odd ones
+/// between them.
 pub fn parts<'a, T>(known: &'a [T], odd: &'a [Odd]) -> impl Iterator<Item = Part<'a, T>> {
     let mut known = known.iter();
     let mut odd = odd.iter().filter(|odd| !odd.usable).peekable();
@@ -70,7 +69,7 @@ pub fn parts<'a, T>(known: &'a [T], odd: &'a [Odd]) -> impl Iterator<Item = Part
     })
 }
 
-/// Puts odd blocks back where the server had them, into a JSON array of the known ones.
+/// Inserts odd blocks into a JSON array of the known ones, at the server's positions.
 pub fn put_back(known: &mut Value, odd: &[Odd]) {
     let Some(known) = known.as_array_mut() else { return };
     for odd in odd {

@@ -1,4 +1,4 @@
-//! How a request is made: what is sent along with it, and how long its answer may take.
+//! Options of a request: its metadata and timeout.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// No arguments, for calls, prompts and templates that take none.
 pub const NO_ARGUMENTS: [(&str, &str); 0] = [];
 
-/// How requests are made through one handle: see [`Mirror::with`](crate::Mirror::with).
+/// Options of the requests of one handle: see [`Mirror::with`](crate::Mirror::with).
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,11 +22,11 @@ pub const NO_ARGUMENTS: [(&str, &str); 0] = [];
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RequestOptions {
-    /// What to send as `_meta`; default nothing but what the protocol needs.
+    /// The `_meta` to send; default only the protocol's own.
     pub meta: JsonObject,
     /// How long the server may be silent; default [`Config::request_timeout`](crate::Config).
     pub timeout: Option<Duration>,
-    /// Whether templates may be read that the server does not list; default no.
+    /// Whether unlisted templates may be read; default no.
     pub unlisted_templates: bool,
 }
 
@@ -37,21 +37,21 @@ impl RequestOptions {
         Self::default()
     }
 
-    /// Sends this in `_meta` too.
+    /// Adds a key to `_meta`.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.meta.insert(key.into(), value.into());
         self
     }
 
-    /// Waits so long for the answer.
+    /// Sets the timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Reads templates that the server does not list, too.
+    /// Allows unlisted templates.
     #[must_use]
     pub fn unlisted_templates(mut self) -> Self {
         self.unlisted_templates = true;

@@ -1,7 +1,8 @@
-//! When one thing is loaded again: at once for the first change, then when the changes rest.
+//! When a list or resource is loaded again: at once for the first change, then when the changes
+//! rest.
 //!
-//! There is never more than one load under way and one to come, however many changes are heard of,
-//! and no load begins within the quiet time of the one before, however fast it was.
+//! There is at most one load running and one waiting, however many changes come, and no load begins
+//! within the quiet time of the one before, however fast it was.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::backoff::Backoff;
 
-/// How changes that follow each other are taken together.
+/// How successive changes are merged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Merging {
     pub(crate) quiet: Duration,
@@ -17,11 +18,11 @@ pub(crate) struct Merging {
 }
 
 impl Merging {
-    /// Nothing is merged: for what somebody asked for.
+    /// No merging, for user requests.
     pub(crate) const NONE: Self = Self { quiet: Duration::ZERO, max_wait: Duration::ZERO };
 }
 
-/// How a load that failed is tried again. Nothing random: one mirror asks one server.
+/// How a failed load is retried. Nothing random: one mirror asks one server.
 const RETRY: Backoff =
     Backoff { first: Duration::from_secs(1), most: Duration::from_secs(30), attempts: None };
 
@@ -29,13 +30,13 @@ const RETRY: Backoff =
 enum State {
     #[default]
     Idle,
-    /// A load is under way. `dirty` since a change was heard of that it may have missed.
+    /// A load is running. `dirty` after a change that it may have missed.
     Running { dirty: Option<Changes> },
-    /// The next load begins when the time has come.
+    /// The next load begins at this time.
     Waiting { due: Instant, changes: Option<Changes> },
 }
 
-/// Changes heard of and not looked at.
+/// Changes that were not loaded yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Changes {
     first: Instant,
@@ -52,7 +53,7 @@ impl Changes {
     }
 }
 
-/// The pace of one thing.
+/// The pace of one list or resource.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     state: State,
@@ -62,7 +63,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A change was heard of. Says whether a load must begin now.
+    /// A change was announced. Returns whether a load must begin now.
     #[must_use]
     pub(crate) fn mark(&mut self, now: Instant, merging: Merging) -> bool {
         match &mut self.state {
@@ -86,22 +87,22 @@ impl Pace {
         false
     }
 
-    /// Whether a change was heard of since the load under way began.
+    /// Whether a change was announced since the current load began.
     pub(crate) fn is_overtaken(&self) -> bool {
         matches!(self.state, State::Running { dirty: Some(_) })
     }
 
-    /// Whether a load is under way.
+    /// Whether a load is running.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.state, State::Running { .. })
     }
 
-    /// Whether nothing is under way and nothing waits.
+    /// Whether nothing is running or waiting.
     pub(crate) fn is_resting(&self) -> bool {
         self.state == State::Idle
     }
 
-    /// The load under way ended well.
+    /// The load succeeded.
     pub(crate) fn finish(&mut self, merging: Merging) {
         self.failures = 0;
         self.state = match self.state {
@@ -112,14 +113,14 @@ impl Pace {
         };
     }
 
-    /// The load under way failed; it is tried again later.
+    /// The load failed; it is retried later.
     pub(crate) fn fail(&mut self, now: Instant) {
         let wait = RETRY.wait(self.failures, 0.0).unwrap_or(RETRY.most);
         self.failures = self.failures.saturating_add(1);
         self.state = State::Waiting { due: now + wait, changes: None };
     }
 
-    /// Forgets the load under way, and everything heard of.
+    /// Drops the current load and all pending changes.
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }
@@ -132,7 +133,7 @@ impl Pace {
         }
     }
 
-    /// Says whether the time has come for a load; then it is under way.
+    /// Returns whether a load is due; if so, it is running now.
     #[must_use]
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         let is_due = self.due().is_some_and(|due| due <= now);

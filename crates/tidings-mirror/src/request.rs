@@ -18,7 +18,7 @@ pub enum RequestError {
     /// There is no connection.
     #[error("not connected: {0}")]
     NotConnected(Arc<str>),
-    /// The connection broke while the request was under way: it may have been carried out.
+    /// The connection broke during the request, which may have been carried out.
     #[error("the connection broke before the answer came: {0}")]
     Lost(Arc<str>),
     /// The server cannot be reached.
@@ -27,25 +27,26 @@ pub enum RequestError {
     /// The message could not be sent, or its answer could not be used.
     #[error("{0}")]
     Transport(Arc<str>),
-    /// The answer is larger than [`Config::max_message`](crate::Config::max_message). It was not held.
+    /// The answer is larger than [`Config::max_message`](crate::Config::max_message), and was
+    /// dropped.
     #[error("the server's answer is larger than {0} bytes")]
     TooLarge(usize),
-    /// The server answered with something that is no answer to this.
+    /// The answer does not match the request.
     #[error("the server's answer does not fit the request")]
     Unexpected,
-    /// The server asked its client again and again and never answered.
+    /// The server kept asking questions and never answered.
     #[error("the server kept asking for input and never answered")]
     TooManyRounds,
-    /// A handler of ours could not answer what the server asked.
-    #[error("what the server asked could not be answered: {0}")]
+    /// One of our handlers could not answer the server's question.
+    #[error("the server's question could not be answered: {0}")]
     Input(Arc<str>),
     /// The server does not offer this.
     #[error("the server does not offer {0}")]
     NotOffered(&'static str),
     /// The server does not list this template.
-    #[error("the server lists no template `{0}`")]
+    #[error("the server does not list the template `{0}`")]
     Unlisted(String),
-    /// What was asked for cannot be asked like this.
+    /// The request is invalid.
     #[error("{0}")]
     Invalid(String),
 }
@@ -60,18 +61,18 @@ impl RequestError {
             | Self::Lost(_)
             | Self::Unreachable(_)
             | Self::Transport(_) => true,
-            // An internal error of the server, or one of its own range, may pass.
+            // An internal error of the server, or one of its own range, may be temporary.
             Self::Refused(error) => !(-32602..=-32600).contains(&error.code.0),
             _ => false,
         }
     }
 
-    /// Whether this says that there is no server any longer.
+    /// Whether the server is gone.
     pub(crate) fn is_loss(&self) -> bool {
         matches!(self, Self::NotConnected(_) | Self::Lost(_) | Self::Unreachable(_))
     }
 
-    /// The error the server answered with, if it did.
+    /// The server's error, if it answered with one.
     #[must_use]
     pub fn refusal(&self) -> Option<&ErrorData> {
         match self {
@@ -81,7 +82,7 @@ impl RequestError {
     }
 }
 
-/// The server's words, with what it adds for people to act on.
+/// The server's message, with its details for people.
 fn refusal(error: &ErrorData) -> String {
     let mut text = format!("{} ({})", error.message, error.code.0);
     let details = error

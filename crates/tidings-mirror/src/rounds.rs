@@ -1,14 +1,14 @@
-//! Rounds of input, driven by the user of this library in place of handlers.
+//! Rounds of input, driven by the user of this library instead of handlers.
 
 use rmcp::model::{InputRequests, InputRequiredResult, InputResponses};
 use serde_json::Value;
 
-/// What one round of a request came to.
+/// The outcome of one round of a request.
 #[derive(Clone, Debug)]
 pub enum Once<T> {
     /// The result.
     Done(T),
-    /// The server wants to know something first.
+    /// The server asks questions first.
     Asked(Round),
 }
 
@@ -21,7 +21,7 @@ impl<T> Once<T> {
         }
     }
 
-    /// The same with another result.
+    /// The same with a converted result.
     pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Once<U> {
         match self {
             Self::Done(result) => Once::Done(change(result)),
@@ -30,16 +30,16 @@ impl<T> Once<T> {
     }
 }
 
-/// What a server of the modern era wants to know before it goes on with a request.
+/// The questions of a modern server during a request.
 ///
-/// Answer the questions, and make the same request again with the [`answers`](Self::answers). A
-/// server may ask again and again; whoever drives the rounds decides when that is enough.
+/// Answer them, and repeat the request with the [`answers`](Self::answers). A server may ask again;
+/// the caller decides when to stop.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Round {
-    /// The questions by their keys. There may be none: then the server wants the same request again.
+    /// The questions by their keys. If there are none, the server wants the same request again.
     pub questions: InputRequests,
-    /// What the server wants back as it is.
+    /// The server's state, to be returned unchanged.
     state: Option<String>,
 }
 
@@ -49,14 +49,14 @@ impl Round {
         Self { questions, state: asked.request_state }
     }
 
-    /// Answers to this round, none of them given yet. They carry what the server wants back.
+    /// Answers to this round, still empty. They carry the server's state.
     #[must_use]
     pub fn answers(&self) -> Answers {
         Answers { responses: InputResponses::new(), state: self.state.clone() }
     }
 }
 
-/// Answers to the questions of a [`Round`]; without any for the first round of a request.
+/// Answers to the questions of a [`Round`]; empty for the first round of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
     responses: InputResponses,
@@ -64,13 +64,13 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// For the first round: nothing was asked yet.
+    /// For the first round, which has no questions.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Answers the question with this key: the result that its method has, as JSON. That is an
+    /// Answers the question with this key: the result of its method, as JSON. That is an
     /// [`ElicitResult`](crate::model::ElicitResult), a
     /// [`CreateMessageResult`](crate::model::CreateMessageResult) or a
     /// [`ListRootsResult`](crate::model::ListRootsResult).
@@ -80,17 +80,17 @@ impl Answers {
         self
     }
 
-    /// What goes into the request.
+    /// The parameters for the request.
     pub(crate) fn into_parts(self) -> (Option<InputResponses>, Option<String>) {
         ((!self.responses.is_empty()).then_some(self.responses), self.state)
     }
 }
 
-/// Who answers what a server asks in the course of a request.
+/// Who answers the server's questions during a request.
 pub(crate) enum Drive {
-    /// The handlers, for as many rounds as it takes.
+    /// The handlers, for as many rounds as needed.
     Handlers,
-    /// The caller: these are the answers to the round before.
+    /// The caller: these are the answers to the last round.
     Caller(Answers),
 }
 

@@ -1,35 +1,33 @@
-//! Whether a tool's arguments and its result fit the schemas it declares. A misfit is told, and
-//! nothing else: the server has the last word.
+//! Checks a tool's arguments and result against its schemas. A mismatch is only reported: the
+//! server decides.
 
 use rmcp::model::{CallToolResult, JsonObject, Tool};
 use serde_json::Value;
 
-/// How many misfits are named.
+/// The number of mismatches that are named.
 const NAMED: usize = 3;
 
-/// What is wrong with the arguments of a call, in words.
+/// Checks the arguments of a call; returns the problem in words.
 pub(crate) fn arguments(tool: &Tool, arguments: &JsonObject) -> Option<String> {
     let arguments = Value::Object(arguments.clone());
     misfit(&tool.input_schema, &arguments)
-        .map(|problem| format!("its arguments do not fit its schema: {problem}"))
+        .map(|problem| format!("the arguments do not match the schema: {problem}"))
 }
 
-/// What is wrong with the result of a call, in words.
+/// Checks the result of a call; returns the problem in words.
 pub(crate) fn result(tool: &Tool, result: &CallToolResult) -> Option<String> {
     let schema = tool.output_schema.as_ref()?;
     if result.is_error == Some(true) {
         return None;
     }
     let Some(value) = &result.structured_content else {
-        return Some(
-            "it declares a schema for its result and gave no structured result".to_owned(),
-        );
+        return Some("it declares an output schema but returned no structured content".to_owned());
     };
-    misfit(schema, value).map(|problem| format!("its result does not fit its schema: {problem}"))
+    misfit(schema, value).map(|problem| format!("the result does not match the schema: {problem}"))
 }
 
-/// Names the first misfits. A schema that cannot be used, one that refers to another place for
-/// instance, says nothing: nothing is ever fetched.
+/// Names the first mismatches. An unusable schema, such as one that refers to another document, is
+/// ignored: nothing is ever fetched.
 fn misfit(schema: &JsonObject, value: &Value) -> Option<String> {
     let schema = Value::Object(schema.clone());
     let validator = jsonschema::validator_for(&schema).ok()?;

@@ -1,9 +1,9 @@
-//! Texts that are not shown, and where tokens come from.
+//! Secret texts, and sources of tokens.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A text that is not shown.
+/// A text that is not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -13,7 +13,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself. Whoever calls this takes care of it.
+    /// The text itself. The caller keeps it secret.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -28,12 +28,12 @@ impl std::fmt::Debug for Secret {
 
 type TokenFuture = Pin<Box<dyn Future<Output = Option<Secret>> + Send>>;
 
-/// Asks for the current bearer token.
+/// Returns the current bearer token.
 #[derive(Clone)]
 pub struct TokenSource(Arc<dyn Fn() -> TokenFuture + Send + Sync>);
 
 impl TokenSource {
-    /// A function that gives the token as it is now: it may read a file, or ask somebody.
+    /// A function that returns the current token: it may read a file or ask a service.
     pub fn new<F>(source: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Option<Secret>> + Send + 'static,
@@ -58,12 +58,12 @@ impl std::fmt::Debug for TokenSource {
     }
 }
 
-/// The token that one mirror used last; none at first.
+/// The last token of one mirror.
 #[derive(Debug, Default)]
 pub(crate) struct TokenMemory(Mutex<Option<Secret>>);
 
 impl TokenMemory {
-    /// Notes the token that is used from now on; says whether it is another one than before.
+    /// Sets the current token; returns whether it changed.
     pub(crate) fn is_other(&self, token: Option<&Secret>) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_other = last.as_ref() != token;

@@ -1,13 +1,13 @@
-//! One resource, spelled in several ways: what RFC 3986 says means the same.
+//! Spellings of one resource: URIs that are equal by RFC 3986.
 
-/// A URI in its plain spelling: scheme and host in lower case, and a `/` where a host has no path.
+/// A URI in normalised spelling: scheme and host in lower case, and `/` where a host has no path.
 ///
-/// Only for finding what a server means. What is sent is always what the user wrote.
+/// Used only to find the resource a server means. The URI that is sent is the user's.
 pub(crate) fn plain(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    // What stands before the `@` is a user's name, and case counts there.
+    // The part before `@` is a user name, where case counts.
     let host = authority.rfind('@').map_or(0, |place| place + 1);
     let slash = if path.starts_with('/') || authority.is_empty() { "" } else { "/" };
     let (user, host) = authority.split_at(host);

@@ -1,4 +1,4 @@
-//! Subscriptions, in both eras: what the server is asked to announce, and what it agreed to.
+//! Subscriptions in both eras: the requested and the acknowledged ones.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::watchers::Updates;
 
 /// Subscriptions, in both eras.
 impl Engine {
-    /// Opens the stream of notices where the era wants it, and tells the machine what there is.
+    /// Opens the stream of notices if the era needs it, and reports the offers to the machine.
     ///
     /// # Errors
     ///
@@ -81,11 +81,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Subscribes again to all that is watched now.
+    /// Subscribes to all watched resources again.
     ///
     /// # Errors
     ///
-    /// If the server is gone again; what it refuses is told with the set that is left.
+    /// If the server is gone again. Refused resources are reported with the remaining set.
     pub(crate) async fn restore(
         &self,
         link: &Arc<Link>,
@@ -97,14 +97,15 @@ impl Engine {
             Ok(_) => Ok(()),
             Err(error) if error.is_loss() => Err(error),
             Err(error) => {
-                tracing::warn!(%error, "subscriptions could not be restored");
+                tracing::warn!(%error, "could not restore subscriptions");
                 self.step(Input::Subscribed { uris: Vec::new(), refused: uris });
                 Ok(())
             }
         }
     }
 
-    /// Asks the server to watch more, and tells the machine. Gives what it refused, and why.
+    /// Asks the server to watch more, and informs the machine. Returns the refused ones with
+    /// reasons.
     pub(crate) async fn subscribe(
         &self,
         link: &Arc<Link>,
@@ -134,7 +135,7 @@ impl Engine {
         }
     }
 
-    /// A few at a time, each told as soon as it is answered: others may hang or fail.
+    /// A few at a time, each reported as soon as it is answered: others may hang or fail.
     async fn watch_each(
         &self,
         link: &Arc<Link>,
@@ -171,7 +172,7 @@ impl Engine {
         let accepted = uris.iter().filter(|uri| held.contains(uri)).cloned().collect();
         let refused = acknowledged.refused.clone();
         self.step(Input::Subscribed { uris: accepted, refused });
-        let reason: Arc<str> = "the server left it out".into();
+        let reason: Arc<str> = "the server did not acknowledge it".into();
         let asked: HashSet<_> = uris.iter().collect();
         let refused = acknowledged.refused.into_iter().filter(|uri| asked.contains(uri));
         Ok(refused.map(|uri| (uri, reason.clone())).collect())
@@ -186,15 +187,15 @@ impl Engine {
         self.stop(link, uris).await
     }
 
-    /// Somebody follows this resource from here on.
+    /// A watcher follows this resource from now on.
     pub(crate) async fn begin_following(&self, uri: &Arc<str>) -> Updates {
-        // Held, so that no subscription ends between the two.
+        // Held, so that no subscription ends in between.
         let _guard = self.subscribing.lock().await;
         let is_ours = !self.machine().is_subscribed(uri);
         self.events.watchers.enter(uri, is_ours)
     }
 
-    /// Asks the server to watch what somebody follows. Gives what it refused, and why.
+    /// Asks the server to watch followed resources. Returns the refused ones with reasons.
     pub(crate) async fn follow(
         &self,
         link: &Arc<Link>,
@@ -207,10 +208,10 @@ impl Engine {
         Ok(refused)
     }
 
-    /// Ends the subscriptions that nobody needs any longer.
+    /// Ends unneeded subscriptions.
     pub(crate) async fn release(&self, link: &Arc<Link>) -> Result<(), RequestError> {
         let _guard = self.subscribing.lock().await;
-        // One that nobody followed to its end was perhaps never made.
+        // A subscription whose watcher gave up early may never have been made.
         let mut uris = self.events.watchers.take_unneeded();
         uris.retain(|uri| self.machine().is_subscribed(uri));
         if uris.is_empty() { Ok(()) } else { self.stop(link, uris).await }
@@ -218,7 +219,7 @@ impl Engine {
 
     /// Called with `subscribing` held.
     async fn stop(&self, link: &Arc<Link>, uris: Vec<Arc<str>>) -> Result<(), RequestError> {
-        // Told before it is asked for: if that fails, nothing counts as current that is not.
+        // Reported before the request: if that fails, nothing outdated counts as current.
         self.step(Input::Unsubscribed { uris: uris.clone() });
         match link.server().era {
             Era::Legacy => {
@@ -238,7 +239,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Opens the stream again, with all that is watched.
+    /// Reopens the stream, with all watched resources.
     pub(crate) async fn listen_again(&self, link: &Arc<Link>) -> Result<(), RequestError> {
         let _guard = self.subscribing.lock().await;
         let all: Vec<Arc<str>> = self.machine().subscriptions().cloned().collect();
@@ -254,8 +255,8 @@ impl Engine {
         self.machine().announced()
     }
 
-    /// Opens streams of notices beside the present ones, which end when the driver has these: so
-    /// nothing falls between the two. There are several if one cannot be asked for all of it.
+    /// Opens streams of notices beside the current ones, which end when the driver has the new
+    /// ones, so no notice is lost. There are several if one cannot hold all subscriptions.
     async fn listen(
         &self,
         link: &Arc<Link>,
@@ -271,7 +272,7 @@ impl Engine {
             listenings.push(listening);
             acknowledged.uris.extend(more.uris);
             acknowledged.refused.extend(more.refused);
-            // The lists are followed by the first stream alone.
+            // The first stream alone follows the lists.
             if listenings.len() == 1 {
                 (acknowledged.kinds, kinds) = (more.kinds, ListKinds::EMPTY);
             }
@@ -309,7 +310,7 @@ impl Engine {
                 });
             }
         }
-        // The server may spell a URI in another way than we did.
+        // The server may spell a URI differently.
         let held: HashSet<String> =
             filter.resource_subscriptions.iter().flatten().map(|uri| plain(uri)).collect();
         let (uris, refused): (Vec<_>, Vec<_>) =
@@ -321,8 +322,7 @@ impl Engine {
     }
 }
 
-/// Subscriptions that the server is being asked for. If nobody waits for its answer any longer, they
-/// are not expected.
+/// Requested subscriptions. If nobody waits for the answer any more, they are not expected.
 struct PendingSubscriptions<'a> {
     engine: &'a Engine,
     uris: &'a [Arc<str>],
@@ -334,7 +334,7 @@ impl Drop for PendingSubscriptions<'_> {
     }
 }
 
-/// What one stream of notices is asked for.
+/// The subscriptions of one stream of notices.
 fn filter(kinds: ListKinds, uris: &[Arc<str>]) -> SubscriptionFilter {
     let wanted = |kind| kinds.contains(kind).then_some(true);
     let mut filter = SubscriptionFilter::new();
@@ -347,7 +347,7 @@ fn filter(kinds: ListKinds, uris: &[Arc<str>]) -> SubscriptionFilter {
     filter
 }
 
-/// What a server said it will announce.
+/// The subscriptions that a server acknowledged.
 struct Acknowledged {
     kinds: ListKinds,
     uris: Vec<Arc<str>>,

@@ -1,4 +1,4 @@
-//! Targets: whom a mirror speaks to, and what can be turned into one.
+//! Targets: the servers a mirror connects to, and conversions to them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,8 +13,8 @@ use crate::secret::{Secret, TokenSource};
 
 /// A server to connect to.
 ///
-/// A URL, a [`CommandTarget`], a [`std::process::Command`] and the entry of a server in an `mcp.json`
-/// can all be turned into one:
+/// A URL, a [`CommandTarget`], a [`std::process::Command`] and the entry of a server in an
+/// `mcp.json` can be converted to one:
 ///
 /// ```
 /// use serde_json::json;
@@ -34,8 +34,8 @@ pub enum Target {
     Http(HttpTarget),
     /// A program that speaks MCP on its standard input and output.
     Command(CommandTarget),
-    /// A server at the other end of two byte streams, with a message a line: one in this process, or
-    /// one that somebody else started. They can be used once, so there is no connecting again.
+    /// A server at the other end of two byte streams, with one message per line: in this process,
+    /// or started by somebody else. Streams can be used once, so there is no reconnecting.
     Streams(StreamsTarget),
 }
 
@@ -43,12 +43,11 @@ pub enum Target {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpTarget {
-    /// The endpoint, as `http://127.0.0.1:8484/mcp`.
+    /// The endpoint, such as `http://127.0.0.1:8484/mcp`.
     pub url: String,
     /// Headers to send with every request.
     pub headers: Vec<(String, Secret)>,
-    /// Where a bearer token comes from; asked when a connection is made, and again when the server
-    /// answers 401.
+    /// The source of the bearer token; used for each connection, and again after a 401.
     pub token: Option<TokenSource>,
 }
 
@@ -58,7 +57,7 @@ impl HttpTarget {
         Self { url: url.into(), headers: Vec::new(), token: None }
     }
 
-    /// Sends this header with every request.
+    /// Adds a header to every request.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: Secret) -> Self {
         self.headers.push((name.into(), value));
@@ -88,18 +87,18 @@ impl std::fmt::Debug for HttpTarget {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommandTarget {
-    /// What to run.
+    /// The program.
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Environment to add to ours.
+    /// Variables to add to our environment.
     pub environment: BTreeMap<String, Secret>,
-    /// Where to run it; here, if not said.
+    /// The directory to run it in; default the current one.
     pub folder: Option<PathBuf>,
 }
 
 impl CommandTarget {
-    /// A program with arguments, in our folder and environment.
+    /// A program with arguments, in our directory and environment.
     pub fn new(program: impl Into<String>, arguments: Vec<String>) -> Self {
         Self { program: program.into(), arguments, environment: BTreeMap::new(), folder: None }
     }
@@ -128,7 +127,7 @@ type Output = Box<dyn AsyncWrite + Send + Unpin>;
 pub struct StreamsTarget(Arc<Mutex<Option<(Input, Output)>>>);
 
 impl StreamsTarget {
-    /// What the server writes, and what it reads.
+    /// The streams that the server writes and reads.
     pub fn new(
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -147,17 +146,17 @@ impl std::fmt::Debug for StreamsTarget {
     }
 }
 
-/// Why something is not a target.
+/// Why a value is not a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
     /// The entry of an `mcp.json` has the wrong form.
     #[error("the server's entry is not valid: {0}")]
     Entry(String),
-    /// The entry says neither what to run nor where to connect.
+    /// The entry has neither a command nor a URL.
     #[error("the server's entry has neither `command` nor `url`")]
     Nowhere,
-    /// The entry says both.
+    /// The entry has both.
     #[error("the server's entry has both `command` and `url`")]
     Both,
     /// A program, argument, folder or variable is not Unicode.
@@ -200,8 +199,8 @@ impl From<StreamsTarget> for Target {
     }
 }
 
-/// Takes the program, its arguments, its folder and the variables that are set. Where its input and
-/// output go is not looked at: they are the connection.
+/// Takes the program, its arguments, its directory and its variables. Its input and output settings
+/// are ignored: they become the connection.
 impl TryFrom<std::process::Command> for Target {
     type Error = TargetError;
 
@@ -215,7 +214,7 @@ impl TryFrom<std::process::Command> for Target {
         for (name, value) in command.get_envs() {
             let name = text(name)?;
             let value = value.ok_or_else(|| TargetError::Removed(name.clone()))?;
-            // The value may be secret, and is not shown.
+            // The value may be secret, so it is not shown.
             let secret = || TargetError::NotUnicode(format!("the value of `{name}`"));
             let value = Secret::new(value.to_str().ok_or_else(secret)?);
             target.environment.insert(name, value);
@@ -279,12 +278,12 @@ fn secrets(
     let texts = table.unwrap_or_default().into_iter().map(|(name, value)| match value {
         Value::String(text) => Ok((name, Secret::new(text))),
         Value::Number(_) | Value::Bool(_) => Ok((name, Secret::new(value.to_string()))),
-        _ => Err(TargetError::Entry(format!("the value of `{name}` is not a text"))),
+        _ => Err(TargetError::Entry(format!("the value of `{name}` is not a string"))),
     });
     Ok(texts.collect::<Result<Vec<_>, _>>()?.into_iter())
 }
 
-/// A URL without what may be secret in it.
+/// A URL without its secret parts.
 pub(crate) fn shown(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let plain = &url[..end];
@@ -330,7 +329,7 @@ mod tests {
         check(json!({ "serverUrl": "http://h/x", "headers": { "A": "b" } }), Ok(r#"("A", Secret"#));
         check(json!({ "args": ["b"] }), Err(TargetError::Nowhere));
         check(json!({ "command": "a", "url": "b" }), Err(TargetError::Both));
-        let wrong = TargetError::Entry("the value of `K` is not a text".to_owned());
+        let wrong = TargetError::Entry("the value of `K` is not a string".to_owned());
         check(json!({ "command": "a", "env": { "K": [] } }), Err(wrong));
         let found = Target::try_from(json!({ "command": "a", "args": 3 })).unwrap_err();
         assert!(found.to_string().contains("integer `3`"), "{found}");

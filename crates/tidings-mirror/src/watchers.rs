@@ -1,4 +1,4 @@
-//! Watchers: who follows the contents of one resource, and the newest content for each.
+//! Watchers: the followers of one resource's contents, and the newest content for each.
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
@@ -16,23 +16,23 @@ use crate::events::{Cause, ConnectionState, Event};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Update {
-    /// What the resource holds now, or that it is gone. If it comes back, that is another update.
+    /// The content, or that the resource is gone. Its return is another update.
     pub content: Result<Arc<ResourceContent>, Gone>,
     /// Why it was read.
     pub cause: Cause,
     /// The number of the notice's message, as in [`Event::ResourceContentChanged`].
     pub notice: Option<u64>,
-    /// How many updates this stream skipped before this one, because nobody took them in time. This
-    /// one is the newest.
+    /// How many updates this stream skipped before this one because they were not taken in time.
+    /// This one is the newest.
     pub skipped: u64,
 }
 
-/// A watched resource is not there any longer.
+/// A watched resource is gone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the resource is gone: {reason}")]
 #[non_exhaustive]
 pub struct Gone {
-    /// What the server said of it.
+    /// The server's message.
     pub reason: Arc<str>,
 }
 
@@ -41,25 +41,25 @@ type Content = Result<Arc<ResourceContent>, Gone>;
 /// The newest content of a watched resource.
 #[derive(Clone, Debug, Default)]
 struct Latest {
-    /// How many contents there were; each has its number, from 1.
+    /// The number of contents; each has its number, from 1.
     number: u64,
-    /// It, why it was read, and the notice that led to it.
+    /// The content, why it was read, and the notice that led to it.
     content: Option<(Content, (Cause, Option<u64>))>,
 }
 
-/// A resource that somebody follows.
+/// A followed resource.
 #[derive(Debug)]
 struct Slot {
     number: u64,
     latest: watch::Sender<Latest>,
     watchers: usize,
-    /// Whether the server watches it for us: from then on, its end is the end of the watchers.
+    /// Whether the server watches it: from then on, its end is the end of the watchers.
     is_live: bool,
-    /// Whether the subscription is for the watchers alone, and ends with the last of them.
+    /// Whether the subscription is for the watchers only, and ends with the last of them.
     is_ours: bool,
 }
 
-/// All that are followed. Written where events are sent, so in the order of the changes.
+/// All followed resources. Written where events are sent, in the order of the changes.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
     state: Mutex<State>,
@@ -68,15 +68,15 @@ pub(crate) struct Watchers {
 #[derive(Debug, Default)]
 struct State {
     slots: HashMap<Arc<str>, Slot>,
-    /// Numbers the slots: a watcher of one that ended does not count in the next.
+    /// Numbers the slots: a watcher of an ended slot does not count in the next.
     last: u64,
-    /// Subscriptions that nobody needs any longer, and that the server still has.
+    /// Subscriptions that are not needed any more, and that the server still has.
     unneeded: BTreeSet<Arc<str>>,
 }
 
 impl Watchers {
-    /// Somebody follows a resource from here on. `is_ours` says whether the subscription ends with
-    /// the last of them; an earlier watcher knows better.
+    /// Adds a watcher. `is_ours` says whether the subscription ends with the last one; an earlier
+    /// watcher's value takes precedence.
     pub(crate) fn enter(&self, uri: &Arc<str>, is_ours: bool) -> Updates {
         let mut state = self.lock();
         let is_ours = state.unneeded.remove(uri) || is_ours;
@@ -93,7 +93,7 @@ impl Watchers {
         Updates::new(slot.number, slot.latest.subscribe())
     }
 
-    /// One fewer follows. Says whether the subscription is of no use any longer.
+    /// Removes a watcher. Returns whether the subscription is not needed any more.
     pub(crate) fn leave(&self, uri: &Arc<str>, number: u64) -> bool {
         let mut state = self.lock();
         let Some(slot) = state.slots.get_mut(uri).filter(|slot| slot.number == number) else {
@@ -110,14 +110,14 @@ impl Watchers {
         is_ours
     }
 
-    /// The server watches it for us from now on.
+    /// The server watches it from now on.
     pub(crate) fn is_watched(&self, uri: &str) {
         if let Some(slot) = self.lock().slots.get_mut(uri) {
             slot.is_live = true;
         }
     }
 
-    /// What it held when somebody began to follow it; what was heard meanwhile is newer.
+    /// The content when a watcher began; later updates are newer.
     pub(crate) fn begin(&self, uri: &str, content: &Arc<ResourceContent>) {
         if let Some(slot) = self.lock().slots.get(uri) {
             let is_first = slot.latest.borrow().content.is_none();
@@ -127,17 +127,17 @@ impl Watchers {
         }
     }
 
-    /// The subscriptions that nobody needs any longer, each once.
+    /// Takes the unneeded subscriptions, each once.
     pub(crate) fn take_unneeded(&self) -> Vec<Arc<str>> {
         std::mem::take(&mut self.lock().unneeded).into_iter().collect()
     }
 
-    /// Whether there are subscriptions that nobody needs any longer.
+    /// Whether there are unneeded subscriptions.
     pub(crate) fn has_unneeded(&self) -> bool {
         !self.lock().unneeded.is_empty()
     }
 
-    /// Somebody subscribed to these for a reason of their own.
+    /// A user subscribed to these explicitly.
     pub(crate) fn keep(&self, uris: &[Arc<str>]) {
         let mut state = self.lock();
         for uri in uris {
@@ -148,7 +148,7 @@ impl Watchers {
         }
     }
 
-    /// Whether anybody follows this resource.
+    /// Whether the resource has a watcher.
     pub(crate) fn has(&self, uri: &str) -> bool {
         self.lock().slots.contains_key(uri)
     }
@@ -167,7 +167,7 @@ impl Watchers {
                 }
             }
             Event::SubscriptionsChanged { uris, .. } => self.retain(uris),
-            // A slot that goes ends its streams.
+            // Dropping a slot ends its streams.
             Event::Connection(ConnectionState::Closed { .. }) => self.lock().slots.clear(),
             _ => {}
         }
@@ -201,7 +201,7 @@ impl Slot {
 
 type Changed = (watch::Receiver<Latest>, bool);
 
-/// The contents of one resource for one watcher: the newest, as soon as it is another one.
+/// The contents of one resource for one watcher: the newest, whenever it is new.
 pub(crate) struct Updates {
     changed: ReusableBoxFuture<'static, Changed>,
     /// The number of the update that was returned last.
@@ -217,10 +217,10 @@ async fn changed(mut receiver: watch::Receiver<Latest>) -> Changed {
 
 impl Updates {
     fn new(slot: u64, mut receiver: watch::Receiver<Latest>) -> Self {
-        // What is there already is the first update.
+        // Existing content is the first update.
         let first = receiver.borrow().number;
         receiver.mark_changed();
-        // Nobody skips what came before they began.
+        // Contents from before the watcher began do not count as skipped.
         let seen = first.saturating_sub(1);
         Self { changed: ReusableBoxFuture::new(changed(receiver)), seen, slot }
     }

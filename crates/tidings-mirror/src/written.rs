@@ -1,4 +1,4 @@
-//! How times, differences and outcomes are written as JSON.
+//! Serialises times, differences and outcomes as JSON.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,12 +13,12 @@ pub(crate) fn time<S: Serializer>(at: &SystemTime, to: S) -> Result<S::Ok, S::Er
     duration(&at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(), to)
 }
 
-/// A length of time, in milliseconds.
+/// A duration, in milliseconds.
 pub(crate) fn duration<S: Serializer>(length: &Duration, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u64(u64::try_from(length.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// A length of time that need not be there.
+/// An optional duration.
 #[expect(clippy::ref_option, reason = "fields are given like this")]
 pub(crate) fn maybe_duration<S: Serializer>(
     length: &Option<Duration>,
@@ -43,7 +43,7 @@ pub(crate) fn diff<T: Serialize, S: Serializer>(
     object.end()
 }
 
-/// What came of a call: its `result`, or the `error` because of which there is none.
+/// The outcome of a call: its `result`, or the `error`.
 pub(crate) fn outcome<S: Serializer>(
     outcome: &Result<CallToolResult, Arc<str>>,
     to: S,

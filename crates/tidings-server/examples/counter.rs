@@ -1,4 +1,4 @@
-//! A whole live server in forty lines: one number, one tool that changes it, every client current.
+//! A complete live server in forty lines: one number, and one tool that changes it.
 //!
 //! `cargo run --example counter -- --http 127.0.0.1:8000`, or `--stdio`.
 
@@ -11,7 +11,7 @@ use tidings_server::{Config, Fingerprint, Hub, Merging, Offer};
 #[derive(serde::Deserialize, JsonSchema)]
 #[schemars(crate = "tidings_server::schemars")]
 struct Bump {
-    /// How often; once by default.
+    /// How many times; default once.
     n: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! A space station in small: a template that lists who is docked, a tool that is offered only while
-//! a port is free, and a log that grows by itself.
+//! A small space station: a template that lists the docked modules, a tool that is offered only
+//! while a port is free, and a log that grows by itself.
 //!
 //! `cargo run --example station -- --http 127.0.0.1:8000`, or `--stdio`.
 
@@ -19,18 +19,18 @@ const PORTS: usize = 3;
 struct State {
     docked: Vec<String>,
     log: Vec<String>,
-    /// Somebody docked by the tool.
+    /// A module docked by the tool.
     wake: Arc<Notify>,
 }
 
 #[derive(serde::Deserialize, JsonSchema)]
 #[schemars(crate = "tidings_server::schemars")]
 struct Dock {
-    /// The module that should come.
+    /// The module to dock.
     module: String,
 }
 
-/// The station, and what of it is edited while it lives.
+/// The station, and its handles.
 struct Station {
     state: Arc<Mutex<State>>,
     shelf: Shelf,
@@ -40,7 +40,7 @@ struct Station {
 }
 
 impl Station {
-    /// Puts the station on its shelf.
+    /// Adds the station to its shelf.
     fn new(shelf: Shelf) -> Result<Self, EditError> {
         let state = Arc::<Mutex<State>>::default();
         let shown = state.clone();
@@ -66,7 +66,7 @@ impl Station {
         Ok(Self { state, shelf, log, modules, dock })
     }
 
-    /// Docks a visitor, or lets the module that is longest here go.
+    /// Docks a visitor, or undocks the module that has been here longest.
     fn step(&self, visitor: u32) {
         let mut state = lock(&self.state);
         let line = if state.docked.len() < PORTS && !visitor.is_multiple_of(3) {
@@ -80,8 +80,8 @@ impl Station {
         state.log.push(line);
     }
 
-    /// Shows what there is: the list and the tool change together, with one notice for each list.
-    /// Nothing is sent for what is as before.
+    /// Publishes the state: the list and the tool change together, with one notice per list. If
+    /// nothing changed, nothing is sent.
     fn show(&self) -> Result<(), EditError> {
         let docked = lock(&self.state).docked.clone();
         let listed = docked
@@ -111,7 +111,7 @@ impl Source for Station {
                 () = tokio::time::sleep(Duration::from_secs(3)) => self.step(visitor),
             }
             if let Err(error) = self.show() {
-                eprintln!("the station could not be shown: {error}");
+                eprintln!("cannot update the station: {error}");
             }
         }
     }

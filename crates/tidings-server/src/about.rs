@@ -1,4 +1,4 @@
-//! Listeners and watched URIs as people who look into the hub see them.
+//! Listeners and watched URIs, for inspection.
 
 use rmcp::model::Implementation;
 use tidings_core::{ListKind, ListKinds, ResourceUri};
@@ -14,10 +14,10 @@ pub enum Transport {
     Http,
 }
 
-/// Who a listener is.
+/// The identity of a listener.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
-    /// The client's name and version, if it said them.
+    /// The client's name and version, if stated.
     pub(crate) client: Option<Box<str>>,
     pub(crate) transport: Transport,
     /// Lists that clients of its protocol revision are not notified of.
@@ -41,21 +41,21 @@ impl About {
 pub struct ListenerInfo {
     /// Its number.
     pub id: u64,
-    /// The client's name and version, if it said them.
+    /// The client's name and version, if stated.
     pub client: Option<String>,
     /// Whether it is a modern listen request.
     pub is_modern: bool,
     /// How it is connected.
     pub transport: Transport,
-    /// Since when it listens.
+    /// When it began to listen.
     pub since: Instant,
     /// The lists it follows.
     pub lists: Vec<ListKind>,
-    /// The URIs it watches, in order.
+    /// The URIs it watches, sorted.
     pub uris: Vec<ResourceUri>,
-    /// How many notices wait for it.
+    /// Notices that wait for it.
     pub waiting: usize,
-    /// How many notices it was sent.
+    /// Notices that were sent to it.
     pub told: u64,
 }
 
@@ -65,15 +65,15 @@ pub struct ListenerInfo {
 pub struct WatchedInfo {
     /// The URI.
     pub uri: ResourceUri,
-    /// How many listeners watch it.
+    /// The number of listeners that watch it.
     pub listeners: usize,
-    /// How many changes of it its source announced.
+    /// The number of changes that its source announced.
     pub changes: u64,
 }
 
 #[cfg(test)]
 impl About {
-    /// Somebody of whom nothing is known.
+    /// An unknown client.
     pub(crate) fn nobody() -> Self {
         Self::new(None, Transport::Stdio, ListKinds::EMPTY)
     }

@@ -1,4 +1,4 @@
-//! What a source answers with: results, contents, completions, and why there is no answer.
+//! Answers of sources: results, contents, completions, and errors.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::raw::Raw;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Answer<T> {
-    /// As the protocol library writes it.
+    /// Serialised by the protocol library.
     Typed(T),
-    /// As it is.
+    /// Sent unchanged.
     Raw(Raw<T>),
 }
 
@@ -48,7 +48,7 @@ answers! {
     GetPromptResponse: GetPromptResponse, GetPromptResult, InputRequiredResult;
 }
 
-/// What a completion is asked for.
+/// The subject of a completion.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct Completion {
@@ -56,9 +56,9 @@ pub struct Completion {
     pub of: CompletionOf,
     /// The argument or variable to complete.
     pub argument: String,
-    /// What was typed so far.
+    /// The text typed so far.
     pub value: String,
-    /// The other arguments that are known already.
+    /// The known values of other arguments.
     pub known: BTreeMap<String, String>,
 }
 
@@ -68,25 +68,25 @@ impl Completion {
     }
 }
 
-/// What may be filled in.
+/// Possible values of an argument.
 ///
-/// A plain list of values is one, too: `vec!["red".to_owned()].into()`. The hub cuts the list to what
-/// the protocol allows and says so.
+/// A plain list converts to it: `vec!["red".to_owned()].into()`. The hub cuts the list to the
+/// protocol's limit and marks it as incomplete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Completions {
     /// The values, best first.
     pub values: Vec<String>,
-    /// How many there are in all, if that is known and not the number of values here.
+    /// Their total number, if it is known and differs from the number of values here.
     pub total: Option<u32>,
-    /// Whether there are more than these.
+    /// Whether there are more.
     pub has_more: bool,
-    /// The whole result, in place of all this.
+    /// The whole result, instead of the fields above.
     pub raw: Option<Raw<CompleteResult>>,
 }
 
 impl Completions {
-    /// These values, of so many in all.
+    /// These values, of a total.
     #[must_use]
     pub fn of_total(values: Vec<String>, total: u32) -> Self {
         let has_more = u32::try_from(values.len()).is_ok_and(|shown| shown < total);
@@ -106,7 +106,7 @@ impl From<Vec<String>> for Completions {
     }
 }
 
-/// Whose argument is completed.
+/// The owner of the completed argument.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub enum CompletionOf {
@@ -116,30 +116,30 @@ pub enum CompletionOf {
     Template(String),
 }
 
-/// What a read returns, and how long a client may keep it.
+/// The result of a read, and how long a client may cache it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Contents {
-    /// The parts, usually one.
+    /// The contents, usually one.
     pub parts: Vec<ResourceContents>,
-    /// How long the source itself knows the content to stay as it is. Zero by default: a client
-    /// that wants to keep it should listen.
+    /// How long the content is sure to stay unchanged. Zero by default: a client that caches it
+    /// should subscribe.
     pub fresh_for: Duration,
-    /// Whether others than this client may keep it.
+    /// Whether it may be cached for other clients.
     pub scope: CacheScope,
-    /// The whole result, in place of the parts.
+    /// The whole result, instead of the parts.
     pub raw: Option<Raw<ReadResourceResponse>>,
 }
 
 impl Contents {
-    /// These parts, fresh for no time, for this client only.
+    /// These parts, not cacheable, for this client only.
     #[must_use]
     pub fn new(parts: Vec<ResourceContents>) -> Self {
         Self { parts, fresh_for: Duration::ZERO, scope: CacheScope::Private, raw: None }
     }
 
-    /// A whole result as raw JSON, with `contents` and whatever else it has. How long it is fresh is
-    /// said by [`Self::fresh_for`] and [`Self::scope`], not by the result.
+    /// A whole result as raw JSON, with `contents` and any other fields. Its freshness is that of
+    /// [`Self::fresh_for`] and [`Self::scope`], not of the result.
     #[must_use]
     pub fn raw(result: Raw<ReadResourceResponse>) -> Self {
         Self { raw: Some(result), ..Self::new(Vec::new()) }
@@ -164,10 +164,10 @@ impl Contents {
         Self::new(vec![ResourceContents::blob(STANDARD.encode(bytes), uri.as_ref())])
     }
 
-    /// What names this content.
+    /// The fingerprint of this content.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         if let Some(raw) = &self.raw {
-            // The rest is for the hub to say.
+            // The hub sets the rest.
             let said = ["resultType", "ttlMs", "cacheScope"];
             let rest = said.iter().fold(raw.beyond_hop(), |raw, name| raw.without(name));
             return rest.fingerprint();
@@ -177,53 +177,53 @@ impl Contents {
     }
 }
 
-/// The code of a relayed error; one that it lacks is that of an internal error.
+/// The code of a relayed error; without one, that of an internal error.
 pub(crate) fn error_code(error: &Raw<ErrorData>) -> ErrorCode {
     let code = error.get("code").and_then(|code| code.parse().ok());
     code.map_or(ErrorCode::INTERNAL_ERROR, ErrorCode)
 }
 
-/// Why a source has no answer.
+/// Why a source cannot answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// There is no such thing.
+    /// It does not exist.
     #[error("{0} does not exist")]
     NotFound(String),
-    /// There is no such thing, in the source's own words.
+    /// It does not exist; a message of the source.
     #[error("{0}")]
     Absent(String),
-    /// The URI that is read is none that this source could have; what would be one.
+    /// The URI is invalid for this source; the valid form.
     #[error("{0}")]
     Malformed(String),
-    /// The request cannot be answered as it is.
+    /// A parameter is invalid.
     #[error("{details}")]
     Invalid {
-        /// Which parameter is wrong.
+        /// The parameter.
         parameter: String,
         /// Its value.
         value: String,
-        /// What is wrong with it and what is allowed.
+        /// What is wrong, and what is allowed.
         details: String,
     },
-    /// There may be an answer later.
+    /// A temporary failure.
     #[error("{0}")]
     Unavailable(String),
-    /// The client must be able to do more than it says it can.
+    /// The client lacks a required capability.
     #[error("the client lacks a capability this needs")]
     Capability(Box<ClientCapabilities>),
-    /// The source is at fault.
+    /// An internal error of the source.
     #[error("{0}")]
     Failed(String),
-    /// An error of somebody else, relayed: a JSON-RPC error object with its own `code`, `message` and
-    /// `data`. Clients get it as it is, but for "resource not found" (`-32002`), which is `-32602` in
-    /// revisions without that code.
+    /// A relayed error: a JSON-RPC error object with its own `code`, `message` and `data`. Clients
+    /// get it unchanged, except that "resource not found" (`-32002`) is `-32602` in revisions
+    /// without that code.
     #[error("{}", .0.string("message").as_deref().unwrap_or("an error without a message"))]
     Raw(Raw<ErrorData>),
 }
 
 impl AnswerError {
-    /// Whether it says that there is nothing, and not only that it cannot be had.
+    /// Whether it means that there is nothing, not only that it is unavailable.
     pub(crate) fn is_absence(&self) -> bool {
         match self {
             Self::NotFound(_) => true,
@@ -232,13 +232,13 @@ impl AnswerError {
         }
     }
 
-    /// There is no such thing.
+    /// It does not exist.
     #[must_use]
     pub fn not_found(what: impl Into<String>) -> Self {
         Self::NotFound(what.into())
     }
 
-    /// A parameter has a value that cannot be.
+    /// A parameter has an invalid value.
     #[must_use]
     pub fn invalid(
         parameter: impl Into<String>,

@@ -1,4 +1,4 @@
-//! The functions of one item that answers for itself, as the catalog keeps them.
+//! The functions of one item, as the catalog stores them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) type Read = dyn Fn(ResourceUri, Variables, Context) -> Answering<Cont
 pub(crate) type Complete = dyn Fn(Completion, Context) -> Answering<Completions> + Send + Sync;
 pub(crate) type Version = dyn Fn() -> Fingerprint + Send + Sync;
 
-/// The functions of an item. One that is missing is answered by the item's source.
+/// The functions of an item. If one is missing, the item's source answers.
 #[derive(Clone, Default)]
 pub(crate) struct Answers {
     pub(crate) call: Option<Arc<Call>>,

@@ -1,37 +1,37 @@
-//! What an operator can set of a hub, with the defaults and their reasons.
+//! The configuration of a hub, with defaults and their reasons.
 
 use rmcp::model::Icon;
 
 use crate::era::VersionRules;
 use crate::windows::Merging;
 
-/// How a hub introduces itself and how it behaves.
+/// The identity and behaviour of a hub.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// The server's name, as clients see it.
+    /// The server's name.
     pub name: String,
-    /// The server's version, as clients see it.
+    /// The server's version.
     pub version: String,
     /// A title for people.
     pub title: Option<String>,
-    /// What the server is for, in a sentence.
+    /// A description in one sentence.
     pub description: Option<String>,
-    /// Pictures of it.
+    /// Its icons.
     pub icons: Option<Vec<Icon>>,
-    /// Where a person can read more.
+    /// The address of its website.
     pub website_url: Option<String>,
-    /// What a model should know of this server.
+    /// Instructions for models.
     pub instructions: Option<String>,
     /// How changes that follow each other are merged.
     pub merging: Merging,
-    /// Which list kinds each protocol revision is told of.
+    /// The list kinds that each protocol revision is notified of.
     pub versions: VersionRules,
-    /// What a fresh legacy session hears.
+    /// The notices of a new legacy session.
     pub greeting: Greeting,
-    /// How many items a page of a list has: 500, about 100 KiB of tools.
+    /// The number of items on a page of a list: 500, about 100 KiB of tools.
     pub page_size: usize,
-    /// What the hub refuses to exceed.
+    /// Limits.
     pub limits: Limits,
 }
 
@@ -56,26 +56,26 @@ impl Config {
     }
 }
 
-/// What a fresh legacy session hears after `notifications/initialized`.
+/// The notices of a new legacy session after `notifications/initialized`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Greeting {
-    /// One notice for each list kind it is told of; then only real changes.
+    /// One notice for each list kind; then only real changes.
     #[default]
     Announce,
-    /// Nothing; only real changes.
+    /// None; only real changes.
     Silent,
 }
 
-/// What a hub refuses to exceed, so that no client can use it up.
+/// Limits that protect the hub from its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// URIs that one session or one listen request may watch: 1,000. Each counts once for every 256
-    /// bytes it has. A listen request with more is refused as a whole.
+    /// URIs that one session or listen request may watch: 1,000. Each counts once per 256 bytes. A
+    /// listen request with more is refused.
     pub subscriptions_per_listener: usize,
-    /// URIs watched by all of them together: a million, about 400 MB.
+    /// URIs watched by all together: a million, about 400 MB.
     pub subscriptions: usize,
-    /// Listen requests open at once on one stdio connection: 64.
+    /// Open listen requests of one stdio connection: 64.
     pub listens_per_connection: usize,
 }
 

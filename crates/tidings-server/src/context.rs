@@ -1,5 +1,5 @@
-//! The context of one request: who asks, progress, log messages, cancellation, questions to the
-//! client.
+//! The context of one request: its client, progress, log messages, cancellation, and questions to
+//! the client.
 
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
@@ -18,10 +18,10 @@ use tidings_core::Change;
 
 use crate::era;
 
-/// The request that is being answered, and what can be done for its client meanwhile.
+/// The request being answered, and its client.
 ///
-/// Cloning is cheap and every clone is the same request. The hub itself reads resources too, to
-/// compare them: such a read has no client, wants no progress and is never cancelled.
+/// Cloning is cheap, and all clones are one request. The hub itself reads resources to compare
+/// them: such a read has no client, needs no progress and is never cancelled.
 #[derive(Clone)]
 pub struct Context {
     announcer: Arc<dyn Announce>,
@@ -31,28 +31,28 @@ pub struct Context {
 /// A request of a client.
 struct OpenRequest {
     request: RequestContext<RoleServer>,
-    /// What the client holds between requests, if it does.
+    /// The client's state between requests, if it has any.
     client: Option<Arc<dyn Client>>,
 }
 
-/// Where changes are announced: a trait object, for a request knows nothing else of the hub.
+/// Announces changes: a trait object, because a request knows nothing else of the hub.
 pub(crate) trait Announce: Send + Sync {
     fn announce(&self, change: Change);
 }
 
-/// What a client holds between requests, as far as a request needs it: a trait object, for a request
-/// knows no connection.
+/// The client's state between requests, as far as a request needs it: a trait object, because a
+/// request knows no connection.
 pub(crate) trait Client: Send + Sync {
-    /// From which level on it wants log messages, if it said so.
+    /// The requested log level.
     fn level(&self) -> Option<LoggingLevel>;
 }
 
-/// The address a request came from, as an extension of the request.
+/// The address of a request, as an extension of the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Address(pub(crate) IpAddr);
 
-/// Ends the connection on which a client waits for its answer, as an extension of the request; only
-/// where the client can come back.
+/// Ends the connection that waits for the answer, as an extension of the request; only if the
+/// client can reconnect to it.
 #[derive(Clone)]
 pub(crate) struct Release(pub(crate) Arc<dyn Fn() + Send + Sync>);
 
@@ -60,11 +60,11 @@ pub(crate) struct Release(pub(crate) Arc<dyn Fn() + Send + Sync>);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The client refused, is gone, or speaks a revision in which a server does not ask: there the
-    /// answer to the request says what is needed.
+    /// The client refused, is gone, or speaks a revision without questions: there, the answer to
+    /// the request asks for the input.
     #[error("the client did not answer")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The client answered something else.
+    /// The answer is invalid.
     #[error("the client's answer does not fit the question")]
     Unfitting,
 }
@@ -84,8 +84,8 @@ impl Context {
         Self { announcer, request: None }
     }
 
-    /// Says that something may have changed: a URI, a [`Change`], a list. Clients are notified if
-    /// what they would read differs.
+    /// Announces that something may have changed: a URI, a [`Change`], a list. Clients are notified
+    /// if what they would read differs.
     ///
     /// # Errors
     ///
@@ -95,13 +95,13 @@ impl Context {
         Ok(())
     }
 
-    /// The client's name and version, if it says.
+    /// The client's name and version, if stated.
     #[must_use]
     pub fn client(&self) -> Option<Implementation> {
         self.asked()?.request.client_info()
     }
 
-    /// What the client says it can do.
+    /// The client's capabilities.
     #[must_use]
     pub fn client_capabilities(&self) -> ClientCapabilities {
         let said = self.asked().and_then(|asked| asked.request.client_capabilities());
@@ -116,15 +116,15 @@ impl Context {
         self.asked().map_or(&NONE, |asked| &asked.request.meta)
     }
 
-    /// The client's name for the progress of this request, if it wants to be notified of it.
+    /// The client's progress token, if it wants progress.
     #[must_use]
     pub fn progress_token(&self) -> Option<ProgressToken> {
         self.meta().get_progress_token()
     }
 
-    /// A name for the client, to share fairly between clients: the same for all requests of a
-    /// connection over stdio or of a session, and of a client that says its name and has no
-    /// session. It proves nothing: a client can call itself what it likes.
+    /// Identifies the client, to share fairly between clients: the same for all requests of a stdio
+    /// connection, of a session, and of a named client without a session. It proves nothing: a
+    /// client can choose any name.
     #[must_use]
     pub fn caller(&self) -> String {
         let Some(asked) = self.asked() else { return "hub".to_owned() };
@@ -142,15 +142,15 @@ impl Context {
         }
     }
 
-    /// Whether the client speaks a revision in which a server does not ask: it answers that input
-    /// is required, and the client asks again with it.
+    /// Whether the client speaks a revision without questions from the server: the result asks for
+    /// input, and the client repeats the request with it.
     #[must_use]
     pub fn asks_by_answer(&self) -> bool {
         let version = self.asked().and_then(|asked| asked.request.protocol_version());
         version.is_some_and(|version| era::is_modern(version.as_str()))
     }
 
-    /// Waits until the client gives the request up.
+    /// Waits until the client cancels the request.
     pub async fn cancelled(&self) {
         match self.asked() {
             Some(asked) => asked.request.ct.cancelled().await,
@@ -158,8 +158,8 @@ impl Context {
         }
     }
 
-    /// Ends the connection on which the client waits for the answer, where that is a stream it can
-    /// come back to; the work goes on. For work that takes longer than a connection should.
+    /// Ends the connection that waits for the answer, if the client can reconnect to its stream;
+    /// the work continues. For work that takes longer than a connection should.
     pub fn release_stream(&self) {
         let release = self.asked().and_then(|asked| asked.request.extensions.get::<Release>());
         if let Some(Release(release)) = release {
@@ -167,8 +167,7 @@ impl Context {
         }
     }
 
-    /// Notifies the client of how far the work is, if it asked for that. The notice is delivered
-    /// before the answer.
+    /// Reports progress to the client, if it wants it. The notice is delivered before the answer.
     pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let (Some(asked), Some(token)) = (self.asked(), self.progress_token()) else { return };
         let mut progress = ProgressNotificationParam::new(token, done);
@@ -192,8 +191,8 @@ impl Context {
         };
         let silent = match wanted {
             Some(wanted) => (level as u8) < (wanted as u8),
-            // A legacy client that never set a level gets everything; a modern one that does not
-            // ask gets nothing.
+            // A legacy client that never set a level gets everything; a modern one gets nothing
+            // unless it asks.
             None => self.asks_by_answer(),
         };
         if !silent {

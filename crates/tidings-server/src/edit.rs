@@ -2,7 +2,7 @@
 
 use tidings_core::{TemplateError, UriError};
 
-/// Why an edit of the catalog was refused. Nothing of the transaction it was part of was done.
+/// Why an edit of the catalog was refused. Nothing of its transaction was applied.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
@@ -20,7 +20,7 @@ pub enum EditError {
         /// The source that came later.
         claimant: String,
     },
-    /// The item was removed, or its source was.
+    /// The item or its source was removed.
     #[error("the {kind} `{key}` is not in the catalog any more")]
     Gone {
         /// The kind of item.
@@ -28,15 +28,15 @@ pub enum EditError {
         /// Its name or URI.
         key: String,
     },
-    /// An update may change everything but the name.
+    /// An update cannot change the name.
     #[error("an update cannot rename `{from}` to `{to}`: remove the one and add the other")]
     Renamed {
-        /// The name it has.
+        /// The current name.
         from: String,
-        /// The name the update has.
+        /// The name in the update.
         to: String,
     },
-    /// A name that cannot be.
+    /// An invalid name.
     #[error(
         "`{name}` cannot name a {kind}: a name has at least one character and no control characters"
     )]
@@ -46,35 +46,35 @@ pub enum EditError {
         /// The name.
         name: String,
     },
-    /// A resource's URI is none.
+    /// An invalid URI of a resource.
     #[error("`{uri}` cannot be a resource's URI")]
     Uri {
-        /// What was given.
+        /// The text.
         uri: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         error: UriError,
     },
-    /// A resource template's text is none.
+    /// An invalid template.
     #[error("`{template}` cannot be a URI template")]
     Template {
-        /// What was given.
+        /// The text.
         template: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         error: TemplateError,
     },
-    /// Raw JSON is not an item of its kind.
+    /// Raw JSON that is not an item of its kind.
     #[error("the raw {kind} `{item}` cannot be offered: {details}")]
     Raw {
         /// The kind of item.
         kind: &'static str,
-        /// Its name or URI, or how its text begins if it has none.
+        /// Its name or URI, or the beginning of its text.
         item: String,
         /// What is wrong with it.
         details: String,
     },
-    /// An expansion is not one of its template's.
+    /// A URI that is not an expansion of its template.
     #[error("`{uri}` is not an expansion of `{template}`")]
     Expansion {
         /// The expansion.
@@ -82,7 +82,7 @@ pub enum EditError {
         /// The template.
         template: String,
     },
-    /// The source is not part of a hub any more.
+    /// The source was removed from its hub.
     #[error("the source was removed from its hub")]
     Removed,
 }

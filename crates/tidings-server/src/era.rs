@@ -1,4 +1,4 @@
-//! What a protocol revision means for a client: the one place where versions are compared.
+//! Protocol revisions: the one file that compares them.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,33 @@ use rmcp::model::{
 };
 use tidings_core::{ListKind, ListKinds};
 
-/// Where the `_meta` of a modern request names its revision.
+/// The `_meta` key of a modern request's revision.
 pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// Which list kinds each protocol revision is told of.
+/// The list kinds that each protocol revision is notified of.
 ///
-/// By default every revision is told of all three, but for 2025-03-26, which is told of none and
-/// hears so in its capabilities.
+/// By default every revision is notified of all three, except 2025-03-26, which is notified of
+/// none; its capabilities say so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionRules {
     exceptions: BTreeMap<String, ListKinds>,
 }
 
 impl VersionRules {
-    /// Every revision is told of everything.
+    /// Every revision is notified of everything.
     #[must_use]
     pub fn everything() -> Self {
         Self { exceptions: BTreeMap::new() }
     }
 
-    /// Sets what one revision is told of.
+    /// Sets the kinds of one revision.
     #[must_use]
     pub fn with(mut self, version: impl Into<String>, kinds: ListKinds) -> Self {
         self.exceptions.insert(version.into(), kinds);
         self
     }
 
-    /// What this revision is told of.
+    /// The kinds of this revision.
     #[must_use]
     pub fn lists_for(&self, version: &str) -> ListKinds {
         self.exceptions.get(version).copied().unwrap_or(ListKinds::ALL)
@@ -46,8 +46,8 @@ impl Default for VersionRules {
     }
 }
 
-/// What a client on this revision is told it can do. A hub offers tools, prompts and resources
-/// even while a list is empty: it may fill later.
+/// The capabilities for a revision. A hub offers tools, prompts and resources even while a list is
+/// empty, because it may fill later.
 pub(crate) fn capabilities(lists: ListKinds) -> ServerCapabilities {
     let told = |kind| Some(lists.contains(kind));
     let mut tools = ToolsCapability::default();
@@ -66,23 +66,23 @@ pub(crate) fn capabilities(lists: ListKinds) -> ServerCapabilities {
     capabilities
 }
 
-/// Whether a revision has no sessions: each request says who speaks.
+/// Whether a revision has no sessions: each request identifies its client.
 pub(crate) fn is_modern(version: &str) -> bool {
     version >= ProtocolVersion::NO_INITIALIZE.as_str()
 }
 
-/// Whether a name is that of a revision this server speaks.
+/// Whether this server speaks the revision of this name.
 pub(crate) fn is_known(version: &str) -> bool {
     ProtocolVersion::KNOWN_VERSIONS.iter().any(|known| known.as_str() == version)
 }
 
-/// Whether an update shows the resource's title beside its URI on this revision.
+/// Whether updates of this revision contain the resource's title.
 pub(crate) fn titles_updates(version: &ProtocolVersion) -> bool {
     *version == ProtocolVersion::V_2025_06_18
 }
 
 /// Whether streams of this revision begin with an event that has an id and no message, so that a
-/// client can come back to them.
+/// client can reconnect to them.
 pub(crate) fn primes_streams(version: &ProtocolVersion) -> bool {
     version.as_str() >= ProtocolVersion::V_2025_11_25.as_str()
 }

@@ -1,4 +1,4 @@
-//! The hub: the cheap-to-clone handle to add a source, announce, and shut down.
+//! The hub: the cheap-to-clone handle to add sources, announce changes, and shut down.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,20 +16,19 @@ use crate::pipeline::{Event, Pipeline};
 use crate::shelf::Shelf;
 use crate::source::Source;
 
-/// How long a source may take to end by itself before it is ended.
+/// Time for a source to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// One catalog of any number of sources, and everyone who listens to it.
+/// One catalog of any number of sources, and its subscribers.
 ///
-/// Cloning is cheap and every clone is the same hub. It must be made within a tokio runtime; its
+/// Cloning is cheap, and all clones are one hub. It must be created within a tokio runtime. Its
 /// tasks end with [`Hub::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
 pub struct Hub {
     owner: Arc<Owner>,
 }
 
-/// Owns the tasks. The tasks know the pipeline and not the owner, so the last hub that is dropped
-/// ends them.
+/// Owns the tasks. They know the core and not the owner, so dropping the last hub ends them.
 struct Owner {
     pipeline: Arc<Pipeline>,
     state: Mutex<State>,
@@ -47,25 +46,25 @@ pub enum AddError {
     /// The hub has a source of that name.
     #[error("a source named `{0}` is part of this hub already")]
     Name(String),
-    /// An item of the source cannot be offered.
+    /// An item of the source was refused.
     #[error("the source `{name}` was not added")]
     Start {
         /// The source.
         name: String,
-        /// What is wrong.
+        /// The cause.
         #[source]
         error: EditError,
     },
 }
 
 impl Hub {
-    /// A hub of this name and version, without sources.
+    /// A hub without sources.
     #[must_use]
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self::with_config(Config::new(name, version))
     }
 
-    /// A hub that introduces itself and behaves like this, without sources.
+    /// A hub with this configuration, without sources.
     #[must_use]
     pub fn with_config(config: Config) -> Self {
         let pipeline = Pipeline::new(config);
@@ -75,7 +74,7 @@ impl Hub {
         Self { owner: Arc::new(Owner { pipeline, state }) }
     }
 
-    /// Adds a source whose items answer for themselves, and gives its shelf.
+    /// Adds a source whose items answer with functions, and returns its shelf.
     ///
     /// # Errors
     ///
@@ -87,12 +86,12 @@ impl Hub {
         Ok(Shelf::new(pipeline.clone(), id))
     }
 
-    /// Adds a source, which is built with its shelf and starts at once. Items are offered as they
-    /// are put on the shelf.
+    /// Adds a source, which is built with its shelf and starts at once. Items are offered as soon
+    /// as they are on the shelf.
     ///
     /// # Errors
     ///
-    /// The name is taken, or one of its first items cannot be offered; then nothing of it stays.
+    /// The name is taken, or one of its first items is refused; then nothing of it stays.
     pub async fn add<S: Source>(
         &self,
         name: &str,
@@ -101,7 +100,7 @@ impl Hub {
         let pipeline = &self.owner.pipeline;
         let (id, member) =
             pipeline.catalog.join(name).ok_or_else(|| AddError::Name(name.to_owned()))?;
-        // Cancel-safe: a source whose start was given up leaves with everything it put there.
+        // Cancel-safe: a cancelled start removes the source with all its items.
         let mut joining = Joining { pipeline, id: Some(id) };
         let failed = |error| AddError::Start { name: name.to_owned(), error };
         let source = build(Shelf::new(pipeline.clone(), id)).map_err(failed)?;
@@ -142,8 +141,8 @@ impl Hub {
         true
     }
 
-    /// Says that something may have changed: a URI, a [`Change`], a list. Clients are notified if
-    /// what they would read differs.
+    /// Announces that something may have changed: a URI, a [`Change`], a list. Clients are notified
+    /// if what they would read differs.
     ///
     /// # Errors
     ///
@@ -153,20 +152,19 @@ impl Hub {
         Ok(())
     }
 
-    /// What happens in the hub, for people who watch it. A receiver that falls behind misses
-    /// events.
+    /// The events of the hub, for people who watch it. A receiver that falls behind misses events.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.owner.pipeline.events.subscribe()
     }
 
-    /// The counters as a Prometheus server reads them.
+    /// The metrics in the format of Prometheus.
     #[must_use]
     pub fn metrics(&self) -> String {
         self.owner.pipeline.metrics_text()
     }
 
-    /// Ends every listener gracefully and every source; transports that serve this hub end too.
+    /// Ends every listener cleanly and every source; transports that serve this hub end too.
     pub async fn shutdown(&self) {
         let pipeline = &self.owner.pipeline;
         pipeline.stopped.cancel();
@@ -178,7 +176,7 @@ impl Hub {
         }
     }
 
-    /// Takes a task over, so that it ends with the hub. The task must not hold the hub.
+    /// Runs a task that ends with the hub. The task must not hold the hub.
     pub(crate) fn own(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let mut state = self.lock();
         while state.tasks.try_join_next().is_some() {}

@@ -1,18 +1,18 @@
-//! A look into the hub: its sources, who listens, and what is watched.
+//! Inspection of a hub: its sources, listeners, and watched URIs.
 
 use crate::about::{ListenerInfo, WatchedInfo};
 use crate::hub::Hub;
 use crate::source::Health;
 
-/// A hub as it is at one moment.
+/// The state of a hub at one moment.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inspection {
     /// The sources, in the order they were added.
     pub sources: Vec<SourceInfo>,
-    /// The listeners, in the order they came.
+    /// The listeners, in the order they began.
     pub listeners: Vec<ListenerInfo>,
-    /// The watched URIs, in order.
+    /// The watched URIs, sorted.
     pub watched: Vec<WatchedInfo>,
 }
 
@@ -22,15 +22,15 @@ pub struct Inspection {
 pub struct SourceInfo {
     /// Its name.
     pub name: String,
-    /// How many items it has in the catalog, disabled ones included.
+    /// The number of its items in the catalog, including disabled ones.
     pub items: usize,
-    /// How it is.
+    /// Its health.
     pub health: Health,
 }
 
 impl Hub {
-    /// Who listens to what now. It takes the time to look at every listener once, and nothing before
-    /// it is asked for.
+    /// The current sources, listeners and watched URIs. It visits every listener once; without a
+    /// call it costs nothing.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {

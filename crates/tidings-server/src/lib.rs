@@ -1,10 +1,10 @@
-//! A live MCP server: sources are merged into one catalog, and every client that subscribed is
-//! notified of every real change, once, after it can be read.
+//! A library for live MCP servers: sources put items into one catalog, and every subscribed client
+//! is notified of every real change, once, after it can be read.
 //!
 //! # A resource that changes
 //!
-//! A [`Hub`] has sources, and a source has a [`Shelf`] with its items. An item answers for itself
-//! with a function; its [`Handle`] says when it changed.
+//! A [`Hub`] has sources, and a source has a [`Shelf`] with its items. A function answers for each
+//! item, and its [`Handle`] reports changes.
 //!
 //! ```no_run
 //! use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@
 //!
 //! # Typed tools and a template
 //!
-//! Arguments and variables are types of your own. The schema is derived, a mismatch is an error that
+//! Arguments and variables are your own types. The schema is derived, a mismatch is an error that
 //! names the field, and an `Err` is a result the model can read.
 //!
 //! ```
@@ -76,16 +76,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Relaying what others wrote
+//! # Relaying another server
 //!
-//! The types of [`model`] hold what the protocol library knows. A source that passes on the items,
-//! results and errors of another server uses [`Raw`] JSON instead, and nothing of them is lost.
+//! The types of [`model`] have the fields that the protocol library knows. A source that relays the
+//! items, results and errors of another server uses [`Raw`] JSON instead, which loses nothing.
 //!
 //! # A hub inside an axum program
 //!
-//! [`http::router`] has the routes of a hub, to be merged into yours. [`http::serve`] and
-//! [`stdio::serve`] are the explicit forms of [`Hub::serve_http`] and [`Hub::serve_stdio`]: with a
-//! listener, streams and a cancellation of your own.
+//! [`http::router`] has the routes of a hub, to merge into yours. [`http::serve`] and
+//! [`stdio::serve`] are the explicit forms of [`Hub::serve_http`] and [`Hub::serve_stdio`], with
+//! your own listener, streams and cancellation.
 //!
 //! ```no_run
 //! use axum::{Router, routing::get};

@@ -1,4 +1,4 @@
-//! A source that is part of the hub, called so that its panic is an error and nothing more.
+//! A source of the hub, called so that a panic becomes an error.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -16,15 +16,14 @@ use crate::answers::{Answers, Variables};
 use crate::context::Context;
 use crate::source::{ErasedSource, Health, Itself};
 
-/// At most this many reads of one source run at once for comparing, so that a slow source queues
-/// behind itself only.
+/// Concurrent reads of one source for comparison, so that a slow source delays only itself.
 const COMPARING_READS: usize = 32;
 
 /// A source and its name.
 pub(crate) struct Member {
     pub(crate) name: String,
-    /// Set once, when the source was built with its shelf; until then, and for a shelf without a
-    /// source, items answer for themselves.
+    /// Set once, when the source was built with its shelf. Without it, items answer with their
+    /// functions.
     source: OnceLock<Arc<dyn ErasedSource>>,
     /// Bounds the reads made to compare content.
     pub(crate) gate: Semaphore,
@@ -36,7 +35,7 @@ impl Member {
         Self { name: name.to_owned(), source: OnceLock::new(), gate }
     }
 
-    /// Gives the member its source.
+    /// Sets the member's source.
     pub(crate) fn attach(&self, source: Arc<dyn ErasedSource>) {
         drop(self.source.set(source));
     }
@@ -60,7 +59,7 @@ impl Member {
 
     pub(crate) fn health(&self) -> Health {
         let health = self.guard_call(|| self.source().health());
-        health.unwrap_or_else(|| Health::failing("it cannot say how it is; its log says more"))
+        health.unwrap_or_else(|| Health::failing("its health check panicked; see the log"))
     }
 
     fn guard_call<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
@@ -74,15 +73,12 @@ impl Member {
     ) -> Result<T, AnswerError> {
         AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|_| {
             error!(source = self.name, "a source panicked");
-            Err(AnswerError::Failed(format!(
-                "the source `{}` failed; its log says more",
-                self.name
-            )))
+            Err(AnswerError::Failed(format!("the source `{}` failed; see its log", self.name)))
         })
     }
 }
 
-/// Who answers for one item: its own functions, else its source.
+/// The answerer of one item: its own functions, else its source.
 #[derive(Clone)]
 pub(crate) struct Answerer {
     pub(crate) member: Arc<Member>,
@@ -106,7 +102,7 @@ impl Answerer {
         self.member.guard(answer).await
     }
 
-    /// The version of what a read would return, if that is cheap to know.
+    /// The version of a resource's content, if it is cheap to get.
     pub(crate) fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
         let version = || match &self.answers {
             Some(answers) if answers.read.is_some() => answers.version.as_ref().map(|it| it()),

@@ -1,8 +1,9 @@
-//! The bytes of one notice, serialised once and shared by every listener that gets it.
+//! The bytes of one notice, serialised once and shared by all its listeners.
 //!
-//! The text comes from the protocol library's own types, so the wire format stays theirs. A frame
-//! is a whole server-sent event, `data: {…}\n\n`; the same bytes without the first six and the last
-//! are a line for stdio, so one preparation serves both transports.
+//! The text comes from the protocol library's types, so the wire format is theirs. A frame is a
+//! whole server-sent event, `data: {…}
+//!
+//! `; without its first six bytes and the last it is a line for stdio, so both transports share it.
 
 use bytes::{Bytes, BytesMut};
 use rmcp::model::{
@@ -12,27 +13,27 @@ use rmcp::model::{
 };
 use tidings_core::{ListKind, ResourceUri};
 
-/// What stands before the message in a server-sent event.
+/// The text before the message in a server-sent event.
 const EVENT_HEAD: &str = "data: ";
-/// What stands after it.
+/// The text after it.
 const EVENT_TAIL: &str = "\n\n";
-/// Stands for a listener's tag until it is spliced in. No URI can hold a control character, so the
-/// first place where this is found is the tag's.
+/// The placeholder of a listener's tag. No URI contains a control character, so its first
+/// occurrence is the tag's.
 const TAG_MARK: &str = "\u{1}";
 
-/// How one listener's notices look on the wire.
+/// The wire format of one listener's notices.
 #[derive(Clone, Debug)]
 pub(crate) enum Wire {
     /// A legacy session.
     Legacy {
-        /// Whether updates carry the title, as one revision shows it.
+        /// Whether updates contain the title, as in one revision.
         titled: bool,
-        /// Whether events are numbered, so that a client can say which it saw last.
+        /// Whether events are numbered, so that a client can name the last one it saw.
         numbered: bool,
     },
-    /// A modern listen request: its id as JSON, verbatim.
+    /// A modern listen request: its id as JSON.
     Modern {
-        /// The id as it stands in `_meta`.
+        /// The id in `_meta`.
         tag: Bytes,
     },
 }
@@ -43,14 +44,14 @@ impl Wire {
         matches!(self, Self::Legacy { numbered: true, .. })
     }
 
-    /// The wire of a modern listener whose request had this id.
+    /// The wire format of a modern listener with this request id.
     pub(crate) fn modern(id: &RequestId) -> Self {
         let tag = serde_json::to_vec(id).expect("a request id is a number or a string");
         Self::Modern { tag: tag.into() }
     }
 }
 
-/// One notice, ready for every kind of listener.
+/// One notice, in the forms for all kinds of listeners.
 #[derive(Debug)]
 pub(crate) struct Notice {
     legacy: Bytes,
@@ -60,7 +61,7 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// A list of this kind moved.
+    /// A list of this kind changed.
     pub(crate) fn list_changed(kind: ListKind) -> Self {
         Self::prepare(
             || match kind {
@@ -78,7 +79,7 @@ impl Notice {
         )
     }
 
-    /// What a read of this URI returns moved; `title` is the resource's, if it is listed with one.
+    /// The content of this URI changed; `title` is the resource's, if it is listed with one.
     pub(crate) fn updated(uri: &ResourceUri, title: Option<&str>) -> Self {
         Self::prepare(
             || {
@@ -110,8 +111,7 @@ impl Notice {
         }
     }
 
-    /// The whole event for one listener: the bytes all share, with its own number or tag spliced
-    /// in where it has one.
+    /// The whole event for one listener: the shared bytes with its own number or tag.
     pub(crate) fn frame(&self, wire: &Wire, number: u64) -> Bytes {
         if let Wire::Legacy { titled, numbered: false } = wire {
             return self.shared(*titled).clone();
@@ -121,7 +121,7 @@ impl Notice {
         frame.into()
     }
 
-    /// As [`Self::frame`], put behind what is in the buffer.
+    /// As [`Self::frame`], appended to a buffer.
     pub(crate) fn put_frame(&self, wire: &Wire, number: u64, buffer: &mut Vec<u8>) {
         match wire {
             Wire::Legacy { titled, numbered: false } => {
@@ -141,7 +141,7 @@ impl Notice {
 }
 
 fn splice(parts: &[&[u8]], buffer: &mut Vec<u8>) {
-    // Exactly as much as is needed: a frame may wait for a slow reader.
+    // The exact capacity: a frame may wait for a slow reader.
     buffer.reserve_exact(parts.iter().map(|part| part.len()).sum());
     for part in parts {
         buffer.extend_from_slice(part);
@@ -157,9 +157,9 @@ pub(crate) fn event(json: &[u8]) -> Bytes {
     bytes.freeze()
 }
 
-/// The events that stand one after the other in some bytes, without copying them.
+/// The consecutive events in some bytes, without copying.
 pub(crate) fn events(frames: &Bytes) -> impl Iterator<Item = Bytes> {
-    // A message is one line, so an empty line is always the end of an event.
+    // A message is one line, so an empty line always ends an event.
     let mut rest = frames.clone();
     std::iter::from_fn(move || {
         let tail = EVENT_TAIL.as_bytes();
@@ -168,13 +168,13 @@ pub(crate) fn events(frames: &Bytes) -> impl Iterator<Item = Bytes> {
     })
 }
 
-/// The message of one event of the protocol library; nothing if it has none, such as a comment.
+/// The message of one event of the protocol library; `None` if it has none, such as a comment.
 pub(crate) fn message(event: &[u8]) -> Option<&[u8]> {
     let lines = event.split(|byte| *byte == b'\n');
     lines.filter_map(|line| line.strip_prefix(b"data:")).map(<[u8]>::trim_ascii_start).next()
 }
 
-/// The message of an event as a line, without copying it.
+/// The message of an event as a line, without copying.
 pub(crate) fn line(event: &Bytes) -> Bytes {
     event.slice(EVENT_HEAD.len()..event.len() - 1)
 }

@@ -1,4 +1,4 @@
-//! A file that is written whole before it takes the place of another.
+//! A file that is written completely before it replaces another.
 
 use std::fs::{Metadata, Permissions};
 use std::io::Write as _;
@@ -7,11 +7,11 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// What a new file may be used for, before the user's mask.
+/// Permissions of a new file, before the user's mask.
 const NEW: u32 = 0o666;
 
-/// Writes a file beside the one it is for, with that one's permissions if there is one. Whoever
-/// persists it replaces the other in one step; dropped, it is gone.
+/// Writes a temporary file beside `path`, with the permissions of the file there, if any.
+/// Persisting it replaces that file in one step; dropping it removes it.
 pub(crate) fn draft(
     path: &Path,
     old: Option<&Metadata>,
@@ -25,7 +25,7 @@ pub(crate) fn draft(
         .tempfile_in(folder.unwrap_or(Path::new(".")))?;
     file.write_all(bytes)?;
     if let Some(old) = old {
-        // The mask took something off.
+        // The mask may have removed permissions.
         file.as_file().set_permissions(old.permissions())?;
     }
     file.as_file().sync_all()?;

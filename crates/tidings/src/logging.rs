@@ -1,4 +1,4 @@
-//! The log subscriber: standard error only, for standard output is data or the protocol.
+//! The log subscriber. It writes to standard error only: standard output is data or the protocol.
 
 use std::io::IsTerminal as _;
 
@@ -9,7 +9,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::{LogFormat, LogLevel};
 
-/// Logs from here on; the access log is beside the level.
+/// Starts logging. The access log is independent of the level.
 pub(crate) fn start(level: LogLevel, format: LogFormat, access: bool) {
     let level = match level {
         LogLevel::Off => LevelFilter::OFF,
@@ -19,8 +19,8 @@ pub(crate) fn start(level: LogLevel, format: LogFormat, access: bool) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    // The protocol library logs every message at the level at which we say that a client came, and
-    // what goes wrong on a connection is told by whoever wanted the connection.
+    // The protocol library logs every message at the level of our connection messages. Connection
+    // errors are reported by the code that asked for the connection.
     let library = if level < LevelFilter::DEBUG { LevelFilter::OFF } else { LevelFilter::WARN };
     let chosen = Targets::new().with_default(level).with_target("rmcp", library);
     let access = if access { LevelFilter::INFO } else { LevelFilter::OFF };

@@ -1,15 +1,15 @@
-//! What this machine lets the process have: memory, file descriptors, space on a disk.
+//! Resources of this machine: memory, file descriptors, disk space.
 
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors kept for files, databases and programs: these, and a sixteenth of all.
+/// Descriptors reserved for files, databases and programs: these, and a sixteenth of all.
 const KEPT_DESCRIPTORS: u64 = 64;
-/// With less space than this on its disk, a source with durable state cannot take more.
+/// Free disk space below which a source with durable state is not ready.
 const LEAST_SPACE: u64 = 16 << 20;
 
-/// Raises the limit of open files to what the system allows, and says what it is then.
+/// Raises the limit of open files to the maximum allowed, and returns the new limit.
 pub(crate) fn raise_file_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -19,19 +19,19 @@ pub(crate) fn raise_file_limit() -> Option<u64> {
     }
 }
 
-/// How many connections fit below a limit of open files.
+/// The number of connections that fit below a limit of open files.
 pub(crate) fn connections_within(limit: u64) -> usize {
     let kept = KEPT_DESCRIPTORS + limit / 16;
     usize::try_from(limit.saturating_sub(kept).max(16)).unwrap_or(usize::MAX)
 }
 
-/// How many more files can be opened.
+/// The number of files that can still be opened.
 pub(crate) fn free_descriptors() -> Option<u64> {
     let open = Path::new("/proc/self/fd").read_dir().ok()?.count() as u64;
     Some(getrlimit(Resource::Nofile).current?.saturating_sub(open))
 }
 
-/// How much memory the process may use: what its control group allows, or what the machine has.
+/// The memory the process may use: the limit of its control group, or the memory of the machine.
 pub(crate) fn memory() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = limit_files(&groups)
@@ -41,8 +41,8 @@ pub(crate) fn memory() -> Option<u64> {
     limits.chain(machine).min()
 }
 
-/// The files that may say how much memory the groups of a process have: those of the groups
-/// themselves and of all above them, in both versions of control groups.
+/// The files that may hold memory limits: those of the process's control groups and of all groups
+/// above, in both versions of control groups.
 fn limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {
@@ -65,7 +65,7 @@ fn total(meminfo: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// Whether there is space on the disk of a directory; if not, what is wrong.
+/// Checks that the disk of a directory has free space.
 pub(crate) fn has_space(directory: &Path) -> Result<(), String> {
     match rustix::fs::statvfs(directory) {
         Ok(disk) if disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_SPACE => {

@@ -23,8 +23,8 @@ use tokio::runtime::Builder;
 
 use crate::args::Args;
 
-/// Returns freed memory to the system within seconds, which glibc's allocator does not: after a
-/// burst of large requests it kept most of their memory for the life of the process.
+/// Returns freed memory to the system within seconds. glibc's allocator kept most of it for the
+/// life of the process after a burst of large requests.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -32,7 +32,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let args = Args::parse();
     logging::start(args.log, args.log_format, args.command.logs_access());
-    // One thread starts sooner, and is enough for one connection.
+    // One thread starts sooner and is enough for one connection.
     let mut builder = if command::is_busy(&args.command) {
         Builder::new_multi_thread()
     } else {
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         Err(error) => return report::failure(&anyhow::Error::new(error).context("starting")),
     };
     let result = runtime.block_on(command::run(args.command));
-    // A read of standard input that has not returned must not keep the program.
+    // A pending read of standard input must not keep the program running.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,11 +1,11 @@
-//! Errors and hints as a person reads them.
+//! Errors and hints, printed for people.
 
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use crate::present::text::harmless;
 
-/// Something a person can do about an error.
+/// A next step for the person who sees an error.
 #[derive(Debug)]
 pub(crate) struct Hint(pub(crate) String);
 
@@ -17,7 +17,7 @@ impl std::fmt::Display for Hint {
 
 impl std::error::Error for Hint {}
 
-/// A command line that cannot be carried out: exit code 2.
+/// A command line that cannot be run: exit code 2.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Usage {
     message: String,
@@ -43,7 +43,7 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Prints why the program failed. That nobody reads its output any more is no failure.
+/// Prints why the program failed. A closed output pipe is not a failure.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     let closed = |cause: &(dyn std::error::Error + 'static)| {
         cause
@@ -53,12 +53,12 @@ pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(closed) {
         return ExitCode::SUCCESS;
     }
-    // A server's words may be among them.
+    // The text may contain the server's words.
     drop(std::io::stderr().write_all(harmless(&text(error)).as_bytes()));
     if error.downcast_ref::<Usage>().is_some() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
-/// The same in lines for somebody who goes on.
+/// The same as lines, for commands that continue.
 pub(crate) fn lines(error: &anyhow::Error) -> String {
     text(error).trim_end().to_owned()
 }

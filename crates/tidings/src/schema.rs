@@ -1,13 +1,13 @@
-//! What a tool's JSON Schema allows, as far as a command line needs to know it.
+//! A tool's JSON Schema, as far as the command line needs it.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// How deep a schema is followed; what lies deeper may be anything.
+/// How deep a schema is followed; deeper values may be anything.
 const DEPTH: usize = 12;
 
-/// What a value may be.
+/// The values a schema allows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
     Any,
@@ -22,7 +22,7 @@ pub(crate) enum Shape {
     Either(Vec<Self>),
 }
 
-/// Which numbers are allowed.
+/// The allowed range of a number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Range {
     pub(crate) whole: bool,
@@ -32,11 +32,11 @@ pub(crate) struct Range {
     below: Option<f64>,
 }
 
-/// What an object has in it.
+/// The fields of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fields {
     pub(crate) named: Vec<Field>,
-    /// Whether the schema says that there may be others.
+    /// Whether the schema allows further fields.
     pub(crate) open: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Field {
 }
 
 impl Fields {
-    /// Reads the schema of a tool's input.
+    /// Parses the schema of a tool's input.
     pub(crate) fn of(schema: &Map<String, Value>) -> Self {
         match (Reading { root: schema }).object_shape(schema, 0) {
             Shape::Object(fields) => fields,
@@ -87,7 +87,7 @@ impl Range {
             && self.below.is_none_or(|below| value < below)
     }
 
-    /// A number that is allowed.
+    /// An allowed number, for examples.
     pub(crate) fn sample(&self) -> f64 {
         let least = self.least.or(self.above.map(|above| above + 1.0));
         let most = self.most.or(self.below.map(|below| below - 1.0));
@@ -154,7 +154,7 @@ impl Reading<'_> {
 
     /// `anyOf`, `oneOf`, or an `allOf` that wraps one schema, as generators write it.
     fn choice(&self, schema: &Map<String, Value>, depth: usize) -> Option<Shape> {
-        // An object that has alternatives besides its properties is read by its properties.
+        // An object with properties and alternatives is read by its properties.
         if schema.contains_key("properties") {
             return None;
         }
@@ -217,7 +217,7 @@ impl Reading<'_> {
             example: schema.get("examples").and_then(|examples| examples.get(0)).cloned(),
         };
         let mut named: Vec<_> = properties.into_iter().flatten().map(field).collect();
-        // Order: what must be given comes first, as a person would write it.
+        // Order: required fields come first, as a person would write them.
         named.sort_by_key(|field| !field.required);
         let open = match schema.get("additionalProperties") {
             Some(Value::Bool(open)) => *open,
@@ -315,7 +315,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// Values one after another, with something between them.
+/// Values joined with a separator.
 fn separated<T: fmt::Display>(
     formatter: &mut fmt::Formatter<'_>,
     items: &[T],

@@ -1,4 +1,4 @@
-//! A connection for one command: made with hints when it fails, and always ended.
+//! A connection for one command: opened with hints when it fails, and always closed.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::target;
 /// How many of the last lines of a server's standard error are shown.
 const LAST_WORDS: usize = 10;
 
-/// A server that is connected.
+/// A connected server.
 pub(crate) struct Session {
     pub(crate) mirror: Mirror,
     pub(crate) place: Place,
@@ -24,7 +24,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Why a list could not be loaded, if it could not.
+    /// Fails if a list could not be loaded.
     pub(crate) fn loaded(&self, list: List) -> Result<()> {
         match self.mirror.list_error(list) {
             Some(error) => Err(error).with_context(|| format!("listing the {list}")),
@@ -33,7 +33,7 @@ impl Session {
     }
 }
 
-/// Somebody pressed Ctrl-C, or asked the program to end.
+/// The user pressed Ctrl-C or sent a signal to end.
 #[derive(Debug)]
 pub(crate) struct Interrupted;
 
@@ -45,7 +45,7 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Connects with these lists and no notices, does the work, and ends the connection.
+/// Connects with these lists and no notices, does the work, and closes the connection.
 pub(crate) async fn once<T>(
     connection: &Connection,
     place: Place,
@@ -62,7 +62,7 @@ pub(crate) async fn once<T>(
     .await
 }
 
-/// Connects, does the work, and ends the connection whatever came of it.
+/// Connects, does the work, and closes the connection whatever the outcome.
 pub(crate) async fn with<T>(
     connection: &Connection,
     place: Place,
@@ -73,7 +73,7 @@ pub(crate) async fn with<T>(
     over(target, place, config, Output::new(connection.json), work).await
 }
 
-/// The same with a server that is found already.
+/// The same with a resolved server.
 pub(crate) async fn over<T>(
     target: Target,
     place: Place,
@@ -95,13 +95,13 @@ pub(crate) async fn over<T>(
     };
     tokio::select! {
         () = session.mirror.close() => {}
-        // Whoever asks twice does not want to wait.
+        // A second signal means: do not wait.
         () = stop.wait() => {}
     }
     result
 }
 
-/// The defaults with what the options say.
+/// The default configuration, with the command's options.
 pub(crate) fn config(connection: &Connection) -> Config {
     let mut config = defaults();
     config.protocol = connection.protocol.clone();
@@ -112,7 +112,7 @@ pub(crate) fn config(connection: &Connection) -> Config {
     config
 }
 
-/// The defaults. A command that does one thing ends with its connection.
+/// The default configuration. A command for one request ends with its connection.
 pub(crate) fn defaults() -> Config {
     let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
     config.reconnect = None;
@@ -123,7 +123,7 @@ pub(crate) fn defaults() -> Config {
 struct Stop {
     interrupt: Signal,
     terminate: Signal,
-    /// The terminal is gone.
+    /// The terminal was closed.
     hangup: Signal,
 }
 
@@ -145,7 +145,7 @@ impl Stop {
     }
 }
 
-/// Why there is no connection, with what can be done about it.
+/// The error of a failed connection, with a hint.
 fn explained(error: ConnectError, place: &Place, target: &Target) -> anyhow::Error {
     let hint = hint(&error, target);
     let connecting = format!("could not connect to `{}`", harmless(&place.to_string()));
@@ -167,15 +167,15 @@ fn hint(error: &ConnectError, target: &Target) -> Option<String> {
     let words = match error {
         ConnectError::Spawn { program, source } => match source.kind() {
             std::io::ErrorKind::NotFound => {
-                return Some(format!("is `{program}` installed, and is its folder in PATH?"));
+                return Some(format!("is `{program}` installed and in PATH?"));
             }
             std::io::ErrorKind::PermissionDenied => {
-                return Some(format!("is `{program}` a program that may be run?"));
+                return Some(format!("is `{program}` executable?"));
             }
             _ => return None,
         },
         ConnectError::Unreachable(_) => {
-            "is the server running, and are host and port right? `tidings serve --demo` starts one \
+            "is the server running, and are the host and port correct? `tidings serve --demo` starts one \
              on http://127.0.0.1:8484/mcp"
         }
         ConnectError::Unauthorized => {
@@ -186,10 +186,10 @@ fn hint(error: &ConnectError, target: &Target) -> Option<String> {
             "the token may lack a right, or the server may not serve this host name"
         }
         ConnectError::NotMcp(_) => return Some(endpoint_hint(target)),
-        ConnectError::Version { .. } => "`--protocol auto` takes whatever the server speaks",
+        ConnectError::Version { .. } => "`--protocol auto` uses the revision the server speaks",
         ConnectError::Timeout { garbage: Some(_), .. }
         | ConnectError::Died { garbage: Some(_), .. } => {
-            "only MCP messages may go to standard output; a server logs on standard error"
+            "a server may print only MCP messages on standard output, and must log on standard error"
         }
         ConnectError::Timeout { .. } => {
             "is it an MCP server? `--timeout 2m` waits longer; if it is an old one, try \
@@ -207,7 +207,7 @@ fn hint(error: &ConnectError, target: &Target) -> Option<String> {
     Some(words.to_owned())
 }
 
-/// What is wrong with a URL behind which there is something else.
+/// A hint for a URL that is not an MCP endpoint.
 fn endpoint_hint(target: &Target) -> String {
     let general = "is this the endpoint of an MCP server?";
     let Target::Http(target) = target else { return general.to_owned() };
@@ -228,16 +228,16 @@ fn said(lines: &[Arc<str>]) -> String {
     }
     let last = lines.iter().skip(lines.len().saturating_sub(LAST_WORDS));
     let shown: Vec<_> = last.map(|line| harmless(line)).collect();
-    format!("; its last words on standard error:\n  {}", shown.join("\n  "))
+    format!("; its last lines on standard error:\n  {}", shown.join("\n  "))
 }
 
 fn printed(garbage: Option<&str>) -> String {
     garbage.map_or_else(String::new, |garbage| {
-        format!("\n  it printed something that is not a message: {}", harmless(garbage))
+        format!("\n  it printed a line that is not an MCP message: {}", harmless(garbage))
     })
 }
 
-/// What a server wrote on its standard error since it was started.
+/// The lines the server wrote to standard error since it was started.
 fn last_words(events: &mut Events) -> Vec<Arc<str>> {
     let next = || events.try_next();
     std::iter::from_fn(next)
@@ -248,7 +248,7 @@ fn last_words(events: &mut Events) -> Vec<Arc<str>> {
         .collect()
 }
 
-/// A request that failed because the server went away is told with what the server said last.
+/// If a request failed because the server ended, adds the server's last lines to the error.
 pub(crate) fn with_last_words(error: anyhow::Error, lines: &[Arc<str>]) -> anyhow::Error {
     let request = error.chain().find_map(|cause| cause.downcast_ref::<RequestError>());
     let hint = match request {
@@ -305,12 +305,12 @@ mod tests {
             stderr: lines.clone(),
             garbage: None,
         };
-        check(died, &node, "exit status: 1); its last words on standard error:\n  line 10\n");
+        check(died, &node, "exit status: 1); its last lines on standard error:\n  line 10\n");
         let timeout = ConnectError::Timeout {
             timeout: Duration::from_secs(1),
             stderr: lines,
             garbage: Some("Hello!".into()),
         };
-        check(timeout, &node, "not a message: Hello!");
+        check(timeout, &node, "not an MCP message: Hello!");
     }
 }

@@ -1,4 +1,4 @@
-//! TARGET on the command line -> a server to speak to.
+//! TARGET on the command line to a server.
 
 use anyhow::{Context as _, Result};
 use tidings_mirror::{CommandTarget, HttpTarget, Secret, Target, TokenSource};
@@ -8,7 +8,7 @@ use crate::hosts::{Environment, Found, Kind, NamedServer, Surroundings};
 use crate::report::Usage;
 use crate::values::nearest;
 
-/// Finds the server, with everything the options add to it.
+/// Resolves the server, with the options applied to it.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ pub(crate) fn resolve(place: &Place, connection: &Connection) -> Result<Target> 
     with_options(target, connection, &environment)
 }
 
-/// The servers there are to name.
+/// The servers that can be named.
 pub(crate) fn known(places: &Places, surroundings: &Surroundings) -> Result<Found> {
     match &places.mcp_file {
         Some(file) => surroundings.read(file),
@@ -52,24 +52,22 @@ fn lookup(name: &str, places: &Places, surroundings: &Surroundings) -> Result<Na
     }
     let names: Vec<_> = found.entries.iter().map(|entry| entry.name.as_str()).collect();
     let usage = match (found.problems.first(), &places.mcp_file) {
-        (Some(problem), _) => {
-            Usage::new(format!("there is no server named `{name}`, and {problem}"))
-        }
-        (None, Some(file)) => Usage::new(format!("`{}` names no server `{name}`", file.display())),
-        (None, None) => Usage::new(format!("no mcp.json names a server `{name}`")),
+        (Some(problem), _) => Usage::new(format!("no server is named `{name}`, and {problem}")),
+        (None, Some(file)) => Usage::new(format!("`{}` has no server `{name}`", file.display())),
+        (None, None) => Usage::new(format!("no mcp.json has a server `{name}`")),
     };
-    // A host and a port, or a path on one, is a URL without its scheme.
+    // A host with a port or a path is a URL without its scheme.
     let host = name.split('/').next().unwrap_or_default();
     let hint = if name.contains("://") {
-        "a URL begins with http:// or https://".to_owned()
+        "a URL starts with http:// or https://".to_owned()
     } else if host.contains(':') || host == "localhost" {
-        format!("a URL begins with its scheme: `http://{name}`")
+        format!("did you mean `http://{name}`?")
     } else if let Some(near) = nearest(name, &names) {
         format!("did you mean `{near}`?")
     } else if names.is_empty() {
         "give a URL such as http://127.0.0.1:8484/mcp, or a program after `--`".to_owned()
     } else {
-        format!("there are {}; `tidings servers` tells more", names.join(", "))
+        format!("known servers: {}; `tidings servers` lists them", names.join(", "))
     };
     Err(usage.hint(hint).into())
 }
@@ -109,8 +107,8 @@ fn with_options(
     match &mut target {
         Target::Http(target) => {
             if !connection.env.is_empty() {
-                return Err(Usage::new("--env is for servers that are programs")
-                    .hint("a server behind a URL takes `--header NAME:VALUE`")
+                return Err(Usage::new("--env applies only to servers that are programs")
+                    .hint("use `--header NAME:VALUE` for a server behind a URL")
                     .into());
             }
             for header in &connection.header {
@@ -130,9 +128,11 @@ fn with_options(
         }
         Target::Command(target) => {
             if !connection.header.is_empty() || connection.token_file.is_some() {
-                return Err(Usage::new("--header and --token-file are for servers behind a URL")
-                    .hint("a server that is a program takes `--env NAME=VALUE`")
-                    .into());
+                return Err(Usage::new(
+                    "--header and --token-file apply only to servers behind a URL",
+                )
+                .hint("use `--env NAME=VALUE` for a server that is a program")
+                .into());
             }
             for (name, value) in &connection.env {
                 target.environment.insert(name.clone(), Secret::new(value));
@@ -143,7 +143,7 @@ fn with_options(
     Ok(target)
 }
 
-/// Where the bearer token comes from. A header that says who we are goes before the environment.
+/// The origin of the bearer token. An `Authorization` header takes precedence over the environment.
 fn token(connection: &Connection, authorised: bool) -> Result<Option<TokenSource>> {
     let trimmed = |text: String| {
         let text = text.trim();

@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, utf8_percent_encode};
 
 use crate::template::expand::{is_reserved, is_triplet_at, is_unreserved};
 
-/// Which characters stand in a value as they are.
+/// The characters that values contain unencoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alphabet {
     /// The `unreserved` of RFC 3986.
@@ -20,10 +20,10 @@ impl Alphabet {
         is_unreserved(byte) || self == Self::Any && is_reserved(byte)
     }
 
-    /// Where the character of a value that starts here ends, or `None` if none does.
+    /// The end of the character of a value that starts here, or `None` if there is none.
     ///
-    /// A percent-encoded character is taken whole, however many bytes it has, so that no
-    /// value ends within one.
+    /// A percent-encoded character is taken whole, however many bytes it has, so that no value ends
+    /// within one.
     pub(super) fn character_end(self, text: &[u8], at: usize) -> Option<usize> {
         match *text.get(at)? {
             b'%' => encoded_character(text, at).map(|(_, end)| end),
@@ -31,11 +31,11 @@ impl Alphabet {
         }
     }
 
-    /// The value that is written like this.
+    /// Decodes the text of a value.
     ///
-    /// Only what expansion would encode is decoded, so that expanding the value gives the
-    /// same text again. Among reserved characters that leaves `%2F` alone, and also
-    /// `%25` where the decoded `%` and what follows would look encoded.
+    /// Only characters that expansion encodes are decoded, so that expanding the value gives the
+    /// same text. With reserved characters, `%2F` stays, and so does `%25` where the decoded `%`
+    /// and the text after it would look encoded.
     pub(super) fn decode(self, text: &[u8]) -> String {
         let (mut value, mut at) = (String::with_capacity(text.len()), 0);
         while let Some(byte) = text.get(at) {
@@ -62,20 +62,20 @@ impl Alphabet {
     }
 }
 
-/// The text with every character outside ASCII encoded, or `None` if a percent sign in it
-/// does not start an encoded byte.
+/// The text with every character outside ASCII encoded, or `None` if a percent sign does not start
+/// an encoded byte.
 pub(super) fn to_ascii(text: &str) -> Option<Cow<'_, str>> {
     let mut percents = text.bytes().enumerate().filter(|(_, byte)| *byte == b'%');
     let is_well_encoded = percents.all(|(at, _)| is_triplet_at(text.as_bytes(), at));
     is_well_encoded.then(|| utf8_percent_encode(text, &AsciiSet::EMPTY).into())
 }
 
-/// Whether the text goes on with these bytes, the case of encoded bytes aside.
+/// Whether the text continues with these bytes, ignoring the case of encoded bytes.
 ///
 /// The expected bytes must be well encoded.
 pub(super) fn starts_with(text: &[u8], expected: &[u8]) -> bool {
     let Some(text) = text.get(..expected.len()) else { return false };
-    // How many of the next bytes are the digits of an encoded one.
+    // How many of the next bytes are digits of an encoded byte.
     let mut digits = 0_u8;
     text.iter().zip(expected).all(|(byte, expected)| {
         let is_same =

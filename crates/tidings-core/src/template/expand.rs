@@ -1,4 +1,4 @@
-//! Writes a template with values in place of its expressions.
+//! Expands a template with values.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::template::Part;
 
-/// What is encoded in most expressions: all but the `unreserved` of RFC 3986.
+/// The characters encoded in most expressions: all but the `unreserved` of RFC 3986.
 const NOT_UNRESERVED: AsciiSet =
     NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The `reserved` of RFC 3986.
 const RESERVED: &[u8] = b":/?#[]@!$&'()*+,;=";
 
-/// What is encoded in `{+a}`, `{#a}` and literals.
+/// The characters encoded in `{+a}`, `{#a}` and literals.
 const NOT_IN_URI: AsciiSet = {
     let (mut set, mut at) = (NOT_UNRESERVED, 0);
     while at < RESERVED.len() {
@@ -23,8 +23,7 @@ const NOT_IN_URI: AsciiSet = {
     set
 };
 
-/// The character after an opening brace, and what it stands for: the table in appendix A
-/// of RFC 6570.
+/// The operator after an opening brace: the table in appendix A of RFC 6570.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Simple,
@@ -51,7 +50,7 @@ impl Operator {
         })
     }
 
-    /// What is written before the first value, if there is one.
+    /// Written before the first value.
     pub(super) fn first(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved => "",
@@ -64,7 +63,7 @@ impl Operator {
         }
     }
 
-    /// What is written between two values.
+    /// Written between two values.
     pub(super) fn separator(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved | Self::Fragment => ",",
@@ -80,7 +79,7 @@ impl Operator {
         matches!(self, Self::Matrix | Self::Query | Self::Continuation)
     }
 
-    /// Whether reserved characters stand in values as they are.
+    /// Whether reserved characters are written unencoded.
     pub(super) fn keeps_reserved(self) -> bool {
         matches!(self, Self::Reserved | Self::Fragment)
     }
@@ -129,7 +128,7 @@ fn push_value(output: &mut String, operator: Operator, name: &str, value: &str) 
     }
 }
 
-/// Encodes what cannot be in a URI and leaves alone what is encoded already.
+/// Encodes characters that a URI cannot contain, except in encoded text.
 pub(super) fn push_keeping_reserved(output: &mut String, mut text: &str) {
     while let Some(at) = text.find('%') {
         output.extend(utf8_percent_encode(&text[..at], &NOT_IN_URI));
@@ -145,7 +144,7 @@ pub(super) fn push_keeping_reserved(output: &mut String, mut text: &str) {
     output.extend(utf8_percent_encode(text, &NOT_IN_URI));
 }
 
-/// Whether a percent sign and two hexadecimal digits stand at this place.
+/// Whether a percent sign and two hexadecimal digits start here.
 pub(super) fn is_triplet_at(bytes: &[u8], at: usize) -> bool {
     matches!(bytes.get(at..at + 3), Some([b'%', high, low])
         if high.is_ascii_hexdigit() && low.is_ascii_hexdigit())

@@ -1,8 +1,7 @@
 //! Finds the values with which a template expands to a URI.
-//!
-//! This is a backtracking search, as in a regular expression engine, made linear by
-//! never trying the same step at the same place twice. Where that shortcut would be wrong,
-//! between two uses of one variable, there is a limit to how much is tried.
+//! This is a backtracking search, as in a regular expression engine. It is linear because no step
+//! is tried twice at the same place. Between two uses of one variable that shortcut would be wrong,
+//! so the number of attempts is limited there.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,10 +11,10 @@ use crate::template::expand::Operator;
 use crate::template::program::{Program, Step};
 use crate::uri::ResourceUri;
 
-/// How much may be tried between two uses of one variable, in steps and compared bytes.
+/// The limit of attempts between two uses of one variable, in steps and compared bytes.
 ///
-/// It is enough for any template with two such variables on a URI of ordinary length, and is
-/// spent in a few milliseconds.
+/// It is enough for any template with two such variables on a URI of ordinary length, and takes a
+/// few milliseconds.
 const MAX_ATTEMPTS: usize = 1 << 18;
 
 impl Program {
@@ -36,7 +35,7 @@ impl Program {
     }
 }
 
-/// Where in the text a value is written, and how.
+/// The place of a value in the text, and its encoding.
 #[derive(Clone, Debug)]
 struct EncodedValue {
     range: Range<usize>,
@@ -49,11 +48,11 @@ impl EncodedValue {
     }
 }
 
-/// Something that is yet to be tried, or undone.
+/// A step to try or to undo.
 enum Task {
     /// The step at this place.
     Try { step: usize, at: usize },
-    /// The value may end here or go on.
+    /// The value may end here or continue.
     Extend(Value),
     /// The value ends here.
     Bind(Value),
@@ -69,7 +68,7 @@ struct Value {
     step: usize,
     start: usize,
     end: usize,
-    /// For a parameter, which one of the step it is and which came before it.
+    /// For a parameter: its index in the step, and the parameters before it.
     parameter: Option<(usize, VariableSet)>,
 }
 
@@ -83,7 +82,7 @@ struct Search<'a> {
     program: &'a Program,
     names: &'a [Box<str>],
     text: &'a [u8],
-    /// What to do next is at the end, so that the latest choice is revised first.
+    /// The next step is at the end, so that the latest choice is revised first.
     tasks: Vec<Task>,
     /// For each variable, its value under the choices made so far.
     bound: Vec<Option<EncodedValue>>,
@@ -163,8 +162,8 @@ impl<'a> Search<'a> {
         if self.program.depends_on_past[value.step] || self.program.is_repeated[variable] {
             self.attempts += 1;
         } else if value.parameter.is_none() && !self.tried.insert(2 * value.step + 1, value.end) {
-            // Parameters are not looked up, because what may follow depends on which were seen.
-            // It need not be: where a list starts, its text can be divided in one way only.
+            // Parameters are not looked up, because the rest depends on which were seen. They need
+            // not be: where a list starts, its text can be divided in one way only.
             return;
         }
         let longer = alphabet.character_end(self.text, value.end);
@@ -223,7 +222,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The variable of a value, how it is written, and whether it is short for preference.
+    /// The variable of a value, its encoding, and whether a short value is preferred.
     fn describe(&self, value: Value) -> (usize, Alphabet, bool) {
         match (&self.program.steps[value.step], value.parameter) {
             (Step::Value { variable, alphabet, extent }, _) => {
@@ -237,7 +236,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Which states were tried at which places of the text.
+/// The states that were tried at each place of the text.
 struct Tried {
     bits: Vec<u64>,
     places: usize,
@@ -248,7 +247,7 @@ impl Tried {
         Self { bits: vec![0; (states * places).div_ceil(64)], places }
     }
 
-    /// Notes a state and says whether it is new.
+    /// Adds a state; returns whether it is new.
     fn insert(&mut self, state: usize, place: usize) -> bool {
         let index = state * self.places + place;
         let (word, bit) = (&mut self.bits[index / 64], 1 << (index % 64));

@@ -1,4 +1,4 @@
-//! [`Template`]: the name of a family of resources, as RFC 6570 writes it.
+//! [`Template`]: a family of resources, as an RFC 6570 URI template.
 
 mod decode;
 mod expand;
@@ -47,10 +47,10 @@ use crate::template::program::Program;
 pub struct Template {
     source: Box<str>,
     parts: Vec<Part>,
-    /// The distinct names, in the order of their first use.
+    /// The distinct names, in order of first use.
     names: Vec<Box<str>>,
     program: Program,
-    /// How many bytes of the source every matching URI starts with.
+    /// The length of the part of the source that every matching URI starts with.
     prefix: usize,
 }
 
@@ -61,9 +61,9 @@ impl Template {
     /// How many variables a template may use, counting each use.
     pub const MAX_VARIABLES: usize = 64;
 
-    /// Reads a template.
+    /// Parses a template.
     ///
-    /// It need not be that of an absolute URI: `log-{day}.txt` is a template too.
+    /// It need not be an absolute URI: `log-{day}.txt` is a template too.
     ///
     /// ```
     /// use tidings_core::Template;
@@ -78,12 +78,12 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If the braces do not pair up, an expression is not one of levels 1 to 3, the text
-    /// between expressions cannot be in a URI, or the template is beyond the limits.
+    /// If the braces do not pair up, an expression is not one of levels 1 to 3, the text between
+    /// expressions cannot be in a URI, or the template exceeds the limits.
     pub fn parse(source: &str) -> Result<Self, TemplateError> {
         let (parts, names) = parse::parse(source)?;
         let program = Program::new(&parts, &names);
-        // What is percent-encoded or outside ASCII can be spelt differently in a URI.
+        // Percent-encoded text and characters outside ASCII have several spellings in a URI.
         let prefix =
             source.find(|character| matches!(character, '{' | '%') || !character.is_ascii());
         let prefix = prefix.unwrap_or(source.len());
@@ -103,8 +103,8 @@ impl Template {
 
     /// A text that every matching URI starts with, for use in an index.
     ///
-    /// It is the text before the first expression, cut short before a character that can be
-    /// written both percent-encoded and not.
+    /// It is the text before the first expression, up to a character that can be written both
+    /// percent-encoded and not.
     ///
     /// ```
     /// use tidings_core::Template;
@@ -120,13 +120,12 @@ impl Template {
 
     /// The text with these values in place of the expressions.
     ///
-    /// As RFC 6570 has it, a variable without a value is left out, along with what would have
-    /// introduced it. So every set of values has an expansion, but one without a value for
-    /// `{a}` or `{+a}` is not sure to match back. Values of variables the template does not
-    /// have are ignored.
+    /// As in RFC 6570, a variable without a value is left out, together with its operator. So every
+    /// set of values has an expansion, but without a value for `{a}` or `{+a}` it may not match
+    /// back. Unknown variables are ignored.
     ///
-    /// `{+a}` and `{#a}` keep what is percent-encoded in a value already, so the values `%20`
-    /// and a space expand alike there.
+    /// `{+a}` and `{#a}` keep percent-encoded text in values, so the values `%20` and a space
+    /// expand alike there.
     #[must_use]
     pub fn expand(&self, values: &BTreeMap<String, String>) -> String {
         expand::expand(&self.parts, &self.names, values)
@@ -134,26 +133,25 @@ impl Template {
 
     /// The values with which this template expands to this URI, or `None` if there are none.
     ///
-    /// A value is one or more characters in `{a}` and `{+a}`; where an operator introduces
-    /// the value (`#`, `.`, `/`, `;`, `?`, `&`) it may be empty, and the variable may be
-    /// missing altogether. A variable used twice has one value.
+    /// A value in `{a}` and `{+a}` has one or more characters. After an operator (`#`, `.`, `/`,
+    /// `;`, `?`, `&`) it may be empty, and the variable may be missing. A variable used twice has
+    /// one value.
     ///
-    /// Values are decoded. In `{+a}` and `{#a}`, `%2F` stays what it is, since `/` would mean
-    /// something else there; so do all characters that these expressions do not encode.
+    /// Values are decoded. In `{+a}` and `{#a}`, `%2F` stays encoded, because `/` would have
+    /// another meaning there; so do all characters that these expressions do not encode.
     ///
-    /// The match is lenient in three ways, because URIs are typed and assembled by others:
-    /// the parameters of `{?a,b}`, `{&a,b}` and `{;a,b}` may come in any order (though none
-    /// that the template does not name, and none twice); a character outside ASCII may
-    /// be written as it is where it would be encoded; and so may `%c3` for `%C3`. What is not
-    /// well encoded, or not encoded UTF-8, is never part of a value.
+    /// The match is lenient, because people type URIs and programs assemble them: the parameters of
+    /// `{?a,b}`, `{&a,b}` and `{;a,b}` may come in any order (but not twice, and no unknown ones);
+    /// a character outside ASCII may be written unencoded; and `%c3` equals `%C3`. Text that is not
+    /// valid encoded UTF-8 is never part of a value.
     ///
-    /// Where several sets of values would do, a variable takes as much as it can, earlier
-    /// ones first. Just before an expression that may be missing it takes as little as it can
-    /// instead, or else `{+path}{?line}` would never find a line.
+    /// If several sets of values match, a variable takes as much as it can, earlier ones first.
+    /// Before an optional expression it takes as little as it can; otherwise `{+path}{?line}` would
+    /// never find a line.
     ///
-    /// The work is bounded by the product of both lengths. Only between two uses of the same
-    /// variable could it grow beyond; there a fixed number of attempts is made before the
-    /// answer is `None`. A URI beyond [`ResourceUri::MAX_LENGTH`] does not match.
+    /// The work is bounded by the product of both lengths. Between two uses of one variable it
+    /// could grow further, so `None` is returned after a fixed number of attempts. A URI longer
+    /// than [`ResourceUri::MAX_LENGTH`] does not match.
     ///
     /// [`ResourceUri::MAX_LENGTH`]: crate::ResourceUri::MAX_LENGTH
     ///
@@ -177,7 +175,7 @@ impl Template {
     }
 }
 
-/// Two templates are equal when they are written alike.
+/// Templates are equal if their texts are.
 impl PartialEq for Template {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source
@@ -203,8 +201,8 @@ impl FromStr for Template {
 /// A piece of a template.
 #[derive(Clone, Debug)]
 enum Part {
-    /// Text as it stands in the expansion, which is to say encoded.
+    /// Text as it appears in the expansion, encoded.
     Literal(String),
-    /// What was in braces; the variables are indices into the template's names.
+    /// An expression; its variables are indices into the template's names.
     Expression { operator: Operator, variables: Vec<usize> },
 }

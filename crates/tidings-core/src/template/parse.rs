@@ -1,4 +1,4 @@
-//! Reads the source of a template into its parts.
+//! Parses a template into its parts.
 
 use crate::template::expand::{Operator, is_triplet_at, push_keeping_reserved};
 use crate::template::{Part, Template};
@@ -12,7 +12,7 @@ pub enum TemplateError {
     /// More bytes than [`Template::MAX_LENGTH`].
     #[error("the template has {length} bytes and may have at most {}", Template::MAX_LENGTH)]
     TooLong {
-        /// How many bytes it has.
+        /// Its length in bytes.
         length: usize,
     },
     /// More uses of variables than [`Template::MAX_VARIABLES`].
@@ -21,16 +21,16 @@ pub enum TemplateError {
     /// An opening brace without its closing one.
     #[error("the `{{` at byte {at} is never closed")]
     Unclosed {
-        /// Where the brace is.
+        /// The position of the brace.
         at: usize,
     },
     /// A closing brace without its opening one.
     #[error("the `}}` at byte {at} closes nothing; write `%7D` for the character itself")]
     Unopened {
-        /// Where the brace is.
+        /// The position of the brace.
         at: usize,
     },
-    /// An operator that RFC 6570 keeps for later.
+    /// An operator that RFC 6570 reserves.
     #[error(
         "the expression at byte {at} starts with `{operator}`, which has no meaning yet; \
          the operators are `+`, `#`, `.`, `/`, `;`, `?` and `&`"
@@ -38,7 +38,7 @@ pub enum TemplateError {
     UnknownOperator {
         /// The character.
         operator: char,
-        /// Where the expression starts.
+        /// The start of the expression.
         at: usize,
     },
     /// A modifier of level 4: `:` with a length, or `*`.
@@ -52,15 +52,15 @@ pub enum TemplateError {
         /// The modifier as written.
         modifier: String,
     },
-    /// Something in braces that cannot be a name, nothing included.
+    /// A name in braces that is invalid or empty.
     #[error(
         "`{name}` in the expression at byte {at} is not a variable name; \
          use letters, digits and `_`, with single dots between them"
     )]
     BadName {
-        /// What stands where a name should.
+        /// The text in place of a name.
         name: String,
-        /// Where the expression starts.
+        /// The start of the expression.
         at: usize,
     },
     /// A character between expressions that a URI cannot have.
@@ -68,7 +68,7 @@ pub enum TemplateError {
     BadCharacter {
         /// The character.
         character: char,
-        /// Where it is.
+        /// Its position.
         at: usize,
     },
     /// A percent sign between expressions without two hexadecimal digits.
@@ -77,12 +77,12 @@ pub enum TemplateError {
          write `%25` for the character itself"
     )]
     BadPercent {
-        /// Where it is.
+        /// Its position.
         at: usize,
     },
 }
 
-/// The parts of a template, and its distinct names in the order of their first use.
+/// The parts of a template, and its distinct names in order of first use.
 pub(super) fn parse(source: &str) -> Result<(Vec<Part>, Vec<Box<str>>), TemplateError> {
     if source.len() > Template::MAX_LENGTH {
         return Err(TemplateError::TooLong { length: source.len() });
@@ -149,7 +149,7 @@ fn parse_expression(
 fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let mut at = 0;
-    // The start of the name is like the place behind a dot: a dot may not come next.
+    // The start of a name is like the position after a dot: a dot may not come next.
     let mut is_after_dot = true;
     while let Some(byte) = bytes.get(at) {
         match byte {
@@ -167,7 +167,7 @@ fn is_name(name: &str) -> bool {
 
 /// Checks text between expressions against the `literals` of RFC 6570.
 ///
-/// An apostrophe is let through: that its grammar leaves it out is a known erratum.
+/// An apostrophe is accepted: its omission from the grammar is a known erratum.
 fn check_literal(literal: &str, start: usize) -> Result<(), TemplateError> {
     for (offset, character) in literal.char_indices() {
         let at = start + offset;

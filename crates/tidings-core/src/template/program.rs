@@ -1,19 +1,19 @@
-//! Compiles the parts of a template into the steps of a match.
+//! Compiles the parts of a template into matching steps.
 
 use crate::template::Part;
 use crate::template::decode::Alphabet;
 use crate::template::expand::Operator;
 
-/// One step of a match. Unless it says otherwise, the next step follows.
+/// One matching step. By default the next step follows.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// This text, the case of encoded bytes aside.
+    /// This text, ignoring the case of encoded bytes.
     Literal(String),
     /// A value of one variable.
     Value { variable: usize, alphabet: Alphabet, extent: Extent },
-    /// What follows, or else what is at the other step.
+    /// The next step, or else the other step.
     Maybe { otherwise: usize },
-    /// On to the other step.
+    /// Continue with the other step.
     Jump { to: usize },
     /// Any of these parameters, in any order.
     Parameters { operator: Operator, variables: Vec<usize> },
@@ -21,22 +21,21 @@ pub(super) enum Step {
     End,
 }
 
-/// How much of the text a value takes.
+/// The length of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) may_be_empty: bool,
-    /// Whether to take as little as possible rather than as much as possible.
+    /// Whether to prefer the shortest value.
     pub(super) is_lazy: bool,
 }
 
-/// The steps of a match, and which of them depend on what was matched before.
+/// The matching steps, and which of them depend on earlier matches.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) steps: Vec<Step>,
     /// For each step, whether a variable used before it is used at it or later.
     ///
-    /// At all other steps whether the rest matches depends on the place in the text alone,
-    /// so trying it once is enough.
+    /// At all other steps the rest depends only on the place in the text, so one attempt is enough.
     pub(super) depends_on_past: Vec<bool>,
     /// For each variable, whether it is used more than once.
     pub(super) is_repeated: Vec<bool>,
@@ -63,7 +62,7 @@ impl Program {
 #[derive(Default)]
 struct Compiler {
     steps: Vec<Step>,
-    /// For each step, how many uses of variables come before it in the template.
+    /// For each step, the number of variable uses before it in the template.
     uses_before: Vec<usize>,
     /// The variable of each use so far.
     uses: Vec<usize>,
@@ -114,10 +113,10 @@ impl Compiler {
         }
     }
 
-    /// Steps for any of the values, the first behind `#` and the others behind a comma.
+    /// Steps for any of the values, the first after `#` and the others after a comma.
     ///
-    /// There are two lanes, before and after the first value that is present, with each value
-    /// in both (but for the very first, which cannot be a later one):
+    /// There are two lanes, before and after the first value that is present. Each value is in
+    /// both, except the very first, which cannot be a later one:
     ///
     /// ```text
     /// before 0: maybe (else before 1), "#", value 0, jump after 1
@@ -138,7 +137,7 @@ impl Compiler {
             self.push(Step::Jump { to: after + 3 * index });
         }
         self.push(Step::Jump { to: end });
-        // The second lane uses the same variables instead, not as well.
+        // The second lane uses the same variables instead of the first, not in addition.
         self.uses.truncate(uses + 1);
         for (value, variable) in values.into_iter().zip(variables).skip(1) {
             self.push(Step::Maybe { otherwise: self.steps.len() + 3 });

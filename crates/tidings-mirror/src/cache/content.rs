@@ -1,4 +1,4 @@
-//! What a read, a prompt or a call gave, as it is kept.
+//! Stored contents and results of reads, prompts and calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::cache::{bytes_of, odd_bytes, raw_bytes};
 use crate::odd::{self, Odd};
 use crate::written;
 
-/// What a resource held when it was read.
+/// The content of a resource when it was read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ResourceContent {
     /// The contents, text or binary; a resource may have several.
     pub contents: Vec<ResourceContents>,
-    /// Contents that are not as the protocol says.
+    /// Contents that violate the protocol.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub odd: Vec<Odd>,
-    /// The whole result as it was sent, if that says more.
+    /// The whole result as it was sent, if it has more than the typed fields.
     #[serde(skip)]
     pub(crate) raw: Option<Arc<str>>,
-    /// When they were read.
+    /// When it was read.
     #[serde(rename = "read_at_ms", serialize_with = "written::time")]
     pub read_at: SystemTime,
-    /// How long the server said they stay fresh.
+    /// How long the content stays fresh, as stated by the server.
     #[serde(rename = "ttl_ms", serialize_with = "written::maybe_duration")]
     pub ttl: Option<Duration>,
-    /// Whether they are for this authorisation alone.
+    /// Whether it is private to this authorisation.
     pub private: bool,
 }
 
@@ -47,14 +47,14 @@ impl ResourceContent {
         Self::new(vec![ResourceContents::text(text, uri)])
     }
 
-    /// All that is text, in the order of the contents and a line each; empty if nothing is.
+    /// All text, in order, one line per content; empty if there is none.
     #[must_use]
     pub fn text(&self) -> String {
         lines(self.contents.iter().filter_map(text_of))
     }
 
-    /// The whole result as the server sent it, with fields and contents that nobody here knows.
-    /// What the mirror read again by itself has what was understood of it, and the odd contents.
+    /// The whole result as the server sent it, with unknown fields and contents. A result that the
+    /// mirror loaded by itself has the typed fields and the odd contents only.
     #[must_use]
     pub fn raw(&self) -> Value {
         sent(self.raw.as_deref()).unwrap_or_else(|| {
@@ -64,7 +64,7 @@ impl ResourceContent {
         })
     }
 
-    /// Whether the same was read, whenever that was.
+    /// Whether the content is the same, ignoring times.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.contents == other.contents && self.odd == other.odd
     }
@@ -74,7 +74,7 @@ impl ResourceContent {
     }
 }
 
-/// What a template held when it was read, with the latest values only.
+/// The content of a template when it was read, for the latest values only.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TemplateContent {
@@ -84,12 +84,12 @@ pub struct TemplateContent {
     pub uri: Arc<str>,
     /// The values.
     pub values: BTreeMap<String, String>,
-    /// What was read.
+    /// The content.
     pub content: ResourceContent,
 }
 
 impl TemplateContent {
-    /// What was read at a template whose values are filled in.
+    /// The content of a template with these values.
     pub fn new<K: Into<String>, V: Into<String>>(
         uri: impl Into<Arc<str>>,
         values: impl IntoIterator<Item = (K, V)>,
@@ -98,28 +98,28 @@ impl TemplateContent {
         Self { name: None, uri: uri.into(), values: texts(values), content }
     }
 
-    /// All that is text: see [`ResourceContent::text`].
+    /// All text: see [`ResourceContent::text`].
     #[must_use]
     pub fn text(&self) -> String {
         self.content.text()
     }
 }
 
-/// What a prompt was when it was filled in, with the latest arguments only.
+/// A filled-in prompt, for the latest arguments only.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PromptContent {
     /// The arguments.
     pub arguments: BTreeMap<String, String>,
-    /// The messages, as the server gave them.
+    /// The messages.
     pub result: GetPromptResult,
-    /// Messages that are not as the protocol says.
+    /// Messages that violate the protocol.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub odd: Vec<Odd>,
-    /// The whole result as it was sent, if that says more.
+    /// The whole result as it was sent, if it has more than the typed fields.
     #[serde(skip)]
     pub(crate) raw: Option<Arc<str>>,
-    /// When it was asked for.
+    /// When it was requested.
     #[serde(rename = "read_at_ms", serialize_with = "written::time")]
     pub read_at: SystemTime,
 }
@@ -134,7 +134,7 @@ impl PromptContent {
         Self { arguments, result, odd, raw: None, read_at: SystemTime::now() }
     }
 
-    /// The whole result as the server sent it, with fields and messages that nobody here knows.
+    /// The whole result as the server sent it, with unknown fields and messages.
     #[must_use]
     pub fn raw(&self) -> Value {
         sent(self.raw.as_deref()).unwrap_or_else(|| {
@@ -144,26 +144,26 @@ impl PromptContent {
         })
     }
 
-    /// All messages that are text, a line each; empty if none is.
+    /// All text messages, one per line; empty if there is none.
     #[must_use]
     pub fn text(&self) -> String {
         lines(self.result.messages.iter().filter_map(|message| said(&message.content)))
     }
 }
 
-/// What came of the latest call of a tool.
+/// The outcome of the latest call of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolOutcome {
     /// The arguments.
     pub arguments: JsonObject,
-    /// The result, which may itself say that the tool failed; or why there is none.
+    /// The result, which may itself report a failure; or why there is none.
     #[serde(flatten, serialize_with = "written::outcome")]
     pub result: Result<CallToolResult, Arc<str>>,
-    /// Blocks of the result that are not as the protocol says, or a whole result that is not.
+    /// Blocks of the result that violate the protocol, or a whole result that does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub odd: Vec<Odd>,
-    /// The whole result as it was sent, if that says more.
+    /// The whole result as it was sent, if it has more than the typed fields.
     #[serde(skip)]
     pub(crate) raw: Option<Arc<str>>,
     /// When it was called.
@@ -175,7 +175,7 @@ pub struct ToolOutcome {
 }
 
 impl ToolOutcome {
-    /// What came of a call just now.
+    /// The outcome of a call just now.
     pub fn new<K: Into<String>, V: Into<Value>>(
         arguments: impl IntoIterator<Item = (K, V)>,
         result: Result<CallToolResult, Arc<str>>,
@@ -185,8 +185,8 @@ impl ToolOutcome {
         Self { arguments, result, odd, raw: None, called_at, took }
     }
 
-    /// The whole result as the server sent it, with fields and blocks that nobody here knows; `null`
-    /// if there is none.
+    /// The whole result as the server sent it, with unknown fields and blocks; `null` if there is
+    /// none.
     #[must_use]
     pub fn raw(&self) -> Value {
         let Ok(result) = &self.result else { return Value::Null };
@@ -197,7 +197,7 @@ impl ToolOutcome {
         })
     }
 
-    /// All of the result that is text, a line for each block; why there is none, if there is none.
+    /// All text of the result, one line per block. Without a result, the reason.
     #[must_use]
     pub fn text(&self) -> String {
         match &self.result {
@@ -206,26 +206,26 @@ impl ToolOutcome {
         }
     }
 
-    /// Whether the tool answered and did not say that it failed.
+    /// Whether the tool answered and reported no failure.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.result.as_ref().is_ok_and(|result| result.is_error != Some(true))
     }
 }
 
-/// What was sent, if it was kept.
+/// The text that was sent, if it was kept.
 fn sent(raw: Option<&str>) -> Option<Value> {
     serde_json::from_str(raw?).ok()
 }
 
-/// Pairs of texts, whatever they came as.
+/// Pairs of texts, from any collection.
 pub(crate) fn texts<K: Into<String>, V: Into<String>>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> BTreeMap<String, String> {
     pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-/// Named values, whatever they came as.
+/// Named values, from any collection.
 pub(crate) fn values<K: Into<String>, V: Into<Value>>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> JsonObject {

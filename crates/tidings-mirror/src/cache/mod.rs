@@ -1,7 +1,7 @@
-//! What was read from the server: one writer, which the mirror has, and [`Reader`]s for
-//! everybody.
+//! The cache of contents and results: one writer, owned by the mirror, and any number of
+//! [`Reader`]s.
 //!
-//! Descriptors are not here: clearing the cache leaves the lists alone.
+//! Lists are not in the cache: clearing it does not affect them.
 
 mod content;
 mod store;
@@ -19,56 +19,56 @@ use crate::config::CacheLimits;
 use crate::events::{Cause, ContentKey, DropCause, Event, Sender};
 use crate::odd::Odd;
 
-/// How the cache was used.
+/// Usage of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Lookups that found something.
+    /// Lookups with a result.
     pub hits: u64,
-    /// Lookups that found nothing.
+    /// Lookups without a result.
     pub misses: u64,
-    /// Entries that had to go for want of room.
+    /// Entries removed for lack of room.
     pub evictions: u64,
-    /// Bytes of contents that are kept now.
+    /// Bytes of contents in the cache.
     pub bytes: usize,
-    /// Entries that are kept now.
+    /// Entries in the cache.
     pub entries: usize,
 }
 
-/// Something that is kept, as [`Reader::entries`] lists it.
+/// A cache entry, as listed by [`Reader::entries`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kept {
-    /// What it is.
+    /// Its key.
     pub what: ContentKey,
-    /// How many bytes it counts for.
+    /// The bytes it counts for.
     pub bytes: usize,
     /// When it was read, filled in or called.
     pub read_at: SystemTime,
-    /// How long it may be served without asking the server.
+    /// How long it may be used without asking the server.
     pub freshness: Freshness,
 }
 
-/// How long something that is kept may be served without asking the server.
+/// How long an entry may be used without asking the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Freshness {
-    /// Not at all: the server is asked again.
+    /// Not at all.
     Stale,
-    /// So long from now: the server said so.
+    /// For this long, as stated by the server.
     For(Duration),
     /// Until the server announces a change: it is watched.
     UntilNotice,
 }
 
-/// Until when an entry may be served without asking the server.
+/// Until when an entry may be used without asking the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fresh {
     /// Not at all.
     No,
-    /// Until then.
+    /// Until this time.
     Until(Instant),
-    /// Until a notice comes.
+    /// Until a notice.
     UntilNotice,
 }
 
@@ -84,7 +84,7 @@ impl Shared {
     }
 }
 
-/// Reads and clears what the mirror read. Cheap to clone; every clone sees the same.
+/// Reads and clears the cache. Cheap to clone; all clones share one cache.
 ///
 /// An entry may lag the server by one round trip. Clearing never touches the lists.
 #[derive(Clone, Debug)]
@@ -143,75 +143,75 @@ impl<'a> ContentKeyRef<'a> {
 
 impl Reader {
     lookup! {
-        /// What a resource held, by URI.
+        /// The content of a resource, by URI.
         resource resources ResourceContent
     }
     lookup! {
-        /// What a template held, by URI template.
+        /// The content of a template, by URI template.
         template templates TemplateContent
     }
     lookup! {
-        /// What a prompt was, by name.
+        /// A filled-in prompt, by name.
         prompt prompts PromptContent
     }
     lookup! {
-        /// What came of a tool's latest call, by the tool's name.
+        /// The latest result of a tool, by the tool's name.
         tool_result tools ToolOutcome
     }
 
-    /// Forgets a resource's content.
+    /// Removes a resource's content.
     pub fn clear_resource(&self, uri: &str) {
         self.clear(ContentKeyRef::resources(uri));
     }
 
-    /// Forgets a template's content.
+    /// Removes a template's content.
     pub fn clear_template(&self, template: &str) {
         self.clear(ContentKeyRef::templates(template));
     }
 
-    /// Forgets a prompt's content.
+    /// Removes a prompt's content.
     pub fn clear_prompt(&self, name: &str) {
         self.clear(ContentKeyRef::prompts(name));
     }
 
-    /// Forgets a tool's result.
+    /// Removes a tool's result.
     pub fn clear_tool_result(&self, name: &str) {
         self.clear(ContentKeyRef::tools(name));
     }
 
-    /// Forgets the contents of all resources.
+    /// Removes the contents of all resources.
     pub fn clear_resources(&self) {
         self.clear_if(|key| key.kind == Kind::Resource);
     }
 
-    /// Forgets the contents of all templates.
+    /// Removes the contents of all templates.
     pub fn clear_templates(&self) {
         self.clear_if(|key| key.kind == Kind::Template);
     }
 
-    /// Forgets the contents of all prompts.
+    /// Removes the contents of all prompts.
     pub fn clear_prompts(&self) {
         self.clear_if(|key| key.kind == Kind::Prompt);
     }
 
-    /// Forgets the results of all tools.
+    /// Removes the results of all tools.
     pub fn clear_tool_results(&self) {
         self.clear_if(|key| key.kind == Kind::Tool);
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub fn clear_all(&self) {
         self.clear_if(|_| true);
     }
 
-    /// All that is kept, in the order of the keys. Looking is not a use: it is neither a hit, nor does
-    /// it change what goes first when room is needed.
+    /// All entries, in order of their keys. This counts as no use: neither as a hit, nor for which
+    /// entry is removed first.
     #[must_use]
     pub fn entries(&self) -> Vec<Kept> {
         self.shared.lock().kept(Instant::now())
     }
 
-    /// How the cache was used.
+    /// Usage of the cache.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.shared.lock().statistics()
@@ -229,7 +229,7 @@ impl Reader {
         self.announce(gone, DropCause::Cleared);
     }
 
-    // Order: called with the store locked, so that events come in the order of the changes.
+    // Order: called with the store locked, so that events are in the order of the changes.
     fn announce(&self, gone: impl IntoIterator<Item = ContentKey>, why: DropCause) {
         for what in gone {
             self.shared.events.emit(Event::ContentDropped { what, why });
@@ -237,7 +237,7 @@ impl Reader {
     }
 }
 
-/// Writes what was read. There is one, and the state machine has it.
+/// Writes the cache. There is one, owned by the state machine.
 #[derive(Debug)]
 pub(crate) struct Writer {
     reader: Reader,
@@ -251,8 +251,8 @@ pub(crate) fn cache(limits: CacheLimits, events: Sender) -> (Reader, Writer) {
 }
 
 impl Writer {
-    /// Keeps what a read gave, unless something asked for later is kept already. Says whether it is
-    /// kept and differs from what was.
+    /// Stores the content of a read, unless the content of a later request is stored. Returns
+    /// whether it was stored and differs from before.
     pub(crate) fn put_resource(
         &mut self,
         uri: &Arc<str>,
@@ -274,7 +274,7 @@ impl Writer {
         differs
     }
 
-    /// Keeps what a read of a template gave.
+    /// Stores the content of a template.
     pub(crate) fn put_template(
         &mut self,
         template: &Arc<str>,
@@ -289,7 +289,7 @@ impl Writer {
         self.reader.announce(evicted, DropCause::Evicted);
     }
 
-    /// Keeps what a prompt was.
+    /// Stores a filled-in prompt.
     pub(crate) fn put_prompt(&mut self, name: &Arc<str>, content: Arc<PromptContent>, ticket: u64) {
         let mut store = self.reader.shared.lock();
         let size = length_of(&content.result) + odd_bytes(&content.odd);
@@ -300,7 +300,7 @@ impl Writer {
         self.reader.announce(evicted, DropCause::Evicted);
     }
 
-    /// Keeps what came of a call.
+    /// Stores the outcome of a call.
     pub(crate) fn put_tool(&mut self, name: &Arc<str>, outcome: Arc<ToolOutcome>, ticket: u64) {
         let mut store = self.reader.shared.lock();
         let size = outcome.result.as_ref().map_or_else(|error| error.len(), length_of);
@@ -311,7 +311,7 @@ impl Writer {
         self.reader.announce(evicted, DropCause::Evicted);
     }
 
-    /// A resource's content if it may be served without asking the server.
+    /// A resource's content, if it may be used without asking the server.
     pub(crate) fn fresh(&self, uri: &str, now: Instant) -> Option<Arc<ResourceContent>> {
         let mut store = self.reader.shared.lock();
         let found = store.resources.get(uri).filter(|entry| match entry.fresh {
@@ -327,14 +327,14 @@ impl Writer {
         found
     }
 
-    /// Whether anything that came from this URI is kept, a template's content included.
+    /// Whether content of this URI is stored, a template's included.
     pub(crate) fn holds(&self, uri: &str) -> bool {
         let store = self.reader.shared.lock();
         store.resources.contains_key(uri)
             || store.templates.values().any(|entry| &*entry.content.uri == uri)
     }
 
-    /// Whether this resource's own content is kept.
+    /// Whether this resource's own content is stored.
     pub(crate) fn holds_resource(&self, uri: &str) -> bool {
         self.reader.shared.lock().resources.contains_key(uri)
     }
@@ -346,7 +346,7 @@ impl Writer {
         at.map(|(template, entry)| (template.clone(), entry.content.clone())).collect()
     }
 
-    /// What is kept must be asked for again before it is served as fresh.
+    /// The entry must be loaded again before it is fresh.
     pub(crate) fn make_stale(&mut self, uri: Option<&str>) {
         let mut store = self.reader.shared.lock();
         match uri {
@@ -359,7 +359,7 @@ impl Writer {
         }
     }
 
-    /// Forgets one resource, and what templates gave of it.
+    /// Removes one resource, and the contents of its templates.
     pub(crate) fn drop_resource(&mut self, uri: &str) {
         let templates = self.templates_at(uri);
         let mut store = self.reader.shared.lock();
@@ -371,14 +371,14 @@ impl Writer {
         }
     }
 
-    /// Forgets resources or prompts that the server does not offer any longer.
+    /// Removes resources or prompts that the server no longer lists.
     pub(crate) fn keep(&mut self, kind: Kind, offered: impl Fn(&str) -> bool) {
         let mut store = self.reader.shared.lock();
         let gone = store.drain(|key| key.kind == kind && !offered(key.key));
         self.reader.announce(gone, DropCause::Gone);
     }
 
-    /// Forgets what is private: the authorisation is another one now.
+    /// Removes private content: the authorisation changed.
     pub(crate) fn drop_private(&mut self) {
         let mut store = self.reader.shared.lock();
         let private: Vec<_> = store.private();
@@ -388,7 +388,7 @@ impl Writer {
         self.reader.announce(gone, DropCause::OtherAuthorization);
     }
 
-    /// Forgets everything: the connection ended.
+    /// Removes everything: the connection ended.
     pub(crate) fn drop_all(&mut self) {
         let mut store = self.reader.shared.lock();
         let gone = store.drain(|_| true);
@@ -412,13 +412,13 @@ fn bytes_of(contents: &[ResourceContents]) -> usize {
     let each = contents.iter().map(|content| match content {
         ResourceContents::TextResourceContents { text, .. } => text.len(),
         ResourceContents::BlobResourceContents { blob, .. } => blob.len(),
-        // Whatever kinds come later are counted by what they take on the wire.
+        // Unknown kinds are counted by their size on the wire.
         _ => length_of(content),
     });
     each.sum()
 }
 
-/// How long something is as JSON, without making it.
+/// The length of a value as JSON, without creating the JSON.
 fn length_of(value: &impl serde::Serialize) -> usize {
     struct Counter(usize);
     impl std::io::Write for Counter {
@@ -431,7 +431,7 @@ fn length_of(value: &impl serde::Serialize) -> usize {
         }
     }
     let mut counter = Counter(0);
-    // Counting cannot fail, and a value that cannot be written takes no room.
+    // Counting cannot fail, and a value that cannot be written has no size.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.0
 }

@@ -1,4 +1,4 @@
-//! The maps behind the cache, their size, and which entry was used longest ago.
+//! The maps of the cache, their size, and the order of last use.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::events::ContentKey;
 #[derive(Debug)]
 pub(super) struct Entry<T> {
     pub(super) content: Arc<T>,
-    /// Names the request that gave it: an answer to an older one never replaces it.
+    /// The request of the entry: an answer to an older one never replaces it.
     ticket: u64,
     pub(super) fresh: Fresh,
     bytes: usize,
-    /// When it was used last, by the store's own count.
+    /// When it was last used, by the store's own count.
     used: u64,
 }
 
@@ -32,11 +32,11 @@ impl<T> Entry<T> {
 
 type Map<T> = HashMap<Arc<str>, Entry<T>>;
 
-/// What became of an entry that was put in.
+/// The outcome of adding an entry.
 pub(super) enum Put {
-    /// It is there; these had to go.
+    /// It was added; these were removed.
     Kept { evicted: Vec<ContentKey> },
-    /// Something asked for later is there already.
+    /// The entry of a later request is there.
     Outdated,
 }
 
@@ -47,8 +47,8 @@ pub(super) struct Store {
     pub(super) prompts: Map<PromptContent>,
     pub(super) tools: Map<ToolOutcome>,
     limits: CacheLimits,
-    /// From the entry used longest ago to the latest. Invariant: exactly the entries of the maps,
-    /// each under its `used`; empty while there are no limits.
+    /// From the least recently used entry to the latest. Invariant: exactly the entries of the
+    /// maps, each under its `used`; empty if there are no limits.
     order: BTreeMap<u64, (Kind, Arc<str>)>,
     clock: u64,
     hits: u64,
@@ -58,7 +58,7 @@ pub(super) struct Store {
     bytes: usize,
 }
 
-/// What can be put into one of the maps.
+/// A value of one of the maps.
 pub(super) trait Cacheable: Sized {
     fn map(store: &mut Store) -> &mut Map<Self>;
 }
@@ -158,7 +158,7 @@ impl Store {
         Some(owned(key.kind, name))
     }
 
-    /// Takes out what `goes` says, in the order of the keys.
+    /// Removes the entries that `goes` selects, in order of their keys.
     pub(super) fn drain(&mut self, goes: impl Fn(ContentKeyRef<'_>) -> bool) -> Vec<ContentKey> {
         let mut gone: Vec<(Kind, Arc<str>)> = self
             .names()
@@ -171,11 +171,11 @@ impl Store {
             .collect()
     }
 
-    /// What is for one authorisation alone.
+    /// Entries that are private to one authorisation.
     pub(super) fn private(&self) -> Vec<(Kind, Arc<str>)> {
         let resources = self.resources.iter().filter(|(_, entry)| entry.content.private);
         let templates = self.templates.iter().filter(|(_, entry)| entry.content.content.private);
-        // Prompts and results of tools carry no word about who may see them.
+        // Prompts and tool results do not state who may see them.
         resources
             .map(|(key, _)| (Kind::Resource, key.clone()))
             .chain(templates.map(|(key, _)| (Kind::Template, key.clone())))
@@ -184,7 +184,7 @@ impl Store {
             .collect()
     }
 
-    /// All entries, in the order of the keys.
+    /// All entries, in order of their keys.
     pub(super) fn kept(&self, now: Instant) -> Vec<super::Kept> {
         fn each<T>(
             map: &Map<T>,
@@ -238,7 +238,7 @@ impl Store {
         self.limits.bytes.is_some() || self.limits.entries.is_some()
     }
 
-    /// Makes room. What alone is larger than all the room goes too.
+    /// Makes room. An entry larger than all the room is removed too.
     fn evict(&mut self) -> Vec<ContentKey> {
         let mut evicted = Vec::new();
         while self.limits.bytes.is_some_and(|most| self.bytes > most)

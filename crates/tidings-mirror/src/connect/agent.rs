@@ -1,4 +1,4 @@
-//! The HTTP client below a connection: where it may be led, how long it waits, whom it trusts.
+//! The HTTP client of a connection: redirects, timeouts, certificates.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,11 +10,11 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use super::ConnectError;
 
-/// How long a connection to the server may take to be made.
+/// Time to open a connection to the server.
 const CONNECT: Duration = Duration::from_secs(10);
-/// A peer that is silent on the level of TCP for this long is gone.
+/// A peer that is silent at the TCP level for this long counts as gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// A client for one server: TLS only where the URL wants it, so that a plain one costs nothing.
+/// A client for one server. TLS is set up only if the URL needs it, because it is costly.
 pub(super) fn client(url: &reqwest::Url) -> Result<reqwest::Client, ConnectError> {
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(trust(url.scheme() == "https")?)
@@ -36,7 +36,7 @@ pub(super) fn client(url: &reqwest::Url) -> Result<reqwest::Client, ConnectError
     builder.build().map_err(|error| ConnectError::Transport(innermost(&error)))
 }
 
-/// A redirect may not carry our headers to another server, nor turn a POST into a GET.
+/// A redirect must neither carry our headers to another server nor turn a POST into a GET.
 fn redirects(url: &reqwest::Url) -> reqwest::redirect::Policy {
     let origin = url.origin();
     reqwest::redirect::Policy::custom(move |attempt| {
@@ -49,7 +49,7 @@ fn redirects(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// The last cause is the one that says something; those before it name the URL, which may be secret.
+/// Only the last cause: those before it contain the URL, which may be secret.
 pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -58,8 +58,8 @@ pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-/// The configuration for a connection. One that is not going to use TLS trusts nobody, which costs
-/// nothing: asking the operating system takes longer than a whole exchange on loopback.
+/// The TLS configuration. A connection without TLS trusts nobody: loading the system's certificates
+/// takes longer than a whole exchange on loopback.
 fn trust(is_used: bool) -> Result<ClientConfig, ConnectError> {
     let failed = |error: rustls::Error| ConnectError::Transport(format!("TLS: {error}"));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -72,7 +72,7 @@ fn trust(is_used: bool) -> Result<ClientConfig, ConnectError> {
     Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
-/// The time certificates are judged by. Without one there is no connection: the library's own clock
+/// The time for checking certificates. Without it there is no connection: the library's own clock
 /// panics before 1970.
 #[derive(Debug)]
 struct Clock;

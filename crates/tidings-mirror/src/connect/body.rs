@@ -1,4 +1,4 @@
-//! Bodies from outside, bounded: a whole one, or a stream of events of which none may be too large.
+//! Bounded bodies: a whole one, or a stream of events with a limit for each.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _, stream};
@@ -10,11 +10,11 @@ use super::skim::{self, Skim};
 pub(crate) enum BodyError {
     #[error("larger than {0} bytes")]
     TooLarge(usize),
-    #[error("broke off: {0}")]
+    #[error("ended early: {0}")]
     Broken(String),
 }
 
-/// A whole body, if it is not larger than `most`.
+/// A whole body of at most `most` bytes.
 pub(crate) async fn collect<E: std::error::Error>(
     chunks: impl Stream<Item = Result<Bytes, E>>,
     most: usize,
@@ -31,8 +31,8 @@ pub(crate) async fn collect<E: std::error::Error>(
     Ok(body)
 }
 
-/// A body of events, whole ones only. One that is larger than `most` is left out; if it is an answer,
-/// its request fails instead.
+/// The complete events of a body. An event larger than `most` is dropped; if it is an answer, its
+/// request fails.
 pub(crate) fn bounded<E: std::error::Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     most: usize,
@@ -42,7 +42,7 @@ pub(crate) fn bounded<E: std::error::Error + Send + 'static>(
         let cut = cutter.as_mut().map(|cutting| match chunk {
             Some(Ok(chunk)) => cutting.take(&chunk),
             Some(Err(error)) => Err(BodyError::Broken(error.to_string())),
-            // A last event need not be ended.
+            // The last event need not be terminated.
             None => Ok(std::mem::take(&mut cutting.held).freeze()),
         });
         if !matches!(cut, Some(Ok(_))) {
@@ -52,20 +52,20 @@ pub(crate) fn bounded<E: std::error::Error + Send + 'static>(
     })
 }
 
-/// Cuts a body into events. An empty line ends one.
+/// Splits a body into events. An empty line ends an event.
 struct Cutter {
     most: usize,
-    /// The event that is not complete yet.
+    /// The incomplete event.
     held: BytesMut,
-    /// The data of the event that is passing, if it is too large to be held.
+    /// The data of the current event, if it is too large to be held.
     passing: Option<Skim>,
-    /// The beginning of the present line, and its length so far.
+    /// The beginning of the current line, and its length so far.
     field: [u8; DATA.len()],
     line: usize,
     was_return: bool,
 }
 
-/// What the lines with a message begin with.
+/// The prefix of data lines.
 const DATA: &[u8] = b"data:";
 
 impl Cutter {
@@ -74,14 +74,14 @@ impl Cutter {
         Self { most, held, passing: None, field, line: 0, was_return: false }
     }
 
-    /// The events that are complete with this chunk.
+    /// The events that this chunk completes.
     fn take(&mut self, chunk: &[u8]) -> Result<Bytes, BodyError> {
         let mut complete = BytesMut::new();
         for &byte in chunk {
             match &mut self.passing {
                 Some(passing) => {
                     let is_data = self.line >= DATA.len() && self.field == DATA;
-                    // What is no data counts, and says nothing.
+                    // Other lines count for the size only.
                     passing.take(&[if is_data { byte } else { b' ' }]);
                 }
                 None => self.held.put_u8(byte),
@@ -125,7 +125,7 @@ impl Cutter {
         false
     }
 
-    /// Holds the present event no longer.
+    /// Stops holding the current event.
     fn pass(&mut self) {
         let mut passing = Skim::default();
         let held = self.held.split();

@@ -1,5 +1,4 @@
-//! A server that is a child process: started, listened to, and gone with all its children when it is
-//! not wanted any longer.
+//! A server as a child process: started, read, and ended together with its children.
 
 use std::collections::VecDeque;
 use std::process::Stdio;
@@ -16,11 +15,11 @@ use super::{ConnectError, Signal, Sink};
 use crate::history::Happened;
 use crate::target::CommandTarget;
 
-/// How long a server may take to end by itself once its input is closed, and then after a signal.
+/// Time for a server to end after its input is closed, and again after a signal.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How many lines of standard error are kept for whoever asks why.
+/// Lines of standard error kept for error reports.
 const STDERR_LINES: usize = 100;
-/// How much of one line of standard error is kept.
+/// Bytes kept of one line of standard error.
 const STDERR_LINE: usize = 8 << 10;
 
 /// The last lines a server wrote on its standard error.
@@ -50,7 +49,7 @@ impl Stderr {
         let mut line = Vec::new();
         loop {
             line.clear();
-            // A line without an end must not take all memory: it comes in pieces.
+            // A line without an end must not take all memory, so it is split.
             let mut piece = (&mut reader).take(STDERR_LINE as u64);
             match piece.read_until(b'\n', &mut line).await {
                 Ok(0) | Err(_) => return,
@@ -63,24 +62,24 @@ impl Stderr {
     }
 }
 
-/// What servers wrote on their standard error: the present one, and the one before while that is
-/// still of interest.
+/// The standard error of servers: of the current one, and of the previous one while it is of
+/// interest.
 #[derive(Debug, Default)]
 pub(crate) struct LastWords(Mutex<(Stderr, Stderr)>);
 
 impl LastWords {
-    /// Another server is being started: where its lines go.
+    /// A new server is being started: the place for its lines.
     pub(super) fn begin(&self) -> Stderr {
         let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (present, earlier) = &mut *words;
-        // A server that said nothing does not hide what the one before it said.
+        // A silent server does not hide the lines of the one before.
         if !present.is_empty() {
             *earlier = std::mem::take(present);
         }
         present.clone()
     }
 
-    /// The present server works: what another one said is of no interest any longer.
+    /// The current server works, so the lines of others are dropped.
     pub(super) fn forget_earlier(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = Stderr::default();
     }
@@ -92,34 +91,34 @@ impl LastWords {
     }
 }
 
-/// The process, and how to be rid of it.
+/// The process, and how to end it.
 pub(crate) struct Process {
     child: Child,
     group: Option<Pid>,
-    /// For the log, until the end of the process is in it.
+    /// For the log, until the end of the process is logged.
     untold: Option<(Wire, u32)>,
 }
 
 impl Process {
-    /// Waits for it to end by itself, then makes it.
+    /// Waits for it to end, then kills it.
     pub(crate) async fn end(mut self) {
         if tokio::time::timeout(FAREWELL, self.child.wait()).await.is_err() {
             self.kill(Kill::TERM);
             let _ = tokio::time::timeout(FAREWELL, self.child.wait()).await;
         }
-        // Whatever it started is in its group, and may have outlived it.
+        // Its children are in its process group, and may have outlived it.
         self.kill(Kill::KILL);
         let status = self.child.wait().await.ok();
         self.exited(status.map(|status| status.to_string()).as_deref());
         self.group = None;
     }
 
-    /// Ends it without waiting.
+    /// Kills it without waiting.
     pub(crate) fn end_now(self) {
         drop(self);
     }
 
-    /// How it ended, in words, if it did.
+    /// The exit status in words, if it ended.
     pub(crate) async fn status(&mut self) -> Option<String> {
         let status = tokio::time::timeout(Duration::from_millis(200), self.child.wait()).await;
         let status = status.ok()?.ok().map(|status| status.to_string())?;
@@ -127,7 +126,7 @@ impl Process {
         Some(status)
     }
 
-    /// Notes its end in the log, once.
+    /// Logs its end, once.
     fn exited(&mut self, status: Option<&str>) {
         if let Some((wire, pid)) = self.untold.take() {
             wire.happened(Happened::ProcessExited { pid, status: status.map(Into::into) });
@@ -136,7 +135,7 @@ impl Process {
 
     fn kill(&self, signal: Kill) {
         if let Some(group) = self.group {
-            // It may be gone already.
+            // It may have ended already.
             let _ = kill_process_group(group, signal);
         }
     }
@@ -149,14 +148,14 @@ impl Drop for Process {
     }
 }
 
-/// What a freshly started server consists of.
+/// The parts of a newly started server.
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) transport: LineTransport<ChildStdout>,
     pub(crate) stderr: ChildStderr,
 }
 
-/// Starts a server, as the leader of a process group of its own.
+/// Starts a server as the leader of its own process group.
 pub(crate) fn start(
     target: &CommandTarget,
     max_message: usize,

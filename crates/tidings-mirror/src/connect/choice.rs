@@ -1,4 +1,4 @@
-//! `Protocol::Auto`: which era to try, in which order, and what is remembered of it.
+//! `Protocol::Auto`: which era to try first, and what is remembered.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use crate::config::{Config, Protocol};
 use crate::era::Era;
 use crate::target::Target;
 
-/// How long a server may take to say whether it is modern. A legacy one may never answer that, so
-/// after this it is taken for legacy; a modern one that is slow to start is then spoken to as legacy
-/// if it speaks that too, and asked once more if not.
+/// Time for a server to answer `server/discover`. A legacy server may never answer, so after this
+/// it counts as legacy. A modern server that starts slowly is then used as legacy if it supports
+/// that, and asked once more if not.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// The era that one mirror's server turned out to be of; none at first.
+/// The era of the server of one mirror, once it is known.
 #[derive(Debug, Default)]
 pub(crate) struct EraMemory(Mutex<Option<Era>>);
 
@@ -24,7 +24,7 @@ impl EraMemory {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = era;
     }
 
-    /// What to try first.
+    /// The era to try first.
     pub(super) fn first(&self, wanted: &Protocol) -> Protocol {
         let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match (wanted, known) {
@@ -35,8 +35,8 @@ impl EraMemory {
     }
 }
 
-/// What one attempt to connect says of itself. The end of an attempt that failed is not the end of the
-/// connection, so it is not told until it is known which of them it is.
+/// Signals of one attempt to connect. The end of a failed attempt is not the end of the connection,
+/// so signals are held back until the attempt has succeeded.
 pub(super) struct Attempt {
     sink: Sink,
     state: Mutex<State>,
@@ -79,7 +79,7 @@ impl Attempt {
         }
     }
 
-    /// It worked: what it says is said by the connection.
+    /// The attempt succeeded: its signals are passed on.
     pub(super) fn worked(&self) {
         let ended = {
             let mut state = self.state();
@@ -91,12 +91,12 @@ impl Attempt {
         }
     }
 
-    /// It failed: nothing of it is heard any longer.
+    /// The attempt failed: its signals are dropped.
     pub(super) fn failed(&self) {
         self.state().is_over = true;
     }
 
-    /// What to try after `first` failed; nothing if that would be no use.
+    /// The second attempt after `first` failed; `None` if it would be useless.
     pub(super) fn second(
         &self,
         wanted: &Protocol,
@@ -112,7 +112,7 @@ impl Attempt {
                 | ConnectError::Unauthorized
                 | ConnectError::Forbidden
         );
-        // A program that fell silent is started again; a server elsewhere is as slow as before.
+        // A program that fell silent is started again; a remote server would be as slow as before.
         let is_final = is_final
             || matches!(error, ConnectError::Timeout { .. })
                 && !matches!(target, Target::Command(_));
@@ -123,14 +123,14 @@ impl Attempt {
         Some(match first {
             Protocol::Auto if self.state().is_late_modern => Protocol::Modern,
             Protocol::Auto => Protocol::Legacy,
-            // It was remembered, and is not true any longer.
+            // The remembered era is out of date.
             _ => Protocol::Auto,
         })
     }
 }
 
-/// How long the first attempt may take. A program may fall silent at the question whether it is
-/// modern, so half of the time is left to start it again.
+/// Time for the first attempt. A program may fall silent at `server/discover`, so half of the time
+/// is left to start it again.
 pub(super) fn first_timeout(config: &Config, first: &Protocol, target: &Target) -> Duration {
     match (first, target) {
         (Protocol::Auto, Target::Command(_)) => config.connect_timeout / 2,
@@ -138,13 +138,12 @@ pub(super) fn first_timeout(config: &Config, first: &Protocol, target: &Target) 
     }
 }
 
-/// How long the question whether a server is modern may stay open: most of the time to connect is for
-/// what comes after it.
+/// Time for the answer to `server/discover`. Most of the time to connect is left for the handshake.
 pub(super) fn probe(config: &Config) -> Option<Duration> {
     (config.protocol == Protocol::Auto).then(|| PROBE.min(config.connect_timeout / 4))
 }
 
-/// What stands for the answer of a server that did not say whether it is modern.
+/// The answer in place of a missing answer to `server/discover`.
 pub(super) fn not_modern(id: RequestId, why: String) -> ServerJsonRpcMessage {
     let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None);
     ServerJsonRpcMessage::error(error, Some(id))

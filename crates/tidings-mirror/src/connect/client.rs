@@ -1,4 +1,4 @@
-//! The client as a server sees it: what it declares, and what it answers when it is asked.
+//! The client that the protocol library runs: its capabilities, and its answers to the server.
 
 // Sampling and roots are deprecated and still asked for.
 #![expect(deprecated, reason = "servers of every revision are answered")]
@@ -45,12 +45,12 @@ impl Client {
         Self { info, handlers, open }
     }
 
-    /// The requests that are open on this client's connection.
+    /// The open requests of this connection.
     pub(super) fn open(&self) -> &Open {
         &self.open
     }
 
-    /// Answers what a server of the modern era asks inside the result of a request.
+    /// Answers the questions of a modern server that are part of a result.
     pub(super) async fn answer(
         &self,
         key: &str,
@@ -66,12 +66,12 @@ impl Client {
                 serde_json::to_value(self.elicit(request.params, asking).await?)
             }
             InputRequest::ListRoots(_) => serde_json::to_value(self.roots(asking).await?),
-            _ => return Err(declined("this client does not know what it is asked")),
+            _ => return Err(declined("this client does not support this request")),
         };
         value.map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
-    /// Which question of a legacy server this is.
+    /// Identifies a question of a legacy server.
     fn asking(&self, id: RequestId) -> Asking {
         let during = self.open.during(&id);
         Asking::new(Question::Request(id), during)
@@ -84,7 +84,7 @@ impl Client {
     ) -> Result<CreateMessageResult, ErrorData> {
         match &self.handlers.sample {
             Some(handler) => handler(params, asking).await.map_err(failed),
-            None => Err(declined("this client samples no model")),
+            None => Err(declined("this client does not sample a model")),
         }
     }
 

@@ -9,15 +9,15 @@ use crate::target::TargetError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// What was given is not a target.
+    /// The value is not a target.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The program could not be started.
     #[error("could not start `{program}`")]
     Spawn {
-        /// What was to be started.
+        /// The program.
         program: String,
-        /// Why it could not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -27,17 +27,17 @@ pub enum ConnectError {
     /// A header cannot be sent.
     #[error("header `{0}` is not valid")]
     Header(String),
-    /// Nobody answers there.
+    /// The server does not answer.
     #[error("could not reach the server: {0}")]
     Unreachable(String),
-    /// The server wants a token, or another one.
-    #[error("the server wants authorisation (401)")]
+    /// The server requires a token, or another one.
+    #[error("the server requires authorisation (401)")]
     Unauthorized,
-    /// The server does not let us in.
-    #[error("the server forbids this (403)")]
+    /// The server refuses access.
+    #[error("the server denied access (403)")]
     Forbidden,
-    /// Somebody answers, but not as an MCP server.
-    #[error("nothing there speaks MCP: {0}")]
+    /// The answer is not that of an MCP server.
+    #[error("not an MCP server: {0}")]
     NotMcp(String),
     /// The server answered the handshake with an error.
     #[error("the server refused the connection: {0}")]
@@ -45,35 +45,35 @@ pub enum ConnectError {
     /// No revision that both sides speak.
     #[error("no protocol version in common: the server speaks {server}")]
     Version {
-        /// The versions the server named.
+        /// The versions of the server.
         server: String,
     },
     /// No answer in time.
     #[error("the server did not answer within {} s", .timeout.as_secs_f32())]
     Timeout {
-        /// How long was waited.
+        /// The timeout.
         timeout: Duration,
         /// The last lines of its standard error.
         stderr: Vec<Arc<str>>,
-        /// The first line on its standard output that was no message.
+        /// The first line of its standard output that was not a message.
         garbage: Option<Arc<str>>,
     },
     /// The program ended.
     #[error("the server ended before it answered{}", .status.as_ref().map(|status| format!(" ({status})")).unwrap_or_default())]
     Died {
-        /// How it ended.
+        /// Its exit status.
         status: Option<String>,
         /// The last lines of its standard error.
         stderr: Vec<Arc<str>>,
-        /// The first line on its standard output that was no message.
+        /// The first line of its standard output that was not a message.
         garbage: Option<Arc<str>>,
     },
-    /// Something else went wrong on the way.
+    /// Another transport error.
     #[error("{0}")]
     Transport(String),
 }
 
-/// What is always a target never fails to be one.
+/// A conversion that cannot fail.
 impl From<std::convert::Infallible> for ConnectError {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}

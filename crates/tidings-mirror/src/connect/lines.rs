@@ -1,4 +1,4 @@
-//! Messages as lines, both ways: what stdio is, and any other pair of byte streams.
+//! Messages as lines: over stdio, or over any other pair of byte streams.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,18 +18,18 @@ use super::skim::{self, Skim};
 use super::wire::Wire;
 use super::{Signal, mend};
 
-/// How many lines that are no messages are put up with.
+/// The number of lines that are not messages before the server is given up.
 const MAX_GARBAGE: u32 = 1000;
-/// How many messages may wait for a server that does not read: then requests wait, for as long as
-/// they may, and notices are dropped.
+/// Messages that may wait for a server that does not read. Then requests wait until their timeout,
+/// and notices are dropped.
 const WAITING: usize = 256;
-/// How long the messages that wait have at the end.
+/// Time for waiting messages at the end.
 const DRAIN: Duration = Duration::from_millis(500);
-const NOT_MCP: &str = "the server prints something that is not MCP on its standard output";
+const NOT_MCP: &str = "the server prints lines that are not MCP messages on its standard output";
 /// How much of such a line is shown.
 const SHOWN: usize = 160;
 
-/// Why a server cannot be spoken to any longer.
+/// Why the server cannot be used any more.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LineError {
     #[error("could not write the message")]
@@ -40,16 +40,16 @@ pub(crate) enum LineError {
 
 /// Messages as lines, both ways.
 pub(crate) struct LineTransport<R> {
-    /// Messages on their way to the writer. A server that does not read holds up the writer alone.
+    /// Messages for the writer. A server that does not read delays only the writer.
     output: Option<mpsc::Sender<Vec<u8>>>,
     writer: JoinSet<()>,
     input: R,
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line end.
+    /// The length of the buffer's beginning that has no line end.
     scanned: usize,
-    /// The line that is passing, if it is too large to be held.
+    /// The current line, if it is too large to be held.
     passing: Option<Skim>,
-    /// Messages of one line that had several.
+    /// Messages of a line with several.
     ready: VecDeque<ServerJsonRpcMessage>,
     garbage: u32,
     max_message: usize,
@@ -80,8 +80,8 @@ impl<R> LineTransport<R> {
         }
     }
 
-    /// Lets a line pass that is too large to be held. At its end, gives the failure of the request that
-    /// it answers.
+    /// Skips a line that is too large to be held. At its end, returns the failure of the request it
+    /// answers.
     fn pass(&mut self) -> Option<ServerJsonRpcMessage> {
         let end = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
         let part = match end {
@@ -103,7 +103,7 @@ impl<R> LineTransport<R> {
         answer
     }
 
-    /// Why what is passing is not waited for.
+    /// Why the rest of the current line is not read.
     fn hopeless(&self) -> Option<String> {
         let passing = self.passing.as_ref()?;
         if !passing.is_object() {
@@ -119,7 +119,7 @@ impl<R> LineTransport<R> {
         })
     }
 
-    /// The next whole line, if the buffer has one.
+    /// The next complete line in the buffer.
     fn line(&mut self) -> Option<BytesMut> {
         let end = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
         let Some(end) = end else {
@@ -136,7 +136,7 @@ impl<R> LineTransport<R> {
         if line.is_empty() {
             return None;
         }
-        // Revision 2025-03-26 lets a server send several messages at once.
+        // Revision 2025-03-26 allows several messages in one line.
         if line.starts_with(b"[")
             && let Ok(messages) = serde_json::from_slice::<Vec<&RawValue>>(line)
         {
@@ -174,7 +174,7 @@ impl<R> LineTransport<R> {
     }
 }
 
-/// Writes what there is to write, until there is no more to come or nobody reads.
+/// Writes until the channel closes or nobody reads.
 async fn write(
     mut output: impl AsyncWrite + Unpin,
     mut lines: mpsc::Receiver<Vec<u8>>,
@@ -187,7 +187,7 @@ async fn write(
         };
         match written.await {
             Ok(()) => {}
-            // It is ending. What it printed before says why, and is read before the end is seen.
+            // The server is ending. Its last output gives the reason, and is read first.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return,
             Err(error) => {
                 let reason = format!("could not write to the server: {error}");
@@ -216,18 +216,18 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
             let mut line = line.map_err(LineError::Encode)?;
             line.push(b'\n');
             let output = output.ok_or(LineError::Ended)?;
-            // Whoever gives up a request must not have to wait until the server can be told.
+            // A caller that gives up must not wait until the server can be notified.
             let unsent = match output.try_send(line) {
                 Err(TrySendError::Full(line)) if !is_notice => line,
                 _ => return Ok(()),
             };
-            // A server that is gone is seen where its messages end.
+            // A closed server is noticed where its messages end.
             let _ = output.send(unsent).await;
             Ok(())
         }
     }
 
-    // Cancel-safe: what was read is in the buffer before anything else is awaited.
+    // Cancel-safe: bytes are in the buffer before anything else is awaited.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             if let Some(message) = self.ready.pop_front() {
@@ -264,7 +264,8 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for LineTransport<R> {
     }
 
     async fn close(&mut self) -> Result<(), LineError> {
-        // The end of its input tells a server to end. One that does not read is not waited for.
+        // Closing its input asks a server to end. The writer is not waited for if the server does
+        // not read.
         self.output = None;
         let _ = tokio::time::timeout(DRAIN, self.writer.join_next()).await;
         self.writer.abort_all();

@@ -1,4 +1,4 @@
-//! One connection in use: requests and their answers.
+//! An open connection: requests and their answers.
 
 // Logging levels are deprecated and still asked for.
 #![expect(deprecated, reason = "servers of every revision are spoken to")]
@@ -43,57 +43,57 @@ use crate::rounds::{Drive, Once, Round};
 
 /// How often a server may ask for input before it answers one request.
 const MAX_ROUNDS: usize = 10;
-/// How many cancellations may wait to be sent. What does not fit is dropped: the answer of a request
-/// that nobody waits for is ignored anyway.
+/// Cancellations that may wait to be sent. Further ones are dropped: late answers are ignored
+/// anyway.
 const CANCELLATIONS: usize = 64;
-/// How long a server may take to acknowledge what it will announce.
+/// Time for a server to acknowledge its subscriptions.
 const LISTENING: Duration = Duration::from_secs(10);
-/// How long leaving may take.
+/// Time to close the connection.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// What the server wanted to know, and what it wants back with it.
+/// The server's questions, and the state it wants back with the answers.
 type Inputs = (Option<InputResponses>, Option<String>);
 
 /// A result.
 #[derive(Debug)]
 pub(crate) struct Taken<T> {
     pub(crate) result: T,
-    /// The blocks in it that are not as the protocol says.
+    /// Its blocks that violate the protocol.
     pub(crate) odd: Vec<Odd>,
-    /// All of it as the server sent it, if that says more and was asked for.
+    /// The result as the server sent it, if it has more than the typed fields and was requested.
     pub(crate) raw: Option<Arc<str>>,
 }
 
-/// How much of an answer is wanted.
+/// Which form of an answer is needed.
 #[derive(Clone, Copy)]
 enum Form {
     /// Also as the server sent it.
     AsSent,
-    /// What is understood of it.
+    /// The typed fields.
     Understood,
 }
 
-/// One connection in use.
+/// An open connection.
 pub(crate) struct Link {
     peer: Peer<RoleClient>,
     client: Client,
     server: Arc<Server>,
     timeout: Duration,
     cancellations: mpsc::Sender<RequestId>,
-    /// The level of logging asked for, which a modern server is told with each request.
+    /// The requested log level, which is part of each modern request.
     log_level: Mutex<Option<LoggingLevel>>,
     http: Option<HttpClient>,
     parts: AsyncMutex<Parts>,
 }
 
-/// What is taken apart when the connection ends.
+/// The parts that end with the connection.
 struct Parts {
     running: Option<RunningService<RoleClient, Client>>,
     process: Option<super::Process>,
     tasks: JoinSet<()>,
 }
 
-/// A request under way. Dropping it tells the server that nobody waits.
+/// A request in progress. Dropping it cancels it at the server.
 struct Pending<'a> {
     link: &'a Link,
     id: Option<RequestId>,
@@ -102,7 +102,7 @@ struct Pending<'a> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
-            // Nobody waits for the answer any longer: the server need not work on it.
+            // Nobody waits for the answer, so the server can stop working on it.
             let _ = self.link.cancellations.try_send(id);
         }
     }
@@ -118,7 +118,7 @@ impl Link {
         let peer = running.peer().clone();
         let info = peer
             .peer_info()
-            .ok_or_else(|| ConnectError::NotMcp("it does not say what it offers".to_owned()))?;
+            .ok_or_else(|| ConnectError::NotMcp("it does not state its capabilities".to_owned()))?;
         let server = Server {
             identity: info.server_info.clone(),
             version: info.protocol_version.clone(),
@@ -149,12 +149,12 @@ impl Link {
         &self.server
     }
 
-    /// Which of our requests reports progress.
+    /// The tag of the request that reports progress.
     pub(crate) fn request_of(&self, token: &ProgressToken) -> Option<RequestTag> {
         self.client.open().tag(token)
     }
 
-    /// Leaves: the session is deleted, the child and its children end.
+    /// Closes the connection: deletes the session, ends the child and its children.
     pub(crate) async fn close(&self) {
         let mut parts = self.parts.lock().await;
         if let Some(mut running) = parts.running.take() {
@@ -247,7 +247,7 @@ impl Link {
         }
     }
 
-    /// Reads a resource again for the mirror itself, as the machine wants it.
+    /// Reads a resource for the machine.
     pub(crate) async fn reread(
         &self,
         uri: &str,
@@ -339,20 +339,20 @@ impl Link {
                 Ok(Once::Done(Taken { result, odd, raw }))
             }
             (ServerResult::InputRequiredResult(asked), _) => Ok(Once::Asked(Round::new(asked))),
-            // The tool ran: what it gave is kept as it came.
+            // The tool ran, so its result is kept as it came.
             (other, raw) => {
                 let raw = raw.take();
                 let sent = raw.as_deref().and_then(|sent| serde_json::from_str(sent).ok());
                 let item = sent.or_else(|| serde_json::to_value(other).ok()).unwrap_or_default();
-                let odd = vec![Odd::new(0, "it is not the result of a tool", item)];
+                let odd = vec![Odd::new(0, "not a valid tool result", item)];
                 let result = CallToolResult::success(Vec::new());
                 Ok(Once::Done(Taken { result, odd, raw }))
             }
         }
     }
 
-    /// Sends a request, and again with what the server wants to know, until it gives a result. If the
-    /// caller answers by itself, what the server wants to know is given back.
+    /// Sends a request, and again with answers to the server's questions, until there is a result.
+    /// If the caller answers itself, the questions are returned.
     async fn rounds(
         &self,
         request: impl Fn(Inputs) -> ClientRequest + Send,
@@ -414,7 +414,7 @@ impl Link {
         self.ask(ClientRequest::SetLevelRequest(request)).await.map(drop)
     }
 
-    /// Opens the stream of a legacy session: without one notices would have no way to us.
+    /// Opens the stream of a legacy session, which notices need.
     ///
     /// # Errors
     ///
@@ -423,7 +423,7 @@ impl Link {
         let Some(http) = &self.http else { return Ok(()) };
         let _ = tokio::time::timeout(super::STREAM_OPENING, http.want_stream()).await;
         if http.has_no_stream() {
-            return Err(RequestError::NotOffered("a stream on which changes could be announced"));
+            return Err(RequestError::NotOffered("a stream for notices"));
         }
         Ok(())
     }
@@ -453,7 +453,8 @@ impl Link {
         self.ask_with(request, &RequestOptions::default()).await
     }
 
-    /// Sends a request and waits for its answer. If the caller stops waiting, the server is told.
+    /// Sends a request and waits for its answer. If the caller stops waiting, the request is
+    /// cancelled.
     async fn ask_with(
         &self,
         request: ClientRequest,
@@ -462,7 +463,7 @@ impl Link {
         let timeout = wanted.timeout.unwrap_or(self.timeout);
         let mut options = PeerRequestOptions::with_timeout(timeout);
         if matches!(request, ClientRequest::CallToolRequest(_)) {
-            // A call that says how far it is lives. Nothing else may take longer for saying so.
+            // Progress extends the timeout of a call, but of nothing else.
             options = options.reset_timeout_on_progress();
         }
         let mut meta = RequestMetaObject::from(wanted.meta.clone());
@@ -473,7 +474,7 @@ impl Link {
         if !meta.is_empty() {
             options = options.with_meta(meta);
         }
-        // A server that does not read what it is sent is as silent as one that does not answer.
+        // A server that does not read counts as one that does not answer.
         let sending = self.peer.send_request_with_option(request, options);
         let handle = match tokio::time::timeout(timeout, sending).await {
             Ok(sent) => sent.map_err(|error| failure(error, timeout))?,
@@ -485,7 +486,7 @@ impl Link {
         answer.map_err(|error| failure(error, timeout))
     }
 
-    /// Answers what the server wants to know before it goes on.
+    /// Answers a question that the server asks before it continues.
     async fn answer(
         &self,
         result: InputRequiredResult,
@@ -508,7 +509,7 @@ fn page(cursor: Option<String>) -> Option<PaginatedRequestParams> {
 
 async fn cancel(peer: Peer<RoleClient>, mut cancelled: mpsc::Receiver<RequestId>) {
     while let Some(id) = cancelled.recv().await {
-        let reason = Some("nobody waits for the answer any longer".to_owned());
+        let reason = Some("the client no longer waits for the answer".to_owned());
         let params = CancelledNotificationParam::new(Some(id), reason);
         let notification =
             ClientNotification::CancelledNotification(CancelledNotification::new(params));
@@ -524,10 +525,10 @@ fn failure(error: ServiceError, timeout: Duration) -> RequestError {
             Some(most) => RequestError::TooLarge(most),
             None => RequestError::Refused(error),
         },
-        ServiceError::TransportClosed => RequestError::Lost("it was closed".into()),
-        ServiceError::Cancelled { reason } => {
-            RequestError::Lost(reason.unwrap_or_else(|| "it was cancelled".to_owned()).into())
-        }
+        ServiceError::TransportClosed => RequestError::Lost("the connection was closed".into()),
+        ServiceError::Cancelled { reason } => RequestError::Lost(
+            reason.unwrap_or_else(|| "the request was cancelled".to_owned()).into(),
+        ),
         ServiceError::Timeout { .. } => RequestError::Timeout(timeout),
         ServiceError::UnexpectedResponse => RequestError::Unexpected,
         ServiceError::TransportSend(error) => {
@@ -541,7 +542,7 @@ fn failure(error: ServiceError, timeout: Duration) -> RequestError {
                 }
                 _ => {}
             }
-            // The library's own words come first, and say less than ours.
+            // The library's own text comes first and adds nothing.
             let mut cause: &dyn std::error::Error = error.error.as_ref();
             while let Some(source) = cause.source() {
                 cause = source;

@@ -1,12 +1,12 @@
-//! The modern stream of notices: one `subscriptions/listen`, and how it ended.
+//! The modern stream of notices: one `subscriptions/listen` request, and its end.
 
 use std::sync::Arc;
 
 use rmcp::model::SubscriptionFilter;
 use rmcp::service::{Peer, RoleClient, ServiceError, Subscription, SubscriptionEnd};
 
-/// An open stream of notices. The notices themselves are taken off the wire, in its order, and do not
-/// come here.
+/// An open stream of notices. The notices themselves are taken from the wire, in order, and do not
+/// pass here.
 #[derive(Debug)]
 pub(crate) struct Listening {
     subscription: Subscription,
@@ -15,7 +15,7 @@ pub(crate) struct Listening {
 /// How a stream ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The server said so: it is leaving.
+    /// The server ended it.
     Graceful,
     /// It broke.
     Broken(Arc<str>),
@@ -30,7 +30,7 @@ impl Listening {
         Ok(Self { subscription })
     }
 
-    /// What the server will announce.
+    /// The subscriptions the server acknowledged.
     pub(crate) fn acknowledged(&self) -> &SubscriptionFilter {
         self.subscription.acknowledged()
     }

@@ -1,9 +1,9 @@
-//! Messages from outside, made to fit: one odd item must not cost the list it is in, nor one odd block
-//! the result of a call that ran.
+//! Repairs messages: one odd item must not fail its list, nor one odd block the result of a call
+//! that ran.
 //!
-//! The protocol library takes an answer whole or not at all. So an answer that it does not understand
-//! is taken apart here: what is wrong with an item is left out or filled in, an item that cannot be
-//! used is taken out, and both are noted in the answer's `_meta`, where [`take_odd`] finds them.
+//! The protocol library accepts an answer as a whole or not at all. An answer that it would refuse
+//! is repaired here: invalid fields of an item are dropped or filled in, unusable items are
+//! removed, and both are recorded in the answer's `_meta`, where [`take_odd`] finds them.
 
 use rmcp::model::{
     CacheScope, CompletionInfo, ContentBlock, Implementation, MetaObject, Prompt, PromptArgument,
@@ -15,18 +15,18 @@ use serde_json::{Map, Value, json};
 
 use crate::odd::Odd;
 
-/// Where the odd parts of an answer are noted, in its `_meta`.
+/// The key of the odd parts in an answer's `_meta`.
 const NOTED: &str = "tidings.mirror/odd";
-/// How much of a value that is wrong is shown.
+/// How much of an invalid value is shown.
 const SHOWN: usize = 60;
 
-/// What the items of one kind must have.
+/// The required fields of one kind of item.
 struct Kind {
-    /// The field of an answer they are in.
+    /// The field of an answer that contains them.
     key: &'static str,
-    /// What it cannot do without, in the order in which it is missed.
+    /// The required fields, in the order they are reported.
     needs: &'static [&'static str],
-    /// What is not left out: without it, it would be something else.
+    /// Fields that are never dropped, because the item would change its meaning.
     keeps: &'static [&'static str],
     fits: fn(&Value) -> bool,
 }
@@ -58,7 +58,7 @@ const CONTENT: Kind = Kind {
     fits: fits::<ContentBlock>,
 };
 
-/// Of a prompt: one that is odd must not cost the others, which could not be given then.
+/// Blocks of a prompt: an odd one must not fail the others.
 const ARGUMENT: Kind =
     Kind { key: "arguments", needs: &["name"], keeps: &[], fits: fits::<PromptArgument> };
 
@@ -66,27 +66,26 @@ fn fits<T: DeserializeOwned>(value: &Value) -> bool {
     T::deserialize(value).is_ok()
 }
 
-/// Reads a message.
+/// Parses a message.
 pub(super) fn parse(bytes: &[u8]) -> Result<ServerJsonRpcMessage, serde_json::Error> {
     let message = serde_json::from_slice(bytes)?;
     Ok(if is_doubtful(&message) { mended(bytes).unwrap_or(message) } else { message })
 }
 
-/// A message as the protocol library will understand it, if it would not understand its `text` as it
-/// is.
+/// The repaired message, if the protocol library would not accept its `text`.
 pub(super) fn translated(text: &str, message: &ServerJsonRpcMessage) -> Option<String> {
     let mended = is_doubtful(message).then(|| mended(text.as_bytes()))??;
     serde_json::to_string(&mended).ok()
 }
 
-/// The odd parts of an answer, by its `_meta`, where they do not stay.
+/// Removes the odd parts from an answer's `_meta`.
 pub(super) fn take_odd(meta: &mut Option<MetaObject>) -> Vec<Odd> {
     let Some(noted) = meta.as_mut().and_then(|meta| meta.remove(NOTED)) else { return Vec::new() };
     meta.take_if(|meta| meta.is_empty());
     serde_json::from_value(noted).unwrap_or_default()
 }
 
-/// Whether an answer was taken for something that fits anything.
+/// Whether an answer was parsed as a type that accepts anything.
 fn is_doubtful(message: &ServerJsonRpcMessage) -> bool {
     let ServerJsonRpcMessage::Response(response) = message else { return false };
     match &response.result {
@@ -104,7 +103,7 @@ fn mended(bytes: &[u8]) -> Option<ServerJsonRpcMessage> {
     mend(result).then(|| serde_json::from_value(message).ok())?
 }
 
-/// Makes an answer fit; says whether it was touched.
+/// Repairs an answer; returns whether it was changed.
 fn mend(result: &mut Map<String, Value>) -> bool {
     let before = result.clone();
     let mut odd = Vec::new();
@@ -115,7 +114,7 @@ fn mend(result: &mut Map<String, Value>) -> bool {
         }
     }
     if result.contains_key("supportedVersions") {
-        // What `server/discover` must have and some leave out.
+        // Required fields of `server/discover` that some servers omit.
         for (key, value) in [("resultType", "complete"), ("cacheScope", "private")] {
             result.entry(key).or_insert_with(|| value.into());
         }
@@ -131,7 +130,7 @@ fn mend(result: &mut Map<String, Value>) -> bool {
         if let Some(part) = result.get_mut(key)
             && let Fate::Usable(reason) = mend_item(part, &Kind { key, needs, keeps: &[], fits })
         {
-            tracing::warn!(part = key, %reason, "an answer of the server is odd");
+            tracing::warn!(part = key, %reason, "invalid field in the server's answer");
         }
     }
     if !odd.is_empty() {
@@ -144,7 +143,7 @@ fn mend(result: &mut Map<String, Value>) -> bool {
     *result != before
 }
 
-/// Drops what stands beside the items and is not valid, and makes a list of what is one item.
+/// Drops invalid fields beside the items, and wraps a single item in a list.
 fn mend_envelope(result: &mut Map<String, Value>) {
     for (key, fits) in [
         ("_meta", Value::is_object as fn(&Value) -> bool),
@@ -155,7 +154,7 @@ fn mend_envelope(result: &mut Map<String, Value>) {
         if let Some(odd) = result.get(key).filter(|value| !fits(value)) {
             let number = || odd.is_number().then(|| odd.to_string().into());
             let said = as_flag(odd).or_else(number).filter(fits);
-            tracing::warn!(part = key, value = %shown(odd), "an answer of the server is odd");
+            tracing::warn!(part = key, value = %shown(odd), "invalid field in the server's answer");
             match said {
                 Some(said) => result.insert(key.to_owned(), said),
                 None => result.remove(key),
@@ -178,7 +177,7 @@ fn mend_envelope(result: &mut Map<String, Value>) {
     }
 }
 
-/// A flag that was written as a text.
+/// A flag written as text.
 fn as_flag(value: &Value) -> Option<Value> {
     match value.as_str()? {
         "true" => Some(true.into()),
@@ -187,14 +186,14 @@ fn as_flag(value: &Value) -> Option<Value> {
     }
 }
 
-/// Takes a whole number for what it is, and drops what is not valid.
+/// Converts a number to an integer, and drops an invalid one.
 fn keep_if(result: &mut Map<String, Value>, key: &str, fits: fn(&Value) -> bool) {
     let Some(value) = result.get_mut(key) else { return };
     if let Some(whole) = whole(value) {
         *value = whole;
     }
     if !fits(value) {
-        // Where it must be there, the least is promised.
+        // A required number gets the least promise.
         match key {
             "ttlMs" => *value = 0.into(),
             _ => *value = "private".into(),
@@ -219,20 +218,20 @@ fn mend_items(items: &mut Vec<Value>, kind: &Kind, odd: &mut Vec<Odd>) {
     }
 }
 
-/// What became of an item, with the reason where it was not good.
+/// The outcome for an item, with a reason unless it was valid.
 enum Fate {
     Good,
     Usable(String),
     Unusable(String),
 }
 
-/// Leaves out or fills in what keeps an item from being used.
+/// Drops or fills in the fields that make an item unusable.
 fn mend_item(item: &mut Value, kind: &Kind) -> Fate {
     if (kind.fits)(item) {
         return Fate::Good;
     }
     let Some(object) = item.as_object_mut() else {
-        return Fate::Unusable("it is not a JSON object".to_owned());
+        return Fate::Unusable("not a JSON object".to_owned());
     };
     let mut notes = filled_in(object, kind);
     let (mut kept, others): (Map<_, _>, Map<_, _>) =
@@ -242,7 +241,7 @@ fn mend_item(item: &mut Value, kind: &Kind) -> Fate {
     if !fits_object(kind, &kept) {
         return Fate::Unusable(unusable(&kept, kind));
     }
-    // Each is tried alone: it must not matter how many there are.
+    // Each field is tried alone, so their number does not matter.
     let base = kept.clone();
     let fits_with = |key: &str, value: &Value| {
         let mut tried = base.clone();
@@ -254,7 +253,7 @@ fn mend_item(item: &mut Value, kind: &Kind) -> Fate {
             kept.insert(key, value);
             continue;
         }
-        // A flag where an object is expected says that there is one.
+        // A flag in place of an object means that it is present.
         let other = whole(&value).or_else(|| (value == true).then(|| json!({})));
         let other = other.or_else(|| {
             let mut items = value.as_array().filter(|_| key == ARGUMENT.key)?.clone();
@@ -262,28 +261,28 @@ fn mend_item(item: &mut Value, kind: &Kind) -> Fate {
             (!items.is_empty()).then_some(Value::Array(items))
         });
         let other = other.or_else(|| {
-            // What is valid inside of it is kept.
+            // The valid members of it are kept.
             let fields = value.as_object()?.iter();
             let valid = fields.filter_map(|(field, value)| {
                 let value = as_flag(value).unwrap_or_else(|| value.clone());
                 fits_with(&key, &json!({ field: value })).then(|| (field.clone(), value))
             });
-            // That there is a capability says much, even without the rest of it.
+            // A capability counts even if its details are invalid.
             let valid: Map<_, _> = valid.collect();
             (!valid.is_empty() || kind.key == "capabilities").then_some(Value::Object(valid))
         });
         if let Some(other) = other.filter(|other| fits_with(&key, other)) {
-            notes.push(format!("`{key}` is {}, taken as {}", shown(&value), shown(&other)));
+            notes.push(format!("`{key}` is {}, used as {}", shown(&value), shown(&other)));
             kept.insert(key, other);
         } else {
-            notes.push(format!("`{key}` is not valid and is left out: {}", shown(&value)));
+            notes.push(format!("`{key}` is invalid and was dropped: {}", shown(&value)));
         }
     }
     *item = Value::Object(kept);
     Fate::Usable(notes.join("; "))
 }
 
-/// Fills in what can be missing without harm.
+/// Fills in fields that may be missing.
 fn filled_in(object: &mut Map<String, Value>, kind: &Kind) -> Vec<String> {
     let mut notes = Vec::new();
     if kind.key == "tools" && !object.get("inputSchema").is_some_and(Value::is_object) {
@@ -297,7 +296,7 @@ fn filled_in(object: &mut Map<String, Value>, kind: &Kind) -> Vec<String> {
         && !object.get("name").is_some_and(Value::is_string)
         && let Some(uri) = object.get(*uri).and_then(Value::as_str)
     {
-        notes.push("`name` is missing, so its URI is its name".to_owned());
+        notes.push("`name` is missing, so the URI is used".to_owned());
         object.insert("name".to_owned(), uri.into());
     }
     if kind.key == "messages"
@@ -321,15 +320,15 @@ fn unusable(kept: &Map<String, Value>, kind: &Kind) -> String {
     let block = if kind.key == "messages" { &kept["content"] } else { &Value::Null };
     match (kind.key, kept.get("type").or_else(|| block.get("type")).and_then(Value::as_str)) {
         (_, Some(known @ ("text" | "image" | "audio" | "resource" | "resource_link"))) => {
-            format!("it is not a valid `{known}`")
+            format!("not a valid `{known}`")
         }
-        (_, Some(unknown)) => format!("content of the type `{unknown}` is not known"),
+        (_, Some(unknown)) => format!("content of unknown type `{unknown}`"),
         ("contents", _) => "it has neither a valid `text` nor a valid `blob`".to_owned(),
-        _ => format!("{} cannot be read", shown(&Value::Object(kept.clone()))),
+        _ => format!("{} cannot be parsed", shown(&Value::Object(kept.clone()))),
     }
 }
 
-/// A whole number, if it was written as a fraction.
+/// A whole number written as a fraction.
 fn whole(value: &Value) -> Option<Value> {
     /// Beyond this, fractions are not exact.
     const MOST: f64 = 9_007_199_254_740_992.0;
@@ -385,15 +384,15 @@ mod tests {
         check(
             &json!({ "name": "a", "inputSchema": schema, "icons": [{ "src": "x", "sizes": "48x48" }] }),
             true,
-            "`icons` is not valid and is left out: [{\"sizes\":\"48x48\",\"src\":\"x\"}]",
+            "`icons` is invalid and was dropped: [{\"sizes\":\"48x48\",\"src\":\"x\"}]",
         );
         check(
             &json!({ "name": 5, "inputSchema": schema }),
             false,
-            "{\"inputSchema\":{\"type\":\"object\"},\"name\":5} cannot be read",
+            "{\"inputSchema\":{\"type\":\"object\"},\"name\":5} cannot be parsed",
         );
         check(&json!({ "inputSchema": schema }), false, "`name` is missing");
-        check(&json!("a"), false, "it is not a JSON object");
+        check(&json!("a"), false, "not a JSON object");
     }
 
     #[test]
@@ -413,9 +412,9 @@ mod tests {
         assert_eq!(
             told,
             [
-                "`2` (number 1): `size` is 5.0, taken as 5",
-                "`a:3` (number 2): `name` is missing, so its URI is its name; `annotations` is not valid \
-             and is left out: {\"audience\":[\"robot\"]}",
+                "`2` (number 1): `size` is 5.0, used as 5",
+                "`a:3` (number 2): `name` is missing, so the URI is used; `annotations` is invalid \
+             and was dropped: {\"audience\":[\"robot\"]}",
                 "`4` (number 3): `uri` is missing",
             ]
         );
@@ -427,10 +426,7 @@ mod tests {
         let called = result(&json!({ "content": content, "structuredContent": { "a": 1 } }));
         let ServerResult::CallToolResult(mut call) = called else { panic!("{called:?}") };
         let odd = take_odd(&mut call.meta);
-        assert_eq!(
-            odd[0].to_string(),
-            "`hologram` (number 0): content of the type `hologram` is not known"
-        );
+        assert_eq!(odd[0].to_string(), "`hologram` (number 0): content of unknown type `hologram`");
         assert_eq!((call.content.len(), call.structured_content), (1, Some(json!({ "a": 1 }))));
 
         let messages = json!([

@@ -1,4 +1,4 @@
-//! Target -> connection: the only place that knows the protocol library's services and transports.
+//! Target to connection: the only code that uses the protocol library's services and transports.
 
 mod agent;
 mod body;
@@ -50,58 +50,58 @@ use crate::mirror::Server;
 use crate::secret::TokenMemory;
 use crate::target::{CommandTarget, HttpTarget, StreamsTarget, Target};
 
-/// How long the stream of notices of a legacy session may take to open before we go on without it.
+/// Time for the stream of notices of a legacy session to open. After that we continue without it.
 const STREAM_OPENING: Duration = Duration::from_secs(2);
-/// How long a stream that broke waits before it is opened again: at first, and at most.
+/// The wait before a broken stream is reopened: first and longest.
 const STREAM_RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(15));
 
-/// What a connection says of itself.
+/// A signal of a connection.
 #[derive(Debug)]
 pub(crate) enum Signal {
     /// A notification, in the order of the wire, and the number of its message in the log.
     Notice(Box<ServerNotification>, Option<u64>),
     /// The stream of notices broke.
     StreamLost,
-    /// The stream of notices is there again.
+    /// The stream of notices is open again.
     StreamBack,
     /// There is no stream of notices.
     NoStream(Arc<str>),
     /// The connection is over.
     Ended(Arc<str>),
-    /// A server over stdio printed something that is no message.
+    /// A stdio server printed a line that is not a message.
     Garbage(Arc<str>),
-    /// A server over stdio wrote a line on its standard error.
+    /// A stdio server wrote a line to standard error.
     Stderr(Arc<str>),
-    /// The authorisation is another one from now on.
+    /// The authorisation changed.
     Reauthorized,
-    /// The server is modern, and said so when it was taken for legacy already.
+    /// The server answered as modern after it was taken for legacy.
     LateModern,
 }
 
-/// Takes what a connection says. It does not block: what it leads to is a set of dirty things.
+/// Receives signals. It does not block: signals only mark things as dirty.
 pub(crate) type Sink = Arc<dyn Fn(Signal) + Send + Sync>;
 
-/// What one mirror knows of its server from connections before.
+/// What one mirror remembers of its server between connections.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// The token used last: content that was private to another one must not be kept.
+    /// The last token: content that was private to another one must not be kept.
     token: Arc<TokenMemory>,
     era: EraMemory,
     words: LastWords,
 }
 
 impl Memory {
-    /// The last lines a server wrote on its standard error: the one that runs or is being started if
-    /// it wrote any, else the one before.
+    /// The last lines of a server's standard error: of the current server if it wrote any, else of
+    /// the one before.
     pub(crate) fn stderr(&self) -> Vec<Arc<str>> {
         self.words.lines()
     }
 }
 
-/// Makes a connection: starts or reaches the server, and agrees on a protocol.
+/// Opens a connection: starts or reaches the server, and negotiates a protocol.
 ///
-/// A server that may be of either era is tried a second time, as it was not tried before: a legacy one
-/// may die of the first question of a modern client.
+/// If the era is unknown, a failed attempt is followed by one in the other era: a legacy server may
+/// crash at the first request of a modern client.
 pub(crate) async fn open(
     target: &Target,
     config: &Config,
@@ -119,21 +119,21 @@ pub(crate) async fn open(
         && let Some(second) = attempt.second(&config.protocol, &first, target, error)
     {
         now.protocol = second;
-        // One that is only slow to start has all the time again.
+        // A server that only starts slowly gets the full time again.
         now.connect_timeout = match error {
             ConnectError::Timeout { .. } => config.connect_timeout,
             _ => config.connect_timeout.saturating_sub(began.elapsed()),
         };
         let attempt = Attempt::new(sink);
         let again = open_as(target, &now, &attempt, history, memory).await;
-        // The versions that a server names say more than what it answers to another era.
+        // The versions that a server lists are the better error.
         if again.is_ok() || !matches!(error, ConnectError::Version { .. }) {
             opened = again;
         }
     }
     match &opened {
         Ok(link) => memory.era.note(Some(link.server().era)),
-        // It may be gone for a while, and be the same when it comes back.
+        // It may be away for a while and return unchanged.
         Err(ConnectError::Unreachable(_)) => {}
         Err(_) => memory.era.note(None),
     }
@@ -171,12 +171,12 @@ async fn open_http(
 ) -> Result<Link, ConnectError> {
     let http = HttpClient::new(target, config, wire.clone(), token).await?;
     let mut options = StreamableHttpClientTransportConfig::with_uri(target.url.as_str());
-    // A new session has none of the subscriptions: that it is new must not go unnoticed.
+    // A new session has no subscriptions, so it must not go unnoticed.
     options.reinit_on_expired_session = false;
     options.allow_stateless = true;
     options.retry_config = Arc::new(Retry);
     let transport = StreamableHttpClientTransport::with_client(http.clone(), options);
-    // The HTTP client keeps the time of the probe: the library is held up while it is open.
+    // The HTTP client enforces this timeout: the library blocks while the request is open.
     let open = wire.open.clone();
     let running = match handshake(config, Tap::new(transport, wire, None), open).await {
         Ok(running) => running,
@@ -191,14 +191,14 @@ async fn open_http(
     };
     let link = Link::new(running, config, Some(http.clone()), None)?;
     if link.server().era == Era::Legacy && wants_stream(config, link.server()) {
-        // Before anything is listed, so that no change falls between.
+        // Before anything is listed, so that no change is missed.
         let _ = tokio::time::timeout(STREAM_OPENING, http.want_stream()).await;
     }
     Ok(link)
 }
 
-/// Whether anything may come on the stream of notices: a change that is followed, or a question that
-/// somebody answers.
+/// Whether the stream of notices is needed: for followed changes, or for questions that a handler
+/// answers.
 fn wants_stream(config: &Config, server: &Server) -> bool {
     let (handlers, offered) = (&config.handlers, &server.capabilities);
     let changes = [
@@ -212,7 +212,7 @@ fn wants_stream(config: &Config, server: &Server) -> bool {
         || handlers.roots.is_some()
 }
 
-/// When the stream of notices is tried again, if the server does not say.
+/// The retry schedule of the stream of notices, unless the server sets one.
 #[derive(Debug)]
 struct Retry;
 
@@ -255,7 +255,7 @@ async fn open_command(
         }
         Err(failure) => failure,
     };
-    // Whatever it said last is there soon after it ended.
+    // Its last output arrives soon after it ended.
     let status = process.status().await;
     let _ = tokio::time::timeout(Duration::from_millis(100), tasks.join_next()).await;
     process.end_now();
@@ -280,7 +280,7 @@ async fn open_streams(
     config: &Config,
     wire: Wire,
 ) -> Result<Link, ConnectError> {
-    let used = || ConnectError::Transport("the streams can be used once".to_owned());
+    let used = || ConnectError::Transport("streams can be used only once".to_owned());
     let (input, output) = target.take().ok_or_else(used)?;
     let lines = LineTransport::new(input, output, config.max_message, wire.clone());
     let open = wire.open.clone();
@@ -306,7 +306,7 @@ enum Failure {
     Protocol(Box<ClientInitializeError>),
 }
 
-/// How to begin, and as whom.
+/// The first request, and the client's identity.
 fn opening(config: &Config, open: Arc<Open>) -> (ClientLifecycleMode, Client) {
     let modern = vec![era::NEWEST_MODERN];
     let (mode, version) = match &config.protocol {
@@ -330,14 +330,14 @@ fn opening(config: &Config, open: Arc<Open>) -> (ClientLifecycleMode, Client) {
     (mode, Client::new(config, version, open))
 }
 
-/// Agrees with the server on a protocol.
+/// Negotiates a protocol with the server.
 fn handshake<T>(config: &Config, transport: T, open: Arc<Open>) -> Handshake
 where
     T: Transport<RoleClient> + Send + 'static,
 {
     let (mode, client) = opening(config, open);
     let (wanted, timeout) = (config.protocol.clone(), config.connect_timeout);
-    // Boxed, and free of everything borrowed: the compiler cannot see through the library's own.
+    // Boxed and without borrows: the compiler cannot infer the bounds of the library's future.
     Box::pin(async move {
         let cancel = CancellationToken::new();
         let serving =
@@ -359,7 +359,7 @@ where
 type Handshake =
     Pin<Box<dyn Future<Output = Result<RunningService<RoleClient, Client>, Failure>> + Send>>;
 
-/// What an error of the handshake says to a person.
+/// A handshake error in words.
 fn refusal(error: &ClientInitializeError) -> ConnectError {
     match error {
         ClientInitializeError::JsonRpcError(error) => {
@@ -367,11 +367,7 @@ fn refusal(error: &ClientInitializeError) -> ConnectError {
         }
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let versions: Vec<_> = server_supported.iter().map(ProtocolVersion::as_str).collect();
-            let server = if versions.is_empty() {
-                "none that it names".to_owned()
-            } else {
-                versions.join(", ")
-            };
+            let server = if versions.is_empty() { "none".to_owned() } else { versions.join(", ") };
             ConnectError::Version { server }
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => refusal(fallback),
@@ -382,20 +378,20 @@ fn refusal(error: &ClientInitializeError) -> ConnectError {
             "the server closed the connection before it answered".to_owned(),
         ),
         ClientInitializeError::ExpectedInitResult(result) => {
-            ConnectError::NotMcp(format!("its answer to the handshake is {}", said(result)))
+            ConnectError::NotMcp(format!("it answered the handshake with {}", said(result)))
         }
         ClientInitializeError::ExpectedInitResponse(message) => {
-            ConnectError::NotMcp(format!("it met the handshake with {}", said(message)))
+            ConnectError::NotMcp(format!("it answered the handshake with {}", said(message)))
         }
         ClientInitializeError::ConflictInitResponseId(..)
         | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-            ConnectError::NotMcp("it answered another request than the one it was sent".to_owned())
+            ConnectError::NotMcp("it answered a different request".to_owned())
         }
         other => ConnectError::NotMcp(other.to_string()),
     }
 }
 
-/// The beginning of what a server said, as it was on the wire.
+/// The beginning of a server's message.
 fn said(message: &impl serde::Serialize) -> String {
     const SHOWN: usize = 160;
     let text = serde_json::to_string(message).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Requests that are open on one connection: which of them a question or a progress notice is about.
+//! The open requests of a connection, to attribute questions and progress notices.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,18 +11,18 @@ use rmcp::model::{
 use crate::events::RequestTag;
 use crate::handlers::During;
 
-/// How many questions may wait for their handler before the oldest knowledge is dropped. Handlers
-/// start at once, so this is only reached by a server that floods its client.
+/// Questions that may wait for their handler before the oldest record is dropped. Handlers start at
+/// once, so only a flooding server reaches this.
 const QUESTIONS: usize = 256;
 
-/// The requests that are open. Ids are compared as text: some servers give numbers back as text.
+/// The open requests. Ids are compared as text: some servers return numbers as text.
 #[derive(Debug, Default)]
 pub(super) struct Open(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     requests: HashMap<String, Sent>,
-    /// Questions of the server that wait for their handler, if it is known what they belong to.
+    /// Questions that wait for their handler, if their request is known.
     questions: HashMap<String, During>,
 }
 
@@ -37,7 +37,7 @@ impl Open {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what a request is for. The note travels with the request, and never on the wire.
+    /// Records what a request is for. The record travels with the request, never on the wire.
     pub(super) fn mark(request: &mut ClientRequest, during: During) {
         request.extensions_mut().insert(during);
     }
@@ -64,12 +64,12 @@ impl Open {
         }
     }
 
-    /// A request was answered, given up, or could not be sent.
+    /// A request was answered, cancelled, or could not be sent.
     pub(super) fn ended(&self, id: &RequestId) {
         self.state().requests.remove(&id.to_string());
     }
 
-    /// The server asks something on the stream that answers this request.
+    /// The server asks a question on the stream that answers this request.
     pub(super) fn asked_within(&self, message: &ServerJsonRpcMessage, request: &RequestId) {
         let Some(question) = question(message) else { return };
         let mut state = self.state();
@@ -79,8 +79,8 @@ impl Open {
         }
     }
 
-    /// The server asks something on a connection where questions do not say what they belong to:
-    /// known only if there is no choice.
+    /// The server asks a question on a connection that does not attribute questions. The request is
+    /// known only if exactly one is open.
     pub(super) fn asked(&self, message: &ServerJsonRpcMessage) {
         let Some(question) = question(message) else { return };
         let mut state = self.state();
@@ -91,12 +91,12 @@ impl Open {
         }
     }
 
-    /// What a question belongs to, for its handler.
+    /// The request of a question, for its handler.
     pub(super) fn during(&self, question: &RequestId) -> Option<During> {
         self.state().questions.remove(&question.to_string())
     }
 
-    /// Which of our calls reports progress.
+    /// The call that reports progress.
     pub(super) fn tag(&self, token: &ProgressToken) -> Option<RequestTag> {
         let state = self.state();
         let sent = state.requests.values().find(|sent| sent.token.as_ref() == Some(token))?;

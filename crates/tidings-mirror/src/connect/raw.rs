@@ -1,4 +1,4 @@
-//! Answers as the server sent them, kept beside what the protocol library makes of them.
+//! Results as the server sent them, kept beside the protocol library's types.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -11,44 +11,42 @@ use serde_json::value::RawValue;
 use crate::item::Item;
 use crate::odd::Odd;
 
-/// How many requests on one connection are remembered before those that nobody waits for are
-/// forgotten.
+/// Requests remembered on one connection before those without a waiting caller are dropped.
 const MANY: usize = 256;
 
 type RawSlot = Mutex<Option<Arc<str>>>;
 
-/// Where the result of one request is put as it was sent. It travels with the request, and never on
-/// the wire.
+/// The place for the raw result of one request. It travels with the request, never on the wire.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Raw(Arc<RawSlot>);
 
 impl Raw {
-    /// Asks for the result as it is sent.
+    /// Requests the raw result.
     pub(super) fn ask(request: &mut ClientRequest) -> Self {
         let raw = Self::default();
         request.extensions_mut().insert(raw.clone());
         raw
     }
 
-    /// The request, and where its result is put, if anybody wants that.
+    /// The request, and the place for its raw result, if that is wanted.
     pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<(RequestId, Option<Self>)> {
         let ClientJsonRpcMessage::Request(request) = message else { return None };
         Some((request.id.clone(), request.request.extensions().get::<Self>().cloned()))
     }
 
-    /// Takes the result of this request out of a message, if it is in there.
+    /// Takes the result of this request from a message.
     pub(super) fn keep(&self, id: &RequestId, message: &[u8]) {
         if let Some((_, result)) = answer(message).filter(|(answered, _)| answered == id) {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         }
     }
 
-    /// The result as it was sent.
+    /// The raw result.
     pub(super) fn take(&self) -> Option<Arc<str>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The result as it was sent, if that says anything that `typed` does not.
+    /// The raw result, if it has more than `typed`.
     pub(super) fn beyond(&self, typed: &impl Serialize) -> Option<Arc<str>> {
         let sent = self.take()?;
         let value: Value = serde_json::from_str(&sent).ok()?;
@@ -56,8 +54,8 @@ impl Raw {
         (!is_same).then_some(sent)
     }
 
-    /// The items of a list, each with what was sent of it if that says more. `odd` are those on this
-    /// page that are not as the protocol says; the ones that cannot be used are not `known`.
+    /// The items of a list, each with its raw form if that has more. `odd` are the items of this
+    /// page that violate the protocol; the unusable ones are not in `known`.
     pub(super) fn items<T: Serialize>(
         &self,
         key: &str,
@@ -66,7 +64,7 @@ impl Raw {
     ) -> Vec<Item<T>> {
         let sent = self.take();
         let texts = sent.as_deref().and_then(|sent| texts(sent, key, odd)).unwrap_or_default();
-        // A list that was put together in another way is not paired by guessing.
+        // Items are not paired by guessing.
         if texts.len() != known.len() {
             return known.into_iter().map(Item::from).collect();
         }
@@ -74,7 +72,7 @@ impl Raw {
     }
 }
 
-/// The usable items of a result as they were sent, in the order of the server.
+/// The usable items of a raw result, in the server's order.
 fn texts<'a>(sent: &'a str, key: &str, odd: &[Odd]) -> Option<Vec<&'a RawValue>> {
     let mut fields: HashMap<String, &RawValue> = serde_json::from_str(sent).ok()?;
     let items: Vec<&RawValue> = serde_json::from_str(fields.remove(key)?.get()).ok()?;
@@ -83,7 +81,7 @@ fn texts<'a>(sent: &'a str, key: &str, odd: &[Odd]) -> Option<Vec<&'a RawValue>>
     Some(usable.map(|(_, item)| item).collect())
 }
 
-/// Which results are wanted, on a connection where answers come in any order.
+/// The wanted results, on a connection where answers come in any order.
 #[derive(Debug, Default)]
 pub(super) struct Wanted(HashMap<RequestId, Weak<RawSlot>>);
 
@@ -92,13 +90,13 @@ impl Wanted {
     pub(super) fn note(&mut self, message: &ClientJsonRpcMessage) {
         let Some((id, Some(raw))) = Raw::asked(message) else { return };
         if self.0.len() >= MANY {
-            // Whoever gave up waiting dropped the place.
+            // A caller that gave up dropped its place.
             self.0.retain(|_, place| place.strong_count() > 0);
         }
         self.0.insert(id, Arc::downgrade(&raw.0));
     }
 
-    /// A message came.
+    /// A message arrived.
     pub(super) fn keep(&mut self, message: &[u8]) {
         if self.0.is_empty() {
             return;
@@ -110,7 +108,7 @@ impl Wanted {
     }
 }
 
-/// Which request a message answers, and with what.
+/// The request that a message answers, and its result.
 fn answer(message: &[u8]) -> Option<(RequestId, Arc<str>)> {
     #[derive(Deserialize)]
     struct ResultMessage<'a> {

@@ -1,34 +1,34 @@
-//! Messages that are too large to be held: which request they answer is found while their bytes pass.
+//! Messages that are too large to be held: finds which request they answer while their bytes pass.
 
 use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde_json::{Value, json};
 
 /// How many times the largest message may pass before the sender is given up.
 pub(super) const MOST: usize = 16;
-/// What marks a failure as one of ours, in its data.
+/// The mark of our own failures, in their data.
 const MARK: &str = "tidings.mirror/larger-than";
-/// Where its length is.
+/// The key of its length.
 const PASSED: &str = "tidings.mirror/bytes";
-/// The longest key or id that is looked at.
+/// The longest key or id that is examined.
 const TOKEN: usize = 128;
 
-/// Reads the outermost level of a JSON object of any length.
+/// Scans the top level of a JSON object of any length.
 #[derive(Debug, Default)]
 pub(super) struct Skim {
     bytes: usize,
-    /// How many objects and arrays are open.
+    /// The depth of open objects and arrays.
     depth: usize,
     text: Text,
-    /// The key or value of the outermost level that is passing, as far as it is looked at.
+    /// The current key or value of the top level, as far as it is examined.
     token: Vec<u8>,
     key: Vec<u8>,
     id: Vec<u8>,
     has_method: bool,
-    /// Whether it began as no object does.
+    /// Whether it does not start like an object.
     is_other: bool,
 }
 
-/// Where in a text a byte is.
+/// The position of a byte relative to strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Text {
     #[default]
@@ -46,7 +46,7 @@ impl Skim {
         }
     }
 
-    /// How much has passed.
+    /// The bytes passed so far.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -56,7 +56,7 @@ impl Skim {
         !self.is_other
     }
 
-    /// The request that it answers, if it is an answer and all of it has passed.
+    /// The request it answers, if it is a complete answer.
     pub(super) fn answered(&self) -> Option<RequestId> {
         let is_answer = self.is_object() && self.depth == 0 && !self.has_method;
         is_answer.then(|| serde_json::from_slice(&self.id).ok())?
@@ -108,7 +108,7 @@ impl Skim {
     }
 }
 
-/// What stands for an answer of so many `bytes`, which is too large.
+/// The failure in place of an answer of `bytes`, which is too large.
 pub(super) fn too_large(id: RequestId, most: usize, bytes: usize) -> ServerJsonRpcMessage {
     let words = format!("the server's answer is larger than {most} bytes");
     let error = ErrorData::new(
@@ -119,13 +119,13 @@ pub(super) fn too_large(id: RequestId, most: usize, bytes: usize) -> ServerJsonR
     ServerJsonRpcMessage::error(error, Some(id))
 }
 
-/// The limit, if the failure is that of an answer that was too large.
+/// The limit, if the failure is that of an oversized answer.
 pub(super) fn limit(error: &ErrorData) -> Option<usize> {
     let most = error.data.as_ref()?.get(MARK).and_then(Value::as_u64)?;
     usize::try_from(most).ok()
 }
 
-/// The length of the answer that was too large, if this stands for one.
+/// The length of the oversized answer, if this is its failure.
 pub(super) fn passed(message: &ServerJsonRpcMessage) -> Option<usize> {
     let ServerJsonRpcMessage::Error(error) = message else { return None };
     let bytes = error.error.data.as_ref()?.get(PASSED).and_then(Value::as_u64)?;

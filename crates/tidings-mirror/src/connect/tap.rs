@@ -1,5 +1,5 @@
-//! A transport that keeps from the protocol library what it would stumble over, and knows which
-//! requests are open.
+//! A transport that filters messages that the protocol library cannot handle, and records open
+//! requests.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::spelling::plain;
 pub(super) struct Tap<T> {
     inner: T,
     wire: Wire,
-    /// The question whether the server is modern, while it is open, and until when it may be.
+    /// The open `server/discover` request, and its deadline.
     probe: Option<(RequestId, Option<Instant>)>,
-    /// How long it may be open.
+    /// The time for its answer.
     patience: Option<Duration>,
-    /// That question, if it was not answered in time.
+    /// That request, after its deadline.
     unanswered: Option<RequestId>,
-    /// What was asked of streams of notices that are not acknowledged yet.
+    /// The requested subscriptions of streams that are not acknowledged yet.
     opening: HashMap<RequestId, SubscriptionFilter>,
 }
 
@@ -36,7 +36,7 @@ impl<T> Tap<T> {
         Self { inner, wire, probe, patience, unanswered, opening }
     }
 
-    /// What the protocol library needs of a message.
+    /// The part of a message that the protocol library needs.
     fn take(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
             ServerJsonRpcMessage::Notification(notification) => {
@@ -46,16 +46,15 @@ impl<T> Tap<T> {
         }
     }
 
-    /// A server that does not say in time whether it is modern is taken for legacy.
+    /// A server that does not answer `server/discover` in time counts as legacy.
     fn give_up(&mut self) -> Option<ServerJsonRpcMessage> {
         let (id, _) = self.probe.take()?;
         self.unanswered = Some(id.clone());
         Some(not_modern(id, "no answer to server/discover in time".to_owned()))
     }
 
-    /// The library ends a stream of notices on which comes what was not asked for, and one whose
-    /// reader is slow. What is on a stream was told where it came from, so the library gets none of it
-    /// but the beginning and the end.
+    /// The library closes a stream with unexpected notices, and one with a slow reader. Notices
+    /// were passed on already, so the library gets only the beginning and the end of the stream.
     fn notice(&mut self, mut notice: ServerNotification) -> Option<ServerNotification> {
         let Some(stream) = notice.get_meta().subscription_id() else { return Some(notice) };
         match &mut notice {
@@ -70,8 +69,8 @@ impl<T> Tap<T> {
         }
     }
 
-    /// A legacy server may answer what it does not know with an empty result. That is a no. And who
-    /// answers when it was taken for legacy already is too late.
+    /// A legacy server may answer an unknown request with an empty result, which means no. An
+    /// answer after the server was taken for legacy is too late.
     fn understood(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         let id = match &message {
             ServerJsonRpcMessage::Response(response) => &response.id,
@@ -136,7 +135,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
         }
     }
 
-    // Cancel-safe if the inner one is: what it gave is taken in before anything is awaited.
+    // Cancel-safe if the inner one is: its message is processed before anything is awaited.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let received = match self.probe {
@@ -163,14 +162,15 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tap<T> {
     }
 }
 
-/// What was acknowledged of what was asked for. More than that is no fault: it is not used.
+/// The acknowledged part of the requested subscriptions. More than requested is not an error, and
+/// not used.
 fn within(asked: &SubscriptionFilter, mut accepted: SubscriptionFilter) -> SubscriptionFilter {
     let both = |accepted: Option<bool>, asked| accepted.filter(|_| asked == Some(true));
     accepted.tools_list_changed = both(accepted.tools_list_changed, asked.tools_list_changed);
     accepted.prompts_list_changed = both(accepted.prompts_list_changed, asked.prompts_list_changed);
     accepted.resources_list_changed =
         both(accepted.resources_list_changed, asked.resources_list_changed);
-    // The server may spell a URI in another way than we did.
+    // The server may spell a URI differently.
     let uris: HashMap<String, &String> =
         asked.resource_subscriptions.iter().flatten().map(|uri| (plain(uri), uri)).collect();
     accepted.resource_subscriptions = accepted.resource_subscriptions.map(|accepted| {

@@ -1,4 +1,4 @@
-//! What the parts of one connection share: who hears of it, the log, and the open requests.
+//! Shared by the parts of one connection: the receiver of signals, the log, and the open requests.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::open::Open;
 use super::{Signal, Sink, skim};
 use crate::history::{Happened, History};
 
-/// What the parts of one connection share. Cheap to clone.
+/// Shared by the parts of one connection. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Wire {
     sink: Sink,
@@ -21,7 +21,7 @@ impl Wire {
         Self { sink, history, open: Arc::default() }
     }
 
-    /// Says something of the connection.
+    /// Sends a signal.
     pub(super) fn tell(&self, signal: Signal) {
         (self.sink)(signal);
     }
@@ -31,10 +31,10 @@ impl Wire {
         self.history.sent(message, text);
     }
 
-    /// A message came as this text: it is logged, and a notice is handed on.
-    // Order: called where bytes become messages, so notices are told in the order of the wire.
+    /// A message arrived as this text: logs it, and passes a notice on.
+    // Order: called where bytes become messages, so notices are in the order of the wire.
     pub(super) fn received(&self, message: &ServerJsonRpcMessage, text: &[u8]) {
-        // What stands for a message that was too large was never sent.
+        // The failure in place of an oversized message was never sent.
         let (text, length) = match skim::passed(message) {
             Some(length) => (&[][..], length),
             None => (text, text.len()),
@@ -45,7 +45,7 @@ impl Wire {
         }
     }
 
-    /// Something happened below the messages.
+    /// An event below the messages.
     pub(super) fn happened(&self, what: Happened) {
         self.history.happened(what);
     }

@@ -1,4 +1,4 @@
-//! The typed event stream: what happened to the mirror, for any number of receivers.
+//! The typed event stream, for any number of receivers.
 
 // Sampling, roots and logging are deprecated and still in use.
 #![expect(deprecated, reason = "servers of every revision are spoken to")]
@@ -22,13 +22,13 @@ use crate::cache::{PromptContent, ResourceContent, TemplateContent, ToolOutcome}
 use crate::item::Item;
 use crate::written;
 
-/// Something that happened.
+/// A change of the mirror's state, or a message of the server.
 ///
-/// Events come in the order in which the state moved, and the state they speak of can be read when
-/// they arrive. Replayed from the start they rebuild the lists, the subscriptions and the contents.
+/// Events are in the order of the changes, and the state they describe can be read when they
+/// arrive. Replayed from the start, they rebuild the lists, subscriptions and contents.
 ///
-/// As JSON an event is an object whose `event` is its name: `{"event":"resource_updated","uri":…}`.
-/// Times are milliseconds.
+/// As JSON, an event is an object whose `event` is its name:
+/// `{"event":"resource_updated","uri":…}`. Times are milliseconds.
 ///
 /// ```
 /// use tidings_mirror::Event;
@@ -48,134 +48,134 @@ use crate::written;
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The tools differ from before, or could not be listed again.
+    /// The tools changed, or could not be listed again.
     ToolsChanged(ListChange<Tool>),
-    /// The resources differ from before, or could not be listed again.
+    /// The resources changed, or could not be listed again.
     ResourcesChanged(ListChange<Resource>),
-    /// The resource templates differ from before, or could not be listed again.
+    /// The resource templates changed, or could not be listed again.
     TemplatesChanged(ListChange<ResourceTemplate>),
-    /// The prompts differ from before, or could not be listed again.
+    /// The prompts changed, or could not be listed again.
     PromptsChanged(ListChange<Prompt>),
-    /// A resource was read: because somebody asked, or because it changed.
+    /// A resource was read, on request or because it changed.
     ResourceContentChanged {
-        /// Which resource.
+        /// The resource.
         uri: Arc<str>,
-        /// What was read.
+        /// Its content.
         content: Arc<ResourceContent>,
         /// Why it was read.
         cause: Cause,
         /// The number of the notice's [`Message`](crate::Message) in the log, if a notice was the
-        /// reason and the log is kept. If several notices led to one read, it is the newest.
+        /// reason and the log is on. If several notices led to one read, it is the newest.
         #[serde(skip_serializing_if = "Option::is_none")]
         notice: Option<u64>,
     },
-    /// A watched resource that nobody has read here changed, or a sub-resource of a watched one.
+    /// A watched resource without cached content changed, or a sub-resource of a watched one.
     ResourceUpdated {
-        /// Which resource.
+        /// The resource.
         uri: Arc<str>,
-        /// [`Cause::Notice`] if the server said so; [`Cause::Resync`] if notices may have been
-        /// missed, so that nobody knows.
+        /// [`Cause::Notice`] if the server announced it; [`Cause::Resync`] if notices may have been
+        /// missed.
         cause: Cause,
         /// The number of the notice's [`Message`](crate::Message) in the log, if a notice was the
-        /// reason and the log is kept. If several notices led to one read, it is the newest.
+        /// reason and the log is on. If several notices led to one read, it is the newest.
         #[serde(skip_serializing_if = "Option::is_none")]
         notice: Option<u64>,
     },
-    /// A watched resource is not there any longer. What was kept of it is dropped. If it comes back,
-    /// its content is told with [`Cause::Returned`].
+    /// A watched resource is gone, and its cached content is dropped. If it returns, its content
+    /// comes with [`Cause::Returned`].
     ResourceGone {
-        /// Which resource.
+        /// The resource.
         uri: Arc<str>,
-        /// What the server said of it.
+        /// The server's message.
         reason: Arc<str>,
         /// Why it was read.
         cause: Cause,
         /// The number of the notice's [`Message`](crate::Message) in the log, if a notice was the
-        /// reason and the log is kept. If several notices led to one read, it is the newest.
+        /// reason and the log is on. If several notices led to one read, it is the newest.
         #[serde(skip_serializing_if = "Option::is_none")]
         notice: Option<u64>,
     },
     /// A template was read.
     TemplateContentChanged {
-        /// Which template.
+        /// The template.
         template: Arc<str>,
-        /// What was read.
+        /// Its content.
         content: Arc<TemplateContent>,
     },
     /// A prompt was filled in.
     PromptContentChanged {
-        /// Which prompt.
+        /// The prompt.
         name: Arc<str>,
-        /// What came of it.
+        /// Its messages.
         content: Arc<PromptContent>,
     },
     /// A tool was called: it answered, or the call failed.
     ToolResultChanged {
-        /// Which tool.
+        /// The tool.
         name: Arc<str>,
-        /// What came of it.
+        /// The outcome.
         outcome: Arc<ToolOutcome>,
     },
-    /// Something read before is not kept any longer.
+    /// A cached entry was dropped.
     ContentDropped {
-        /// What it was.
+        /// Its key.
         what: ContentKey,
-        /// Why it went.
+        /// The reason.
         why: DropCause,
     },
     /// The set of watched resources changed.
     SubscriptionsChanged {
-        /// All that are watched now.
+        /// All watched resources.
         uris: BTreeSet<Arc<str>>,
-        /// What the server would not let us watch, in this change.
+        /// The resources that the server refused to watch, in this change.
         refused: Vec<Arc<str>>,
     },
-    /// The connection came, went, or is being tried again.
+    /// The state of the connection changed.
     Connection(ConnectionState),
-    /// The server logged something.
+    /// The server sent a log message.
     Log {
-        /// How grave it is.
+        /// Its level.
         level: LoggingLevel,
-        /// Which part of the server said it.
+        /// The part of the server that logged it.
         logger: Option<String>,
-        /// What it said: any JSON, often a string.
+        /// The message: any JSON, often a string.
         data: Value,
     },
-    /// A line that a server over stdio wrote on its standard error.
+    /// A stdio server wrote a line to standard error.
     Stderr {
         /// The line, without its end.
         line: Arc<str>,
     },
-    /// A request that takes long said how far it is.
+    /// A request reported its progress.
     Progress(Progress),
-    /// Something is not as it should be, and the mirror goes on.
+    /// Something is wrong, and the mirror continues.
     Warning(Warning),
-    /// This receiver was too slow and missed so many events. Read the state: it is current.
+    /// This receiver was too slow and missed events. The state itself is current.
     Lagged {
-        /// How many events are gone.
+        /// The number of missed events.
         missed: u64,
     },
 }
 
-/// How a list differs from what it was.
+/// A changed list.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ListChange<T> {
-    /// The whole list as it is now.
+    /// The whole current list.
     pub items: Items<T>,
-    /// What was added, removed, changed or moved. Empty if the list could not be loaded.
+    /// The added, removed, changed and moved items. Empty if the list could not be loaded.
     #[serde(serialize_with = "written::diff")]
     pub diff: Diff<Arc<Item<T>>>,
-    /// Why the list could not be loaded; then `items` is the last good one.
+    /// Why the list could not be loaded; then `items` is the last loaded list.
     pub error: Option<Arc<str>>,
-    /// The number of the [`Message`](crate::Message) in the log whose notice led to this load, if a
-    /// notice did and the log is kept. If several did, it is the newest.
+    /// The number of the notice's [`Message`](crate::Message) in the log, if a notice led to this
+    /// load and the log is on. If several did, it is the newest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<u64>,
 }
 
 impl<T> ListChange<T> {
-    /// A list as it is now, and how it differs from what it was.
+    /// The current list, and its difference from before.
     #[must_use]
     pub fn new(items: Items<T>, diff: Diff<Arc<Item<T>>>) -> Self {
         Self { items, diff, error: None, notice: None }
@@ -190,17 +190,17 @@ pub type Items<T> = Arc<[Arc<Item<T>>]>;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
-    /// Somebody asked for it.
+    /// It was requested.
     Asked,
-    /// The server said that it changed.
+    /// The server announced a change.
     Notice,
-    /// Notices may have been missed: after a new connection, a lost stream or a new subscription.
+    /// Notices may have been missed: after a reconnect, a lost stream or a new subscription.
     Resync,
     /// It was gone, and can be read again.
     Returned,
 }
 
-/// What a cached thing is kept under.
+/// The key of a cache entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(tag = "kind", content = "key", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -215,14 +215,14 @@ pub enum ContentKey {
     Tool(Arc<str>),
 }
 
-/// Why a cached thing is not kept any longer.
+/// Why a cache entry was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DropCause {
-    /// Somebody cleared it.
+    /// It was cleared.
     Cleared,
-    /// The server does not offer it any longer.
+    /// The server no longer offers it.
     Gone,
     /// The limits left no room for it.
     Evicted,
@@ -232,67 +232,67 @@ pub enum DropCause {
     OtherAuthorization,
 }
 
-/// How far a request is.
+/// The progress of a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The request, if it was one of ours that still runs.
+    /// The request, if it is one of ours and still open.
     pub request: Option<RequestTag>,
-    /// How far it is; grows.
+    /// The progress so far; it grows.
     pub progress: f64,
-    /// How far it will be at the end, if that is known.
+    /// The progress at the end, if known.
     pub total: Option<f64>,
-    /// What it is at.
+    /// The current step.
     pub message: Option<String>,
 }
 
 impl Progress {
-    /// So far, of nobody knows how much.
+    /// Progress without a known total.
     #[must_use]
     pub fn new(progress: f64) -> Self {
         Self { progress, ..Self::default() }
     }
 }
 
-/// Names one request of this mirror, in progress events: see [`Mirror::tag`](crate::Mirror::tag).
+/// Identifies a request of this mirror in progress events: see [`Mirror::tag`](crate::Mirror::tag).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct RequestTag(pub u64);
 
-/// Where the connection is.
+/// The state of the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ConnectionState {
-    /// Being made.
+    /// Connecting.
     Connecting,
-    /// In use.
+    /// Connected.
     Ready,
-    /// It broke.
+    /// The connection was lost.
     Lost {
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     },
-    /// It will be made again.
+    /// Waiting for a retry.
     Retrying {
-        /// How many attempts came before this one.
+        /// The number of attempts before this one.
         attempt: u32,
-        /// How long until it is tried.
+        /// The time until the attempt.
         #[serde(rename = "after_ms", serialize_with = "written::duration")]
         after: Duration,
-        /// Why the attempt before failed.
+        /// Why the last attempt failed.
         reason: Arc<str>,
     },
-    /// It was ended by [`Mirror::disconnect`](crate::Mirror::disconnect), or
-    /// [`Mirror::reconnect_now`](crate::Mirror::reconnect_now) failed and
-    /// [`Config::reconnect`](crate::Config::reconnect) does not say how to go on. Lists, contents and
-    /// watches are kept, and nothing is tried until somebody asks for it.
+    /// Ended by [`Mirror::disconnect`](crate::Mirror::disconnect), or by a failed
+    /// [`Mirror::reconnect_now`](crate::Mirror::reconnect_now) without
+    /// [`Config::reconnect`](crate::Config::reconnect). Lists, contents and watches are kept, and
+    /// nothing is tried until the user asks for it.
     Disconnected {
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     },
-    /// It ended for good.
+    /// Ended for good.
     Closed {
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     },
 }

@@ -1,4 +1,4 @@
-//! Senders and receivers of events; who lags is told so.
+//! Senders and receivers of events. A receiver that lags is notified.
 
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,7 +12,7 @@ use tokio_util::sync::ReusableBoxFuture;
 use super::{ConnectionState, Event};
 use crate::watchers::Watchers;
 
-/// Receives events; each receiver gets all that happen after it was made.
+/// Receives all events after its creation.
 ///
 /// This is a [`Stream`]; its own [`next`](Self::next) needs no extension trait.
 pub struct Events {
@@ -47,7 +47,7 @@ impl Stream for Events {
 }
 
 impl Events {
-    /// The next event, or `None` once the connection ended for good and all before it was returned.
+    /// The next event, or `None` after the connection ended for good and all events were returned.
     /// The last event is [`ConnectionState::Closed`].
     ///
     /// Cancel-safe: an event is either returned or still there.
@@ -55,19 +55,19 @@ impl Events {
         StreamExt::next(self).await
     }
 
-    /// The next event if there is one already.
+    /// The next event, if there is one.
     pub fn try_next(&mut self) -> Option<Event> {
-        // Unconstrained: an event that is there must not be missed because this task ran for long.
+        // Unconstrained: an available event must not be missed because this task ran for long.
         tokio::task::unconstrained(self.next()).now_or_never().flatten()
     }
 }
 
-/// Where events come from; every part of the mirror that moves state has one.
+/// The sender of events; every part of the mirror that changes state has one.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
-    /// Nothing once the connection ended for good: then receivers end too.
+    /// `None` after the connection ended for good: then receivers end too.
     sender: Arc<RwLock<Option<broadcast::Sender<Event>>>>,
-    /// Who follows contents; they hear of each event before its receivers do.
+    /// The watchers of contents, which get each event before its receivers.
     pub(crate) watchers: Arc<Watchers>,
 }
 
@@ -82,7 +82,7 @@ impl Sender {
         self.watchers.hear(&event);
         let is_last = matches!(event, Event::Connection(ConnectionState::Closed { .. }));
         if let Some(sender) = &*self.sender.read().unwrap_or_else(PoisonError::into_inner) {
-            // Nobody listening is no fault.
+            // It is not an error if nobody receives.
             let _ = sender.send(event);
         }
         if is_last {
@@ -92,7 +92,7 @@ impl Sender {
 
     pub(crate) fn receiver(&self) -> Events {
         let sender = self.sender.read().unwrap_or_else(PoisonError::into_inner);
-        // Of a sender that is gone at once: there is nothing more to hear.
+        // A receiver without a sender: it ends at once.
         let ended = || broadcast::channel(1).1;
         let receiver = sender.as_ref().map_or_else(ended, broadcast::Sender::subscribe);
         Events { received: ReusableBoxFuture::new(received(receiver)) }

@@ -1,4 +1,4 @@
-//! Warnings: what is not as it should be while the mirror goes on.
+//! Warnings: problems that do not stop the mirror.
 
 use std::sync::Arc;
 
@@ -7,82 +7,82 @@ use serde::Serialize;
 use crate::lists::List;
 use crate::odd::Odd;
 
-/// Something that is not as it should be.
+/// A problem that does not stop the mirror.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "warning", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Warning {
-    /// A list could not be loaded; the last good one stays, and it is tried again.
+    /// A list could not be loaded. The last loaded list stays, and loading is retried.
     ListFailed {
-        /// Which list.
+        /// The list.
         list: List,
-        /// Why.
+        /// The reason.
         error: Arc<str>,
     },
-    /// The server lists something twice; the first is kept.
+    /// The server lists an item twice; the first is kept.
     Duplicate {
-        /// In which list.
+        /// The list.
         list: List,
-        /// The name or URI that came again.
+        /// The repeated name or URI.
         key: Arc<str>,
     },
-    /// A list was not read to its end. What was read is there.
+    /// A list was not loaded to its end.
     ListCut {
-        /// Which list.
+        /// The list.
         list: List,
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     },
-    /// Some items of a list are not as the protocol says. Told when they are others than before.
+    /// Items of a list violate the protocol. Sent when these items change.
     OddItems {
-        /// In which list.
+        /// The list.
         list: List,
-        /// All of them; those that can be used are in the list too.
+        /// All of them; the usable ones are in the list too.
         items: Arc<[Odd]>,
     },
-    /// A watched resource could not be read again; it is tried later.
+    /// A watched resource could not be read; it is retried later.
     ReadFailed {
-        /// Which resource.
+        /// The resource.
         uri: Arc<str>,
-        /// Why.
+        /// The reason.
         error: Arc<str>,
     },
-    /// The server announced a resource that nobody subscribed to, and no sub-resource of one. Told
-    /// the first time, the tenth, the hundredth and so on.
+    /// The server announced a resource that is neither watched nor a sub-resource of a watched one.
+    /// Sent the first time, the tenth, the hundredth and so on.
     NotSubscribed {
-        /// Which resource.
+        /// The resource.
         uri: Arc<str>,
-        /// How often on this connection.
+        /// How often, on this connection.
         count: u64,
     },
-    /// The server sent a notice that nobody asked for. Told the first time, the tenth, the hundredth
-    /// and so on.
+    /// The server sent an unexpected notice. Sent the first time, the tenth, the hundredth and so
+    /// on.
     Unasked {
         /// The method of the notice.
         method: Arc<str>,
-        /// How often on this connection.
+        /// How often, on this connection.
         count: u64,
     },
-    /// The server watches less than it was asked to.
+    /// The server does not watch everything that was requested.
     Unacknowledged {
-        /// What it left out, in words.
+        /// What it refused, in words.
         what: Arc<str>,
     },
-    /// A tool's arguments or its result do not fit the schema it declares.
+    /// A tool's arguments or result do not match its schema.
     Schema {
-        /// Which tool.
+        /// The tool.
         tool: Arc<str>,
-        /// What does not fit.
+        /// The mismatch.
         problem: Arc<str>,
     },
-    /// A server over stdio printed something that is not a message.
+    /// A stdio server printed a line that is not a message.
     Garbage {
-        /// The beginning of it.
+        /// Its beginning.
         line: Arc<str>,
     },
-    /// The server offers no way to tell us of changes, though it says that it would.
+    /// The server advertises notices but offers no stream for them.
     NoStream {
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     },
 }
@@ -94,7 +94,7 @@ impl std::fmt::Display for Warning {
                 write!(formatter, "the {list} could not be listed: {error}")
             }
             Self::Duplicate { list, key } => {
-                write!(formatter, "the server lists `{key}` twice among its {list}")
+                write!(formatter, "the server lists `{key}` twice in its {list}")
             }
             Self::ListCut { list, reason } => {
                 write!(formatter, "the {list} may be incomplete: {reason}")
@@ -102,7 +102,7 @@ impl std::fmt::Display for Warning {
             Self::OddItems { list, items } => {
                 const SHOWN: usize = 3;
                 let shown: Vec<_> = items.iter().take(SHOWN).map(ToString::to_string).collect();
-                write!(formatter, "odd {list}: {}", shown.join("; "))?;
+                write!(formatter, "invalid {list}: {}", shown.join("; "))?;
                 match items.len().saturating_sub(SHOWN) {
                     0 => Ok(()),
                     more => write!(formatter, "; and {more} more"),
@@ -113,18 +113,18 @@ impl std::fmt::Display for Warning {
             }
             Self::NotSubscribed { uri, count } => {
                 let times = times(*count);
-                write!(formatter, "the server announced `{uri}`, which nobody subscribed to{times}")
+                write!(formatter, "the server announced `{uri}`, which is not subscribed to{times}")
             }
             Self::Unasked { method, count } => {
                 let times = times(*count);
-                write!(formatter, "the server sent `{method}`, which nobody asked for{times}")
+                write!(formatter, "the server sent `{method}`, which was not requested{times}")
             }
             Self::Unacknowledged { what } => {
                 write!(formatter, "the server will not announce {what}")
             }
             Self::Schema { tool, problem } => write!(formatter, "tool `{tool}`: {problem}"),
             Self::Garbage { line } => {
-                write!(formatter, "the server printed something that is not a message: {line}")
+                write!(formatter, "the server printed a line that is not a message: {line}")
             }
             Self::NoStream { reason } => {
                 write!(formatter, "the server cannot announce changes: {reason}")

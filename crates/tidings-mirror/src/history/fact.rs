@@ -1,4 +1,4 @@
-//! Facts of the log: what happened to connections, sessions and processes beside the messages.
+//! Facts of the log: events of connections, sessions and processes, beside the messages.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,24 +7,25 @@ use serde::Serialize;
 
 use crate::written;
 
-/// How many characters of a session id are shown at most.
+/// The most characters of a session id that are shown.
 const SESSION: usize = 8;
 
-/// Something that happened below the messages.
+/// An event below the messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Fact {
-    /// Its number: [`Message`](crate::Message)s and facts of one mirror are numbered together, from 1.
+    /// Its number: [`Message`](crate::Message)s and facts of one mirror are numbered together, from
+    /// 1.
     pub number: u64,
     /// When it happened.
     #[serde(rename = "at_ms", serialize_with = "written::time")]
     pub at: SystemTime,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub what: Happened,
 }
 
-/// What happened. No header is in it, and of a session id only the beginning.
+/// The kinds of events. They contain no headers, and only the beginning of a session id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -35,7 +36,7 @@ pub enum Happened {
         method: Arc<str>,
         /// The status of the answer.
         status: u16,
-        /// How long it took from the request to the head.
+        /// The time from the request to the head.
         #[serde(rename = "took_ms", serialize_with = "written::duration")]
         took: Duration,
     },
@@ -43,9 +44,9 @@ pub enum Happened {
     HttpFailed {
         /// The method of the request.
         method: Arc<str>,
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
-        /// How long it took to fail.
+        /// The time until it failed.
         #[serde(rename = "took_ms", serialize_with = "written::duration")]
         took: Duration,
     },
@@ -53,17 +54,17 @@ pub enum Happened {
     HttpRetried {
         /// The method of the request.
         method: Arc<str>,
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     },
-    /// A stream of events began: the answer to a POST, or the stream of notices of a session.
+    /// An event stream began: the answer to a POST, or the stream of notices of a session.
     StreamOpened {
         /// The number of the stream on its connection.
         stream: u64,
         /// The method of the request that it answers.
         method: Arc<str>,
     },
-    /// A stream of events ended.
+    /// An event stream ended.
     StreamClosed {
         /// The number of the stream on its connection.
         stream: u64,
@@ -82,16 +83,16 @@ pub enum Happened {
         /// Who ended it.
         by: ClosedBy,
     },
-    /// A server over stdio was started.
+    /// A stdio server was started.
     ProcessStarted {
         /// The id of its process.
         pid: u32,
     },
-    /// A server over stdio ended.
+    /// A stdio server ended.
     ProcessExited {
         /// The id of its process.
         pid: u32,
-        /// How it ended, in words; `None` if it was killed and nobody waited for its end.
+        /// Its exit status in words; `None` if it was killed and nobody waited for its end.
         status: Option<Arc<str>>,
     },
 }
@@ -103,14 +104,13 @@ pub enum Happened {
 pub enum ClosedBy {
     /// This client.
     Client,
-    /// The server, properly.
+    /// The server, in an orderly way.
     Server,
-    /// Nobody said so: it broke off.
+    /// Unknown: it was interrupted.
     Nobody,
 }
 
-/// The beginning of a session id, never more than half of it: whoever knows all of it can use the
-/// session.
+/// The beginning of a session id, never more than half: the whole id gives access to the session.
 pub(crate) fn shortened(session: &str) -> Arc<str> {
     let shown = (session.chars().count() / 2).min(SESSION);
     session.chars().take(shown).chain(std::iter::once('…')).collect::<String>().into()

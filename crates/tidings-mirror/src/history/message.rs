@@ -1,16 +1,16 @@
-//! One message of the log: its text as it passed the wire.
+//! One message of the log: its text on the wire.
 
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-/// The most bytes that are kept of one message.
+/// The most bytes kept of one message.
 pub(super) const MAX_MESSAGE: usize = 1 << 20;
 
-/// One message that passed.
+/// One message of the log.
 ///
-/// Its text is what passed the wire, so fields and spellings that nobody here knows are in it. Headers
-/// and environment, where secrets are, are no part of it.
+/// Its text is that on the wire, so unknown fields and spellings are in it. Headers and
+/// environment, which may contain secrets, are not.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Message {
@@ -18,16 +18,16 @@ pub struct Message {
     pub number: u64,
     /// When it passed.
     pub at: SystemTime,
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
-    /// For an answer: how long it took.
+    /// For an answer: the time since the request.
     pub took: Option<Duration>,
-    /// How many bytes it had.
+    /// Its length in bytes.
     pub length: usize,
     text: Box<str>,
 }
 
-/// Which way a message went.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// To the server.
@@ -50,26 +50,26 @@ impl Message {
         let kept = &text[..text.len().min(MAX_MESSAGE)];
         let kept = match std::str::from_utf8(kept) {
             Ok(kept) => kept,
-            // The cut is inside of a character.
+            // The cut is inside a character.
             Err(error) => std::str::from_utf8(&kept[..error.valid_up_to()]).unwrap_or_default(),
         };
         Self { number, at: SystemTime::now(), direction, took: None, length, text: kept.into() }
     }
 
-    /// Its text as it passed the wire; of a message longer than 1 MiB the beginning. Of one that was
-    /// too large to be taken in at all, nothing is left but its [`length`](Self::length).
+    /// Its text on the wire; of a message longer than 1 MiB, the beginning. A message that was too
+    /// large to receive has only its [`length`](Self::length).
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether there was more of it than its [`text`](Self::text).
+    /// Whether [`text`](Self::text) is incomplete.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.text.len() < self.length
     }
 
-    /// Reads its text; nothing if it was cut.
+    /// Parses its text; `None` if it was cut.
     #[must_use]
     pub fn json(&self) -> Option<Value> {
         serde_json::from_str(&self.text).ok()

@@ -1,4 +1,4 @@
-//! A bounded log of every message both ways and of what happened below them, for people who look.
+//! A bounded log of all messages and of the events below them, for debugging.
 
 mod fact;
 mod message;
@@ -14,18 +14,18 @@ pub(crate) use self::fact::shortened;
 pub use self::fact::{ClosedBy, Fact, Happened};
 pub use self::message::{Direction, Message};
 
-/// How many bytes of messages are kept in all.
+/// The most bytes of messages that are kept.
 const MAX_BYTES: usize = 16 << 20;
-/// How many open requests are remembered for their duration.
+/// The open requests that are remembered for their duration.
 const OPEN: usize = 1024;
 
 /// An entry of the log.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Record {
-    /// A message that passed.
+    /// A message.
     Message(Arc<Message>),
-    /// Something that happened below the messages.
+    /// An event below the messages.
     Fact(Arc<Fact>),
 }
 
@@ -39,7 +39,7 @@ impl Record {
         }
     }
 
-    /// When it was.
+    /// Its time.
     #[must_use]
     pub fn at(&self) -> SystemTime {
         match self {
@@ -49,13 +49,13 @@ impl Record {
     }
 }
 
-/// The log. With room for none it costs nothing.
+/// The log. Without room for records it costs nothing.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// How many messages are kept, and how many facts.
+    /// The number of messages that are kept, and of facts.
     capacity: usize,
     log: Mutex<Log>,
-    /// The number of the last record. Moves after the record is in the log.
+    /// The number of the last record. Advances after the record is in the log.
     last: watch::Sender<u64>,
 }
 
@@ -93,7 +93,7 @@ impl History {
         self.add(Direction::Sent, text, text.len(), ids);
     }
 
-    /// A message of this length came, with this text as far as it was held. Gives its number.
+    /// A message of this length arrived, with this text as far as it was held. Returns its number.
     pub(crate) fn received(
         &self,
         message: &ServerJsonRpcMessage,
@@ -109,7 +109,7 @@ impl History {
         self.add(Direction::Received, text, length, ids)
     }
 
-    /// Something happened below the messages.
+    /// An event below the messages.
     pub(crate) fn happened(&self, what: Happened) {
         if self.capacity == 0 {
             return;
@@ -128,14 +128,14 @@ impl History {
         self.log().messages.iter().cloned().collect()
     }
 
-    /// The messages after that number which are still in the log.
+    /// The messages after that number that are still in the log.
     pub(crate) fn since(&self, number: u64) -> Vec<Arc<Message>> {
         let log = self.log();
         let begin = log.messages.partition_point(|message| message.number <= number);
         log.messages.iter().skip(begin).cloned().collect()
     }
 
-    /// The messages and facts after that number which are still in the log, in order.
+    /// The records after that number that are still in the log, in order.
     pub(crate) fn records(&self, number: u64) -> Vec<Record> {
         let log = self.log();
         let begin = log.messages.partition_point(|message| message.number <= number);
@@ -148,10 +148,10 @@ impl History {
         records
     }
 
-    /// Waits for a record after that number. Gives the number of the last one.
+    /// Waits for a record after that number. Returns the number of the last one.
     pub(crate) async fn changed(&self, number: u64) -> u64 {
         let mut last = self.last.subscribe();
-        // Invariant: the sender is ours, so it is there.
+        // Invariant: the sender is ours, so it exists.
         last.wait_for(|last| *last > number).await.map_or(number, |last| *last)
     }
 
@@ -165,7 +165,7 @@ impl History {
         if self.capacity == 0 {
             return None;
         }
-        // Copied before anybody is held up.
+        // Copied before the lock is taken.
         let mut message = Message::new(0, direction, text, length);
         let mut log = self.log();
         let asked = direction.opposite();

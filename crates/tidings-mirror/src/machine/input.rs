@@ -1,4 +1,4 @@
-//! What the machine is told, and what it wants done.
+//! Inputs and requests of the machine.
 
 use std::sync::Arc;
 
@@ -10,72 +10,72 @@ use crate::events::ConnectionState;
 use crate::lists::{List, Page};
 use crate::request::RequestError;
 
-/// What the machine is told.
+/// An input of the machine.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// The connection moved. [`Input::Connected`] and [`Input::Gone`] are told besides, where the
+    /// The state of the connection changed. [`Input::Connected`] and [`Input::Gone`] follow if the
     /// server came or went.
     State(ConnectionState),
-    /// A server answered the handshake; it offers this.
+    /// A server answered the handshake; these are its offers.
     Connected(Offer),
     /// The server is gone.
     Gone {
-        /// Whether it will be tried again, so that the state is kept for comparing.
+        /// Whether it will be retried, so that the state is kept for comparison.
         keep: bool,
     },
-    /// The stream of notices broke: some may be missed from here on.
+    /// The stream of notices broke: notices may be missed from now on.
     StreamLost,
-    /// The stream of notices is there again.
+    /// The stream of notices is open again.
     StreamBack,
     /// There is no stream of notices.
     NoStream,
-    /// The server says that a list changed, in the message of this number.
+    /// The server announced a changed list, in the message of this number.
     ListNotice(ListKind, Option<u64>),
-    /// The server says that a resource changed, in the message of this number.
+    /// The server announced a changed resource, in the message of this number.
     Updated(Arc<str>, Option<u64>),
-    /// The server sent a notification of this method, which nobody here knows.
+    /// The server sent a notification with this unknown method.
     Unknown(Arc<str>),
-    /// Somebody wants a list loaded again.
+    /// The user wants a list loaded again.
     Reload(List),
     /// An answer to [`Request::Page`].
     Page { ticket: u64, answer: PageAnswer },
     /// An answer to [`Request::Read`].
     Reread { uri: Arc<str>, ticket: u64, answer: Result<ResourceContent, RequestError> },
-    /// Somebody's own read was answered.
+    /// A user's read was answered.
     Read { uri: Arc<str>, ticket: u64, content: Arc<ResourceContent> },
-    /// Somebody's own read failed.
+    /// A user's read failed.
     ReadFailed { uri: Arc<str> },
-    /// Somebody's own read of a template was answered.
+    /// A user's read of a template was answered.
     TemplateRead { template: Arc<str>, ticket: u64, content: Arc<TemplateContent> },
-    /// Somebody's prompt was answered.
+    /// A user's prompt was answered.
     Prompted { name: Arc<str>, ticket: u64, content: Arc<PromptContent> },
-    /// Somebody's call ended.
+    /// A user's call ended.
     Called { name: Arc<str>, ticket: u64, outcome: Arc<ToolOutcome> },
-    /// The server is being asked to watch these: a notice may come before its answer is known here.
+    /// The server is being asked to watch these: a notice may come before its answer.
     Subscribing { uris: Vec<Arc<str>> },
-    /// What the server did not answer of these is not expected any longer.
+    /// The server did not answer for these, so they are not expected any more.
     SubscribingEnded { uris: Vec<Arc<str>> },
-    /// The server watches these for us from now on, and not those.
+    /// The server watches these from now on, and not those.
     Subscribed { uris: Vec<Arc<str>>, refused: Vec<Arc<str>> },
-    /// The server does not watch these any longer.
+    /// The server no longer watches these.
     Unsubscribed { uris: Vec<Arc<str>> },
-    /// The authorisation is another one now.
+    /// The authorisation changed.
     Reauthorized,
     /// Time passed.
     Tick,
 }
 
-/// What a server offers, as far as this mirror wants it.
+/// A server's offers, as far as this mirror needs them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offer {
     /// The lists to load.
     pub(crate) lists: Vec<List>,
     /// The kinds whose changes will be announced.
     pub(crate) announced: ListKinds,
-    /// The kinds whose changes are announced although nobody here follows them: a legacy server
-    /// cannot be told not to.
+    /// The kinds that are announced although they are not followed: a legacy server cannot be asked
+    /// not to.
     pub(crate) unfollowed: ListKinds,
-    /// Whether what was watched before is watched already.
+    /// Whether the resources watched before are watched already.
     pub(crate) is_restored: bool,
 }
 
@@ -88,15 +88,15 @@ pub(crate) enum PageAnswer {
     Prompts(Result<Page<Prompt>, RequestError>),
 }
 
-/// What the machine wants done.
+/// A request of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Ask for a page of a list.
+    /// Request a page of a list.
     Page { list: List, ticket: u64, cursor: Option<String> },
     /// Read a watched resource again.
     Read { uri: Arc<str>, ticket: u64 },
-    /// Subscribe again to all that is watched.
+    /// Subscribe to all watched resources again.
     Restore,
-    /// Subscribe again to one that the server refused to watch.
+    /// Subscribe to a resource again that the server refused to watch.
     Watch { uri: Arc<str> },
 }

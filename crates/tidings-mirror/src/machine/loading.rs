@@ -1,4 +1,4 @@
-//! Lists: which are loaded when, page by page, and what their loading leads to.
+//! Lists: when they are loaded, page by page, and the results.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Machine {
         }
     }
 
-    /// A list changed, or may have; `notice` is the number of the message that says so.
+    /// A list changed, or may have; `notice` is the number of the message that announced it.
     pub(super) fn mark_list(
         &mut self,
         list: List,
@@ -165,8 +165,8 @@ impl Machine {
         }
     }
 
-    /// Content of a resource that is not listed goes. What a template names need not be listed, nor
-    /// what is watched, unless it just was `removed`.
+    /// Drops the content of resources that are not listed. Resources of templates and watched ones
+    /// need not be listed, unless they were just `removed`.
     fn keep_listed_resources(&mut self) {
         let listed = keys(self.lists.resources.items());
         let watches = &self.watches;
@@ -185,7 +185,7 @@ impl Machine {
     }
 }
 
-/// A server that says it has resources need not have templates: what it does not know is empty.
+/// A server with resources need not have templates: an unknown method means an empty list.
 fn empty_if_unknown<T>(answer: Result<Page<T>, RequestError>) -> Result<Page<T>, RequestError> {
     match answer {
         Err(RequestError::Refused(error)) if error.code.0 == -32601 => {

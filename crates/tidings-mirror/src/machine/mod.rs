@@ -1,9 +1,9 @@
-//! The pure state machine: something happened -> new state, requests, events.
+//! The pure state machine: an input leads to a new state, requests and events.
 //!
-//! It knows no network and no clock. Whoever drives it carries out the requests, tells it what came
-//! of them, and gives it the time. Every state of the mirror has this one writer.
+//! It has no network and no clock. The driver carries out its requests, reports the results, and
+//! supplies the time. The machine is the only writer of the mirror's state.
 
-/// Does the same to one of the lists, whichever it is.
+/// Applies an expression to one of the lists.
 macro_rules! with_list {
     ($lists:expr, $list:expr, $listing:ident => $body:expr) => {
         match $list {
@@ -49,7 +49,7 @@ use crate::odd::Odd;
 use crate::pace::Merging;
 use crate::request::RequestError;
 
-/// How the machine behaves.
+/// The settings of the machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) merging: Merging,
@@ -66,29 +66,29 @@ pub(crate) struct Lists {
     pub(crate) prompts: Listing<Prompt>,
 }
 
-/// The state of a mirror, and the only writer of it.
+/// The state of a mirror, and its only writer.
 #[derive(Debug)]
 pub(crate) struct Machine {
     rules: Rules,
-    /// Before the first attempt it is closed: nobody asked for it yet.
+    /// Closed before the first attempt.
     connection: ConnectionState,
-    /// What the server of the present connection offers; nothing without one.
+    /// The offers of the current server; `None` without a connection.
     offer: Option<Offer>,
-    /// Whether notices can reach us. Without that nothing is sure to be current.
+    /// Whether notices can arrive. Otherwise nothing is sure to be current.
     has_stream: bool,
     lists: Lists,
     watches: BTreeMap<Arc<str>, WatchedResource>,
-    /// Watches that wait for their time. Invariant: exactly those whose pace has a due time.
+    /// Watches that wait to be read. Invariant: exactly those whose pace has a due time.
     waiting: BTreeSet<Arc<str>>,
-    /// Announced resources that nobody subscribed to.
+    /// Announced resources that are not subscribed to.
     strangers: Tally,
-    /// Other notices that nobody asked for, by method.
+    /// Other unexpected notices, by method.
     unasked: Tally,
-    /// What the server is being asked to watch.
+    /// Resources that the server is being asked to watch.
     expected: BTreeMap<Arc<str>, Expected>,
-    /// A change of the watched set that has not been told yet.
+    /// A change of the watched set that was not announced yet.
     untold: Option<Untold>,
-    /// Watched resources by their plain spelling, for notices that spell them differently.
+    /// Watched resources by their normalised spelling, for notices with another spelling.
     spellings: BTreeMap<String, BTreeSet<Arc<str>>>,
     /// How often a server was lost.
     losses: u64,
@@ -100,7 +100,7 @@ pub(crate) struct Machine {
     cleared: u64,
     cache: Writer,
     events: Sender,
-    /// The last ticket given out; each request has its own, and a later one a greater one.
+    /// The last ticket. Each request has its own, and a later one has a greater one.
     tickets: u64,
     requests: Vec<Request>,
 }
@@ -131,7 +131,7 @@ impl Machine {
         }
     }
 
-    /// Takes in what happened and says what is to be done.
+    /// Applies an input, and returns the requests.
     pub(crate) fn step(&mut self, input: Input, now: Instant) -> Vec<Request> {
         match input {
             Input::State(state) => self.move_to(state),
@@ -189,7 +189,7 @@ impl Machine {
         std::mem::take(&mut self.requests)
     }
 
-    /// A ticket for a request that somebody makes now.
+    /// A ticket for a new request of a user.
     pub(crate) fn ticket(&mut self) -> u64 {
         self.tickets += 1;
         self.tickets
@@ -228,7 +228,7 @@ impl Machine {
         self.watches.contains_key(uri)
     }
 
-    /// Why a list is not what the server has, if it could not be loaded.
+    /// Why a list could not be loaded.
     pub(crate) fn list_error(&self, list: List) -> Option<RequestError> {
         match list {
             List::Tools => self.lists.tools.error(),
@@ -239,22 +239,22 @@ impl Machine {
         .cloned()
     }
 
-    /// The items of a list that are not as the protocol says.
+    /// The items of a list that violate the protocol.
     pub(crate) fn odd(&mut self, list: List) -> Arc<[Odd]> {
         with_list!(self.lists, list, listing => listing.odd().clone())
     }
 
-    /// Why a list was not read to its end.
+    /// Why a list was not loaded to its end.
     pub(crate) fn cut(&mut self, list: List) -> Option<Arc<str>> {
         with_list!(self.lists, list, listing => listing.cut().cloned())
     }
 
-    /// The number of the listing that is sure to see what is true now.
+    /// The number of the listing that is sure to see the current state.
     pub(crate) fn next_listing(&mut self, list: List) -> u64 {
         with_list!(self.lists, list, listing => listing.next_number())
     }
 
-    /// Whether the listing of that number is over, well or not.
+    /// Whether the listing of that number is over, successfully or not.
     pub(crate) fn is_loaded(&mut self, list: List, number: u64) -> bool {
         with_list!(self.lists, list, listing => listing.ended() >= number)
     }
@@ -267,7 +267,7 @@ impl Machine {
                 .is_some_and(|offer| offer.lists.into_iter().all(|list| self.is_loaded(list, 1)))
     }
 
-    /// Whether there is a connection, and all its lists were loaded.
+    /// Whether there is a connection and all its lists are loaded.
     pub(crate) fn is_loaded_now(&mut self) -> bool {
         let Some(offer) = self.offer.clone() else { return false };
         offer
@@ -281,17 +281,17 @@ impl Machine {
         self.losses
     }
 
-    /// Whether the answer to this request may be kept.
+    /// Whether the answer to this request may be stored.
     fn may_keep(&self, ticket: u64, is_private: bool) -> bool {
         ticket > self.cleared && !(is_private && ticket <= self.authorized)
     }
 
-    /// Whether notices can reach us.
+    /// Whether notices can arrive.
     pub(crate) fn has_stream(&self) -> bool {
         self.has_stream
     }
 
-    /// Whether the server offers a list, and this mirror keeps it.
+    /// Whether the server offers a list and this mirror keeps it.
     pub(crate) fn offers(&self, list: List) -> bool {
         self.offer.as_ref().is_some_and(|offer| offer.lists.contains(&list))
     }
@@ -355,7 +355,7 @@ impl Machine {
         }
     }
 
-    /// Notices may have been missed: everything that is kept current is looked at again.
+    /// Notices may have been missed: checks everything that is kept current.
     fn resync(&mut self, now: Instant) {
         let Some(offer) = self.offer.clone() else { return };
         for list in offer.lists {

@@ -1,9 +1,9 @@
-//! Counts what a server sends unasked, so that a flood of it is a few warnings.
+//! Counts unexpected messages of a server, so that a flood leads to few warnings.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many things are counted apart; what comes after them is not warned of.
+/// The number of separate counts; further ones lead to no warning.
 const MOST: usize = 64;
 
 /// How often each thing came.
@@ -13,7 +13,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts one more. Gives the count where it is worth a warning: the first, the tenth, the
+    /// Counts one more. Returns the count if it deserves a warning: the first, the tenth, the
     /// hundredth and so on.
     pub(super) fn count(&mut self, what: &Arc<str>) -> Option<u64> {
         if !self.counts.contains_key(what) && self.counts.len() == MOST {

@@ -1,4 +1,4 @@
-//! Watched resources: heard of, read again, compared; gone, and back.
+//! Watched resources: announced, read again, compared; gone, and back.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -15,15 +15,15 @@ use crate::pace::{Merging, Pace};
 use crate::request::RequestError;
 use crate::spelling::plain;
 
-/// How long the watched set must rest before a change of it is told while the server is still being
-/// asked: thousands of subscriptions are one event, and one that hangs does not hold it up.
+/// Quiet time before a change of the watched set is announced while the server is being asked:
+/// thousands of subscriptions are one event, and a hanging one does not delay it.
 const RESTING: Duration = Duration::from_secs(1);
 
-/// How many sub-resources of one watched resource are told in one go. A server that names more of
-/// them in a moment still makes their parent be read.
+/// Sub-resources of one watched resource that are announced at once. Beyond this, only the parent
+/// is read.
 const PARTS: usize = 256;
 
-/// Why a watched resource is read: the cause, and the number of the message if it is a notice.
+/// Why a watched resource is read: the cause, and the message number of a notice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reason {
     cause: Cause,
@@ -56,38 +56,38 @@ impl Expected {
 #[derive(Debug)]
 pub(super) struct WatchedResource {
     pub(super) pace: Pace,
-    /// A read that was begun with this ticket or an earlier one may have missed a change.
+    /// A read with this ticket or an earlier one may have missed a change.
     noticed: u64,
-    /// Why the next read is made.
+    /// The reason of the next read.
     cause: Cause,
     /// The newest notice since the last read began.
     heard: Option<u64>,
-    /// The notice that led to the read under way, or to the one that is tried again.
+    /// The notice that led to the current read, or to the one that is retried.
     because: Option<u64>,
-    /// The read under way: an answer to any other is late.
+    /// The current read: answers to others are late.
     reading: u64,
-    /// Whether the server said that there is no such resource.
+    /// Whether the server reported that there is no such resource.
     is_gone: bool,
-    /// Whether the server does not watch it for us, though it did: it may be gone, and then a read
-    /// now and then says whether it is back.
+    /// Whether the server no longer watches it. It may be gone, so occasional reads find out
+    /// whether it is back.
     is_refused: bool,
-    /// Whether it was listed, and is not any longer.
+    /// Whether it was listed, and no longer is.
     is_delisted: bool,
-    /// Sub-resources that changed, and have not been told.
+    /// Changed sub-resources that were not announced yet.
     parts: BTreeSet<Arc<str>>,
 }
 
 impl WatchedResource {
-    /// Forgets the read under way, and everything heard of.
+    /// Drops the current read and all pending changes.
     pub(super) fn reset(&mut self) {
         self.pace.reset();
         (self.heard, self.because) = (None, None);
     }
 
-    /// The read under way failed.
+    /// The current read failed.
     fn failed(&mut self, error: &RequestError, merging: Merging, now: Instant) {
         if matches!(error, RequestError::TooLarge(_)) && !self.is_refused {
-            // Until it changes again, it stays as large; the server says when it does.
+            // It stays too large until it changes again, and the server announces that.
             self.pace.finish(merging);
             self.because = None;
         } else {
@@ -96,7 +96,7 @@ impl WatchedResource {
     }
 }
 
-/// A change of the watched set that has not been told yet.
+/// A change of the watched set that was not announced yet.
 #[derive(Debug)]
 pub(super) struct Untold {
     refused: Vec<Arc<str>>,
@@ -149,8 +149,8 @@ impl Machine {
             self.watches_moved(refused, now);
         }
         self.tell_subscriptions(now);
-        // What was read before the server began to watch may have changed in between. What nobody
-        // read and nobody watched is no news.
+        // Content read before the server began to watch may have changed since. A resource that was
+        // neither read nor watched has no news.
         for uri in uris {
             if let Some(notice) = announced.get(uri) {
                 self.mark_watch(uri, Reason::notice(*notice), now);
@@ -158,7 +158,7 @@ impl Machine {
                 self.mark_watch(uri, Reason::RESYNC, now);
             }
         }
-        // A server may refuse to watch what is gone: a read says whether it is that.
+        // A server may refuse to watch a resource that is gone: a read finds out.
         for uri in &lost {
             self.mark_watch(uri, Reason::RESYNC, now);
         }
@@ -175,7 +175,7 @@ impl Machine {
         }
     }
 
-    /// Nobody tells us of its changes from here on. Says whether it was watched.
+    /// Its changes are not announced from now on. Returns whether it was watched.
     fn forget_watch(&mut self, uri: &Arc<str>) -> bool {
         self.waiting.remove(uri);
         self.cache.make_stale(Some(uri));
@@ -196,7 +196,7 @@ impl Machine {
         untold.due = due;
     }
 
-    /// Tells how the watched set changed once the server has answered everything, or rests.
+    /// Announces the change of the watched set once the server has answered everything, or rests.
     pub(super) fn tell_subscriptions(&mut self, now: Instant) {
         let is_time = |untold: &mut Untold| self.expected.is_empty() || untold.due <= now;
         if let Some(Untold { refused, .. }) = self.untold.take_if(is_time) {
@@ -224,14 +224,14 @@ impl Machine {
         }
     }
 
-    /// The watched resources that a notice means, one for each spelling that is watched: the server
-    /// may spell it in another way than we did.
+    /// The watched resources of a notice, one for each spelling: the server may use another one
+    /// than we did.
     fn watched_as(&self, uri: &str) -> BTreeSet<Arc<str>> {
         self.spellings.get(&plain(uri)).cloned().unwrap_or_default()
     }
 
-    /// These are listed now, or not any longer: a read says whether those that are watched are there.
-    /// `notice` led to the list.
+    /// These were added to a list or removed from it, because of `notice`: a read finds out whether
+    /// the watched ones exist.
     pub(super) fn look_again(
         &mut self,
         added: &[Arc<str>],
@@ -250,7 +250,7 @@ impl Machine {
         }
     }
 
-    /// Whether all that waits is a look at what is gone and not watched.
+    /// Whether all that waits are reads of gone, unwatched resources.
     #[cfg(test)]
     pub(super) fn only_looks(&self) -> bool {
         let looks = |uri| self.watches.get(uri).is_some_and(|it| it.is_gone && it.is_refused);
@@ -265,8 +265,8 @@ impl Machine {
         gone.map(|(uri, _)| uri.clone()).collect()
     }
 
-    /// What changed may be a sub-resource: then what is watched above it may have changed too. Says
-    /// whether anything is. A sub-resource that `is_watched` itself has events of its own.
+    /// The change may be in a sub-resource, and then affects watched parents. Returns whether there
+    /// are any. A sub-resource that `is_watched` itself has its own events.
     fn part_updated(
         &mut self,
         uri: &Arc<str>,
@@ -282,7 +282,7 @@ impl Machine {
             }
             above.extend(self.watched_as(parent));
         }
-        // Two spellings of one resource are not above one another.
+        // Two spellings of one resource are not parent and child.
         above.retain(|parent| plain(parent) != plain(uri));
         for (place, parent) in above.iter().enumerate() {
             let watch = self.watches.get_mut(parent).filter(|_| place == 0 && !is_watched);
@@ -337,7 +337,7 @@ impl Machine {
             Ok(content) => {
                 watch.pace.finish(merging);
                 if !self.may_keep(ticket, content.private) {
-                    // It is of another authorisation: once more, with this one.
+                    // It belongs to another authorisation: read again.
                     self.mark_watch(uri, Reason { cause, notice }, now);
                     return;
                 }
@@ -355,7 +355,7 @@ impl Machine {
             }
             Err(error) if is_gone(&error, watch) => {
                 if watch.is_refused {
-                    // Nobody tells us when it is back.
+                    // Its return will not be announced.
                     watch.pace.fail(now);
                 } else {
                     watch.pace.finish(merging);
@@ -377,8 +377,8 @@ impl Machine {
         self.settle(uri, false);
     }
 
-    /// The server refused to watch a resource that can be read: it is asked again if the resource was
-    /// gone then, and if it was not, there is nothing to watch.
+    /// The server refused to watch a resource that can be read. If the resource was gone then, it
+    /// is asked again; otherwise there is nothing to watch.
     fn readable_again(&mut self, uri: &Arc<str>, was_gone: bool, now: Instant) {
         if was_gone {
             self.requests.push(Request::Watch { uri: uri.clone() });
@@ -389,7 +389,7 @@ impl Machine {
         }
     }
 
-    /// Somebody's own read was answered.
+    /// A user's read was answered.
     pub(super) fn read(
         &mut self,
         uri: &Arc<str>,
@@ -432,8 +432,8 @@ impl Machine {
         }
     }
 
-    /// Puts what was read in place of what is kept. What was cleared meanwhile stays cleared unless
-    /// somebody follows it, and what was gone is kept again.
+    /// Replaces the stored content. Cleared content stays cleared unless the resource is followed,
+    /// and content of a returned resource is stored again.
     fn replace(
         &mut self,
         uri: &Arc<str>,
@@ -461,7 +461,7 @@ impl Machine {
         }
     }
 
-    /// Keeps `waiting` true, and does what begins.
+    /// Updates `waiting`, and starts the read that is due.
     fn settle(&mut self, uri: &Arc<str>, begin: bool) {
         let is_waiting = self.watches.get(uri).is_some_and(|watch| watch.pace.due().is_some());
         if is_waiting {
@@ -474,13 +474,14 @@ impl Machine {
         }
     }
 
-    /// Whether a watched resource is read again when it changes: somebody has read it, or follows it.
+    /// Whether a watched resource is read again when it changes: it was read before, or is
+    /// followed.
     fn is_wanted(&self, uri: &str) -> bool {
         self.cache.holds(uri) || self.events.watchers.has(uri)
     }
 
-    /// Tells which sub-resources changed, and reads the resource again. If nobody has read it, that it
-    /// changed is all there is to tell.
+    /// Announces the changed sub-resources, and reads the resource again. If it was never read,
+    /// only the change is announced.
     fn load(&mut self, uri: &Arc<str>) {
         let (ticket, merging) = (self.tickets + 1, self.rules.merging);
         let is_held = self.is_wanted(uri);
@@ -503,14 +504,14 @@ impl Machine {
     }
 }
 
-/// A notice says more than that one may have been missed.
+/// A notice is a better cause than a possibly missed one.
 fn stronger(one: Cause, other: Cause) -> Cause {
     if one == Cause::Notice { one } else { other }
 }
 
-/// Whether the server says that there is no such resource: with a code of the protocol, in the words
-/// of a library that has one code for everything, or by taking it from the list and refusing to read
-/// it.
+/// Whether the server reports that there is no such resource: with an error code of the protocol,
+/// with the text of a library that has one code for everything, or by removing it from the list and
+/// refusing to read it.
 fn is_gone(error: &RequestError, watch: &WatchedResource) -> bool {
     error.refusal().is_some_and(|error| {
         let message = error.message.to_lowercase();

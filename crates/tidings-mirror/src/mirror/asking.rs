@@ -1,4 +1,4 @@
-//! Requests: reads, prompts, calls, completions, and lists loaded again.
+//! Requests: reads, prompts, calls, completions, and reloading lists.
 
 // The level of a log message is deprecated and still sent.
 #![expect(deprecated, reason = "servers of every revision are spoken to")]
@@ -25,7 +25,7 @@ use crate::request::RequestError;
 use crate::rounds::{Answers, Drive, Once};
 use crate::schema;
 
-/// What a completion is for.
+/// The subject of a completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reference {
@@ -35,25 +35,25 @@ pub enum Reference {
     Template(String),
 }
 
-/// What may be filled in.
+/// Possible values of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Completion {
     /// The values, best first.
     pub values: Vec<String>,
-    /// How many there are in all, if the server tells.
+    /// Their total number, if the server states it.
     pub total: Option<u32>,
-    /// Whether there are more than these.
+    /// Whether there are more.
     pub has_more: bool,
 }
 
-/// What asks the server. Each of these may be dropped before it is done: the server is told then.
+/// Requests to the server. Dropping one before it is done cancels it.
 impl Mirror {
     /// Loads lists again, and waits for them.
     ///
     /// # Errors
     ///
-    /// The first of them that could not be loaded.
+    /// The first that could not be loaded.
     pub async fn refresh(&self, lists: &[List]) -> Result<(), RequestError> {
         let engine = &self.inner.engine;
         engine.link()?;
@@ -73,11 +73,11 @@ impl Mirror {
         lists.iter().find_map(|list| self.list_error(*list)).map_or(Ok(()), Err)
     }
 
-    /// Reads a resource; always asks the server.
+    /// Reads a resource from the server.
     ///
     /// # Errors
     ///
-    /// If the server does not give it.
+    /// If the server does not return it.
     pub async fn read_resource(&self, uri: &str) -> Result<Arc<ResourceContent>, RequestError> {
         self.read(uri, Drive::Handlers).await?.done().ok_or(RequestError::Unexpected)
     }
@@ -86,7 +86,7 @@ impl Mirror {
     ///
     /// # Errors
     ///
-    /// If the server neither gives it nor asks something.
+    /// If the server neither returns it nor asks a question.
     pub async fn read_resource_once(
         &self,
         uri: &str,
@@ -117,8 +117,8 @@ impl Mirror {
         }
     }
 
-    /// A resource as it was read before, if it is sure to be fresh: it is watched and no notice came,
-    /// or the server said how long it stays fresh. Else it is read.
+    /// The cached content of a resource, if it is fresh: it is watched and no notice came, or it is
+    /// within the freshness time of the server. Otherwise it is read.
     ///
     /// # Errors
     ///
@@ -131,13 +131,14 @@ impl Mirror {
         }
     }
 
-    /// Fills in a template and reads what it names; always asks the server.
+    /// Fills in a template and reads the resource from the server.
     ///
     /// # Errors
     ///
-    /// If it is no template, or the server does not give what it names. Also if the server does not
-    /// list it, unless [`unlisted_templates`](crate::RequestOptions::unlisted_templates) allows that
-    /// or this mirror keeps no list of templates.
+    /// If it is not a template, or the server does not return the resource. Also if the server does
+    /// not list the template, unless
+    /// [`unlisted_templates`](crate::RequestOptions::unlisted_templates) allows it or this mirror
+    /// keeps no list of templates.
     pub async fn read_from_template<K: Into<String>, V: Into<String>>(
         &self,
         template: &str,
@@ -165,11 +166,11 @@ impl Mirror {
         Ok(content)
     }
 
-    /// Fills in a prompt; always asks the server.
+    /// Fills in a prompt at the server.
     ///
     /// # Errors
     ///
-    /// If the server does not give it.
+    /// If the server does not return it.
     pub async fn get_prompt<K: Into<String>, V: Into<String>>(
         &self,
         name: &str,
@@ -183,7 +184,7 @@ impl Mirror {
     ///
     /// # Errors
     ///
-    /// If the server neither gives it nor asks something.
+    /// If the server neither returns it nor asks a question.
     pub async fn get_prompt_once<K: Into<String>, V: Into<String>>(
         &self,
         name: &str,
@@ -212,11 +213,11 @@ impl Mirror {
         }))
     }
 
-    /// Calls a tool. A tool that failed and says so has a result: see [`ToolOutcome::is_success`].
+    /// Calls a tool. A tool that reports a failure has a result: see [`ToolOutcome::is_success`].
     ///
     /// # Errors
     ///
-    /// If there is no result at all.
+    /// If there is no result.
     pub async fn call_tool<K: Into<String>, V: Into<Value>>(
         &self,
         name: &str,
@@ -225,7 +226,7 @@ impl Mirror {
         self.call_tool_tagged(self.tag(), name, arguments).await
     }
 
-    /// A tag for a call, by which its progress can be told from that of others.
+    /// A tag for a call, which identifies its progress events.
     #[must_use]
     pub fn tag(&self) -> RequestTag {
         RequestTag(self.inner.tags.fetch_add(1, Ordering::Relaxed))
@@ -246,12 +247,12 @@ impl Mirror {
         called.done().ok_or(RequestError::Unexpected)
     }
 
-    /// Calls a tool for one round. If a server of the modern era wants to know something first, its
-    /// questions are returned and no handler is asked: answer them, and call again with the answers.
+    /// Calls a tool for one round. If a modern server asks questions first, they are returned and
+    /// no handler is called. Call again with the answers.
     ///
-    /// A server only asks what its client declares: see
-    /// [`Handlers::declare_all`](crate::Handlers::declare_all). A legacy server asks handlers in any
-    /// case, and so gives its result in the first round.
+    /// A server asks only for declared capabilities: see
+    /// [`Handlers::declare_all`](crate::Handlers::declare_all). A legacy server uses handlers in
+    /// any case, and so returns its result in the first round.
     ///
     /// ```no_run
     /// # use tidings_mirror::{Answers, Mirror, Once, RequestError};
@@ -322,12 +323,11 @@ impl Mirror {
         error.map_or(Ok(Once::Done(outcome)), Err)
     }
 
-    /// What an argument of a prompt or a variable of a template may be. `context` holds what is
-    /// already filled in.
+    /// Possible values of a prompt argument or template variable. `context` has the known values.
     ///
     /// # Errors
     ///
-    /// If the server does not tell.
+    /// If the server does not answer.
     pub async fn complete<K: Into<String>, V: Into<String>>(
         &self,
         reference: Reference,
@@ -347,22 +347,22 @@ impl Mirror {
         Ok(Completion { values: info.values, total: info.total, has_more })
     }
 
-    /// How long the server takes to answer. The modern era has no ping.
+    /// The response time of the server. The modern era has no ping.
     ///
     /// # Errors
     ///
-    /// If it does not answer, or is a modern one.
+    /// If it does not answer, or is modern.
     pub async fn ping(&self) -> Result<Duration, RequestError> {
         let link = self.inner.engine.link()?;
         if link.server().era == Era::Modern {
-            return Err(RequestError::NotOffered("pings in this era of the protocol"));
+            return Err(RequestError::NotOffered("pings in the modern era"));
         }
         let began = Instant::now();
         link.ping().await?;
         Ok(began.elapsed())
     }
 
-    /// From which level on the server is to log.
+    /// Sets the server's log level.
     ///
     /// # Errors
     ///

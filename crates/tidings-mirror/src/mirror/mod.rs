@@ -1,4 +1,4 @@
-//! [`Mirror`]: the cheap-to-clone handle, and what it knows without asking.
+//! [`Mirror`]: the cheap-to-clone handle, and its state.
 
 mod asking;
 mod opening;
@@ -27,12 +27,12 @@ use crate::request::RequestError;
 
 /// Keeps one server's lists, contents and results current.
 ///
-/// Cloning is cheap and every clone is the same mirror; when the last one is dropped the connection
-/// is cut. [`close`](Self::close) ends it politely.
+/// Cloning is cheap, and all clones are one mirror. Dropping the last one cuts the connection;
+/// [`close`](Self::close) ends it cleanly.
 #[derive(Clone)]
 pub struct Mirror {
     inner: Arc<Inner>,
-    /// How requests through this handle are made.
+    /// The request options of this handle.
     options: Arc<RequestOptions>,
 }
 
@@ -44,30 +44,30 @@ struct Inner {
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// Who the server is.
+/// The identity of the server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Server {
-    /// Its name, title and version, if it tells.
+    /// Its name, title and version, if stated.
     pub identity: Option<Implementation>,
-    /// The protocol revision that was agreed on.
+    /// The negotiated protocol revision.
     pub version: ProtocolVersion,
     /// The era of that revision.
     pub era: Era,
-    /// What it offers.
+    /// Its capabilities.
     pub capabilities: ServerCapabilities,
-    /// How it wants to be used, in its own words.
+    /// Its instructions.
     pub instructions: Option<String>,
 }
-/// What is known without asking.
+/// The state, without a request.
 impl Mirror {
-    /// Who the server is; nobody, while there is no connection.
+    /// The server; `None` without a connection.
     #[must_use]
     pub fn server(&self) -> Option<Arc<Server>> {
         self.inner.engine.link().ok().map(|link| link.server().clone())
     }
 
-    /// Where the connection is.
+    /// The state of the connection.
     #[must_use]
     pub fn connection(&self) -> ConnectionState {
         self.inner.engine.machine().connection().clone()
@@ -97,55 +97,54 @@ impl Mirror {
         self.inner.engine.machine().lists().prompts.items().clone()
     }
 
-    /// Why a list may not be what the server has now: it could not be loaded.
+    /// Why a list may be out of date: it could not be loaded.
     #[must_use]
     pub fn list_error(&self, list: List) -> Option<RequestError> {
         self.inner.engine.machine().list_error(list)
     }
 
-    /// Why a list may be incomplete: the server named another page, and that was not asked for.
+    /// Why a list may be incomplete: it was not loaded to its end.
     #[must_use]
     pub fn incomplete(&self, list: List) -> Option<Arc<str>> {
         self.inner.engine.machine().cut(list)
     }
 
-    /// The items of a list that are not as the protocol says, in the order of the server. Those that
-    /// can be used are in the list too.
+    /// The items of a list that violate the protocol, in the server's order. The usable ones are in
+    /// the list too.
     #[must_use]
     pub fn odd(&self, list: List) -> Arc<[Odd]> {
         self.inner.engine.machine().odd(list)
     }
 
-    /// What happens from now on.
+    /// The events from now on.
     #[must_use]
     pub fn events(&self) -> Events {
         self.inner.engine.events.receiver()
     }
 
-    /// What was read.
+    /// The cache.
     #[must_use]
     pub fn cache(&self) -> &Reader {
         &self.inner.engine.reader
     }
 
-    /// The last messages both ways, oldest first; as many as
-    /// [`Config::history`](crate::Config::history) says.
+    /// The last messages in both directions, oldest first; see
+    /// [`Config::history`](crate::Config::history).
     #[must_use]
     pub fn history(&self) -> Vec<Arc<Message>> {
         self.inner.engine.history.messages()
     }
 
-    /// The messages after the record with this number; 0 for all that are kept. Their numbers need not
-    /// follow each other: facts have numbers too.
+    /// The messages after the record with this number; 0 for all. Numbers may have gaps: facts are
+    /// numbered too.
     #[must_use]
     pub fn messages_since(&self, number: u64) -> Vec<Arc<Message>> {
         self.inner.engine.history.since(number)
     }
 
-    /// The messages and facts after the record with this number, in order; 0 for all that are kept: one
-    /// timeline of what passed and of what happened below it. If numbers are missing, those records
-    /// are not kept any longer. The log keeps as many messages, and as many facts, as
-    /// [`Config::history`](crate::Config::history) says.
+    /// The messages and facts after the record with this number, in order; 0 for all. If numbers
+    /// are missing, those records were dropped. The log keeps as many messages, and as many facts,
+    /// as [`Config::history`](crate::Config::history) says.
     ///
     /// ```no_run
     /// # use tidings_mirror::{Mirror, Record};
@@ -169,22 +168,21 @@ impl Mirror {
         self.inner.engine.history.records(number)
     }
 
-    /// Waits until there is a message or a fact after the one with this number, and gives the number
-    /// of the last one. Without [`Config::history`](crate::Config::history) there never is.
+    /// Waits for a record after the one with this number, and returns the number of the last one.
+    /// Without [`Config::history`](crate::Config::history) there is none.
     ///
     /// Cancel-safe: nothing is taken.
     pub async fn messages_changed(&self, number: u64) -> u64 {
         self.inner.engine.history.changed(number).await
     }
 
-    /// The last lines a server over stdio wrote on its standard error, also while it starts and after
-    /// it ended.
+    /// The last lines of a stdio server's standard error, also while it starts and after it ended.
     #[must_use]
     pub fn stderr(&self) -> Vec<Arc<str>> {
         self.inner.engine.memory.stderr()
     }
 
-    /// Whether the server says that resources can be watched.
+    /// Whether the server supports subscriptions to resources.
     #[must_use]
     pub fn supports_subscriptions(&self) -> bool {
         self.server().is_some_and(|server| {
@@ -193,7 +191,7 @@ impl Mirror {
         })
     }
 
-    /// The resources that are watched, in order.
+    /// The watched resources, sorted.
     #[must_use]
     pub fn subscriptions(&self) -> Vec<Arc<str>> {
         self.inner.engine.machine().subscriptions().cloned().collect()

@@ -1,4 +1,4 @@
-//! Connecting, and the end of a connection.
+//! Connecting and disconnecting.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,9 +51,9 @@ impl Mirror {
     ///
     /// # Errors
     ///
-    /// If the server cannot be reached or started, speaks no protocol that we do, or is lost before
-    /// the lists are loaded. The first connection is tried once; [`supervise`](Self::supervise) tries
-    /// again.
+    /// If the server cannot be reached or started, speaks no common protocol, or is lost before the
+    /// lists are loaded. The first connection is tried once; [`supervise`](Self::supervise)
+    /// retries.
     pub async fn connect_with<T>(target: T, config: Config) -> Result<Self, ConnectError>
     where
         T: TryInto<Target>,
@@ -62,8 +62,8 @@ impl Mirror {
         Self::connect_with_events(target, config).await.map(|(mirror, _)| mirror)
     }
 
-    /// Connects as [`connect_with`](Self::connect_with) does, and gives the events from the very first
-    /// on.
+    /// Connects as [`connect_with`](Self::connect_with) does, and returns the events from the first
+    /// one on.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Mirror {
         tasks.spawn(Driver::new(engine.clone(), listenings).run(first, cancel.clone()));
         engine.wait_for(Machine::is_settled).await;
         if engine.machine().losses() > 0 {
-            // What was lost before it was ever whole is not there to be kept.
+            // A connection that was lost before it was complete is not kept.
             let stderr = engine.memory.stderr();
             return Err(match &engine.target {
                 Target::Command(_) => ConnectError::Died { status: None, stderr, garbage: None },
@@ -100,12 +100,12 @@ impl Mirror {
         Ok((Self::of(engine, cancel, tasks), events))
     }
 
-    /// A mirror that exists before its server does: the first connection is made in the background,
-    /// and tried again as [`Config::reconnect`] says.
+    /// A mirror that exists before its server: it connects in the background, and retries as
+    /// [`Config::reconnect`] says.
     ///
-    /// Meanwhile the lists are empty, [`connection`](Self::connection) says what the mirror is doing
-    /// and why the last attempt failed, [`stderr`](Self::stderr) has what a program wrote, and
-    /// requests fail with [`RequestError::NotConnected`]. [`ready`](Self::ready) waits for the lists.
+    /// Meanwhile the lists are empty, [`connection`](Self::connection) has the state and why the
+    /// last attempt failed, [`stderr`](Self::stderr) has the output of a program, and requests fail
+    /// with [`RequestError::NotConnected`]. [`ready`](Self::ready) waits for the lists.
     ///
     /// ```no_run
     /// # use tidings_mirror::{Config, Mirror, RequestError};
@@ -135,8 +135,7 @@ impl Mirror {
         Self { inner: Arc::new(inner), options: Arc::default() }
     }
 
-    /// Waits until there is a connection and its lists are loaded, however often that must be tried,
-    /// and while the mirror is disconnected.
+    /// Waits until there is a connection and its lists are loaded, across retries and disconnects.
     ///
     /// # Errors
     ///
@@ -149,7 +148,7 @@ impl Mirror {
         if is_over(&engine.machine()) { engine.link().map(drop) } else { Ok(()) }
     }
 
-    /// The same mirror, through which reads, prompts, calls and completions are made like this.
+    /// The same mirror, with these options for reads, prompts, calls and completions.
     ///
     /// ```no_run
     /// # use tidings_mirror::{Mirror, RequestError, RequestOptions};
@@ -164,12 +163,12 @@ impl Mirror {
         Self { inner: self.inner.clone(), options: Arc::new(options) }
     }
 
-    /// Connects now: an attempt that waits is made at once, and a connection that lives is replaced by
-    /// a new one. Lists, contents and watches are kept and compared, as after a loss. Returns when the
-    /// attempt has begun; [`ready`](Self::ready) waits for its end.
+    /// Connects now: a pending attempt is made at once, and an open connection is replaced. Lists,
+    /// contents and watches are kept and compared, as after a loss. Returns when the attempt has
+    /// begun; [`ready`](Self::ready) waits for its end.
     ///
-    /// If the attempt fails, it goes on as [`Config::reconnect`] says. Without that the mirror is
-    /// [`ConnectionState::Disconnected`].
+    /// If the attempt fails, it is retried as [`Config::reconnect`] says; without that, the mirror
+    /// is [`ConnectionState::Disconnected`].
     ///
     /// # Errors
     ///
@@ -184,9 +183,9 @@ impl Mirror {
         if self.is_closed() { engine.link().map(drop) } else { Ok(()) }
     }
 
-    /// Ends the connection and keeps everything else: the session is deleted and a child process ends,
-    /// while lists, contents, watches and this handle stay. The mirror does not come back until
-    /// [`reconnect_now`](Self::reconnect_now). An attempt to connect is given up.
+    /// Ends the connection and keeps the rest: the session is deleted and a child process ends,
+    /// while lists, contents, watches and this handle stay. The mirror reconnects only with
+    /// [`reconnect_now`](Self::reconnect_now). A pending attempt is cancelled.
     ///
     /// If [`Config::resubscribe`] is off, watches end with the connection.
     pub async fn disconnect(&self) {
@@ -212,7 +211,7 @@ impl Mirror {
         let is_closed =
             |machine: &mut Machine| matches!(machine.connection(), ConnectionState::Closed { .. });
         if is_first && !is_closed(&mut engine.machine()) {
-            // The driver failed: what it would have cleared is cleared all the same.
+            // The driver failed: clears the state in its place.
             engine.step(Input::Gone { keep: false });
             let reason = "the mirror failed".into();
             engine.step(Input::State(ConnectionState::Closed { reason }));

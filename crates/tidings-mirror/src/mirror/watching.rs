@@ -11,23 +11,23 @@ use crate::engine::Engine;
 use crate::request::RequestError;
 use crate::watchers::{Update, Updates};
 
-/// How many resources that are not watched are named.
+/// The number of refused resources that are named.
 const NAMED: usize = 10;
 
 /// Why resources are not watched.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubscribeError {
-    /// The server does not say that it can.
+    /// The server does not support subscriptions.
     #[error("the server does not offer subscriptions to resources")]
     NotOffered,
     /// The server does not watch these; the others are watched.
     #[error("the server will not announce {}", named(.refused))]
     Refused {
-        /// Which, and why.
+        /// The resources and the reasons.
         refused: Vec<(Arc<str>, Arc<str>)>,
     },
-    /// The server could not be asked.
+    /// The request failed.
     #[error(transparent)]
     Request(#[from] RequestError),
 }
@@ -41,18 +41,19 @@ fn named(refused: &[(Arc<str>, Arc<str>)]) -> String {
     named.join(", ")
 }
 
-/// The contents of one resource: the one now, then one for each change; made by [`Mirror::watch`].
+/// The contents of one resource: the current one, then one for each change; created by
+/// [`Mirror::watch`].
 ///
-/// This is a [`Stream`]; its own [`next`](Self::next) needs no extension trait. It always holds the
-/// newest content: a slow reader skips those in between, and [`Update::skipped`] says how many.
+/// This is a [`Stream`]; its own [`next`](Self::next) needs no extension trait. It holds the newest
+/// content only: a slow reader skips those in between, and [`Update::skipped`] counts them.
 ///
-/// It ends when the mirror does, when somebody unsubscribes from the resource, and when the server
-/// refuses to watch it any longer. When the last watcher of a resource is dropped, the subscription
-/// ends too, unless [`Mirror::subscribe`] asked for it.
+/// It ends when the mirror does, after an unsubscribe, and if the server stops watching the
+/// resource. When the last watcher of a resource is dropped, the subscription ends too, unless
+/// [`Mirror::subscribe`] made it.
 pub struct Watch {
     updates: Updates,
     uri: Arc<str>,
-    /// Weak: who only looks does not keep the connection.
+    /// Weak: a watcher does not keep the connection.
     engine: Weak<Engine>,
 }
 
@@ -63,7 +64,7 @@ impl Watch {
         &self.uri
     }
 
-    /// The next update, or `None` once there will be no more.
+    /// The next update, or `None` after the last.
     ///
     /// Cancel-safe: an update is either returned or still there.
     pub async fn next(&mut self) -> Option<Update> {
@@ -95,10 +96,10 @@ impl std::fmt::Debug for Watch {
     }
 }
 
-/// Resources that are watched.
+/// Watched resources.
 impl Mirror {
-    /// The contents of a resource as a stream: the one now, then one for each change, also after the
-    /// connection was lost and made again. Several watchers of one resource share a subscription.
+    /// The contents of a resource as a stream: the current one, then one for each change, also
+    /// after a reconnect. Several watchers of one resource share a subscription.
     ///
     /// ```no_run
     /// # use tidings_mirror::Mirror;
@@ -113,7 +114,8 @@ impl Mirror {
     ///
     /// # Errors
     ///
-    /// If the server does not offer subscriptions, refuses this one, or does not give the resource.
+    /// If the server does not support subscriptions, refuses this one, or does not return the
+    /// resource.
     pub async fn watch(&self, uri: &str) -> Result<Watch, SubscribeError> {
         let engine = &self.inner.engine;
         let link = engine.link()?;
@@ -121,7 +123,7 @@ impl Mirror {
             return Err(SubscribeError::NotOffered);
         }
         let (updates, uri) = (engine.begin_following(&uri.into()).await, Arc::from(uri));
-        // From here on, giving up ends what was begun.
+        // From here on, dropping the future undoes the subscription.
         let watch = Watch { updates, uri, engine: Arc::downgrade(engine) };
         let refused = engine.follow(&link, &watch.uri).await?;
         if !refused.is_empty() {
@@ -132,12 +134,12 @@ impl Mirror {
         Ok(watch)
     }
 
-    /// Watches resources: changes of them become events, and what is cached of them is kept current.
+    /// Watches resources: their changes become events, and their cached contents stay current.
     ///
     /// # Errors
     ///
-    /// If the server does not offer it, has no stream on which it could announce anything, or refuses
-    /// some; the others are watched then.
+    /// If the server does not support it, has no stream for notices, or refuses some; the others
+    /// are watched then.
     pub async fn subscribe<U: AsRef<str>>(
         &self,
         uris: impl IntoIterator<Item = U>,
@@ -153,11 +155,11 @@ impl Mirror {
         if refused.is_empty() { Ok(()) } else { Err(SubscribeError::Refused { refused }) }
     }
 
-    /// Does not watch these any longer.
+    /// Stops watching resources.
     ///
     /// # Errors
     ///
-    /// If the server could not be told.
+    /// If the server could not be notified.
     pub async fn unsubscribe<U: AsRef<str>>(
         &self,
         uris: impl IntoIterator<Item = U>,

@@ -1,4 +1,4 @@
-//! Tools that change what the server offers, so that a judge can count the notices.
+//! Tools that change the server's items, so that a test can count the notices.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,12 +19,12 @@ const EXTRA: &str = "extra_";
 const CHANGE_TOOL: &str = "test_trigger_tool_change";
 const CHANGE_PROMPT: &str = "test_trigger_prompt_change";
 pub(crate) const CHANGING_PROMPT: &str = "test_changing_prompt";
-/// One call may change so many things: it does not await in between.
+/// The most changes of one call, which does not await in between.
 const MOST: u64 = 100_000;
 /// A minute: a call should end while its client waits.
 const LONGEST_GAP_MS: u64 = 60_000;
 
-/// What the tools here change.
+/// The state that the tools change.
 pub(crate) struct Live {
     /// How often the watched resource changed.
     touched: AtomicU64,
@@ -43,7 +43,7 @@ struct Stage {
 }
 
 impl Live {
-    /// Puts the tools, and what they change, on the shelf.
+    /// Adds the tools, and the items they change, to the shelf.
     pub(crate) fn new(shelf: Shelf) -> Result<Self, EditError> {
         let watched = Resource::new(WATCHED, "watched-resource")
             .with_description("A text that changes with every call of touch_watched")
@@ -147,7 +147,7 @@ impl Live {
     }
 }
 
-/// How often, and how far apart.
+/// The number of repetitions, and the time between them.
 struct Repetition {
     n: u64,
     gap: Duration,
@@ -175,7 +175,7 @@ fn number(
     })
 }
 
-/// Waits before every change but the first. Without a gap nothing is awaited at all.
+/// Waits before every change but the first. Without a gap nothing is awaited.
 async fn wait(gap: Duration, number: u64) {
     if number > 1 && !gap.is_zero() {
         tokio::time::sleep(gap).await;

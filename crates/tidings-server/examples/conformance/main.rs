@@ -1,8 +1,8 @@
-//! The server that the MCP conformance suite and other outside judges are run against.
+//! The server that the MCP conformance suite and other external tests run against.
 //!
-//! `cargo run --example conformance -- --http 127.0.0.1:8000`, or `--stdio`. What it offers is what
-//! the suite asks for by name; the tools of `live.rs` come on top, so that a judge can make changes
-//! and count the notices.
+//! `cargo run --example conformance -- --http 127.0.0.1:8000`, or `--stdio`. It offers the items
+//! that the suite requires. The tools of `live.rs` make changes, so that a test can count the
+//! notices.
 
 mod ask;
 mod live;
@@ -22,11 +22,11 @@ use tokio_util::sync::CancellationToken;
 use crate::live::Live;
 use crate::rounds::Rounds;
 
-/// A picture of one red pixel.
+/// An image of one red pixel.
 const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC";
 
-/// Everything the suite asks for.
+/// The items of the suite.
 struct Fixtures {
     live: Live,
     rounds: Rounds,
@@ -100,7 +100,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A tool that takes these properties, of which these are required.
+/// A tool with these properties, some of them required.
 fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> Tool {
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
@@ -109,7 +109,7 @@ fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) ->
     Tool::new(name.to_owned(), description.to_owned(), object(schema))
 }
 
-/// A tool that takes nothing.
+/// A tool without arguments.
 fn bare(name: &str, description: &str) -> Tool {
     tool(name, description, &json!({}), &[])
 }
@@ -118,12 +118,12 @@ fn object(value: Value) -> JsonObject {
     serde_json::from_value(value).expect("every schema here is an object")
 }
 
-/// The answer of a tool that has one thing to say.
+/// A result with one text.
 fn say(text: impl Into<String>) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text)]).into()
 }
 
-/// A text argument that must be there.
+/// A required text argument.
 fn text_argument(arguments: Option<&JsonObject>, name: &str) -> Result<String, AnswerError> {
     match arguments.and_then(|arguments| arguments.get(name)) {
         Some(Value::String(text)) => Ok(text.clone()),

@@ -1,4 +1,4 @@
-//! Tools that answer by themselves: fixed content, progress, log messages, a stream to come back to.
+//! Tools without questions: fixed content, progress, log messages, a resumable stream.
 
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
@@ -122,7 +122,7 @@ fn embedded(uri: &str, mime_type: &str, text: &str) -> ContentBlock {
     ContentBlock::resource(ResourceContents::text(text, uri).with_mime_type(mime_type))
 }
 
-/// A schema with keywords that must reach the client as they are.
+/// A schema with keywords that must reach the client unchanged.
 fn json_schema_tool() -> Tool {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,4 +1,4 @@
-//! Resources that stay as they are, and a template.
+//! Fixed resources, and a template.
 
 use serde_json::json;
 use tidings_server::model::{Resource, ResourceContents, ResourceTemplate};

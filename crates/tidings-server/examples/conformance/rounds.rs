@@ -1,5 +1,5 @@
-//! Tools and a prompt that answer what they need to know first, as modern revisions do: the client
-//! asks again with it.
+//! Tools and a prompt that ask for input in their result, as modern revisions do: the client
+//! repeats the request with the answers.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(crate) fn offer(shelf: &Shelf) -> Result<(), EditError> {
     Ok(())
 }
 
-/// Answers in rounds. Nothing is kept in between but the key that seals what the client carries.
+/// Answers in rounds. The only state is the key that signs the state the client carries.
 pub(crate) struct Rounds {
     key: [u8; 32],
 }
@@ -91,7 +91,7 @@ impl Rounds {
         Ok(ask(context, questions(name, context), sealed)?.into())
     }
 
-    /// First the name, then the colour; the name travels in the state meanwhile.
+    /// First the name, then the colour; the state carries the name meanwhile.
     fn steps(
         &self,
         state: Option<&str>,
@@ -116,15 +116,14 @@ impl Rounds {
         Ok(ask(context, vec![("step2", question)], Some(sealed))?.into())
     }
 
-    /// The state as the client carries it: readable, but only we can make one, and only for this
-    /// tool.
+    /// The state as the client carries it: readable, but signed by us for this tool.
     fn seal(&self, tool: &str, state: &str) -> String {
         format!("{}.{state}", self.mark(tool, state).to_hex())
     }
 
     fn open<'a>(&self, tool: &str, sealed: &'a str) -> Result<&'a str, AnswerError> {
         let opened = sealed.split_once('.').and_then(|(mark, state)| {
-            // The comparison takes the same time wherever the first difference is.
+            // A comparison in constant time.
             let genuine = blake3::Hash::from_hex(mark).is_ok_and(|m| m == self.mark(tool, state));
             genuine.then_some(state)
         });
@@ -138,18 +137,18 @@ impl Rounds {
     }
 }
 
-/// What the prompt was told of its context.
+/// The context that the client gave the prompt.
 pub(crate) fn prompt_context(responses: Option<&InputResponses>) -> Option<String> {
     Given(responses).form("user_context", "context").map(plain)
 }
 
-/// What the prompt needs to know.
+/// The question of the prompt.
 pub(crate) fn ask_for_context(context: &Context) -> Result<InputRequiredResult, AnswerError> {
     let question = form("What context should the prompt use?", "context", "string");
     ask(context, vec![("user_context", question)], None)
 }
 
-/// What the client answered so far. What does not fit its question counts as not answered.
+/// The client's answers so far. An answer that does not match its question is ignored.
 #[derive(Clone, Copy)]
 struct Given<'a>(Option<&'a InputResponses>);
 
@@ -158,7 +157,7 @@ impl<'a> Given<'a> {
         self.0?.get(key)
     }
 
-    /// The field of a form that was accepted.
+    /// The field of an accepted form.
     fn form(self, key: &str, field: &str) -> Option<&'a Value> {
         let answer = self.get(key)?;
         (answer.get("action")? == "accept").then(|| answer.get("content")?.get(field))?
@@ -181,7 +180,7 @@ fn several(given: Given<'_>) -> Option<String> {
     Some(format!("{greeting} to {name} at {roots}"))
 }
 
-/// The answer to any of the questions that the client could have been asked.
+/// The answer to any of the possible questions.
 fn offered(given: Given<'_>) -> Option<String> {
     let sampled = given.sampled("greeting").map(str::to_owned);
     let named = || given.form("user_name", "name").map(plain);
@@ -207,7 +206,7 @@ fn questions(tool: &str, context: &Context) -> Vec<(&'static str, InputRequest)>
     }
 }
 
-/// Answers what is needed, if the client can provide it.
+/// Asks for the input, if the client can provide it.
 fn ask(
     context: &Context,
     questions: Vec<(&'static str, InputRequest)>,
@@ -222,7 +221,7 @@ fn ask(
     Ok(InputRequiredResult::new(Some(questions), state))
 }
 
-/// The capability a request needs and the client does not have.
+/// The capability that a request needs and the client lacks.
 fn lacking(request: &InputRequest, can: &ClientCapabilities) -> Option<ClientCapabilities> {
     let mut needed = ClientCapabilities::default();
     let has = match request {
@@ -259,7 +258,7 @@ fn input(method: &str, params: &Value) -> InputRequest {
         .expect("every question here is one the protocol allows")
 }
 
-/// A value as a person writes it: a text without quotes.
+/// A value as text, without quotes.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! What can be done to the catalog, and what it may move.
+//! Edits of the catalog, and what they may change.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use tidings_core::{ListKinds, ResourceUri};
 use crate::answers::Answers;
 use crate::catalog::{Kind, Stored};
 
-/// What an edit may have moved.
+/// What an edit may have changed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Touched {
     pub(crate) lists: ListKinds,
-    /// Lists that show other measures of what they show: made anew, and told to nobody.
+    /// Lists whose items changed only in size or date: rebuilt without a notice.
     pub(crate) remeasured: ListKinds,
     pub(crate) uris: Vec<ResourceUri>,
-    /// Beginnings of URIs that a template answers for.
+    /// URI prefixes of templates.
     pub(crate) prefixes: Vec<String>,
 }
 
-/// One edit. `serial` names the very item a handle was given for.
+/// One edit. `serial` identifies the item of a handle.
 #[derive(Debug)]
 pub(crate) enum Edit {
     Add {
@@ -52,7 +52,7 @@ pub(crate) enum Edit {
         serial: u64,
         on: bool,
     },
-    /// Without functions the item keeps those it has.
+    /// Without functions, the item keeps its own.
     Update {
         kind: Kind,
         key: String,
@@ -73,7 +73,7 @@ pub(crate) enum Edit {
 }
 
 impl Touched {
-    /// Notes that an item came, went, or was switched.
+    /// Records that an item was added, removed, enabled or disabled.
     pub(super) fn note(&mut self, item: &Stored) {
         self.lists.insert(item.kind().list());
         match item {

@@ -1,4 +1,4 @@
-//! What can stand in the catalog: tools, prompts, resources and resource templates.
+//! Items of the catalog: tools, prompts, resources and resource templates.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Kind {
         self as usize
     }
 
-    /// The list whose notice tells of a change of this kind.
+    /// The list whose notice announces a change of this kind.
     pub(crate) fn list(self) -> ListKind {
         match self {
             Self::Tool => ListKind::Tools,
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// The word a person uses for it.
+    /// The name of the kind, for messages.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -44,10 +44,10 @@ impl Kind {
     }
 }
 
-/// An item as a client is shown it; cloning shares it.
+/// An item as clients see it; clones share it.
 #[derive(Debug)]
 pub(crate) struct Shown<T> {
-    /// The item; of a raw one what the hub itself must know.
+    /// The item; of a raw one, the fields that the hub needs.
     pub(crate) item: Arc<T>,
     /// The whole item, if it is raw.
     pub(crate) raw: Option<Raw<T>>,
@@ -77,7 +77,7 @@ impl<T> std::ops::Deref for Shown<T> {
     }
 }
 
-/// An item as the catalog keeps it; cloning shares it.
+/// An item as the catalog stores it; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) enum Stored {
     Tool(Shown<Tool>),
@@ -106,7 +106,7 @@ impl Stored {
         }
     }
 
-    /// Its name or URI: unique within its kind, and the order of every list.
+    /// Its name or URI: unique within its kind, and the sort key of lists.
     pub(crate) fn key(&self) -> &str {
         match self {
             Self::Tool(tool) => &tool.name,
@@ -116,8 +116,8 @@ impl Stored {
         }
     }
 
-    /// Names what a client would see of it, but for a resource's measures: those move with its
-    /// content, of which whoever watches it is told.
+    /// The fingerprint of what a client sees, except the size and date of a resource: they change
+    /// with its content, which has its own notices.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         match self {
             Self::Tool(tool) => fingerprint(tool),
@@ -128,7 +128,7 @@ impl Stored {
         }
     }
 
-    /// Whether two of one fingerprint are shown alike, to the last measure.
+    /// Whether two items with equal fingerprints are equal in size and date too.
     pub(crate) fn measures_as(&self, other: &Self) -> bool {
         match (self, other) {
             _ if self.raw() != other.raw() => false,
@@ -146,7 +146,7 @@ fn of_typed(item: &impl serde::Serialize) -> Fingerprint {
     Fingerprint::of_json(&serde_json::to_value(item).expect("an item is plain JSON"))
 }
 
-/// How large a resource's content is and when it last changed.
+/// The size of a resource and when it last changed.
 fn measures(resource: &Resource) -> (Option<u64>, Option<&str>) {
     let annotations = resource.annotations.as_ref();
     (resource.size, annotations.and_then(|it| it.last_modified.as_deref()))
@@ -175,8 +175,8 @@ fn timeless_raw(resource: &Raw<Resource>) -> Raw<Resource> {
     }
 }
 
-/// An item that a source can put on its shelf: a [`Tool`], a [`Prompt`], a [`Resource`] or a
-/// [`ResourceTemplate`], or one of them as [`Raw`] JSON.
+/// An item for a shelf: a [`Tool`], a [`Prompt`], a [`Resource`] or a [`ResourceTemplate`], or one
+/// of them as [`Raw`] JSON.
 pub trait Item: sealed::Sealed {}
 
 impl<T: sealed::Sealed> Item for T {}
@@ -187,7 +187,7 @@ pub(crate) mod sealed {
         Template, Tool,
     };
 
-    /// Checks an item and makes it ready to be kept.
+    /// Validates an item for the catalog.
     pub trait Sealed {
         #[doc(hidden)]
         fn kind() -> StoredKind;

@@ -1,5 +1,5 @@
-//! The catalog: what every source offers, merged into ordered lists; the single owner of what can
-//! be listed, read and called.
+//! The catalog: the items of all sources, merged into ordered lists. It is the single owner of what
+//! can be listed, read and called.
 
 mod edit;
 mod item;
@@ -26,24 +26,23 @@ pub use item::Item;
 pub(crate) use item::{Kind, Stored};
 pub(crate) use page::CursorError;
 
-/// Why something named by a client cannot be used.
+/// Why a named item cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// It is not there.
+    /// It does not exist.
     Unknown,
-    /// It is there and switched off.
+    /// It is disabled.
     Disabled,
 }
 
-/// Who answers for a URI, what a template's variables are there, and the resource's title in the
-/// list.
+/// The answerer of a URI, the variables of its template, and the resource's title in the list.
 pub(crate) struct Route {
     pub(crate) answerer: Answerer,
     pub(crate) variables: Variables,
     pub(crate) title: Option<String>,
 }
 
-/// A list as a client sees it: enabled items in the order of their keys.
+/// A list as clients see it: enabled items, sorted by key.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) items: Vec<Stored>,
@@ -57,7 +56,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Takes a source in; `None` if one of that name is there.
+    /// Adds a source; `None` if the name is taken.
     pub(crate) fn join(&self, name: &str) -> Option<(u64, Arc<Member>)> {
         let mut state = self.write();
         if state.members.values().any(|member| member.name == name) {
@@ -69,7 +68,7 @@ impl Catalog {
         Some((id, member))
     }
 
-    /// Takes a source out, with all its items.
+    /// Removes a source with all its items.
     pub(crate) fn leave(&self, owner: u64) -> Touched {
         let mut state = self.write();
         state.members.remove(&owner);
@@ -90,7 +89,7 @@ impl Catalog {
         touched
     }
 
-    /// All members in the order they came, with how many items each has.
+    /// All members in the order they were added, with their numbers of items.
     pub(crate) fn members(&self) -> Vec<(Arc<Member>, usize)> {
         let state = self.read();
         let entries = || state.items.iter().flat_map(|items| items.values());
@@ -103,12 +102,12 @@ impl Catalog {
         self.read().members.iter().find(|(_, member)| member.name == name).map(|(id, _)| *id)
     }
 
-    /// A number for an item that is about to be added.
+    /// A serial number for a new item.
     pub(crate) fn next_serial(&self) -> u64 {
         self.write().next_serial()
     }
 
-    /// Does those edits of one source that can be done, and says why the others cannot.
+    /// Applies the edits of one source that are possible, and returns the errors of the others.
     pub(crate) fn apply_possible(
         &self,
         owner: u64,
@@ -129,7 +128,7 @@ impl Catalog {
         Ok((touched, refused))
     }
 
-    /// Does all edits of one source, or none.
+    /// Applies all edits of one source, or none.
     pub(crate) fn apply(&self, owner: u64, edits: Vec<Edit>) -> Result<Touched, EditError> {
         let mut state = self.write();
         let claimant = state.members.get(&owner).ok_or(EditError::Removed)?.name.clone();
@@ -151,7 +150,7 @@ impl Catalog {
         Ok(touched)
     }
 
-    /// A list as it is now.
+    /// The current list.
     pub(crate) fn listing(&self, kind: Kind) -> Arc<Listing> {
         if let Some(listing) = &self.read().listings[kind.index()] {
             return listing.clone();
@@ -162,7 +161,7 @@ impl Catalog {
         listing
     }
 
-    /// Names what a client would see if it listed everything this notice tells of.
+    /// The fingerprint of the lists that this notice announces.
     pub(crate) fn list_fingerprint(&self, kind: ListKind) -> Fingerprint {
         let of = |kind| self.listing(kind).fingerprint;
         match kind {
@@ -174,7 +173,7 @@ impl Catalog {
         }
     }
 
-    /// Who answers for a tool, a prompt or a template of that name.
+    /// The answerer of a tool, a prompt or a template.
     pub(crate) fn find(&self, kind: Kind, key: &str) -> Result<(Answerer, Stored), Missing> {
         let state = self.read();
         let entry = state.items[kind.index()].get(key).ok_or(Missing::Unknown)?;
@@ -184,7 +183,7 @@ impl Catalog {
         Ok((state.answerer(entry)?, entry.item.clone()))
     }
 
-    /// A tool that can be called now.
+    /// An enabled tool.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<Tool>> {
         match self.find(Kind::Tool, name) {
             Ok((_, Stored::Tool(tool))) => Some(tool.item),
@@ -192,8 +191,8 @@ impl Catalog {
         }
     }
 
-    /// Who answers for a URI: the resource of that URI, else the template that says most of it
-    /// literally.
+    /// The answerer of a URI: the resource with that URI, or else the template with the longest
+    /// literal match.
     pub(crate) fn route(&self, uri: &ResourceUri) -> Result<Route, Missing> {
         let state = self.read();
         let found = match state.items[Kind::Resource.index()].get(uri.as_ref()) {
@@ -207,7 +206,7 @@ impl Catalog {
         Ok(Route { answerer: state.answerer(entry)?, variables, title })
     }
 
-    /// What the sources say of a URI that nobody offers; the first that knows it speaks.
+    /// The error of a source for a URI that is not offered; the first that recognises it answers.
     pub(crate) fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
         let members: Vec<_> = self.read().members.values().cloned().collect();
         members.iter().find_map(|member| member.refuse(uri))

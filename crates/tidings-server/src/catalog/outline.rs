@@ -1,4 +1,4 @@
-//! Raw items: what the hub itself must know of them, and what is wrong with those that are refused.
+//! Raw items: the fields that the hub needs, and why items are refused.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::edit::EditError;
 use crate::raw::{self, Raw};
 use crate::weight;
 
-/// What the schema of a raw tool may weigh that the protocol library must read.
+/// The limit for the schema of a raw tool that the protocol library must parse.
 const SCHEMA_LIMIT: usize = 1 << 20;
-/// How much is shown of a raw item that has no name.
+/// How much of a raw item without a name is shown.
 const SHOWN: usize = 64;
 
-/// A raw item that lacks something, or has something twice.
+/// A raw item with a missing or repeated member.
 fn refused<T>(kind: Kind, key: &str, raw: &Raw<T>, details: &str) -> EditError {
     let item = raw.string(key).unwrap_or_else(|| raw.as_str().chars().take(SHOWN).collect());
     EditError::Raw { kind: kind.word(), item, details: details.to_owned() }
 }
 
-/// A member of a raw item that must be there, once, and be a text.
+/// A required member of a raw item: present once, and a string.
 fn required<T>(kind: Kind, key: &str, name: &str, raw: &Raw<T>) -> Result<String, EditError> {
     let refused = |details: String| refused(kind, key, raw, &details);
     if raw.count(name) > 1 {
@@ -31,8 +31,8 @@ fn required<T>(kind: Kind, key: &str, name: &str, raw: &Raw<T>) -> Result<String
     raw.string(name).ok_or_else(|| refused(format!("`{name}` is missing or is not a text")))
 }
 
-/// The schema of a raw tool as far as the protocol library needs it: it compares headers with the
-/// arguments that the schema says are repeated there, and reads nothing else of it.
+/// The schema of a raw tool, as far as the protocol library needs it: it compares headers with the
+/// arguments that the schema repeats there, and uses nothing else.
 fn schema(raw: &Raw<Tool>) -> Result<JsonObject, EditError> {
     let refused = |details: &str| refused(Kind::Tool, "name", raw, details);
     let text = raw.get("inputSchema").filter(|text| text.starts_with('{'));

@@ -1,4 +1,4 @@
-//! Pages of a list: opaque cursors that a changed list makes invalid, never a silent gap.
+//! Pages of a list. A changed list invalidates its cursors, so there are no silent gaps.
 
 use tidings_core::Fingerprint;
 
@@ -14,16 +14,16 @@ pub(crate) struct Page<'a> {
 /// Why a cursor was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CursorError {
-    /// It is not one of ours.
+    /// It is not ours.
     #[error("this is not a cursor of this list; list again without one")]
     Invented,
-    /// The list is not what it was when the cursor was given.
+    /// The list changed since the cursor was issued.
     #[error("the list changed since this cursor was given; list again without one")]
     Changed,
 }
 
 impl Listing {
-    /// The page a cursor names, or the first.
+    /// The page of a cursor, or the first.
     pub(crate) fn page(&self, cursor: Option<&str>, size: usize) -> Result<Page<'_>, CursorError> {
         let start = match cursor {
             Some(cursor) => self.start(cursor)?,

@@ -1,4 +1,4 @@
-//! The items themselves: edits that are done or undone, lists in order, and who answers for a URI.
+//! The items: edits that can be undone, sorted lists, and the answerers of URIs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::member::{Answerer, Member};
 pub(super) struct State {
     pub(super) members: BTreeMap<u64, Arc<Member>>,
     pub(super) items: [BTreeMap<String, Entry>; Kind::ALL.len()],
-    /// What lists were last made of; emptied by edits.
+    /// The cached lists; cleared by edits.
     pub(super) listings: [Option<Arc<Listing>>; Kind::ALL.len()],
     serial: u64,
 }
@@ -31,11 +31,11 @@ pub(super) struct Entry {
     pub(super) owner: u64,
     serial: u64,
     pub(super) enabled: bool,
-    /// What a template lists now.
+    /// The listed expansions of a template.
     expansions: Vec<(Shown<Resource>, Fingerprint)>,
 }
 
-/// What an item was before an edit, to undo it.
+/// An item before an edit, to undo it.
 pub(super) type Undo = Vec<(Kind, String, Option<Entry>)>;
 
 impl State {
@@ -109,7 +109,7 @@ impl State {
                     entry.item = item;
                     entry.fingerprint = fingerprint;
                     entry.answers = answers.or(entry.answers.take());
-                    // What a read returns did not move with the description of the resource.
+                    // The content did not change with the resource's description.
                     let lists = if moved { &mut touched.lists } else { &mut touched.remeasured };
                     lists.insert(kind.list());
                 }
@@ -128,7 +128,7 @@ impl State {
         }
     }
 
-    /// Takes edits back, the last first.
+    /// Undoes edits, the last first.
     pub(super) fn undo(&mut self, undo: Undo) {
         for (kind, key, before) in undo.into_iter().rev() {
             let items = &mut self.items[kind.index()];
@@ -218,7 +218,7 @@ impl State {
             let templates =
                 self.items[Kind::Template.index()].values().filter(|entry| entry.enabled);
             for (resource, fingerprint) in templates.flat_map(|entry| &entry.expansions) {
-                // A URI whose own resource is switched off is not listed by a template either.
+                // A URI whose own resource is disabled is not listed by a template either.
                 if !self.items[kind.index()].contains_key(&resource.uri) {
                     all.entry(&resource.uri)
                         .or_insert_with(|| (Stored::Resource(resource.clone()), *fingerprint));
@@ -234,7 +234,7 @@ impl State {
         Ok(Answerer { member, answers: entry.answers.clone() })
     }
 
-    /// The template that answers for a URI, its variables there, and the title of the expansion.
+    /// The template of a URI, its variables, and the title of the expansion.
     pub(super) fn matching_template(
         &self,
         uri: &ResourceUri,
@@ -253,10 +253,9 @@ impl State {
     }
 }
 
-/// The variables of a template in a URI that it answers for: one that it expands to, or one that
-/// differs from such a URI in its query only, if the template has one. Then it is for the source to
-/// say which parameter is wrong, and to take values that a template would write in another way, such
-/// as `a+b`.
+/// The variables of a template in a URI that it answers for: an expansion of it, or a URI that
+/// differs from one only in its query, if the template has a query. Then the source reports the
+/// wrong parameter, and accepts values that a template would write differently, such as `a+b`.
 fn variables(template: &Template, uri: &ResourceUri) -> Option<Variables> {
     if !uri.as_ref().starts_with(template.literal_prefix()) {
         return None;

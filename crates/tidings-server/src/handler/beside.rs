@@ -1,5 +1,5 @@
-//! What of a request and its answer travels beside the protocol library: heavy arguments on the way
-//! in, an answer with raw JSON on the way out.
+//! Data that bypasses the protocol library: heavy arguments of a request, and answers with raw
+//! JSON.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -15,16 +15,16 @@ struct Held {
     answer: Option<RawMessage>,
 }
 
-/// A whole message with raw JSON in it. The library gets a stand-in of the same part, which it judges
-/// as it does any answer. Which message takes the place of which stand-in is known from the request
-/// alone: no text is searched for anything.
+/// A whole message with raw JSON. The library gets a stand-in of the same kind, which it validates
+/// like any answer. The request alone determines which message replaces which stand-in: no text is
+/// searched.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RawMessage {
     pub(crate) part: Part,
     pub(crate) message: Vec<u8>,
 }
 
-/// What a message answers with.
+/// The kind of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Result,
@@ -32,7 +32,7 @@ pub(crate) enum Part {
 }
 
 impl Beside {
-    /// What travels beside the request that has these extensions.
+    /// The bypassed data of the request with these extensions.
     pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
         let parts = || extensions.get::<http::request::Parts>();
         extensions.get().or_else(|| parts()?.extensions.get())
@@ -42,7 +42,7 @@ impl Beside {
         self.lock().arguments = Some(arguments);
     }
 
-    /// The arguments of a heavy call, if nobody took them.
+    /// The arguments of a heavy call, unless they were taken.
     pub(crate) fn take_arguments(&self) -> Option<JsonObject> {
         self.lock().arguments.take()
     }
@@ -51,20 +51,20 @@ impl Beside {
         self.lock().answer = Some(answer);
     }
 
-    /// Whether there is an answer to be sent in place of a stand-in.
+    /// Whether an answer replaces the stand-in.
     pub(crate) fn has_answer(&self) -> bool {
         self.lock().answer.is_some()
     }
 
-    /// The message in place of the library's answer, if the request has one. A library that refused
-    /// the stand-in has the last word.
+    /// The message that replaces the library's answer, if there is one. If the library refused the
+    /// stand-in, its answer stays.
     pub(crate) fn take_answer(&self, part: Part) -> Option<Vec<u8>> {
         let mut held = self.lock();
         let answer = held.answer.take_if(|answer| answer.part == part)?;
         Some(answer.message)
     }
 
-    /// A message of the library as bytes, or the one in its place.
+    /// A message of the library as bytes, or its replacement.
     pub(crate) fn write_with(beside: Option<&Self>, message: &ServerJsonRpcMessage) -> Vec<u8> {
         let part = match message {
             JsonRpcMessage::Response(_) => Some(Part::Result),

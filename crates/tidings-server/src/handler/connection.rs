@@ -1,4 +1,4 @@
-//! What one client holds between its requests: its legacy listener and its open listen requests.
+//! The state of one client between requests: its legacy listener and its open listen requests.
 
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
@@ -23,9 +23,9 @@ use crate::outbox::{Next, Outbox};
 use crate::pipeline::{Events, Listener, Pipeline, SubscribeError};
 use crate::weight;
 
-/// How much memory the name and the capabilities of a client may take.
+/// The memory that the client's name and capabilities may take.
 const PEER_LIMIT: usize = 24 << 10;
-/// How long a client may take to read the end of its listen requests when the server stops.
+/// Time for a client to read the end of its listen requests when the server stops.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A stdio connection, or a legacy session over HTTP.
@@ -37,14 +37,13 @@ pub(crate) struct Connection {
     /// A listen request ended.
     ended: Notify,
     state: Mutex<State>,
-    /// Takes the frames of listen requests to the wire; only over stdio, where there is nothing to
-    /// come back to.
+    /// Writes the frames of listen requests; only over stdio, where clients cannot reconnect.
     writer: Option<Box<dyn FrameWriter>>,
 }
 
-/// Where a connection writes frames: a trait object, for a connection does not know its transport.
+/// The output of a connection: a trait object, because a connection does not know its transport.
 pub(crate) trait FrameWriter: Send + Sync {
-    /// Writes one event or several; true if it could.
+    /// Writes one or more events; true if it succeeded.
     fn write(&self, frames: bytes::Bytes) -> futures_util::future::BoxFuture<'_, bool>;
 }
 
@@ -57,7 +56,7 @@ struct Legacy {
 struct State {
     level: Option<LoggingLevel>,
     greeted: bool,
-    /// Open listen requests; one that is being begun has no listener yet.
+    /// Open listen requests; a new one has no listener yet.
     listens: HashMap<RequestId, Option<Arc<Listener>>>,
 }
 
@@ -96,7 +95,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The client is ready: from here on it is told of lists.
+    /// The client is ready: from now on it is notified of lists.
     pub(crate) fn greet(&self) {
         let Some(legacy) = self.legacy.get() else { return };
         if std::mem::replace(&mut self.lock().greeted, true) {
@@ -106,17 +105,17 @@ impl Connection {
         legacy.listener.greet(self.pipeline.config.versions.lists_for(version));
     }
 
-    /// Who the client is, once it said so.
+    /// The identity of the client, once known.
     pub(crate) fn peer(&self) -> Option<&Arc<InitializeRequestParams>> {
         self.legacy.get().map(|legacy| &legacy.peer)
     }
 
-    /// The revision agreed on.
+    /// The negotiated revision.
     pub(crate) fn version(&self) -> Option<&ProtocolVersion> {
         self.peer().map(|peer| &peer.protocol_version)
     }
 
-    /// What waits for the legacy session.
+    /// The outbox of the legacy session.
     pub(crate) fn outbox(&self) -> Option<&Arc<Outbox>> {
         self.legacy.get().map(|legacy| legacy.listener.outbox())
     }
@@ -148,8 +147,8 @@ impl Connection {
         self.lock().level = Some(level);
     }
 
-    /// Begins a listen request before anything of it is acknowledged, so that no change falls
-    /// between the two; the filter becomes what is honoured.
+    /// Begins a listen request before it is acknowledged, so that no change is missed; the filter
+    /// is reduced to what is granted.
     pub(crate) async fn begin_listen(
         &self,
         id: &RequestId,
@@ -178,7 +177,7 @@ impl Connection {
             accept_filter(&self.pipeline, id, filter, about).await.inspect_err(|_| {
                 self.end_listen(id);
             })?;
-        // One that was cancelled meanwhile has no place any more; its listener ends here.
+        // A request that was cancelled meanwhile has no entry; its listener ends here.
         if let Some(place) = self.lock().listens.get_mut(id) {
             *place = Some(Arc::new(listener));
         }
@@ -197,7 +196,7 @@ impl Connection {
         }
     }
 
-    /// Nobody listens any more: the client is gone, or the server stops.
+    /// The client is gone, or the server stops: ends all listeners.
     pub(crate) fn close(&self) {
         let listens: Vec<_> = self.lock().listens.values().flatten().cloned().collect();
         for listener in listens {
@@ -208,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// Waits until every listen request has had its last words, or has not read them in time.
+    /// Waits until every listen request has ended its stream, or its client does not read.
     pub(crate) async fn listens_ended(&self) {
         let all = async {
             while !self.lock().listens.is_empty() {
@@ -218,7 +217,7 @@ impl Connection {
         drop(tokio::time::timeout(LAST_WORDS, all).await);
     }
 
-    /// Writes what a listen request has to hear until the hub ends it.
+    /// Writes the notices of a listen request until the hub ends it.
     pub(crate) async fn deliver(&self, id: &RequestId) {
         let listener = self.lock().listens.get(id).cloned().flatten();
         let (Some(listener), Some(writer)) = (listener, &self.writer) else { return };
@@ -241,8 +240,8 @@ impl Client for Connection {
     }
 }
 
-/// A listener for what is honoured of a filter, and the filter cut down to it: unknown URIs are
-/// dropped, kinds that this revision is not told of are omitted.
+/// A listener for the granted part of a filter, and the filter reduced to it: unknown URIs and
+/// kinds without notices in this revision are dropped.
 pub(crate) async fn accept_filter(
     pipeline: &Arc<Pipeline>,
     id: &RequestId,
@@ -267,7 +266,7 @@ pub(crate) async fn accept_filter(
     if let Some(uris) = filter.resource_subscriptions.take() {
         filter.resource_subscriptions = Some(watch_all(&listener, uris).await?);
     }
-    // Nobody else holds it: the tasks that watched have ended.
+    // Nobody else holds it: the watching tasks have ended.
     Arc::try_unwrap(listener).map_err(|_| ErrorData::internal_error("Internal error", None))
 }
 
@@ -288,7 +287,7 @@ fn honoured_lists(pipeline: &Pipeline, filter: &mut SubscriptionFilter) -> ListK
     lists
 }
 
-/// Watches what is offered, all at once, and returns it in the order it was asked for.
+/// Watches the offered URIs concurrently, and returns them in the requested order.
 async fn watch_all(listener: &Arc<Listener>, uris: Vec<String>) -> Result<Vec<String>, ErrorData> {
     use SubscribeError::{Disabled, Unknown, Unreadable};
     let mut tasks = JoinSet::new();
@@ -300,7 +299,7 @@ async fn watch_all(listener: &Arc<Listener>, uris: Vec<String>) -> Result<Vec<St
     }
     while let Some(done) = tasks.join_next().await {
         match done {
-            // What cannot be watched is left out of what is acknowledged.
+            // URIs that cannot be watched are not acknowledged.
             Ok((Ok(()) | Err(Unknown | Disabled | Unreadable(_)), _)) => {}
             Ok((Err(error), uri)) => return Err(refusal::subscribe(&uri, error)),
             Err(failed) => return Err(ErrorData::internal_error(failed.to_string(), None)),

@@ -36,25 +36,25 @@ use verbatim::RawAnswerSlot;
 pub(crate) use beside::{Beside, Part};
 pub(crate) use connection::{Connection, FrameWriter, accept_filter};
 
-/// How long a source may go on with a request that was cancelled.
+/// Time for a source to finish a cancelled request.
 const LAST_CHANCE: Duration = Duration::from_millis(900);
 
-/// Answers the requests of one client: of a whole connection over stdio, of one legacy session, or
-/// of a single modern request over HTTP.
+/// Answers the requests of one client: of a stdio connection, of one legacy session, or of a single
+/// modern request over HTTP.
 #[derive(Clone)]
 pub(crate) struct Handler {
     pipeline: Arc<Pipeline>,
-    /// What the client holds between requests; nothing for a modern request over HTTP.
+    /// The client's state between requests; `None` for a modern request over HTTP.
     connection: Option<Arc<Connection>>,
 }
 
 impl Handler {
-    /// For a client that holds nothing between requests.
+    /// For a client without state.
     pub(crate) fn stateless(pipeline: Arc<Pipeline>) -> Self {
         Self { pipeline, connection: None }
     }
 
-    /// For a client whose subscriptions live on a connection.
+    /// For a client whose subscriptions belong to a connection.
     pub(crate) fn of(pipeline: Arc<Pipeline>, connection: Arc<Connection>) -> Self {
         Self { pipeline, connection: Some(connection) }
     }
@@ -67,7 +67,7 @@ impl Handler {
         ResourceUri::parse(uri).map_err(|error| refusal::malformed_uri(uri, &error))
     }
 
-    /// The error for a URI that nobody offers: of the source it would be of, if one says so.
+    /// The error for a URI that is not offered: that of its source, if one recognises it.
     fn missing(&self, uri: &ResourceUri, missing: Missing, slot: &RawAnswerSlot) -> ErrorData {
         let refused = match missing {
             Missing::Unknown => self.pipeline.catalog.refuse(uri),
@@ -91,8 +91,8 @@ impl Handler {
     }
 }
 
-/// Lists are the same for every client of this hub, and a client that wants to know how long they
-/// stay so listens: they are fresh for no time, and public.
+/// Lists are the same for every client of this hub, so they are public. They have no cache time:
+/// clients subscribe to learn of changes.
 macro_rules! list {
     (
         $self:ident, $request:ident, $context:ident,
@@ -344,8 +344,8 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    /// The transports rewrite the filter of a listen request to what is honoured before it comes
-    /// here, so that its listener exists before the client can know.
+    /// The transports reduce the filter of a listen request before it comes here, so that its
+    /// listener exists before the acknowledgement.
     fn accepted_subscription_filter(
         &self,
         requested: &SubscriptionFilter,
@@ -354,7 +354,7 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        // Over HTTP the transport takes the acknowledgement and goes on with a stream of its own, so
+        // Over HTTP the transport takes the acknowledgement and continues with its own stream, so
         // that an idle listener holds no service.
         if let Some(connection) = &self.connection {
             let id = context.sink().id().clone();
@@ -366,7 +366,7 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    /// A method nobody knows, or one whose parameters do not have its shape.
+    /// An unknown method, or invalid parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -385,8 +385,8 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| era::is_modern(version.as_str()))
 }
 
-/// Does what a source does for a request until the request is cancelled, because its client said so
-/// or is gone. What the source does within a moment after that is its own; then it is dropped.
+/// Runs a source's work until the request is cancelled. After that the source has a moment to
+/// finish; then its work is dropped.
 async fn unless_cancelled<T>(
     slot: &RawAnswerSlot,
     answering: impl Future<Output = T>,

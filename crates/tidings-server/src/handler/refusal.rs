@@ -1,4 +1,4 @@
-//! Errors as a client gets them: a code, a stable message, and data a person can act on.
+//! Errors for clients: a code, a stable message, and data to act on.
 
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::json;
@@ -9,16 +9,17 @@ use crate::catalog::{CursorError, Missing};
 use crate::method::KNOWN_METHODS;
 use crate::pipeline::SubscribeError;
 
-/// Those of them that modern revisions do not have.
+/// Methods that modern revisions do not have.
 const REMOVED_METHODS: [&str; 4] =
     ["initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
-/// A modern request that fits no method: as [`method`], where fewer methods are known.
+/// The error for a modern request that matches no method: as [`method`], with fewer methods.
 pub(crate) fn modern_method(name: &str) -> ErrorData {
     if REMOVED_METHODS.contains(&name) { unknown_method(name) } else { method(name) }
 }
 
-/// A request that fits no method: the method is unknown, or its parameters are wrong.
+/// The error for a request that matches no method: the method is unknown, or its parameters are
+/// invalid.
 pub(crate) fn method(name: &str) -> ErrorData {
     if KNOWN_METHODS.contains(&name) {
         return ErrorData::invalid_params(
@@ -91,7 +92,7 @@ pub(crate) fn subscribe(uri: &ResourceUri, error: SubscribeError) -> ErrorData {
     }
 }
 
-/// An answer a source could not give to a request whose `parameter` had this `value`.
+/// The error of a source for a request whose `parameter` had this `value`.
 pub(crate) fn answer(parameter: &str, value: &str, error: AnswerError) -> ErrorData {
     let details = error.to_string();
     match error {
@@ -125,7 +126,7 @@ pub(crate) fn answer(parameter: &str, value: &str, error: AnswerError) -> ErrorD
         AnswerError::Capability(required) => {
             ErrorData::missing_required_client_capability(*required)
         }
-        // The transport has all of it.
+        // The transport has the whole error.
         AnswerError::Raw(raw) => ErrorData::new(error_code(&raw), details, None),
         AnswerError::Failed(_) => ErrorData::internal_error(
             "Internal error",

@@ -1,4 +1,4 @@
-//! Answers with raw JSON as they are written: the hub's own fields, and everything else as it is.
+//! Serialises answers with raw JSON: the hub's own fields, and the rest unchanged.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -19,16 +19,16 @@ use crate::handler::beside::{Beside, Part, RawMessage};
 use crate::handler::{is_modern, refusal};
 use crate::raw::{self, Member, Raw};
 
-/// Room for the hub's own fields and the end of a message.
+/// Room for the hub's fields and the end of a message.
 const OWN: usize = 128;
 
-/// Where the answer to one request is left if it has raw JSON in it: the transport sends it in place
-/// of the stand-in that the protocol library gets.
+/// Holds the answer to one request if it contains raw JSON. The transport sends it in place of the
+/// stand-in that the protocol library gets.
 pub(super) struct RawAnswerSlot {
     id: RequestId,
     beside: Option<Beside>,
     pub(super) cancelled: CancellationToken,
-    /// Whether the client's revision has `resultType`, and hints for caches.
+    /// Whether the client's revision has `resultType` and cache hints.
     pub(super) is_modern: bool,
 }
 
@@ -39,20 +39,20 @@ impl RawAnswerSlot {
         Self { id: context.id.clone(), beside, cancelled: context.ct.clone(), is_modern }
     }
 
-    /// Leaves an answer for the transport.
+    /// Stores an answer for the transport.
     pub(super) fn keep(
         &self,
         answer: impl FnOnce(&RequestId) -> RawMessage,
     ) -> Result<(), ErrorData> {
-        // Nobody waits for the answer to a cancelled request, and its id may be that of another by
-        // now, which must not get the stand-in.
+        // Nobody waits for the answer to a cancelled request, and its id may belong to another
+        // request by now, which must not get the stand-in.
         let beside = self.beside.as_ref().filter(|_| !self.cancelled.is_cancelled());
         let beside = beside.ok_or_else(|| ErrorData::internal_error("Cancelled", None))?;
         beside.put_answer(answer(&self.id));
         Ok(())
     }
 
-    /// Leaves a result for the transport; `hints` say how long what was read is fresh, and for whom.
+    /// Stores a result for the transport; `hints` are the cache hints of a read.
     pub(super) fn keep_result<T: StandIn>(
         &self,
         raw: &Raw<T>,
@@ -62,8 +62,8 @@ impl RawAnswerSlot {
         Ok(T::of_kind(raw.string("resultType").as_deref()))
     }
 
-    /// The error for a request whose `parameter` had this `value`. A relayed one is left for the
-    /// transport.
+    /// The error for a request whose `parameter` had this `value`. A relayed error is stored for
+    /// the transport.
     pub(super) fn refuse(&self, parameter: &str, value: &str, error: AnswerError) -> ErrorData {
         let kept = match &error {
             AnswerError::Raw(raw) => self.keep(|id| relayed(id, raw, self.is_modern)),
@@ -73,8 +73,8 @@ impl RawAnswerSlot {
     }
 }
 
-/// What the library gets in place of a raw result. It has the kind of that result, so that the
-/// library refuses what this client cannot take.
+/// The stand-in for a raw result. It has the same kind, so that the library refuses what this
+/// client cannot take.
 pub(super) trait StandIn {
     fn of_kind(kind: Option<&str>) -> Self;
 }
@@ -119,7 +119,7 @@ impl StandIn for CompleteResult {
     }
 }
 
-/// A result as the client gets it.
+/// A result for the client.
 fn result<T>(
     id: &RequestId,
     raw: &Raw<T>,
@@ -135,7 +135,7 @@ fn result<T>(
             message.text(text);
         }
     };
-    // New fields come first, as the library writes them; the others keep their places.
+    // New fields come first, as the library writes them; the others keep their order.
     for (name, value) in &mut own {
         if !members.iter().any(|member| member.is(name))
             && let Some(value) = value.take()
@@ -145,7 +145,7 @@ fn result<T>(
     }
     for member in &members {
         let value = if let Some((_, value)) = own.iter_mut().find(|(name, _)| member.is(name)) {
-            // A second member of that name is left out.
+            // A repeated member of that name is dropped.
             value.take().map(Cow::Owned)
         } else if member.is("_meta") {
             raw::beyond_hop(member.value)
@@ -163,7 +163,7 @@ fn result<T>(
     message.close()
 }
 
-/// A relayed error as the client gets it.
+/// A relayed error for the client.
 fn relayed(id: &RequestId, raw: &Raw<ErrorData>, is_modern: bool) -> RawMessage {
     let code = error_code(raw);
     let code = match code {
@@ -180,7 +180,7 @@ fn relayed(id: &RequestId, raw: &Raw<ErrorData>, is_modern: bool) -> RawMessage 
     message.close()
 }
 
-/// One page of a list in which some items are raw: the library's result without items, and the items.
+/// One page of a list with raw items: the library's result without items, and the items.
 pub(super) fn list(id: &RequestId, empty: &impl Serialize, items: &[Stored]) -> RawMessage {
     let empty = json(empty);
     let rest = empty.strip_suffix("[]}").expect("the items of a list are its last member");
@@ -202,7 +202,7 @@ pub(super) fn list(id: &RequestId, empty: &impl Serialize, items: &[Stored]) -> 
     message.close()
 }
 
-/// The fields that are the hub's, with the values they get; one without a value is left out.
+/// The hub's fields and their values; one without a value is removed.
 fn own_fields(
     members: &[Member<'_>],
     is_modern: bool,
@@ -210,7 +210,7 @@ fn own_fields(
 ) -> Vec<(&'static str, Option<String>)> {
     let kind = members.iter().rfind(|member| member.is("resultType"));
     if kind.is_some_and(|kind| kind.value != r#""complete""#) {
-        // What another kind of result says of itself is part of it.
+        // Other kinds of results keep their own field.
         return Vec::new();
     }
     let mut own = vec![("resultType", is_modern.then(|| json("complete")))];
@@ -226,7 +226,7 @@ fn json(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("a field is plain JSON")
 }
 
-/// A message that is being written.
+/// A message being written.
 struct Message {
     part: Part,
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What a person or a Prometheus server can see of a running hub.
+//! Metrics of a running hub, for people and Prometheus servers.
 
 mod process;
 
@@ -12,12 +12,12 @@ use prometheus_client::registry::Registry;
 
 use crate::method::KNOWN_METHODS;
 
-/// From the first change a notice stands for to its bytes being taken for the wire, in seconds.
+/// From the first change of a notice to the hand-over of its bytes to the transport, in seconds.
 const LATENCY_BUCKETS: [f64; 12] =
     [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 10.0];
 
-/// Methods without parameters of their own that are counted by name, besides [`KNOWN_METHODS`]. A
-/// client may send any others, which are counted together.
+/// Methods without parameters of their own that are counted by name, besides [`KNOWN_METHODS`]. All
+/// others are counted together.
 const PLAIN_METHODS: [&str; 8] = [
     "notifications/cancelled",
     "notifications/initialized",
@@ -29,7 +29,7 @@ const PLAIN_METHODS: [&str; 8] = [
     "tasks/update",
 ];
 
-/// What a request was, and what became of it.
+/// A request and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct RequestLabels {
     method: Method,
@@ -53,7 +53,7 @@ impl EncodeLabelValue for Method {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RequestOutcome {
     /// It was answered, or a stream of answers began.
@@ -80,14 +80,14 @@ impl EncodeLabelValue for RequestOutcome {
     }
 }
 
-/// The counters of one hub.
+/// The metrics of one hub.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
     /// HTTP requests by method and outcome.
     pub(crate) requests: Family<RequestLabels, Counter>,
     pub(crate) connections: Gauge,
-    /// Connections that were closed or not taken because there were too many.
+    /// Connections that were closed or refused because there were too many.
     pub(crate) turned_away: Counter,
     pub(crate) in_flight: Gauge,
     pub(crate) over_budget: Counter,
@@ -109,31 +109,31 @@ impl Metrics {
         let requests = Family::default();
         registry.register("http_requests", "HTTP requests by method and outcome", requests.clone());
         let connections = Gauge::default();
-        registry.register("connections", "HTTP connections that are open", connections.clone());
+        registry.register("connections", "Open HTTP connections", connections.clone());
         let turned_away = Counter::default();
         registry.register(
             "connections_turned_away",
-            "HTTP connections closed or not accepted because there were too many",
+            "HTTP connections closed or refused because there were too many",
             turned_away.clone(),
         );
         let in_flight = Gauge::default();
         registry.register(
             "in_flight_bytes",
-            "Bytes of requests and answers under way",
+            "Bytes of requests and answers in progress",
             in_flight.clone(),
         );
         let over_budget = Counter::default();
         registry.register(
             "budget_refusals",
-            "Requests and answers refused because too many bytes were under way",
+            "Requests and answers refused because too many bytes were in progress",
             over_budget.clone(),
         );
         let sessions = Gauge::default();
-        registry.register("sessions", "Legacy sessions that are open", sessions.clone());
+        registry.register("sessions", "Open legacy sessions", sessions.clone());
         let listeners = Gauge::default();
         registry.register(
             "listeners",
-            "Sessions and listen requests that can be told",
+            "Sessions and listen requests that can be notified",
             listeners.clone(),
         );
         let subscriptions = Gauge::default();
@@ -145,23 +145,23 @@ impl Metrics {
         let waiting = Gauge::default();
         registry.register(
             "queue_depth",
-            "Notices that wait to be read by a listener",
+            "Notices waiting to be sent to a listener",
             waiting.clone(),
         );
         let changes = Counter::default();
-        registry.register("changes", "Changes that sources spoke of", changes.clone());
+        registry.register("changes", "Changes announced by sources", changes.clone());
         let sent = Counter::default();
         registry.register("notices_sent", "Notices handed to a transport", sent.clone());
         let suppressed = Counter::default();
         registry.register(
             "notices_suppressed",
-            "Notices not sent because the content was what the listener knew",
+            "Notices not sent because the content was unchanged for the listener",
             suppressed.clone(),
         );
         let merged = Counter::default();
         registry.register(
             "notices_merged",
-            "Changes told by a notice that was waiting already",
+            "Changes merged into a notice that was already waiting",
             merged.clone(),
         );
         let refused = Counter::default();
@@ -173,7 +173,7 @@ impl Metrics {
         let latency = Histogram::new(LATENCY_BUCKETS);
         registry.register(
             "notice_latency_seconds",
-            "From the first change a notice stands for to its bytes being taken for the wire",
+            "Time from the first change of a notice to the hand-over of its bytes to the transport",
             latency.clone(),
         );
         Self {
@@ -196,7 +196,7 @@ impl Metrics {
         }
     }
 
-    /// The text a Prometheus server reads.
+    /// The metrics in the format of Prometheus.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         encode_registry(&mut text, &self.registry)

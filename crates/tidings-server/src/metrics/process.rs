@@ -1,17 +1,17 @@
-//! Figures of the process, as the system tells them; those it does not tell are left out.
+//! Metrics of the process, as far as the system reports them.
 
 use std::path::Path;
 
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// How the system counts processor time in `/proc`, on every Linux.
+/// The unit of processor time in `/proc`, on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Where the processor times stand in `/proc/self/stat`, counted after the name in brackets.
+/// The positions of the processor times in `/proc/self/stat`, counted after the name in brackets.
 const USER_TIME: usize = 11;
 const SYSTEM_TIME: usize = 12;
 
-/// The figures at this moment, under the names that Prometheus gives them for every process.
+/// The current metrics, under the usual Prometheus names.
 pub(super) fn figures() -> Registry {
     let mut registry = Registry::with_prefix("process");
     for (name, help, value) in [
@@ -37,7 +37,7 @@ fn resident() -> Option<u64> {
 }
 
 fn open_files() -> Option<usize> {
-    // The one that is opened to count is not counted.
+    // The descriptor opened to count is not counted.
     Path::new("/proc/self/fd").read_dir().ok().map(|files| files.count().saturating_sub(1))
 }
 
@@ -49,7 +49,7 @@ fn open_files_limit() -> Option<f64> {
 
 fn processor_time() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name may have anything in it, brackets too.
+    // The name may contain anything, even brackets.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(USER_TIME);
     let user: f64 = fields.next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! What the client commands are told.
+//! Options of the client commands.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,11 @@ use tidings_mirror::RequestOptions;
 use crate::args::connection::{Connection, Places, duration};
 use crate::values;
 
-/// What is sent along with a request.
+/// Metadata that is sent with a request.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Meta {
-    /// Send this in the `_meta` of the request; may be repeated. The value is JSON, or else a text.
+    /// Add a key to the `_meta` of the request; may be repeated. The value is JSON if it parses as
+    /// JSON, otherwise text.
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) meta: Vec<(String, String)>,
 }
@@ -26,34 +27,34 @@ impl Meta {
     }
 }
 
-/// A key and its value. Unlike a variable, a key alone says nothing.
+/// Parses a key and its value. A key without a value is refused.
 fn pair(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
     let (key, value) = pair.ok_or("write it as KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// What a list command is told.
+/// Options of a list command.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
-    /// The server: a URL, or a name from an mcp.json.
+    /// Server: a URL, or a name from an mcp.json.
     #[arg(value_name = "TARGET")]
     pub(crate) words: Vec<String>,
-    /// List only what has this text in its name, title, description or URI.
+    /// List only items with this text in their name, title, description or URI.
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
 
-/// Show one tool, prompt, resource or template whole, with an example of its use.
+/// Show everything about one tool, prompt, resource or template, with an example call.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "tidings show [OPTIONS] TARGET NAME|URI\n       tidings show [OPTIONS] NAME|URI -- COMMAND [ARGUMENT]...",
     after_help = "Example:\n  tidings show dock_module -- tidings serve --demo --stdio"
 )]
 pub(crate) struct Show {
-    /// The server, and the name or URI of what to show.
+    /// Server, and the name or URI of the item.
     #[arg(value_name = "TARGET NAME|URI")]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -65,20 +66,20 @@ pub(crate) struct Show {
 #[command(
     override_usage = "tidings call [OPTIONS] TARGET TOOL [KEY=VALUE]...\n       tidings call [OPTIONS] TOOL [KEY=VALUE]... -- COMMAND [ARGUMENT]...",
     after_help = "\
-A value is read as the type that the tool's schema declares; `tidings show` tells it. `a.b=1` sets
-`b` inside `a`, and a key that is given again adds to an array. JSON is taken for arrays and objects.
+Values are converted to the types of the tool's schema, which `tidings show` prints. `a.b=1` sets
+`b` inside `a`. Repeating a key adds to an array. Arrays and objects may be written as JSON.
 
 Example:
   tidings call dock_module module=iris -- tidings serve --demo --stdio"
 )]
 pub(crate) struct Call {
-    /// The server, the tool, and its arguments.
+    /// Server, tool, and its arguments.
     #[arg(value_name = "TARGET TOOL KEY=VALUE")]
     pub(crate) words: Vec<String>,
-    /// Arguments as a JSON object: the text itself, `@FILE`, or `-` for standard input.
+    /// Arguments as a JSON object: the JSON itself, `@FILE`, or `-` for standard input.
     #[arg(long, value_name = "JSON|@FILE|-")]
     pub(crate) args: Option<String>,
-    /// Save images, audio and embedded resources in this folder.
+    /// Save images, audio and embedded resources to this folder.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) save: Option<PathBuf>,
     #[command(flatten)]
@@ -87,7 +88,7 @@ pub(crate) struct Call {
     pub(crate) connection: Connection,
 }
 
-/// Read a resource, or fill in a template and read that.
+/// Read a resource, or a template with its values filled in.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "tidings read [OPTIONS] TARGET URI\n       tidings read [OPTIONS] TARGET TEMPLATE [KEY=VALUE]...\n       tidings read [OPTIONS] URI|TEMPLATE [KEY=VALUE]... -- COMMAND [ARGUMENT]...",
@@ -97,10 +98,10 @@ Examples:
   tidings read 'station://module/{name}' name=aurora -- tidings serve --demo --stdio"
 )]
 pub(crate) struct Read {
-    /// The server, the URI, or a template and its values.
+    /// Server, and a URI, or a template and its values.
     #[arg(value_name = "TARGET URI|TEMPLATE KEY=VALUE")]
     pub(crate) words: Vec<String>,
-    /// Write the content to this file, byte for byte; into it, if it is a folder.
+    /// Write the content to this file, byte for byte. If it is a folder, write a file inside it.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Read a template even if the server does not list it.
@@ -112,14 +113,14 @@ pub(crate) struct Read {
     pub(crate) connection: Connection,
 }
 
-/// Fill in a prompt.
+/// Fill in a prompt and print its messages.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "tidings prompt [OPTIONS] TARGET NAME [KEY=VALUE]...\n       tidings prompt [OPTIONS] NAME [KEY=VALUE]... -- COMMAND [ARGUMENT]...",
     after_help = "Example:\n  tidings prompt station_report focus=aurora -- tidings serve --demo --stdio"
 )]
 pub(crate) struct Prompt {
-    /// The server, the prompt, and its arguments.
+    /// Server, prompt, and its arguments.
     #[arg(value_name = "TARGET NAME KEY=VALUE")]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -128,95 +129,96 @@ pub(crate) struct Prompt {
     pub(crate) connection: Connection,
 }
 
-/// Ask what an argument of a prompt or a template could be.
+/// List possible values of a prompt or template argument.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "tidings complete [OPTIONS] TARGET prompt NAME ARGUMENT=PREFIX [OTHER=VALUE]...\n       tidings complete [OPTIONS] TARGET template TEMPLATE ARGUMENT=PREFIX [OTHER=VALUE]...",
     after_help = "\
-The first pair is the argument to complete and what is there of it already; further pairs are the
-arguments that are known. The server may come last, as in the example.
+The first pair is the argument to complete and the beginning of its value. Further pairs are
+arguments whose values are known. The server may come last, as in the example.
 
 Example:
   tidings complete prompt station_report focus=a -- tidings serve --demo --stdio"
 )]
 pub(crate) struct Complete {
-    /// The server, what has the argument, the argument, and what is known of the others.
+    /// Server, prompt or template, the argument to complete, and known arguments.
     #[arg(value_name = "TARGET prompt|template NAME ARGUMENT=PREFIX")]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
 
-/// Follow a server: a line for each change.
+/// Watch a server, and print a line for each change.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "tidings watch [OPTIONS] TARGET [URI]...\n       tidings watch [OPTIONS] [URI]... -- COMMAND [ARGUMENT]...",
     after_help = "\
-Without a URI the lists are followed: tools, resources, templates and prompts. A resource that
-disappears is a change, and so is its return. It goes on when the server restarts, and tells what
-changed meanwhile. Ctrl-C ends it, with the commands it runs.
+Without a URI, the lists of tools, resources, templates and prompts are watched. A resource that
+disappears or returns is a change. If the server restarts, the command reconnects and prints what
+changed meanwhile. Ctrl-C ends it and the commands it started.
 
 Example:
   tidings watch station://log --until 3 -- tidings serve --demo --stdio --every 0.2"
 )]
 pub(crate) struct Watch {
-    /// The server, and the resources to follow.
+    /// Server, and the URIs to watch.
     #[arg(value_name = "TARGET URI")]
     pub(crate) words: Vec<String>,
-    /// Follow the lists as well as the given URIs.
+    /// Watch the lists as well as the given URIs.
     #[arg(long)]
     pub(crate) lists: bool,
-    /// Run this with `sh -c` for each change, with the change as JSON on its standard input.
+    /// Run this command with `sh -c` for each change, with the change as JSON on its standard
+    /// input.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) exec: Option<String>,
-    /// End after so many changes.
+    /// Exit after this many changes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) until: Option<u64>,
-    /// End after so long, as `30s` or `5m`.
+    /// Exit after this time, such as `30s` or `5m`.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
 
-/// Tell who a server is, what it can do, and how fast it answers.
+/// Print a server's name, versions, capabilities and response times.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "tidings info [OPTIONS] TARGET\n       tidings info [OPTIONS] -- COMMAND [ARGUMENT]...",
     after_help = "Example:\n  tidings info -- tidings serve --demo --stdio"
 )]
 pub(crate) struct Info {
-    /// The server: a URL, or a name from an mcp.json.
+    /// Server: a URL, or a name from an mcp.json.
     #[arg(value_name = "TARGET")]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
 
-/// List the servers that the mcp.json files of well-known hosts name.
+/// List the servers in the mcp.json files of well-known hosts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings servers")]
 pub(crate) struct Servers {
     #[command(flatten)]
     pub(crate) places: Places,
-    /// Print one JSON object a line instead of text.
+    /// Print one JSON object per line instead of text.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Print completions for a shell.
+/// Print shell completions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings completions bash")]
 pub(crate) struct Completions {
-    /// The shell.
+    /// Shell to print completions for.
     pub(crate) shell: Shell,
 }
 
-/// Print the manual page, or write those of all commands.
+/// Print the manual page, or write the pages of all commands.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings man")]
 pub(crate) struct Man {
-    /// A folder to write all pages into.
+    /// Write all pages to this folder.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! How every client command is told which server to speak to, and how.
+//! Options of every client command: which server, and how to connect to it.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,48 +9,48 @@ use tidings_mirror::model::ProtocolVersion;
 
 use crate::report::Usage;
 
-/// Which server to speak to, and how.
+/// The server, and how to connect to it.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Connection {
     #[command(flatten)]
     pub(crate) places: Places,
-    /// A header for every request over HTTP; may be repeated. `NAME:@FILE` takes the value from a
-    /// file, and `${VARIABLE}` in a value is replaced from the environment.
+    /// Add a header to every HTTP request; may be repeated. `NAME:@FILE` reads the value from a
+    /// file. `${VARIABLE}` in a value is replaced from the environment.
     #[arg(long, value_name = "NAME:VALUE")]
     pub(crate) header: Vec<Header>,
-    /// A variable for a server that is a program; may be repeated. NAME passes on the value it has
-    /// here, and is refused if it has none.
+    /// Set an environment variable for a server that is a program; may be repeated. `NAME` alone
+    /// passes on its current value; if it is not set, the command fails.
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// A file that holds a bearer token, read again whenever it is needed; without it
-    /// `TIDINGS_TOKEN` is used, if it is set.
+    /// Read a bearer token from this file, again for each connection. Without this option,
+    /// `TIDINGS_TOKEN` is used if set.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The protocol to speak: auto, legacy, modern, or a revision such as 2025-06-18.
+    /// Protocol to speak: auto, legacy, modern, or a revision such as 2025-06-18.
     #[arg(long, default_value = "auto", value_parser = protocol)]
     pub(crate) protocol: Protocol,
-    /// How long to wait for the server to connect or to answer, as `30s` or `500ms`; without it
-    /// 30 s to connect and 60 s to answer.
+    /// Time to wait for a connection or an answer, such as `30s` or `500ms` [default: 30s to
+    /// connect, 60s to answer].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Print one JSON object a line instead of text.
+    /// Print one JSON object per line instead of text.
     #[arg(long)]
     pub(crate) json: bool,
-    /// A server that is a program, and its arguments; TARGET is left out then.
+    /// The server as a program and its arguments, instead of TARGET.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
 
-/// Where names of servers are looked up.
+/// Where server names are looked up.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Places {
-    /// An mcp.json to look names up in, instead of those of well-known hosts.
+    /// Look up server names in this mcp.json instead of those of well-known hosts.
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_file: Option<PathBuf>,
 }
 
-/// What stands for the server on the command line.
+/// The server as given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A URL, or a name from an mcp.json.
@@ -60,7 +60,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// A command line that does `words` to this server, ready to be pasted into a shell.
+    /// A command line that applies `words` to this server, ready to paste into a shell.
     pub(crate) fn line(&self, command: &str, words: &[String]) -> String {
         let quoted = |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>();
         let mut line = vec!["tidings".to_owned(), command.to_owned()];
@@ -89,7 +89,7 @@ impl std::fmt::Display for Place {
 }
 
 impl Connection {
-    /// Tells the server from the words that follow it.
+    /// Splits the server from the words that follow it.
     pub(crate) fn place<'a>(&self, words: &'a [String]) -> Result<(Place, &'a [String]), Usage> {
         if !self.command.is_empty() {
             return Ok((Place::Command(self.command.clone()), words));
@@ -101,7 +101,7 @@ impl Connection {
         Ok((Place::Named(first.clone()), rest))
     }
 
-    /// Takes the server alone.
+    /// Takes the server, and refuses further words.
     pub(crate) fn only_place(&self, words: &[String]) -> Result<Place, Usage> {
         let (place, rest) = self.place(words)?;
         match rest.first() {
@@ -110,7 +110,7 @@ impl Connection {
         }
     }
 
-    /// What to say of a word that nothing is made of.
+    /// The error for a word that has no meaning here.
     pub(crate) fn unexpected(&self, word: &str) -> Usage {
         let usage = Usage::new(format!("`{word}` was not expected"));
         if self.command.is_empty() {
@@ -128,7 +128,7 @@ pub(crate) struct Header {
     pub(crate) value: HeaderValue,
 }
 
-/// Where the value of a header comes from.
+/// The origin of a header's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderValue {
     Text(String),
@@ -152,7 +152,7 @@ impl FromStr for Header {
     }
 }
 
-/// A variable and its value, as `NAME=VALUE`, or as `NAME` with the value it has here.
+/// Parses `NAME=VALUE`, or `NAME` with its current value.
 pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     let text = named(text)?;
     if let Some((name, value)) = text.split_once('=') {
@@ -160,11 +160,11 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     }
     match std::env::var(&text) {
         Ok(value) => Ok((text, value)),
-        Err(_) => Err(format!("`{text}` is not set here: write it as NAME=VALUE")),
+        Err(_) => Err(format!("`{text}` is not set in the environment: write it as NAME=VALUE")),
     }
 }
 
-/// A variable as `NAME` or `NAME=VALUE`.
+/// Parses a variable given as `NAME` or `NAME=VALUE`.
 pub(crate) fn named(text: &str) -> Result<String, String> {
     let name = text.split_once('=').map_or(text, |(name, _)| name);
     let is_name = !name.is_empty() && !text.contains('\0') && !name.contains(char::is_whitespace);
@@ -185,11 +185,11 @@ fn protocol(text: &str) -> Result<Protocol, String> {
         .map(|version| Protocol::Version(version.clone()))
         .ok_or_else(|| {
             let known: Vec<_> = known.iter().map(ProtocolVersion::as_str).collect();
-            format!("there are auto, legacy, modern, {}", known.join(", "))
+            format!("use one of auto, legacy, modern, {}", known.join(", "))
         })
 }
 
-/// Reads `500ms`, `30s`, `5m`, `1h`, or a number of seconds.
+/// Parses `500ms`, `30s`, `5m`, `1h`, or a number of seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -202,14 +202,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number.parse().map_err(|_| "write it as 500ms, 30s, 5m or 1h".to_owned())?;
     let duration = Duration::try_from_secs_f64(number * factor)
-        .map_err(|_| "that is no length of time".to_owned())?;
+        .map_err(|_| "the duration is out of range".to_owned())?;
     if duration.is_zero() {
-        return Err("give more than nothing".to_owned());
+        return Err("the duration must be longer than 0".to_owned());
     }
     Ok(duration)
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=@,+%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {

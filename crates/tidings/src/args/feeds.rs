@@ -12,10 +12,10 @@ Examples:
   tidings feeds health
   echo '<rss><channel><title>News</title></channel></rss>' | tidings feeds parse -";
 
-/// Keep news feeds: which there are, how they do, and what is in them.
+/// Manage the stored feeds: add, remove, refresh, check, import and export.
 ///
-/// The feeds are those that `tidings serve` keeps in the same directory. A server that runs there
-/// sees what is changed within a second.
+/// These are the feeds that `tidings serve` stores in the same directory. A running server applies
+/// changes within a second.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, after_help = EXAMPLE)]
 pub(crate) struct Feeds {
@@ -30,10 +30,10 @@ pub(crate) enum FeedsCommand {
     Add(FeedsAdd),
     Rm(FeedsRm),
     Refresh(FeedsRefresh),
-    /// Leave feeds alone until they are resumed; what is kept of them is served on.
+    /// Stop fetching feeds until they are resumed. Their stored items are still served.
     #[command(after_help = "Example:\n  tidings feeds pause news.xml")]
     Pause(FeedsNamed),
-    /// Ask feeds again that were paused.
+    /// Fetch paused feeds again.
     #[command(after_help = "Example:\n  tidings feeds resume news.xml")]
     Resume(FeedsNamed),
     Import(FeedsImport),
@@ -41,30 +41,30 @@ pub(crate) enum FeedsCommand {
     Parse(FeedsParse),
 }
 
-/// Where feeds are kept.
+/// The directory of the stored feeds.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FeedsPlace {
-    /// Where feeds are kept; by default where the configuration says, else `tidings/feeds` below
-    /// `XDG_DATA_HOME` or `~/.local/share`.
+    /// Directory of the stored feeds [default: as configured, else `tidings/feeds` below
+    /// `XDG_DATA_HOME` or `~/.local/share`].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// The configuration that `tidings serve` was given; without it and `--data`, `tidings.toml`
-    /// here.
+    /// Configuration file of `tidings serve` [default: `tidings.toml` in the current directory,
+    /// unless `--data` is given].
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// Which feeds, and how they are shown.
+/// The stored feeds, and the format of the output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShownFeeds {
     #[command(flatten)]
     pub(crate) place: FeedsPlace,
-    /// Print one JSON object a line instead of text.
+    /// Print one JSON object per line instead of text.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// List the feeds: how each does, when it is fetched next, how many items it has.
+/// List the feeds with their state, next fetch and number of items.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings feeds ls")]
 pub(crate) struct FeedsLs {
@@ -72,7 +72,7 @@ pub(crate) struct FeedsLs {
     pub(crate) kept: ShownFeeds,
 }
 
-/// Show how the feeds do: how many of each state, which fail and why, what is due.
+/// Summarize the state of all feeds: failures and their causes, and due fetches.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings feeds health")]
 pub(crate) struct FeedsHealth {
@@ -80,43 +80,45 @@ pub(crate) struct FeedsHealth {
     pub(crate) kept: ShownFeeds,
 }
 
-/// Add feeds, by their URLs, those of pages that have one, or the paths of files.
+/// Add feeds by URL, by the URL of a page that links to one, or by file path.
 ///
-/// Each is read first, so that its items are there at once. One that is there already gets the
-/// title, category, interval and headers that are given.
+/// Each feed is fetched first, so its items are available at once. A feed that exists already gets
+/// the given title, category, interval and headers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings feeds add news.xml --category World --interval 30m")]
 pub(crate) struct FeedsAdd {
-    /// Feeds, pages that have one, or files.
+    /// Feeds, pages that link to one, or files.
     #[arg(value_name = "URL", required = true)]
     pub(crate) urls: Vec<String>,
-    /// A title in place of its own.
+    /// Title to use instead of the feed's own.
     #[arg(long)]
     pub(crate) title: Option<String>,
-    /// The folder it is in; `/` is between folders.
+    /// Category of the feed; `/` separates levels.
     #[arg(long, visible_alias = "folder")]
     pub(crate) category: Option<String>,
-    /// How often it is fetched, as `30m` or `2h`; by default that depends on how often it changes.
+    /// Time between fetches, such as `30m` or `2h` [default: depends on how often the feed
+    /// changes].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) interval: Option<Duration>,
-    /// A header for its requests; may be repeated. It is kept with the feed. `NAME:@FILE` takes
-    /// the value from a file, and `${VARIABLE}` in a value is replaced from the environment.
+    /// Add a header to the feed's requests; may be repeated. It is stored with the feed.
+    /// `NAME:@FILE` reads the value from a file. `${VARIABLE}` in a value is replaced from the
+    /// environment.
     #[arg(long, value_name = "NAME:VALUE")]
     pub(crate) header: Vec<Header>,
-    /// Add it without looking what is there.
+    /// Add it without fetching it first.
     #[arg(long)]
     pub(crate) unseen: bool,
-    /// Let it be on a private address, such as those of this machine and its network,
-    /// and on any port.
+    /// Allow private addresses, such as this machine and its network, and any port.
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
     pub(crate) kept: ShownFeeds,
 }
 
-/// Remove feeds and all that is kept of them.
+/// Remove feeds and their stored items.
 ///
-/// One that the server was told of when it was started is there again when it is started again.
+/// A feed that is named in the options or the configuration of `tidings serve` is added again when
+/// the server restarts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings feeds rm news.xml")]
 pub(crate) struct FeedsRm {
@@ -124,75 +126,74 @@ pub(crate) struct FeedsRm {
     pub(crate) named: FeedsNamed,
 }
 
-/// Feeds by their names.
+/// Stored feeds, by id or URL.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FeedsNamed {
-    /// Feeds, by their ids or URLs.
+    /// Ids or URLs of feeds.
     #[arg(value_name = "ID|URL", required = true)]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) kept: ShownFeeds,
 }
 
-/// Fetch feeds now, and show what is really new in them.
+/// Fetch feeds now, and show new and changed items.
 ///
-/// If a server runs on the directory it fetches them, else this program does. A host that wants to
-/// be left alone is.
+/// If a server uses the directory, it fetches the feeds; otherwise this command does. Hosts that
+/// sent `Retry-After` are skipped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings feeds refresh")]
 pub(crate) struct FeedsRefresh {
-    /// Feeds, by their ids or URLs; without any, all.
+    /// Ids or URLs of feeds [default: all].
     #[arg(value_name = "ID|URL")]
     pub(crate) names: Vec<String>,
-    /// How long to wait for a server that runs on the directory, or for another that refreshes.
+    /// Time to wait for the server that uses the directory, or for another refresh.
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     pub(crate) timeout: Duration,
-    /// Let them be on private addresses, such as those of this machine and its network,
-    /// and on any port.
+    /// Allow private addresses, such as this machine and its network, and any port.
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
     pub(crate) kept: ShownFeeds,
 }
 
-/// Add the feeds of a list in OPML; its folders are categories.
+/// Add the feeds of an OPML list; its folders become categories.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings feeds import subscriptions.opml")]
 pub(crate) struct FeedsImport {
-    /// The list: a file, a URL, or `-` for standard input.
+    /// List to import: a file, a URL, or `-` for standard input.
     #[arg(value_name = "FILE|URL")]
     pub(crate) list: String,
-    /// Let the list be on a private address, and on any port.
+    /// Allow the list to be on a private address and on any port.
     #[arg(long)]
     pub(crate) allow_private: bool,
     #[command(flatten)]
     pub(crate) kept: ShownFeeds,
 }
 
-/// Write the feeds as a list for other programs, or their items as one document.
+/// Export the feeds as an OPML list, or their items as one document.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  tidings feeds export -o subscriptions.opml")]
 pub(crate) struct FeedsExport {
-    /// Feeds, by their ids or URLs; without any, all.
+    /// Ids or URLs of feeds [default: all].
     #[arg(value_name = "ID|URL")]
     pub(crate) names: Vec<String>,
-    /// What is written.
+    /// Format of the output.
     #[arg(long, value_enum, default_value_t = ExportFormat::Opml)]
     pub(crate) format: ExportFormat,
-    /// How many items are written, the newest.
+    /// Number of items to write, newest first.
     #[arg(long, value_name = "NUMBER", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
-    /// Where it is written to; without it, standard output.
+    /// File to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) place: FeedsPlace,
 }
 
-/// How feeds are written.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// The list of feeds, with categories as folders.
+    /// List of feeds, with categories as folders.
     Opml,
     /// Items as RSS 2.0.
     Rss,
@@ -200,15 +201,14 @@ pub(crate) enum ExportFormat {
     Atom,
     /// Items as JSON Feed 1.1.
     Json,
-    /// Items as a table.
+    /// Items as CSV.
     Csv,
 }
 
-/// Show what is read of feed documents, without serving them.
+/// Parse feed documents and print their items, without storing them.
 ///
-/// RSS of any version, Atom, JSON Feed and CDF are read, also where they are not well formed; what
-/// was wrong is shown below the items. The exit code is 0 if every document could be had, whatever
-/// it holds.
+/// All versions of RSS, Atom, JSON Feed and CDF are parsed, even if malformed; problems are printed
+/// below the items. The exit code is 0 if every document could be loaded, whatever it contains.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  echo '<rss><channel><title>News</title></channel></rss>' | tidings feeds parse -"
@@ -217,11 +217,10 @@ pub(crate) struct FeedsParse {
     /// Files or URLs of one document each; `-` is standard input.
     #[arg(value_name = "FILE|URL", required = true)]
     pub(crate) documents: Vec<String>,
-    /// Let URLs be on private addresses, such as those of this machine and its network,
-    /// and on any port.
+    /// Allow private addresses, such as this machine and its network, and any port.
     #[arg(long)]
     pub(crate) allow_private: bool,
-    /// Print one JSON object a line instead of text, one for each document.
+    /// Print one JSON object per line and document instead of text.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -6,40 +6,40 @@ use serde::{Deserialize, Deserializer};
 
 use super::workspace::{grace, size};
 
-/// What a server allows its clients. `docs/limits.md` has all limits.
+/// Limits for clients. `docs/limits.md` lists all limits.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, clap::Args)]
 #[command(next_help_heading = "Limits")]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Limits {
-    /// The largest request body, as `4MiB` [default: 4MiB].
+    /// Largest request body [default: 4MiB].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     #[serde(deserialize_with = "size_text")]
     pub(crate) body_limit: Option<u64>,
-    /// Memory for all requests and answers under way [default: a quarter of what the process may
-    /// use, from 64MiB to 1GiB].
+    /// Memory for all requests and answers in progress [default: a quarter of the memory available
+    /// to the process, between 64MiB and 1GiB].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     #[serde(deserialize_with = "size_text")]
     pub(crate) memory: Option<u64>,
-    /// Connections open at once [default: 32768, or what the file limit allows].
+    /// Open connections [default: 32768, or fewer if the limit of open files is lower].
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     pub(crate) connections: Option<usize>,
-    /// Legacy sessions open at once [default: 10000].
+    /// Open legacy sessions [default: 10000].
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     pub(crate) sessions: Option<usize>,
-    /// Modern listen requests open at once [default: 20000].
+    /// Open modern listen requests [default: 20000].
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     pub(crate) listeners: Option<usize>,
     /// Resources that one session or listen request may watch [default: 1000].
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     pub(crate) subscriptions: Option<usize>,
-    /// How long requests under way may take when the server stops [default: 10s].
+    /// Time for requests in progress to finish when the server stops [default: 10s].
     #[arg(long, value_name = "DURATION", value_parser = grace)]
     #[serde(deserialize_with = "duration_text")]
     pub(crate) drain: Option<Duration>,
 }
 
 impl Limits {
-    /// These, and those of `other` where these say nothing.
+    /// These limits, with unset ones taken from `other`.
     pub(crate) fn or(self, other: &Self) -> Self {
         Self {
             body_limit: self.body_limit.or(other.body_limit),
@@ -56,7 +56,7 @@ impl Limits {
 fn number(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err("give a whole number from 1".to_owned()),
+        _ => Err("give a whole number greater than 0".to_owned()),
     }
 }
 

@@ -36,10 +36,10 @@ pub(crate) use self::workspace::{
 #[command(version = version::SHORT.as_str(), long_version = version::LONG.as_str())]
 #[command(arg_required_else_help = true, after_help = WAY_IN)]
 pub(crate) struct Args {
-    /// What is logged on standard error.
+    /// Log lines of this level and above, on standard error.
     #[arg(long, global = true, value_enum, default_value_t = LogLevel::Warn)]
     pub(crate) log: LogLevel,
-    /// How log lines are written.
+    /// Format of log lines.
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
     #[command(subcommand)]
@@ -47,14 +47,14 @@ pub(crate) struct Args {
 }
 
 const WAY_IN: &str = "\
-Begin with: tidings serve --demo
+Start here: tidings serve --demo
 Then, from another terminal: tidings watch http://127.0.0.1:8484/mcp station://log
 
 TARGET is an http:// or https:// URL, or the name of a server in an mcp.json; `tidings servers`
-lists those. A server that is a program is left out there and comes last, after two dashes:
+lists the names. To start a server yourself, leave out TARGET and put its command after two dashes:
   tidings tools -- tidings serve --demo --stdio";
 
-/// How much is logged.
+/// Which log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
     Off,
@@ -65,12 +65,12 @@ pub(crate) enum LogLevel {
     Trace,
 }
 
-/// How log lines are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Readable text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -124,22 +124,22 @@ pub(crate) enum Command {
     Workspace(Workspace),
     Completions(Completions),
     Man(Man),
-    /// End the programs of a server that was killed; servers start this themselves.
+    /// End the programs of a killed server; servers start this themselves.
     #[command(hide = true)]
     Keep,
 }
 
-/// Refuses words that `tidings` would not take as options of `serve`.
+/// Refuses words that are not options of `tidings serve`.
 pub(crate) fn check_serve(words: &[String]) -> Result<(), Usage> {
     let line = std::iter::once("tidings").chain(words.iter().map(String::as_str));
     let Err(error) = Args::try_parse_from(line) else { return Ok(()) };
     let said = error.to_string();
-    // What is wrong, with the names of what is missing; usage and hints follow after an empty line.
+    // The first paragraph is the error; usage and hints follow after an empty line.
     let said = said.split("\n\n").next().unwrap_or_default();
     let said: Vec<_> = said.split_whitespace().collect();
     let said = said.join(" ");
     let said = said.strip_prefix("error: ").unwrap_or(&said);
-    Err(Usage::new(said).hint("`tidings serve --help` has all options"))
+    Err(Usage::new(said).hint("`tidings serve --help` lists all options"))
 }
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ mod tests {
         refused("tidings serve --demo --http nowhere", "invalid socket address");
         refused("tidings serve --every 1", "--demo");
         refused("tidings tools x --timeout soon", "500ms");
-        refused("tidings tools x --timeout 0s", "more than nothing");
+        refused("tidings tools x --timeout 0s", "longer than 0");
         refused("tidings tools x --protocol 1999-01-01", "auto, legacy, modern, 2024-11-05");
         refused("tidings tools x --header nonsense", "NAME:VALUE");
         refused("tidings tools x --env nonsense", "NAME=VALUE");

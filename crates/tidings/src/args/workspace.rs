@@ -9,9 +9,9 @@ use tidings_workspace::Change;
 
 use crate::args::connection::duration;
 
-/// Look at a workspace and care for it, whether a server has it open or not.
+/// Inspect and maintain a workspace, whether or not a server has it open.
 ///
-/// A server that has the directory open tells its clients of what is written here within a second.
+/// If a server has it open, its clients are notified of changes within a second.
 #[derive(Debug, clap::Args)]
 #[command(
     arg_required_else_help = true,
@@ -23,88 +23,88 @@ Examples:
   tidings workspace notes verify"
 )]
 pub(crate) struct Workspace {
-    /// The directory of the workspace; `tidings serve --workspace DIR` and `import` make one.
+    /// Directory of the workspace; `tidings serve --workspace DIR` and `import` create one.
     pub(crate) dir: PathBuf,
     #[command(subcommand)]
     pub(crate) command: WorkspaceCommand,
-    /// Print one JSON object a line instead of text.
+    /// Print one JSON object per line instead of text.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Who is in the log for what is written, and the creator of what is imported.
+    /// Name to record in the log for writes, and as the creator of imported artifacts.
     #[arg(long, global = true, value_name = "NAME", default_value = "cli")]
     pub(crate) by: String,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceCommand {
-    /// List artifacts, newest first; those of a set in its order.
+    /// List artifacts, newest first, or in the order of a set.
     Ls(WorkspaceList),
-    /// Show an artifact with its lineage, its annotations and the beginning of its text.
+    /// Show an artifact with its lineage, annotations and the beginning of its text.
     Show(WorkspaceShow),
     /// Add tags to an artifact.
     Tag(WorkspaceTag),
-    /// Remove tags of an artifact.
+    /// Remove tags from an artifact.
     Untag(WorkspaceTag),
-    /// Show what was done, oldest first.
+    /// Show the log of writes, oldest first.
     Log(WorkspaceLog),
-    /// Make artifacts of files and folders.
+    /// Import files and folders as artifacts.
     ///
-    /// A file becomes an artifact with its name as the title. A folder becomes a set of its name:
-    /// its files, in order of their paths, which are their titles. Hidden files, links and what is
-    /// no file are left out. The workspace is made if there is none.
+    /// A file becomes an artifact titled with its name. A folder becomes a set of the same name; its
+    /// files are titled with their paths and sorted by them. Hidden files, links and special files are
+    /// skipped. The workspace is created if missing, unless no path can be read. Unreadable files are
+    /// reported and skipped; the exit code is then 1.
     Import(WorkspaceImport),
-    /// Write artifacts as files, with a `manifest.json` of all that is known of them.
+    /// Export artifacts as files, with a `manifest.json` that describes them.
     ///
-    /// Files are named for titles. Those that were put away are among them; without a filter the
-    /// graph is in the manifest too.
+    /// Files are named after titles. Archived artifacts are included. Without a filter, the manifest
+    /// also contains the graph.
     Export(WorkspaceExport),
-    /// Remove bytes that no artifact has.
+    /// Remove blobs that no artifact refers to.
     Gc(WorkspaceGc),
-    /// Read every blob again and check every reference; the exit code is 1 if something is wrong.
+    /// Check every blob and every reference; the exit code is 1 if something is wrong.
     Verify,
-    /// Write everything as it is now into one new file; the exit code is 1 if some bytes are
-    /// damaged or gone.
+    /// Write the whole workspace to a new file; the exit code is 1 if blobs are damaged or missing.
     Backup(WorkspaceFile),
-    /// Make a workspace of a backup, where there is none.
+    /// Create a workspace from a backup.
     Restore(WorkspaceFile),
 }
 
 /// Which artifacts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Select {
-    /// With this tag; may be repeated, and all of them must be there.
+    /// Select artifacts with this tag; may be repeated, and all tags must match.
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
-    /// Made by this one.
+    /// Select artifacts of this creator.
     #[arg(long, value_name = "NAME")]
     pub(crate) creator: Option<String>,
-    /// Of this set, in its order.
+    /// Select artifacts of this set, in its order.
     #[arg(long, value_name = "NAME")]
     pub(crate) set: Option<String>,
 }
 
-/// What is listed.
+/// Options of `workspace ls`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkspaceList {
     #[command(flatten)]
     pub(crate) select: Select,
-    /// Those that were put away too.
+    /// Include archived artifacts.
     #[arg(long)]
     pub(crate) archived: bool,
-    /// At most so many.
+    /// List at most this many.
     #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
-    /// Those that follow the artifact of this id.
+    /// List the artifacts after the one with this id.
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<String>,
 }
 
-/// What is shown.
+/// Options of `workspace show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkspaceShow {
     /// The id of an artifact.
     pub(crate) id: String,
-    /// Write its bytes as they are, and nothing else.
+    /// Print only the content, byte for byte.
     #[arg(long, conflicts_with = "json")]
     pub(crate) content: bool,
 }
@@ -114,83 +114,83 @@ pub(crate) struct WorkspaceShow {
 pub(crate) struct WorkspaceTag {
     /// The id of an artifact.
     pub(crate) id: String,
-    /// Tags, as `category:value` or plain.
+    /// Tags, plain or as `category:value`.
     #[arg(value_name = "TAG", required = true)]
     pub(crate) tags: Vec<String>,
 }
 
-/// Which part of the log.
+/// Options of `workspace log`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkspaceLog {
-    /// Those after this number; without it the newest.
+    /// Show events after this number [default: the newest events].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) since: Option<u64>,
-    /// Of this kind; may be repeated.
+    /// Show events of this kind; may be repeated.
     #[arg(long = "type", value_name = "KIND", value_parser = PossibleValuesParser::new(Change::KINDS))]
     pub(crate) types: Vec<String>,
-    /// At most so many; 20 without `--since`, all with it.
+    /// Show at most this many events [default: 20, or all with `--since`].
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
-    /// Go on with what is done from now on, until Ctrl-C.
+    /// Keep printing new events until Ctrl-C.
     #[arg(long, short, conflicts_with = "limit")]
     pub(crate) follow: bool,
 }
 
-/// What is imported, and as what.
+/// Options of `workspace import`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkspaceImport {
-    /// Files and folders; `-` is standard input.
+    /// Files and folders to import; `-` is standard input.
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// A tag for each; may be repeated.
+    /// Add this tag to each artifact; may be repeated.
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
-    /// The set all of them go into, after what is in it; a folder's files go into one of its name.
+    /// Append all artifacts to this set instead of a set per folder.
     #[arg(long, value_name = "NAME")]
     pub(crate) set: Option<String>,
-    /// The title, of one file.
+    /// Title of the artifact, if only one file is imported.
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// The MIME type, if not what the ending and the bytes say.
+    /// MIME type [default: from the file name and content].
     #[arg(long, value_name = "TYPE")]
     pub(crate) mime_type: Option<String>,
-    /// Hidden files of folders too.
+    /// Include hidden files of folders.
     #[arg(long)]
     pub(crate) hidden: bool,
-    /// The largest file that is taken, as `64MiB` or `1GB`.
+    /// Largest file to accept, such as `64MiB` or `1GB`.
     #[arg(long, value_name = "SIZE", default_value = BLOB_LIMIT, value_parser = size)]
     pub(crate) blob_limit: u64,
 }
 
-/// What is exported, and where to.
+/// Options of `workspace export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkspaceExport {
-    /// A directory that is empty or not there.
+    /// Directory to write to; it must be empty or missing.
     #[arg(value_name = "TARGET")]
     pub(crate) target: PathBuf,
     #[command(flatten)]
     pub(crate) select: Select,
 }
 
-/// What is removed.
+/// Options of `workspace gc`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkspaceGc {
-    /// Only bytes that nobody stored within this time, as `30m` or `24h`; `0s` is all.
+    /// Remove only blobs not stored again within this time, such as `30m` or `24h`; `0s` removes all.
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = grace)]
     pub(crate) older_than: Duration,
-    /// Say how much it would be, and remove nothing.
+    /// Print how much would be removed, and remove nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// A backup.
+/// The file of a backup.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkspaceFile {
-    /// The file.
+    /// Path of the backup file.
     pub(crate) file: PathBuf,
 }
 
-/// The largest blob unless told otherwise.
+/// The default limit of a blob.
 pub(super) const BLOB_LIMIT: &str = "64MiB";
 
 pub(super) fn grace(text: &str) -> Result<Duration, String> {
@@ -200,7 +200,7 @@ pub(super) fn grace(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A number of bytes, with a unit of thousands or of 1,024.
+/// Parses a number of bytes, with a decimal or binary unit.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let wrong = || "write it as 1000, 500kB, 64MiB or 1GB".to_owned();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -217,7 +217,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     };
     let number: u64 = number.parse().map_err(|_| wrong())?;
     let bytes = number.checked_mul(factor).filter(|bytes| *bytes < 1 << 53).ok_or_else(wrong)?;
-    if bytes == 0 { Err("it must be more than nothing".to_owned()) } else { Ok(bytes) }
+    if bytes == 0 { Err("the size must be greater than 0".to_owned()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `tidings call`: calls a tool with typed arguments and shows what came of it.
+//! `tidings call`: calls a tool with typed arguments and prints its result.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::schema::Fields;
 use crate::session::{self, Session};
 use crate::values::{self, Pair, nearest};
 
-/// How many columns a bar of progress has.
+/// Columns of the progress bar.
 const BAR: usize = 24;
 
 pub(crate) async fn run(args: &args::Call) -> Result<()> {
@@ -40,18 +40,18 @@ pub(crate) async fn run(args: &args::Call) -> Result<()> {
 /// One call of a tool.
 pub(crate) struct ToolCall<'a> {
     pub(crate) name: &'a str,
-    /// The arguments that are given as JSON.
+    /// Arguments given as JSON.
     pub(crate) base: Map<String, serde_json::Value>,
-    /// Those that are given as words.
+    /// Arguments given as words.
     pub(crate) pairs: &'a [Pair<'a>],
-    /// Where images, audio and embedded resources are saved.
+    /// The folder for images, audio and embedded resources.
     pub(crate) save: Option<&'a Path>,
     pub(crate) logs: Logs,
-    /// How the call is made.
+    /// Options of the request.
     pub(crate) options: RequestOptions,
 }
 
-/// Whether what the server logs meanwhile is told on standard error.
+/// Whether the server's log messages are printed on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Logs {
     Hidden,
@@ -59,7 +59,7 @@ pub(crate) enum Logs {
 }
 
 impl ToolCall<'_> {
-    /// Calls the tool, shows what came of it, and fails if the tool did.
+    /// Calls the tool, prints its result, and fails if the tool did.
     pub(crate) async fn make(self, session: &Session) -> Result<()> {
         let name = self.name;
         let tool = find(session, name)?;
@@ -74,7 +74,7 @@ impl ToolCall<'_> {
             Ok(result) => result,
             Err(reason) => return Err(anyhow!("{reason}").context(format!("calling `{name}`"))),
         };
-        // Also in JSON what is to be saved is saved.
+        // Content is saved with JSON output too.
         let parts = (result, outcome.odd.as_slice());
         let words = content::result(name, parts, self.save, &session.output)?;
         if session.output.json {
@@ -84,7 +84,11 @@ impl ToolCall<'_> {
         } else {
             session.output.raw(&words)?;
         }
-        if outcome.is_success() { Ok(()) } else { Err(anyhow!("`{name}` says that it failed")) }
+        if outcome.is_success() {
+            Ok(())
+        } else {
+            Err(anyhow!("the tool `{name}` reported a failure"))
+        }
     }
 }
 
@@ -99,7 +103,7 @@ fn find(session: &Session, name: &str) -> Result<Arc<Item<Tool>>> {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("`{}` lists the tools", session.place.line("tools", &[])),
     };
-    Err(anyhow!("the server offers no tool `{name}`").context(Hint(hint)))
+    Err(anyhow!("the server has no tool `{name}`").context(Hint(hint)))
 }
 
 #[expect(deprecated, reason = "tools log until the protocol no longer has it")]
@@ -108,7 +112,7 @@ async fn ask_for_logs(session: &Session) -> Result<()> {
     session.mirror.set_log_level(level).await.context("asking for the log")
 }
 
-/// Calls, and shows how far it is meanwhile.
+/// Calls the tool, and shows its progress.
 async fn follow(
     mirror: &Mirror,
     name: &str,
@@ -135,7 +139,7 @@ async fn follow(
     outcome.with_context(|| format!("calling `{name}`"))
 }
 
-/// The next event; waits for ever once there are none.
+/// The next event; waits for ever after the last.
 async fn next(events: &mut Events) -> Event {
     match events.next().await {
         Some(event) => event,
@@ -143,7 +147,7 @@ async fn next(events: &mut Events) -> Event {
     }
 }
 
-/// A bar of progress on standard error, if a person looks at it; warnings in any case.
+/// A progress bar on standard error, if that is a terminal; warnings in any case.
 struct Bar {
     shown: bool,
     drawn: bool,

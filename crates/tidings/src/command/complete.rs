@@ -1,4 +1,4 @@
-//! `tidings complete`: what an argument could be.
+//! `tidings complete`: lists possible values of an argument.
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::values;
 pub(crate) async fn run(args: &args::Complete) -> Result<()> {
     let (place, rest) = args.connection.place(&args.words)?;
     let [kind, name, words @ ..] = rest else {
-        return Err(usage("what to complete is missing").into());
+        return Err(usage("`prompt` or `template` is missing").into());
     };
     let reference = match kind.as_str() {
         "prompt" => Reference::Prompt(name.clone()),

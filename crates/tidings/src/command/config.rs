@@ -1,4 +1,4 @@
-//! `tidings config`: how a host starts a server of a folder, printed or written into its file.
+//! `tidings config`: prints a host's configuration for a server, or writes it to the host's file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::present::Output;
 use crate::present::table::Table;
 use crate::report::{Hint, Usage};
 
-/// An entry on its way into a host's file.
+/// An entry for a host's file.
 struct Plan<'a> {
     client: Client,
     name: String,
     server: Server,
-    /// The file it belongs into; nothing if it is not known where the user is at home.
+    /// The file to write; `None` if the home directory is unknown.
     file: Option<PathBuf>,
     args: &'a args::Config,
     output: Output,
@@ -66,16 +66,14 @@ fn plan<'a>(
     let served = Served::new(args, client, output)?;
     let name = args.name.clone().or_else(|| served.name.clone());
     let name = name.filter(|name| !name.trim().is_empty()).ok_or_else(|| {
-        Usage::new("what is served has no name to call the server by")
-            .hint("give one with `--name NAME`")
+        Usage::new("no name for the server can be derived").hint("give one with `--name NAME`")
     })?;
-    // A host may not search where this shell does, so the program is named with its path.
+    // A host may search other directories than this shell, so the program's path is absolute.
     let program = std::env::current_exe().ok();
     let program = program.as_deref().map_or(Ok("tidings"), text)?.to_owned();
     let file = if args.project {
         let file = client.project_file(surroundings).ok_or_else(|| {
-            Usage::new(format!("{} has no file for a project", client.name))
-                .hint("leave `--project` out")
+            Usage::new(format!("{} has no project file", client.name)).hint("leave out `--project`")
         })?;
         Some(file)
     } else {
@@ -85,7 +83,7 @@ fn plan<'a>(
     Ok(Plan { client, name, server, file, args, output })
 }
 
-/// What a host's entry serves.
+/// The options of a host's entry.
 struct Served {
     words: Vec<String>,
     env: BTreeMap<String, String>,
@@ -101,7 +99,7 @@ impl Served {
             let folder = existing(given)?;
             if !has_parts(&folder) {
                 output.remark(&format!(
-                    "warning: `{}` has no `tools`, `resources`, `prompts` or `server.d`: it offers nothing",
+                    "warning: `{}` has no `tools`, `resources`, `prompts` or `server.d`: nothing is served",
                     given.display()
                 ));
             }
@@ -132,7 +130,7 @@ impl Served {
     }
 }
 
-/// The variables that a folder says its programs need.
+/// The variables that the folder's programs need.
 fn needed(folder: &Path) -> Vec<String> {
     let text = std::fs::read(folder.join("server.d/server.meta.json")).unwrap_or_default();
     let meta: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -144,7 +142,7 @@ fn is_named(variables: &[String], name: &str) -> bool {
     variables.iter().any(|it| it.split('=').next() == Some(name))
 }
 
-/// A name for a server without a folder: its workspace's, or what it serves.
+/// A name for a server without a folder: its workspace's, or the kind of its source.
 fn other_name(words: &[String]) -> Option<String> {
     let place = words.windows(2).find(|pair| pair[0] == "--workspace" || pair[0] == "--folder");
     match place {
@@ -154,7 +152,8 @@ fn other_name(words: &[String]) -> Option<String> {
     }
 }
 
-/// Options whose values are paths, which a host would look for somewhere else.
+/// Options whose values are paths. The host would resolve them elsewhere, so they are made
+/// absolute.
 const PATHS: [&str; 6] = ["--folder", "--workspace", "--opml", "--feed", "--config", "--data"];
 
 fn absolute(words: &[String]) -> Result<Vec<String>> {
@@ -181,8 +180,11 @@ fn absolute(words: &[String]) -> Result<Vec<String>> {
 
 fn text(path: &Path) -> Result<&str, Usage> {
     path.to_str().ok_or_else(|| {
-        Usage::new(format!("`{}` is not UTF-8, and a host's file is", path.display()))
-            .hint("give it another name")
+        Usage::new(format!(
+            "`{}` is not UTF-8, so it cannot be written to the host's file",
+            path.display()
+        ))
+        .hint("rename it")
     })
 }
 
@@ -200,10 +202,10 @@ impl Plan<'_> {
         }
         self.output.raw(&self.snippet())?;
         if let Some(file) = &self.file {
-            self.output.remark(&format!("it belongs into `{}`", file.display()));
+            self.output.remark(&format!("file: `{}`", file.display()));
         }
         if self.client.format == Format::Json {
-            self.output.remark("the same command with `--write` puts it there");
+            self.output.remark("add `--write` to write it");
         }
         Ok(())
     }
@@ -213,9 +215,12 @@ impl Plan<'_> {
             let program = std::iter::once(&self.server.command).chain(&self.server.args);
             let program: Vec<_> = program.map(|word| args::quoted(word)).collect();
             return Err(self.by_hand(
-                format!("{} keeps its servers in TOML, which is not written", self.client.name),
                 format!(
-                    "`codex mcp add {} -- {}` does it",
+                    "{} keeps its servers in TOML, which this command does not edit",
+                    self.client.name
+                ),
+                format!(
+                    "run `codex mcp add {} -- {}`",
                     args::quoted(&self.name),
                     program.join(" ")
                 ),
@@ -235,21 +240,21 @@ impl Plan<'_> {
         self.told(&file, state, original.replace(&new)?)
     }
 
-    /// The file to write, in a folder that is there.
+    /// The file to write; its folder exists.
     fn place(&self) -> Result<PathBuf> {
         let file = self.file.clone().ok_or_else(|| {
-            anyhow!("it is not known where {} keeps its file", self.client.name)
-                .context(Hint("set HOME to your home folder".to_owned()))
+            anyhow!("the location of {}'s file is unknown", self.client.name)
+                .context(Hint("set HOME to your home directory".to_owned()))
         })?;
         let folder = file.parent().context("a file is in a folder")?;
         if self.args.project {
             std::fs::create_dir_all(folder)
-                .with_context(|| format!("making `{}`", folder.display()))?;
+                .with_context(|| format!("creating `{}`", folder.display()))?;
         } else if !folder.is_dir() {
-            let missing = format!("there is no folder `{}`", folder.display());
+            let missing = format!("the folder `{}` does not exist", folder.display());
             let error = anyhow!(missing).context(format!("{} is not set up", self.client.name));
             let hint = format!(
-                "start {} once, or make the folder: `mkdir -p {}`",
+                "start {} once, or create the folder: `mkdir -p {}`",
                 self.client.name,
                 quoted(folder)
             );
@@ -258,21 +263,23 @@ impl Plan<'_> {
         Ok(file)
     }
 
-    /// Says that the file was left as it is, and what to do instead.
+    /// The error for a file that was left unchanged, with a hint.
     fn refused(&self, error: MergeError, file: &Path) -> anyhow::Error {
-        let left = format!("`{}` was left as it is", file.display());
+        let left = format!("`{}` was not changed", file.display());
         match error {
-            MergeError::Taken => anyhow!("it has another server `{}`", self.name)
-                .context(left)
-                .context(Hint("`--force` replaces it, `--name NAME` keeps both".to_owned())),
+            MergeError::Taken => {
+                anyhow!("it has a different server `{}`", self.name).context(left).context(Hint(
+                    "replace it with `--force`, or keep both with `--name NAME`".to_owned(),
+                ))
+            }
             MergeError::NotJson(_) | MergeError::NotAnObject(_) => {
-                let hint = "mend the file, then run the command again".to_owned();
+                let hint = "correct the file, then run the command again".to_owned();
                 anyhow::Error::new(error).context(left).context(Hint(hint))
             }
         }
     }
 
-    /// Prints what is not written, and says why.
+    /// Prints the entry instead of writing it, and the reason.
     fn by_hand(&self, reason: String, hint: String) -> anyhow::Error {
         let printed = if self.output.json {
             self.output.object(&json!({
@@ -297,12 +304,12 @@ impl Plan<'_> {
             }));
         }
         if state == "present" {
-            return self.output.raw(&format!("`{name}` is already there, in `{shown}`"));
+            return self.output.raw(&format!("`{name}` is already in `{shown}`"));
         }
         self.output.raw(&format!("{state} `{name}` in `{shown}`"))?;
         if let Some(backup) = backup {
-            self.output.raw(&format!("the old file is `{}`", backup.display()))?;
+            self.output.raw(&format!("the old file was saved as `{}`", backup.display()))?;
         }
-        self.output.raw(&format!("restart {} to see it", self.client.name))
+        self.output.raw(&format!("restart {} to use it", self.client.name))
     }
 }

@@ -1,4 +1,4 @@
-//! `tidings info`: who a server is, what it can do, how fast it answers.
+//! `tidings info`: a server's name, versions, capabilities and response time.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) async fn run(args: &args::Info) -> Result<()> {
 }
 
 async fn info(session: &Session) -> Result<()> {
-    let server = session.mirror.server().context("the server has gone")?;
+    let server = session.mirror.server().context("the server ended")?;
     let latency = latency(session, &server).await.unwrap_or_else(|error| {
         session.output.remark(&format!("warning: {error:#}"));
         None
@@ -35,14 +35,14 @@ async fn info(session: &Session) -> Result<()> {
     session.output.raw(&words(session, &server, &counts, latency))
 }
 
-/// A ping where there is one, else the time a short list takes; nothing if neither is offered.
+/// The time of a ping, or else of a short list; `None` if the server offers neither.
 async fn latency(session: &Session, server: &Server) -> Result<Option<Duration>> {
     if server.era == Era::Legacy {
         match session.mirror.ping().await {
             Ok(latency) => return Ok(Some(latency)),
-            // Some servers do not know it.
+            // Some servers do not answer it.
             Err(error) if error.refusal().is_some() => {}
-            Err(error) => return Err(error).context("asking for a sign of life"),
+            Err(error) => return Err(error).context("sending a ping"),
         }
     }
     let capabilities = &server.capabilities;
@@ -102,7 +102,7 @@ fn words(
     }
     rows.push(("protocol", format!("{}, {}", server.version, era(server.era))));
     rows.push(("offers", offers(&server.capabilities, counts)));
-    rows.push(("tells of", tells(&server.capabilities)));
+    rows.push(("notifies of", tells(&server.capabilities)));
     let more = more(&server.capabilities);
     if !more.is_empty() {
         rows.push(("also", more.join(", ")));
@@ -143,7 +143,7 @@ fn offers(capabilities: &ServerCapabilities, counts: &[(List, usize)]) -> String
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 
-/// Which changes it announces.
+/// The changes it announces.
 fn tells(capabilities: &ServerCapabilities) -> String {
     let tools = capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
     let resources = capabilities.resources.as_ref();

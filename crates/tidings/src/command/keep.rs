@@ -1,13 +1,13 @@
-//! `tidings keep`: ends the programs of a server that was killed. Servers start it themselves.
+//! `tidings keep`: ends the programs of a killed server. Servers start it themselves.
 
 use anyhow::{Context as _, Result};
 use tidings_folder::keep;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Returns when the server is gone and its programs are.
+/// Returns when the server and its programs are gone.
 pub(crate) fn run() -> Result<()> {
-    // A signal that somebody waits for does not end a process. What ends the server ends it too,
-    // but not before it has done its work.
+    // Waiting for a signal keeps it from ending the process. The signal that ends the server is
+    // sent to this process too, which must do its work first.
     let kinds = [
         SignalKind::interrupt(),
         SignalKind::terminate(),

@@ -1,4 +1,4 @@
-//! `tidings lint`: everything that is wrong in a folder, and what can be mended of it.
+//! `tidings lint`: reports the problems of a folder, and repairs some.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: &args::Lint) -> Result<()> {
     }
     if problems.iter().all(|problem| problem.severity == Severity::Note) {
         let offered = offered(folder, &args.folder, output).await?;
-        let summary = format!("nothing wrong: {offered}");
+        let summary = format!("no problems: {offered}");
         return conclude(&summary, &output);
     }
     verdict(args, &problems, &output)
@@ -44,13 +44,13 @@ pub(crate) async fn run(args: &args::Lint) -> Result<()> {
 
 async fn open(root: &Path, shown: &Path, register: Register) -> Result<Folder> {
     let mut config = inside::config(root, &[], register);
-    // Looking at a folder runs nothing of it that was not allowed.
+    // Checking a folder runs only programs that were allowed.
     config.checks = false;
     let opened = Folder::open(config).await;
-    opened.with_context(|| format!("looking at `{}`", shown.display()))
+    opened.with_context(|| format!("reading `{}`", shown.display()))
 }
 
-/// Mends what can be mended; tells whether that is anything.
+/// Repairs what can be repaired; returns whether anything was.
 fn mend_all(root: &Path, problems: &[Problem], output: &Output) -> Result<bool> {
     let mut any = false;
     for problem in problems {
@@ -59,9 +59,9 @@ fn mend_all(root: &Path, problems: &[Problem], output: &Output) -> Result<bool> 
             Ok(Some(_)) if output.json => output.object(&object(problem, true))?,
             Ok(Some(what)) => {
                 let file = one_line(&problem.file.to_string_lossy());
-                output.raw(&format!("{file}: mended: {what}"))?;
+                output.raw(&format!("{file}: repaired: {what}"))?;
             }
-            // What cannot be mended is told again below.
+            // Problems that cannot be repaired are reported below.
             Err(error) => output.remark(&format!("warning: {error:#}")),
         }
         any |= problem.fix.is_some();
@@ -84,10 +84,10 @@ fn verdict(args: &args::Lint, problems: &[Problem], output: &Output) -> Result<(
     if fixable == 0 || args.fix {
         return Err(error);
     }
-    Err(error.context(Hint(format!("`--fix` mends {fixable} of them"))))
+    Err(error.context(Hint(format!("`--fix` repairs {fixable} of them"))))
 }
 
-/// The last line, which is no data.
+/// The last line, which is not data.
 fn conclude(summary: &str, output: &Output) -> Result<()> {
     if !output.json {
         return output.raw(summary);
@@ -113,7 +113,7 @@ fn severity(problem: &Problem) -> &'static str {
     }
 }
 
-/// One line as compilers print it, and the advice below.
+/// One line in the format of compilers, then the advice.
 fn words(problem: &Problem, output: &Output) -> String {
     let problem = advised(problem);
     let file = one_line(&problem.file.to_string_lossy());
@@ -131,7 +131,7 @@ fn words(problem: &Problem, output: &Output) -> String {
     text
 }
 
-/// How much a client would see.
+/// The items that a client would see.
 async fn offered(folder: Folder, shown: &Path, output: Output) -> Result<String> {
     let mut config = session::defaults();
     config.list_changed = ListKinds::EMPTY;

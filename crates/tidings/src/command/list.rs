@@ -1,4 +1,4 @@
-//! `tidings tools`, `resources`, `templates`, `prompts`: what a server offers, as a table.
+//! `tidings tools`, `resources`, `templates`, `prompts`: a server's items as a table.
 
 use std::sync::Arc;
 
@@ -61,8 +61,8 @@ fn print(session: &Session, list: List, filter: Option<&str>) -> Result<()> {
     }
     if listed == 0 && odd.is_empty() {
         match filter {
-            Some(filter) => output.remark(&format!("no {list} with `{filter}`")),
-            None => output.remark(&format!("the server offers no {list}")),
+            Some(filter) => output.remark(&format!("no {list} match `{filter}`")),
+            None => output.remark(&format!("the server has no {list}")),
         }
     }
     Ok(())
@@ -78,7 +78,7 @@ fn chosen<'a, T: Row>(items: &'a [Arc<Item<T>>], filter: Option<&str>) -> Vec<&'
     items.iter().map(AsRef::as_ref).filter(fits).collect()
 }
 
-/// As JSON, items are printed as the server sent them, with fields that are not known here.
+/// As JSON, items are printed as the server sent them, with unknown fields.
 fn show<T: Row>(items: &[&Item<T>], headings: &[&str], output: &Output) -> Result<usize> {
     if output.json {
         let lines = items.iter().map(|item| item.raw_json()).collect::<Vec<_>>();
@@ -96,7 +96,7 @@ fn show<T: Row>(items: &[&Item<T>], headings: &[&str], output: &Output) -> Resul
 /// An item as a row of a table.
 trait Row: Serialize {
     fn cells(&self) -> Vec<String>;
-    /// Where `--filter` looks.
+    /// The texts that `--filter` searches.
     fn searched(&self) -> [Option<&str>; 4];
 }
 

@@ -1,4 +1,4 @@
-//! `tidings completions` and `tidings man`: what the command line says of itself.
+//! `tidings completions` and `tidings man`: shell completions and manual pages.
 
 use anyhow::{Context as _, Result};
 use clap::{Command, CommandFactory as _};
@@ -12,7 +12,7 @@ pub(crate) fn completions(args: &Completions) -> Result<()> {
     Output::new(false).bytes(&script)
 }
 
-/// The command line without what only the program itself calls: hidden commands would be proposed.
+/// The command line without hidden commands, which would be completed otherwise.
 fn visible() -> Command {
     let all = Args::command();
     let shown = all.get_subcommands().filter(|command| !command.is_hide_set());

@@ -24,12 +24,12 @@ use tidings_mirror::List;
 
 use crate::args::Command;
 
-/// Whether a command has many things to do at one time.
+/// Whether a command needs several threads.
 pub(crate) fn is_busy(command: &Command) -> bool {
     matches!(command, Command::Serve(_))
 }
 
-/// Does what the command line says.
+/// Runs the command.
 pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
         Command::Serve(args) => serve::run(*args).await,

@@ -1,4 +1,4 @@
-//! `tidings new`: files to begin with, and what to do with them next.
+//! `tidings new`: creates template files, and prints the next commands.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::present::Output;
 use crate::present::text::harmless;
 use crate::report::Usage;
 
-/// Where `tidings serve` serves if it is told nothing else.
+/// The default endpoint of `tidings serve`.
 const ENDPOINT: &str = "http://127.0.0.1:8484/mcp";
 
 pub(crate) fn run(args: &args::New) -> Result<()> {
@@ -54,7 +54,7 @@ fn served(folder: &Path) -> String {
     format!("-- tidings serve --folder {} --stdio", quoted(folder))
 }
 
-/// Makes a whole folder where there is nothing yet.
+/// Creates a folder where nothing exists yet.
 fn whole(folder: &Path) -> Result<Vec<Piece>> {
     let shown = folder.display();
     if folder.exists() && !folder.is_dir() {
@@ -63,24 +63,24 @@ fn whole(folder: &Path) -> Result<Vec<Piece>> {
     if folder.is_dir() {
         let mut entries =
             std::fs::read_dir(folder).with_context(|| format!("reading `{shown}`"))?;
-        // A repository that has just been made is as good as empty.
+        // A new repository counts as empty.
         if entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != ".git")) {
             return Err(Usage::new(format!("`{shown}` is not empty"))
                 .hint(
-                    "give a folder that is not there yet; `tidings new tool NAME --folder DIR` \
-                     adds to one that is",
+                    "give a folder that does not exist; `tidings new tool NAME --folder DIR` \
+                     adds to an existing one",
                 )
                 .into());
         }
     }
-    std::fs::create_dir_all(folder).with_context(|| format!("making `{shown}`"))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("creating `{shown}`"))?;
     let name = server_name(&existing(folder)?).unwrap_or_else(|| "folder".to_owned());
     let made = scaffold::example(&name);
     scaffold::make(folder, &made)?;
     Ok(made)
 }
 
-/// A folder that something can be added to.
+/// A folder that an item can be added to.
 fn known(folder: &Path) -> Result<&Path> {
     existing(folder)?;
     if has_parts(folder) {
@@ -91,7 +91,7 @@ fn known(folder: &Path) -> Result<&Path> {
         "`{shown}` does not look like a folder to serve: it has no `tools`, `resources`, \
          `prompts` or `server.d`"
     ))
-    .hint("give one with `--folder DIR`; `tidings new folder DIR` makes one")
+    .hint("give one with `--folder DIR`; `tidings new folder DIR` creates one")
     .into())
 }
 
@@ -114,7 +114,7 @@ fn tell(output: &Output, folder: &Path, made: &[Piece], next: &[String]) -> Resu
     for piece in made {
         let path = folder.join(&piece.path);
         let path = path.strip_prefix(".").unwrap_or(&path).display().to_string();
-        _ = writeln!(text, "made {}", harmless(&path));
+        _ = writeln!(text, "created {}", harmless(&path));
     }
     text.push_str("next:\n");
     for line in next {

@@ -1,4 +1,4 @@
-//! `tidings prompt`: fills in a prompt and shows its messages.
+//! `tidings prompt`: fills in a prompt and prints its messages.
 
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::json;
@@ -39,7 +39,7 @@ async fn fill_in(
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("`{}` lists the prompts", session.place.line("prompts", &[])),
         };
-        return Err(anyhow!("the server offers no prompt `{name}`").context(Hint(hint)));
+        return Err(anyhow!("the server has no prompt `{name}`").context(Hint(hint)));
     };
     let arguments = checked(prompt, pairs)?;
     let mirror = session.mirror.with(args.meta.options());
@@ -53,7 +53,7 @@ async fn fill_in(
     content::prompt(name, &content, &session.output)
 }
 
-/// The arguments, if the prompt takes them and none is missing.
+/// The arguments, if the prompt has them and none is missing.
 fn checked(
     prompt: &Prompt,
     pairs: &[Pair<'_>],

@@ -1,4 +1,4 @@
-//! `tidings read`: a resource, or a template filled in, byte for byte.
+//! `tidings read`: reads a resource, or a filled-in template, byte for byte.
 
 use std::path::Path;
 
@@ -31,10 +31,10 @@ pub(crate) async fn run(args: &args::Read) -> Result<()> {
     let is_template = uri.contains('{');
     if !is_template && !pairs.is_empty() {
         return Err(Usage::new(format!(
-            "`{uri}` is no template, so `{}` has no place in it",
+            "`{uri}` is not a template, so it takes no `{}`",
             pairs[0].key
         ))
-        .hint("write a template as `station://module/{name}`, in quotes")
+        .hint("quote a template, such as 'station://module/{name}'")
         .into());
     }
     let template = is_template.then(|| filled(uri, &pairs)).transpose()?;
@@ -57,7 +57,7 @@ fn filled(template: &str, pairs: &[Pair<'_>]) -> Result<Values> {
     let values = values::texts(pairs, Some(&names))?;
     if values.is_empty() && !names.is_empty() {
         let words: Vec<_> = names.iter().map(|name| format!("`{name}=VALUE`")).collect();
-        return Err(Usage::new(format!("`{template}` is a template, and has no values"))
+        return Err(Usage::new(format!("`{template}` is a template and needs values"))
             .hint(format!("give {}", words.join(" ")))
             .into());
     }
@@ -81,7 +81,7 @@ async fn read_template(
     values: Values,
 ) -> Result<()> {
     let mut options = args.meta.options();
-    // A list that could not be loaded says nothing about what is in it.
+    // A list that could not be loaded proves nothing.
     options.unlisted_templates = args.unlisted || session.loaded(List::Templates).is_err();
     let read = session.mirror.with(options).read_from_template(template, values).await;
     let read = read.with_context(|| format!("reading `{template}`"));
@@ -98,11 +98,10 @@ async fn read_template(
 fn with_hint(error: anyhow::Error, session: &Session) -> anyhow::Error {
     let line = |list| session.place.line(list, &[]);
     let hint = match error.downcast_ref::<RequestError>() {
-        Some(RequestError::Refused(_)) => format!("`{}` lists what can be read", line("resources")),
-        Some(RequestError::Unlisted(_)) => format!(
-            "`{}` lists the templates; `--unlisted` reads this one all the same",
-            line("templates")
-        ),
+        Some(RequestError::Refused(_)) => format!("`{}` lists the resources", line("resources")),
+        Some(RequestError::Unlisted(_)) => {
+            format!("`{}` lists the templates; `--unlisted` reads it anyway", line("templates"))
+        }
         _ => return error,
     };
     error.context(Hint(hint))
@@ -113,11 +112,11 @@ fn sent(content: &ResourceContent) -> serde_json::Value {
     content.raw()["contents"].take()
 }
 
-/// Writes contents where they belong: a file, a folder, a terminal or a pipe.
+/// Writes contents to a file, a folder, a terminal or a pipe.
 fn deliver(content: &ResourceContent, out: Option<&Path>, output: &Output) -> Result<()> {
     let contents = &content.contents;
     for odd in &content.odd {
-        output.remark(&format!("warning: odd contents: {odd}"));
+        output.remark(&format!("warning: invalid contents: {odd}"));
     }
     if let Some(path) = out {
         return write(contents, path, output);
@@ -142,10 +141,9 @@ fn deliver(content: &ResourceContent, out: Option<&Path>, output: &Output) -> Re
         };
         let Some(text) = body.text() else {
             let length = size(body.bytes()?.len());
-            let kind = body.mime.unwrap_or("of no stated type");
-            return Err(anyhow!("`{}` is not text: {length}, {kind}", body.uri).context(Hint(
-                "`--out FILE` saves it; into a pipe it is written as it is".to_owned(),
-            )));
+            let kind = body.mime.unwrap_or("without a MIME type");
+            return Err(anyhow!("`{}` is not text: {length}, {kind}", body.uri)
+                .context(Hint("save it with `--out FILE`, or redirect the output".to_owned())));
         };
         if several {
             output.raw(&output.paint.faint(&harmless(&format!("--- {}", body.uri))))?;
@@ -193,8 +191,8 @@ mod tests {
     #[test]
     fn a_template_takes_its_variables_and_no_others() {
         check("a:{b}{?c}", &["b=1"], Ok(&[("b", "1")]));
-        check("a:{b}", &["x=1"], Err("no parameter `x`"));
-        check("a:{b}", &[], Err("has no values"));
+        check("a:{b}", &["x=1"], Err("unknown parameter `x`"));
+        check("a:{b}", &[], Err("needs values"));
         check("a:{b", &["b=1"], Err("reading the template"));
     }
 }

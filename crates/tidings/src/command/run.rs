@@ -1,4 +1,4 @@
-//! `tidings run`: one tool of a folder, run as a server would and shown as a client would.
+//! `tidings run`: runs one tool of a folder as a server would, and prints its result.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::present::Output;
 use crate::session;
 use crate::values;
 
-/// How much longer than the longest run we wait for its result.
+/// Time to wait for a result beyond the tool's own limit.
 const GRACE: Duration = Duration::from_mins(1);
 
 pub(crate) async fn run(args: &args::Run) -> Result<()> {
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: &args::Run) -> Result<()> {
     client.list_changed = ListKinds::EMPTY;
     client.request_timeout = args.timeout.unwrap_or(config.limits.timeout_at_most + GRACE);
     let opened = Folder::open(config).await;
-    let folder = opened.with_context(|| format!("looking at `{}`", args.folder.display()))?;
+    let folder = opened.with_context(|| format!("reading `{}`", args.folder.display()))?;
     let problems = folder.problems();
     let place = inside::place(&args.folder);
     let save = args.save.as_deref();
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &args::Run) -> Result<()> {
     inside::serve(folder, place, client, output, async |session, _| {
         let offered = session.mirror.tools().iter().any(|tool| tool.name == args.tool);
         for problem in &problems {
-            // What is not offered under its name may be wrong anywhere.
+            // A tool that is not served may be broken anywhere, so all problems are reported.
             let hides = !offered && problem.severity == Severity::Error;
             if hides || concerns(problem, &args.tool) {
                 session.output.remark(&format!("warning: {}", advised(problem)));
@@ -51,7 +51,7 @@ pub(crate) async fn run(args: &args::Run) -> Result<()> {
     .await
 }
 
-/// Whether a problem is with the files of this tool.
+/// Whether a problem is in the files of this tool.
 fn concerns(problem: &Problem, tool: &str) -> bool {
     let Ok(rest) = problem.file.strip_prefix("tools") else { return false };
     let first = rest.components().next().and_then(|part| Path::new(part.as_os_str()).to_str());

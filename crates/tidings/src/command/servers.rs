@@ -1,4 +1,4 @@
-//! `tidings servers`: what the `mcp.json` files name, and what that would run.
+//! `tidings servers`: the servers in the `mcp.json` files, and their commands.
 
 use anyhow::Result;
 use serde_json::json;
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &args::Servers) -> Result<()> {
             output.object(&object(entry))?;
         }
     } else if found.entries.is_empty() {
-        output.remark("no mcp.json names a server; it was looked for in:");
+        output.remark("no mcp.json has a server; searched:");
         for file in surroundings.files() {
             output.remark(&format!("  {}", file.display()));
         }
@@ -36,8 +36,7 @@ pub(crate) fn run(args: &args::Servers) -> Result<()> {
     Ok(())
 }
 
-/// Variables stay as they are written, and headers and environment are not shown: they may be
-/// secrets.
+/// Variables are not replaced, and headers and environment are not shown: they may be secret.
 fn runs(kind: &Kind) -> String {
     match kind {
         Kind::Http { url, .. } => url.clone(),

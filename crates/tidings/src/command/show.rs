@@ -1,4 +1,4 @@
-//! `tidings show`: one item whole.
+//! `tidings show`: everything about one item.
 
 use anyhow::{Result, anyhow};
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub(crate) async fn run(args: &args::Show) -> Result<()> {
         [name] => name,
         [] => {
             return Err(Usage::new("NAME or URI is missing")
-                .hint("give one of a list, as `tidings tools` prints it")
+                .hint("`tidings tools` lists the tools")
                 .into());
         }
         [_, more, ..] => return Err(args.connection.unexpected(more).into()),
@@ -54,7 +54,7 @@ fn show(session: &Session, name: &str) -> Result<()> {
     if shown > 0 {
         return Ok(());
     }
-    // The name of a resource is not what it is known by, but what a person remembers.
+    // A resource is identified by its URI, but people remember its name.
     let mut print = |json: String, text: String| -> Result<()> {
         shown += 1;
         output.raw(&if output.json { json } else { text })
@@ -68,12 +68,12 @@ fn show(session: &Session, name: &str) -> Result<()> {
     if shown > 0 { Ok(()) } else { Err(nothing(session, name)) }
 }
 
-/// The item as the server sent it, with fields that are not known here.
+/// The item as the server sent it, with unknown fields.
 fn raw<T: Serialize>(item: &Item<T>) -> String {
     item.raw_json()
 }
 
-/// Says that there is nothing of this name; a list that could not be loaded is the better reason.
+/// The error for an unknown name. If a list could not be loaded, that is the error.
 fn nothing(session: &Session, name: &str) -> anyhow::Error {
     if let Some(failed) = List::ALL.into_iter().find_map(|list| session.loaded(list).err()) {
         return failed;
@@ -84,7 +84,7 @@ fn nothing(session: &Session, name: &str) -> anyhow::Error {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("`{}` lists the tools", session.place.line("tools", &[])),
     };
-    anyhow!("the server offers nothing named `{name}`").context(Hint(hint))
+    anyhow!("the server has no item `{name}`").context(Hint(hint))
 }
 
 fn known(mirror: &Mirror) -> Vec<String> {

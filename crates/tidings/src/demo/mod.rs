@@ -1,4 +1,4 @@
-//! A space station that changes by itself, as a source: something to look at without any set-up.
+//! The demo: a space station that changes by itself, to try Tidings without any setup.
 
 mod state;
 
@@ -28,16 +28,16 @@ const MODULE: &str = "station://module/{name}";
 /// The station.
 pub(crate) struct Station {
     every: Duration,
-    /// Where each change is told to the person who runs the demo.
+    /// Prints each change for the person who runs the demo.
     story: mpsc::Sender<String>,
     state: Mutex<State>,
     items: Items,
 }
 
-/// What is switched, edited and announced while the station lives.
+/// The handles of the station's items.
 struct Items {
     shelf: Shelf,
-    /// What every happening changes.
+    /// Changed by every event.
     resources: [Handle<Resource>; 3],
     dock: Handle<Tool>,
     undock: Handle<Tool>,
@@ -49,27 +49,27 @@ impl Items {
         let status = shelf.add(
             Resource::new(STATUS, "status")
                 .with_title("Station status")
-                .with_description("How many ports are free, and who is here")
+                .with_description("The number of free ports, and the docked modules")
                 .with_mime_type("application/json"),
         )?;
         let ports = shelf.add(
             Resource::new(PORT_LIST, "ports")
                 .with_title("Docking ports")
-                .with_description("Which module is at which port")
+                .with_description("The module at each port")
                 .with_mime_type("application/json"),
         )?;
         let log = shelf.add(
             Resource::new(LOG, "log")
                 .with_title("Station log")
-                .with_description("What happened, newest last")
+                .with_description("The events of the station, newest last")
                 .with_mime_type("text/plain"),
         )?;
         let modules = shelf.add(
             ResourceTemplate::new(MODULE, "module")
                 .with_title("Module")
-                .with_description("A docked module; the list shows who is here now"),
+                .with_description("A docked module; the list of resources has those docked now"),
         )?;
-        let focus = PromptArgument::new("focus").with_description("A docked module to look at");
+        let focus = PromptArgument::new("focus").with_description("A docked module to focus on");
         shelf.add(
             Prompt::new(
                 "station_report",
@@ -89,7 +89,7 @@ impl Items {
 }
 
 impl Station {
-    /// A station on its shelf.
+    /// Adds a station to its shelf.
     pub(crate) fn new(
         shelf: Shelf,
         every: Duration,
@@ -102,11 +102,11 @@ impl Station {
         Ok(station)
     }
 
-    /// Shows what happened: lists, switches and contents, as one change.
+    /// Publishes an event: lists, switches and contents, as one change.
     fn show(&self, happening: &Happening) {
         drop(self.story.try_send(happening.to_string()));
         if let Err(error) = self.edit() {
-            tracing::error!(%error, "the station could not be shown");
+            tracing::error!(%error, "cannot update the station");
         }
         let module = match happening {
             Happening::Docked { module, .. }
@@ -115,7 +115,7 @@ impl Station {
         };
         self.items.resources.iter().for_each(Handle::<Resource>::changed);
         if let Err(error) = self.items.modules.changed([("name", *module)]) {
-            tracing::error!(%error, "a change cannot be announced");
+            tracing::error!(%error, "cannot announce a change");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The station without any protocol: ports, modules, a log, and what happens next.
+//! The station without any protocol: ports, modules, a log, and the next event.
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ pub(crate) struct Module {
     pub(crate) samples: u32,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
     Docked { module: &'static str, port: usize },
@@ -66,7 +66,7 @@ impl State {
         state
     }
 
-    /// What happens by itself: a module comes, goes or works.
+    /// The next event: a module docks, leaves or works.
     pub(crate) fn step(&mut self) -> Happening {
         let docked = self.docked().count();
         let choice = self.next_random() % 5;
@@ -81,7 +81,7 @@ impl State {
         })
     }
 
-    /// Docks a module of this name; nothing if it is here, unknown, or no port is free.
+    /// Docks a module; `None` if it is docked, unknown, or no port is free.
     pub(crate) fn dock(&mut self, name: &str) -> Option<Happening> {
         let module = *FLEET.iter().find(|known| **known == name)?;
         if self.find(module).is_some() {
@@ -92,7 +92,7 @@ impl State {
         Some(self.note(Happening::Docked { module, port: port + 1 }))
     }
 
-    /// Lets a module go; nothing if it is not here.
+    /// Undocks a module; `None` if it is not docked.
     pub(crate) fn undock(&mut self, name: &str) -> Option<Happening> {
         let port =
             self.ports.iter().position(|port| port.as_ref().is_some_and(|it| it.name == name))?;
@@ -133,7 +133,7 @@ impl State {
             .find_map(|(port, module)| module.filter(|it| it.name == name).map(|it| (port, it)))
     }
 
-    /// The names of modules that are not here.
+    /// The names of modules that are not docked.
     pub(crate) fn absent(&self) -> impl Iterator<Item = &'static str> {
         FLEET.iter().copied().filter(|name| self.find(name).is_none())
     }
@@ -159,7 +159,7 @@ impl State {
         names.get(index).copied()
     }
 
-    /// Xorshift: a station needs variety, not secrecy.
+    /// Xorshift: a demo needs variety, not secrecy.
     fn next_random(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

@@ -1,4 +1,4 @@
-//! Feeds as people name them: where they are kept, what stands for one, when something is.
+//! Feeds on the command line: the directory, the names of feeds, relative times.
 
 pub(crate) mod settings;
 
@@ -18,7 +18,7 @@ use crate::present::Output;
 use crate::report::{Hint, Usage};
 use crate::values::nearest;
 
-/// Where feeds are kept: there, or where a program keeps its data on this system.
+/// The directory of the stored feeds: the given one, or the system's place for data.
 pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given.to_owned());
@@ -27,19 +27,19 @@ pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf> {
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = folder("XDG_DATA_HOME")
         .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
-        .context("there is no home to keep feeds in")
-        .context(Hint("`--data DIR` says where".to_owned()))?;
+        .context("the home directory is unknown, so feeds cannot be stored there")
+        .context(Hint("give a directory with `--data DIR`".to_owned()))?;
     Ok(data.join("tidings/feeds"))
 }
 
-/// Where the feeds of a command are, and whether they may be on private addresses.
+/// The directory of a command's feeds, and whether they may be on private addresses.
 #[derive(Debug)]
 pub(crate) struct FeedsLocation {
     pub(crate) directory: PathBuf,
     pub(crate) allow_private: bool,
 }
 
-/// Finds them as `tidings serve` does: as the command line says, or a configuration.
+/// Finds the directory as `tidings serve` does: from the command line or a configuration.
 pub(crate) fn kept(place: &FeedsPlace, output: &Output) -> Result<FeedsLocation> {
     let usual = Path::new(USUAL);
     let file = match &place.config {
@@ -56,32 +56,32 @@ pub(crate) fn kept(place: &FeedsPlace, output: &Output) -> Result<FeedsLocation>
     let said = data.filter(|_| place.data.is_none());
     if let Some(said) = &said {
         let (said, file) = (said.display(), file.display());
-        output.remark(&format!("the feeds are those in `{said}`, as `{file}` says"));
+        output.remark(&format!("using the feeds in `{said}`, as configured in `{file}`"));
     }
     let directory = directory(place.data.as_deref().or(said.as_deref()))?;
     Ok(FeedsLocation { directory, allow_private })
 }
 
-/// Which feeds may be asked.
+/// The feeds that may be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// None: what is kept is enough.
+    /// None: the stored items are enough.
     Nothing,
-    /// Those on the web.
+    /// Feeds on the web.
     Web,
-    /// Those on private addresses too.
+    /// Feeds on private addresses too.
     Private,
 }
 
 impl Reach {
-    /// As the flag of the command line says.
+    /// As the option says.
     pub(crate) fn when(allow_private: bool) -> Self {
         if allow_private { Self::Private } else { Self::Web }
     }
 }
 
-/// Opens the feeds of a directory to look at them. Nothing is written, unless an earlier release
-/// kept them: then they are brought up to date. Nothing is there if nobody kept any.
+/// Opens the feeds of a directory for reading. Nothing is written, except that the database of an
+/// earlier release is migrated. Returns `None` if no feeds are stored.
 pub(crate) async fn look(directory: &Path) -> Result<Option<Feeds>> {
     if !Feeds::are_in(directory) {
         return Ok(None);
@@ -96,15 +96,15 @@ pub(crate) async fn look(directory: &Path) -> Result<Option<Feeds>> {
     }
 }
 
-/// The feeds that are kept: those that are served, and those of an earlier configuration.
+/// The stored feeds: those that are served, and those of an earlier configuration.
 pub(crate) async fn all(feeds: &Feeds) -> Result<Vec<Status>> {
     let mut statuses = feeds.statuses();
     statuses.extend(feeds.unserved().await?);
     Ok(statuses)
 }
 
-/// Opens the feeds of a directory beside a server that may have them open. Nothing is there if
-/// nobody kept any, and then the directory is not made.
+/// Opens the feeds of a directory that a server may have open. Returns `None`, and creates no
+/// directory, if no feeds are stored.
 pub(crate) async fn visit(directory: &Path, reach: Reach) -> Result<Option<Feeds>> {
     if !Feeds::are_in(directory) {
         return Ok(None);
@@ -112,7 +112,7 @@ pub(crate) async fn visit(directory: &Path, reach: Reach) -> Result<Option<Feeds
     enter(directory, reach).await.map(Some)
 }
 
-/// The same for somebody who adds feeds: the directory is made if it is not there.
+/// The same for commands that add feeds: a missing directory is created.
 pub(crate) async fn enter(directory: &Path, reach: Reach) -> Result<Feeds> {
     let mut config = Config::new(Data::Directory(directory.to_owned()));
     let fetching = if reach == Reach::Nothing { Fetching::Off } else { Fetching::On };
@@ -121,7 +121,7 @@ pub(crate) async fn enter(directory: &Path, reach: Reach) -> Result<Feeds> {
     Feeds::open(config).await.with_context(|| format!("opening `{}`", directory.display()))
 }
 
-/// The feeds with these ids or URLs.
+/// The stored feeds with these ids or URLs.
 pub(crate) fn named(statuses: &[Status], names: &[String]) -> Result<Vec<Status>, Usage> {
     let found = |name: &String| {
         let is_it = |it: &&Status| [&it.id, &it.asked_url, &it.url].contains(&name);
@@ -132,7 +132,7 @@ pub(crate) fn named(statuses: &[Status], names: &[String]) -> Result<Vec<Status>
         feed.cloned().ok_or_else(|| {
             let known: Vec<_> =
                 statuses.iter().flat_map(|it| [it.id.as_str(), it.asked_url.as_str()]).collect();
-            let usage = Usage::new(format!("there is no feed `{name}`"));
+            let usage = Usage::new(format!("no feed has the id or URL `{name}`"));
             match nearest(name, &known) {
                 Some(near) => usage.hint(format!("did you mean `{near}`?")),
                 None => usage.hint("`tidings feeds ls` lists them"),
@@ -142,28 +142,27 @@ pub(crate) fn named(statuses: &[Status], names: &[String]) -> Result<Vec<Status>
     names.iter().map(found).collect()
 }
 
-/// What the operator named, as it is from everywhere: what is kept is found again from another
-/// directory.
+/// The address that the operator gave, absolute, so that it is found from any directory.
 pub(crate) fn address(text: &str, base: Option<&Path>) -> Result<FeedAddress, AddressError> {
     FeedAddress::parse(text, Asker::Operator).map(|address| address.absolute(base))
 }
 
-/// What lets a request reach a private address.
-pub(crate) const ALLOW_PRIVATE: &str = "`--allow-private` lets it be on a private address";
+/// The hint for a request to a private address.
+pub(crate) const ALLOW_PRIVATE: &str = "`--allow-private` allows private addresses";
 
-/// What to do with a list of feeds.
-pub(crate) const IMPORT: &str =
-    "`tidings feeds import` adds the feeds of a list, `tidings serve --opml` serves them";
+/// The hint for an OPML list given as a feed.
+pub(crate) const IMPORT: &str = "add the feeds of a list with `tidings feeds import`, or serve them with `tidings serve --opml`";
 
-/// Checks a feed that is named to be served, and gives it as it is from everywhere.
+/// Checks a feed that is to be served, and returns its absolute address.
 pub(crate) fn named_to_serve(feed: &str) -> Result<FeedAddress, Usage> {
     let Ok(named) = FeedAddress::parse(feed, Asker::Operator) else {
         let usage = Usage::new(format!("`{feed}` is not the URL of a feed"));
-        return Err(usage.hint("it begins with `https://` or `http://`, or is the path of a file"));
+        return Err(usage
+            .hint("give a URL that starts with `https://` or `http://`, or the path of a file"));
     };
     let file = match &named {
         FeedAddress::Web(_) => {
-            let hint = "keep the feed with `tidings feeds add URL --header 'Authorization: ...'`, \
+            let hint = "add the feed with `tidings feeds add URL --header 'Authorization: ...'`, \
                 and serve it with `--feeds`";
             return without_password(&named, hint).map(|()| named);
         }
@@ -172,24 +171,24 @@ pub(crate) fn named_to_serve(feed: &str) -> Result<FeedAddress, Usage> {
     if file.path().exists() {
         return Ok(named.absolute(None));
     }
-    let usage = Usage::new(format!("there is no file `{feed}`"));
+    let usage = Usage::new(format!("the file `{feed}` does not exist"));
     Err(usage.hint(if looks_like_host(feed) {
         format!("did you mean `https://{feed}`?")
     } else {
-        "make it first, or name it in `tidings.toml`, where it may come later".to_owned()
+        "create it first, or name it in `tidings.toml`, where it may be missing".to_owned()
     }))
 }
 
-/// Refuses a URL with a name or a password in it, which no request would use. It is not repeated:
-/// whoever sees the terminal would read it.
+/// Refuses a URL with a user name or password, which requests do not use. The URL is not repeated,
+/// because others may see the terminal.
 pub(crate) fn without_password(address: &FeedAddress, hint: &str) -> Result<(), Usage> {
     if address.web().is_some_and(WebAddress::has_credentials) {
-        return Err(Usage::new("a URL with a name or password in it is not used").hint(hint));
+        return Err(Usage::new("a URL with a user name or password is not accepted").hint(hint));
     }
     Ok(())
 }
 
-/// Whether a path is rather an address on the web whose beginning was left out.
+/// Whether a path is probably a web address without its scheme.
 pub(crate) fn looks_like_host(path: &str) -> bool {
     let host = path.split('/').next().unwrap_or_default();
     let is_name = |letter: char| letter.is_alphanumeric() || "-.".contains(letter);
@@ -207,24 +206,24 @@ pub(crate) async fn fetch_document(address: &WebAddress, allow_private: bool) ->
     if is_private { fetched.context(Hint(ALLOW_PRIVATE.to_owned())) } else { fetched }
 }
 
-/// A document that is named on the command line.
+/// A document named on the command line.
 #[derive(Debug)]
 pub(crate) enum NamedDocument {
     /// Standard input.
     Input,
-    /// A file, or something on the web.
+    /// A file or a web address.
     At(FeedAddress),
 }
 
 impl NamedDocument {
-    /// Reads what was named: `-` is standard input.
+    /// Parses a name: `-` is standard input.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         if text == "-" {
             return Ok(Self::Input);
         }
         let address = FeedAddress::parse(text, Asker::Operator);
-        let address = address
-            .map_err(|_| anyhow!("only `http` and `https` addresses can be fetched, and files"))?;
+        let address =
+            address.map_err(|_| anyhow!("only files and `http` or `https` URLs can be read"))?;
         Ok(Self::At(address))
     }
 
@@ -244,7 +243,7 @@ impl NamedDocument {
     }
 }
 
-/// The headers as they are sent: values from files and variables put in.
+/// The headers to send, with files and variables filled in.
 pub(crate) fn headers(headers: &[Header]) -> Result<Vec<(String, String)>> {
     let value = |header: &Header| -> Result<String> {
         match &header.value {
@@ -266,7 +265,7 @@ pub(crate) fn expanded(text: &str) -> Result<String, Usage> {
     environment.expand(text)
 }
 
-/// How far off a moment is, as a person says it.
+/// The distance of a moment, in words.
 pub(crate) fn away(moment: Moment, now: Moment) -> String {
     let seconds = moment.unix() - now.unix();
     let length = match seconds.unsigned_abs() {
@@ -330,7 +329,7 @@ mod tests {
         assert!(
             said("example.org/feed.xml").contains("did you mean `https://example.org/feed.xml`")
         );
-        assert!(said("none.xml").contains("there is no file `none.xml`"));
+        assert!(said("none.xml").contains("the file `none.xml` does not exist"));
         assert!(said("ftp://example.org/feed").contains("is not the URL of a feed"));
         let url = "https://example.org/@me?x=a@b";
         assert_eq!(named_to_serve(url).unwrap().as_str(), url);

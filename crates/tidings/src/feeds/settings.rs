@@ -1,4 +1,4 @@
-//! `tidings.toml`: which feeds are served, and how they are kept.
+//! `tidings.toml`: the feeds to serve, and how they are stored.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::feeds::{address, expanded};
 use crate::report::{Hint, Usage};
 use crate::values::nearest;
 
-/// The file that is read if nothing else says what to serve.
+/// The file that is read if nothing else is given.
 pub(crate) const USUAL: &str = "tidings.toml";
 
-/// What a file says.
+/// The settings of a file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// What clients are allowed.
+    /// Limits for clients.
     #[serde(default)]
     pub(crate) limits: Option<Limits>,
     /// How folders are served.
@@ -30,7 +30,7 @@ pub(crate) struct Settings {
     pub(crate) serve: Serving,
     #[serde(default)]
     feeds: Vec<FeedTable>,
-    /// The directory of the file: paths in it begin there.
+    /// The directory of the file, which its paths are relative to.
     #[serde(skip)]
     base: PathBuf,
 }
@@ -44,7 +44,7 @@ struct Folders {
     env: Vec<String>,
 }
 
-/// How feeds are kept and fetched.
+/// How feeds are stored and fetched.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
@@ -54,11 +54,11 @@ pub(crate) struct Serving {
     pub(crate) offline: bool,
     pub(crate) read_only: bool,
     pub(crate) allow_private: bool,
-    /// Lists in OPML: files or URLs.
+    /// OPML lists: files or URLs.
     pub(crate) opml: Vec<String>,
-    /// So many items of each feed.
+    /// How many items of each feed are stored.
     pub(crate) keep_items: Option<u64>,
-    /// Items no older than so many days.
+    /// How many days items are stored.
     pub(crate) keep_days: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// It cannot be read, or says what cannot be.
+    /// If it cannot be read, or is invalid.
     pub(crate) fn read(file: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("reading `{}`", file.display()))?;
@@ -91,7 +91,7 @@ impl Settings {
             *data = settings.base.join(&*data);
         }
         for list in &mut settings.serve.opml {
-            // What is no address is told when it is read.
+            // Invalid addresses are reported when they are parsed.
             if let Ok(address) = address(list, Some(&settings.base)) {
                 *list = address.to_string();
             }
@@ -104,7 +104,7 @@ impl Settings {
         self.folders.as_ref().map(|folders| folders.env.clone()).unwrap_or_default()
     }
 
-    /// Whether the file is about feeds, and not only about limits and folders.
+    /// Whether the file configures feeds, and not only limits and folders.
     pub(crate) fn is_about_feeds(&self) -> bool {
         (self.limits.is_none() && self.folders.is_none())
             || !self.feeds.is_empty()
@@ -114,18 +114,20 @@ impl Settings {
     fn parse(text: &str, name: &str) -> Result<Self, Usage> {
         let settings: Self = toml::from_str(text).map_err(|error| refusal(&error, text, name))?;
         if settings.serve.in_memory && settings.serve.data.is_some() {
-            return Err(Usage::new(format!("`{name}`: `data` and `in_memory` exclude each other")));
+            return Err(Usage::new(format!(
+                "`{name}`: `data` and `in_memory` cannot be used together"
+            )));
         }
         let Serving { keep_items, keep_days, .. } = settings.serve;
         let keeps = [("keep_items", keep_items), ("keep_days", keep_days)];
         if let Some((key, _)) = keeps.iter().find(|(_, number)| *number == Some(0)) {
-            let usage = Usage::new(format!("`{name}`: `{key} = 0` would keep nothing"));
+            let usage = Usage::new(format!("`{name}`: `{key} = 0` would store nothing"));
             return Err(usage.hint(format!("give 1 or more, or leave `{key}` out")));
         }
         Ok(settings)
     }
 
-    /// The feeds, with variables put in.
+    /// The feeds, with variables filled in.
     ///
     /// # Errors
     ///
@@ -135,9 +137,9 @@ impl Settings {
             let url = expanded(&feed.url)?;
             let address = address(&url, Some(&self.base))
                 .context("opening the feeds")
-                .context(Hint("a feed on this machine is named by its path".to_owned()))?;
+                .context(Hint("give a feed on this machine as a path".to_owned()))?;
             let mut config = FeedConfig::new(address);
-            // What a variable holds may be secret, and is never shown.
+            // The value of a variable may be secret, so it is never shown.
             config.shown_url = (url != feed.url).then(|| feed.url.clone());
             config.title.clone_from(&feed.title);
             config.category.clone_from(&feed.category);
@@ -161,7 +163,7 @@ fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
     duration(&text).map(Some).map_err(serde::de::Error::custom)
 }
 
-/// What is wrong, on which line, and what was probably meant.
+/// The error, its line, and the name that was probably meant.
 fn refusal(error: &toml::de::Error, text: &str, name: &str) -> Usage {
     let message = error.message().trim();
     let line = error.span().map(|span| {
@@ -176,12 +178,12 @@ fn refusal(error: &toml::de::Error, text: &str, name: &str) -> Usage {
     };
     let mut words = rest.split('`').step_by(2);
     let unknown = words.next().unwrap_or_default();
-    // Between the names that are expected are commas and words.
+    // Commas and words separate the expected names.
     let known: Vec<_> = rest.split('`').skip(2).step_by(2).collect();
-    let usage = Usage::new(format!("{place}: `{unknown}` means nothing here"));
+    let usage = Usage::new(format!("{place}: unknown key `{unknown}`"));
     match nearest(unknown, &known) {
         Some(near) => usage.hint(format!("did you mean `{near}`?")),
-        None => usage.hint(format!("there are {}", known.join(", "))),
+        None => usage.hint(format!("known keys: {}", known.join(", "))),
     }
 }
 
@@ -212,12 +214,12 @@ mod tests {
     fn a_key_that_means_nothing_is_named_with_its_line_and_the_nearest() {
         let text = "[[feeds]]\nurl = 'https://a.org/f'\ntitel = 'A'\n";
         let said = refused(text);
-        assert!(said.contains("line 3: `titel` means nothing here"), "{said}");
+        assert!(said.contains("line 3: unknown key `titel`"), "{said}");
         assert!(said.contains("did you mean `title`?"), "{said}");
         let said = refused("[serv]\ndata = 'x'\n");
-        assert!(said.contains("line 1: `serv`") && said.contains("`serve`"), "{said}");
+        assert!(said.contains("line 1: unknown key `serv`") && said.contains("`serve`"), "{said}");
         let said = refused("[serve]\ncolour = 'red'\n");
-        assert!(said.contains("there are data, in_memory, offline"), "{said}");
+        assert!(said.contains("known keys: data, in_memory, offline"), "{said}");
     }
 
     #[test]
@@ -225,14 +227,16 @@ mod tests {
         let said = refused("[[feeds]]\nurl = 'https://a.org/f'\ninterval = 'soon'\n");
         assert!(said.contains("line 3") && said.contains("500ms, 30s, 5m or 1h"), "{said}");
         assert!(refused("[[feeds]]\ntitle = 'A'\n").contains("missing field `url`"));
-        assert!(refused("[serve]\ndata = 'x'\nin_memory = true\n").contains("exclude"));
+        assert!(
+            refused("[serve]\ndata = 'x'\nin_memory = true\n").contains("cannot be used together")
+        );
     }
 
     #[test]
     fn nothing_is_kept_by_nobody() {
         for key in ["keep_items", "keep_days"] {
             let said = refused(&format!("[serve]\n{key} = 0\n"));
-            assert!(said.contains(&format!("`{key} = 0` would keep nothing")), "{said}");
+            assert!(said.contains(&format!("`{key} = 0` would store nothing")), "{said}");
         }
     }
 

@@ -1,8 +1,8 @@
-//! What to do about a problem in a folder, in the words of the command line.
+//! Advice for problems of a folder, as options of the command line.
 
 use tidings_folder::{Problem, Setting};
 
-/// The problem with what this program can do about it.
+/// The problem, with this program's way to fix it.
 pub(crate) fn advised(problem: &Problem) -> Problem {
     let mut advised = problem.clone();
     if let Some(setting) = &problem.setting
@@ -30,7 +30,7 @@ fn advice(setting: &Setting) -> Option<String> {
     })
 }
 
-/// What a caller of a tool is told of a variable that programs do not get.
+/// The advice for a caller about a variable that programs do not get.
 pub(crate) fn of_withheld(variable: &str) -> String {
     format!(
         "`{variable}` is set and not passed to programs: serve the folder with `--env {variable}`"

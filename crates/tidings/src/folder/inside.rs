@@ -1,4 +1,4 @@
-//! A folder served to ourselves, in memory: what a client would see of it, without a process.
+//! Serves a folder in memory, without a process, to see it as a client does.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::args::Place;
 use crate::present::Output;
 use crate::session::{self, Session};
 
-/// Bytes on their way between the two ends; more wait until some are read.
+/// Bytes between the two ends; further writes wait.
 const PIPE: usize = 64 << 10;
-/// How often what a folder registers is asked for at most; a command that ends asks once.
+/// The interval of registrations. A command ends after one.
 const REGISTER: Duration = Duration::from_mins(1);
 
-/// Whether a folder may run the program that registers more items.
+/// Whether a folder may run the program that registers items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Register {
     Refused,
@@ -26,13 +26,13 @@ pub(crate) enum Register {
 }
 
 impl Register {
-    /// As the flag of the command line says.
+    /// As the option says.
     pub(crate) fn when(allowed: bool) -> Self {
         if allowed { Self::Allowed } else { Self::Refused }
     }
 }
 
-/// How a folder is served here: as `tidings serve` does it.
+/// The settings of `tidings serve`.
 pub(crate) fn config(root: &Path, variables: &[String], register: Register) -> Config {
     let mut config = Config::new(root.to_owned());
     config.pass(std::env::vars_os(), variables);
@@ -70,7 +70,7 @@ pub(crate) async fn serve<T>(
     Ok(value)
 }
 
-/// What a shell would be told to reach the same folder.
+/// The command line that would serve the same folder.
 pub(crate) fn place(folder: &Path) -> Place {
     let folder = folder.to_string_lossy();
     let words = ["tidings", "serve", "--folder", &folder, "--stdio"];

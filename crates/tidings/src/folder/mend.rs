@@ -1,4 +1,4 @@
-//! What a program can mend in a folder without changing what anything means.
+//! Repairs that do not change the meaning of a folder.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -8,14 +8,14 @@ use tidings_folder::{Fix, Problem};
 
 use crate::draft::draft;
 
-/// A byte order mark, which no interpreter wants.
+/// A byte order mark, which interpreters do not accept.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Mends one problem and says what was done; nothing if it is not one that can be mended.
+/// Repairs one problem and returns what was done; `None` if it cannot be repaired.
 pub(crate) fn mend(root: &Path, problem: &Problem) -> Result<Option<&'static str>> {
     let Some(fix) = problem.fix else { return Ok(None) };
     let file = root.join(&problem.file);
-    let mending = || format!("mending `{}`", problem.file.display());
+    let mending = || format!("repairing `{}`", problem.file.display());
     let real = file.canonicalize().with_context(mending)?;
     if !real.starts_with(root.canonicalize().with_context(mending)?) {
         bail!("`{}` is a link that leads out of the folder", problem.file.display());
@@ -27,11 +27,11 @@ pub(crate) fn mend(root: &Path, problem: &Problem) -> Result<Option<&'static str
     }
     Ok(Some(match fix {
         Fix::MakeExecutable => "made executable",
-        _ => "took the byte order mark off",
+        _ => "removed the byte order mark",
     }))
 }
 
-/// Whoever may read it may run it.
+/// Everyone who may read it may run it.
 fn make_executable(file: &Path) -> std::io::Result<()> {
     let mut permissions = std::fs::metadata(file)?.permissions();
     let mode = permissions.mode();

@@ -1,4 +1,4 @@
-//! What the commands about a folder have in common: which folder, and what it is called.
+//! Shared by the commands about a folder: resolving it and naming it.
 
 pub(crate) mod advice;
 pub(crate) mod inside;
@@ -14,31 +14,31 @@ use tidings_folder::Keeper;
 
 use crate::report::Usage;
 
-/// What a folder is known by.
+/// The entries that identify a folder to serve.
 const PARTS: [&str; 5] = ["tools", "resources", "prompts", "providers", "server.d"];
 
-/// The folder as an absolute path without links, if it is one.
+/// The folder as an absolute path without links.
 pub(crate) fn existing(folder: &Path) -> Result<PathBuf> {
     let shown = folder.display();
     if folder.is_dir() {
         return folder.canonicalize().with_context(|| format!("looking for `{shown}`"));
     }
     let usage = if folder.exists() {
-        Usage::new(format!("`{shown}` is not a folder")).hint("give the folder it is in")
+        Usage::new(format!("`{shown}` is not a folder")).hint("give the folder that contains it")
     } else {
-        Usage::new(format!("there is no folder `{shown}`"))
-            .hint(format!("`tidings new folder {}` makes one", quoted(folder)))
+        Usage::new(format!("the folder `{shown}` does not exist"))
+            .hint(format!("`tidings new folder {}` creates it", quoted(folder)))
     };
     Err(usage.into())
 }
 
-/// Whether it has a part that makes it a folder for us.
+/// Whether it has an entry that identifies a folder to serve.
 pub(crate) fn has_parts(folder: &Path) -> bool {
     PARTS.iter().any(|part| folder.join(part).is_dir())
 }
 
-/// What a server of this folder is called: the folder's name, in letters that every host takes.
-/// Nothing for a folder without a name, such as the root.
+/// The name of a folder's server: the folder's name, in letters that every host accepts. `None` for
+/// a folder without a name, such as the root.
 pub(crate) fn server_name(folder: &Path) -> Option<String> {
     let name = folder.file_name()?.to_string_lossy();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
@@ -48,9 +48,9 @@ pub(crate) fn server_name(folder: &Path) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Ends the programs of all folders of this process if it is killed.
+/// Ends the programs of all folders if this process is killed.
 pub(crate) fn keeper() -> Keeper {
-    // The running program, also when another release was put in its place meanwhile.
+    // The running program, even if another release has replaced its file.
     let this = Path::new("/proc/self/exe");
     let named = std::env::current_exe().ok().filter(|_| !this.exists());
     let mut command = Command::new(named.as_deref().unwrap_or(this));
@@ -58,7 +58,7 @@ pub(crate) fn keeper() -> Keeper {
     Keeper::new(command)
 }
 
-/// A path as a shell reads it back.
+/// A path, quoted for a shell.
 pub(crate) fn quoted(path: &Path) -> String {
     crate::args::quoted(&path.to_string_lossy())
 }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_is_said_so() {
         let error = existing(Path::new("/nonexistent/my tools")).unwrap_err();
-        assert_eq!(error.to_string(), "there is no folder `/nonexistent/my tools`");
+        assert_eq!(error.to_string(), "the folder `/nonexistent/my tools` does not exist");
         assert!(error.downcast_ref::<Usage>().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Files to begin with: a whole folder, or one more tool, prompt or resource in it.
+//! Template files: a whole folder, or one more tool, prompt or resource.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -13,10 +13,10 @@ use crate::report::Usage;
 /// The longest name of a tool or a prompt.
 const NAME: usize = 64;
 
-/// A file to be made.
+/// A file to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// From the folder.
+    /// Relative to the folder.
     pub(crate) path: PathBuf,
     text: String,
     executable: bool,
@@ -32,7 +32,7 @@ impl Piece {
     }
 }
 
-/// A small folder that shows each kind of thing.
+/// A small folder with an item of each kind.
 pub(crate) fn example(server: &str) -> Vec<Piece> {
     let named = |text: &str| text.replace("@SERVER@", server);
     macro_rules! template {
@@ -62,7 +62,7 @@ pub(crate) fn example(server: &str) -> Vec<Piece> {
     ]
 }
 
-/// A tool that says what it was called with.
+/// A tool that prints its arguments.
 pub(crate) fn tool(name: &str, language: Language, shape: Shape) -> Result<Vec<Piece>, Usage> {
     check_name("tool", name)?;
     let folder = Path::new("tools");
@@ -97,11 +97,11 @@ pub(crate) fn prompt(name: &str) -> Result<Vec<Piece>, Usage> {
     Ok(vec![Piece::file(format!("prompts/{name}.md"), text)])
 }
 
-/// A resource and what is said of it. Without an ending it is a text in Markdown.
+/// A resource and its description. Without an extension, it is Markdown.
 pub(crate) fn resource(name: &Path) -> Result<Vec<Piece>, Usage> {
     let wrong = |reason: &str| {
         Usage::new(format!("`{}` cannot name a resource: {reason}", name.display()))
-            .hint("give a path inside of `resources`, as `notes/today.md`")
+            .hint("give a path below `resources`, such as `notes/today.md`")
     };
     for component in name.components() {
         match component {
@@ -126,7 +126,7 @@ pub(crate) fn resource(name: &Path) -> Result<Vec<Piece>, Usage> {
         Some(_) => name.to_owned(),
         None => name.with_extension("md"),
     });
-    // Inside of JSON a name is a JSON text, less the quotes that the template has.
+    // Inside JSON, a name is escaped; the template has the quotes.
     let escaped = serde_json::to_string(&stem).expect("texts are JSON");
     let escaped = &escaped[1..escaped.len() - 1];
     let content = match ending {
@@ -142,7 +142,7 @@ pub(crate) fn resource(name: &Path) -> Result<Vec<Piece>, Usage> {
     Ok(vec![Piece::file(path, content), Piece::file(description, about)])
 }
 
-/// What is in the way of a new tool: another form of it, in any language.
+/// The file in the way of a new tool: the same tool in another form or language.
 pub(crate) fn tool_in_the_way(folder: &Path, name: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder.join("tools")).ok()?;
     let mut names = entries.filter_map(|entry| Some(PathBuf::from(entry.ok()?.file_name())));
@@ -153,7 +153,7 @@ pub(crate) fn tool_in_the_way(folder: &Path, name: &str) -> Option<PathBuf> {
     taken.map(|file| Path::new("tools").join(file))
 }
 
-/// Makes the files; none of them, if one is there already.
+/// Creates the files. If one of them exists, creates none.
 pub(crate) fn make(folder: &Path, pieces: &[Piece]) -> Result<()> {
     for piece in pieces {
         let path = folder.join(&piece.path);
@@ -163,7 +163,7 @@ pub(crate) fn make(folder: &Path, pieces: &[Piece]) -> Result<()> {
     }
     for piece in pieces {
         let path = folder.join(&piece.path);
-        let making = || format!("making `{}`", path.display());
+        let making = || format!("creating `{}`", path.display());
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).with_context(making)?;
         }
@@ -181,10 +181,10 @@ pub(crate) fn make(folder: &Path, pieces: &[Piece]) -> Result<()> {
     Ok(())
 }
 
-/// What to say of a file that is there.
+/// The error for a file that exists.
 pub(crate) fn taken(path: &Path) -> Usage {
-    Usage::new(format!("`{}` is there already", path.display()))
-        .hint("give another name, or take it away first")
+    Usage::new(format!("`{}` already exists", path.display()))
+        .hint("choose another name, or remove it first")
 }
 
 fn check_name(kind: &str, name: &str) -> Result<(), Usage> {
@@ -192,9 +192,8 @@ fn check_name(kind: &str, name: &str) -> Result<(), Usage> {
     if (1..=NAME).contains(&name.len()) && name.chars().all(plain) {
         return Ok(());
     }
-    Err(Usage::new(format!("`{name}` cannot name a {kind}")).hint(format!(
-        "a name has 1 to {NAME} of the letters A to Z and a to z, digits, `_` and `-`"
-    )))
+    Err(Usage::new(format!("`{name}` is not a valid {kind} name"))
+        .hint(format!("use 1 to {NAME} letters A to Z or a to z, digits, `_` or `-`")))
 }
 
 #[cfg(test)]
@@ -267,7 +266,7 @@ mod tests {
         std::fs::create_dir_all(folder.path().join("tools/greet")).unwrap();
         std::fs::write(folder.path().join("tools/greet/tool.sh"), "mine").unwrap();
         let error = make(folder.path(), &example("hello")).unwrap_err();
-        assert!(error.to_string().ends_with("tools/greet/tool.sh` is there already"), "{error}");
+        assert!(error.to_string().ends_with("tools/greet/tool.sh` already exists"), "{error}");
         assert!(!folder.path().join("README.md").exists());
         assert_eq!(tool_in_the_way(folder.path(), "greet"), Some("tools/greet".into()));
         assert_eq!(tool_in_the_way(folder.path(), "gree"), None);

@@ -1,4 +1,4 @@
-//! The hosts we can write a server's entry for: their files and how an entry looks there.
+//! The hosts whose configuration we can write: their files and the form of an entry.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,27 @@ use crate::hosts::Surroundings;
 /// A well-known host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
-    /// As it is said on the command line.
+    /// The name on the command line.
     pub(crate) name: &'static str,
-    /// Under which key its file keeps servers.
+    /// The key that holds the servers in its file.
     pub(crate) key: &'static str,
-    /// Whether an entry says that it is for stdio.
+    /// Whether an entry states that it uses stdio.
     typed: bool,
     pub(crate) format: Format,
-    /// The file of one project, from the project's folder.
+    /// The file of a project, relative to the project's folder.
     project: Option<&'static str>,
     user: &'static [(Base, &'static str)],
 }
 
-/// How a host's file is written.
+/// The format of a host's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
-    /// We print it, and leave the file to the host's own command.
+    /// Printed only; the host's own command changes the file.
     Toml,
 }
 
-/// What the path of a user's file begins with.
+/// The base of a user's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
     Home,
@@ -40,7 +40,7 @@ enum Base {
     Library,
 }
 
-/// A server that a host starts, as its file says it.
+/// A server as written in a host's file.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Server {
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub(crate) struct Server {
     env: BTreeMap<String, String>,
 }
 
-/// Every host we know, in the order in which they are listed.
+/// Every known host, in the order of the list.
 pub(crate) const CLIENTS: [Client; 9] = [
     Client::json("claude-code", Some(".mcp.json"), &[(Base::Home, ".claude.json")]),
     Client::json(
@@ -110,7 +110,7 @@ impl Client {
         Server { kind: self.typed.then_some("stdio"), command, args, env }
     }
 
-    /// What its file would be if it held this server alone.
+    /// The host's file if it had this server alone.
     pub(crate) fn snippet(&self, name: &str, server: &Server) -> String {
         match self.format {
             Format::Json => {
@@ -138,13 +138,13 @@ impl Client {
         }
     }
 
-    /// The file of the project we are in, if the host has one.
+    /// The file of the current project, if the host has one.
     pub(crate) fn project_file(&self, surroundings: &Surroundings) -> Option<PathBuf> {
         self.project.map(|file| surroundings.here.join(file))
     }
 
-    /// The file of the user: the first that is there, else the first whose folder is there, else
-    /// where it would be. Nothing if it is not known where the user is at home.
+    /// The user's file: the first that exists, else the first whose folder exists, else the
+    /// default. `None` if the home directory is unknown.
     pub(crate) fn user_file(&self, surroundings: &Surroundings) -> Option<PathBuf> {
         let files = self.user_files(surroundings);
         let there = files.iter().find(|file| file.exists());
@@ -172,7 +172,7 @@ fn toml_key(name: &str) -> String {
     if bare { name.to_owned() } else { toml_text(name) }
 }
 
-/// What JSON writes TOML reads; only the delete sign must be escaped as well.
+/// JSON strings are TOML strings, except that TOML escapes the delete character too.
 fn toml_text(text: &str) -> String {
     let text = serde_json::to_string(text).expect("texts are JSON");
     text.replace('\u{7f}', "\\u007f")

@@ -2,11 +2,11 @@
 
 use crate::report::Usage;
 
-/// Where variables come from.
+/// The values of variables.
 pub(crate) struct Environment<'a> {
-    /// What a variable holds, if it is set.
+    /// The value of a variable, if it is set.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The folder we are in.
+    /// The current directory.
     pub(crate) here: &'a str,
 }
 
@@ -15,7 +15,7 @@ impl Environment<'_> {
     ///
     /// # Errors
     ///
-    /// If a variable is not set and has no default, or asks for something only a host can give.
+    /// If a variable is not set and has no default, or only a host can supply it.
     pub(crate) fn expand(&self, text: &str) -> Result<String, Usage> {
         let mut result = String::with_capacity(text.len());
         let mut rest = text;
@@ -35,7 +35,7 @@ impl Environment<'_> {
             _ => {}
         }
         if name.starts_with("input:") {
-            return Err(Usage::new(format!("`${{{name}}}` asks its host for a value"))
+            return Err(Usage::new(format!("`${{{name}}}` can be filled in only by a host"))
                 .hint("give the server's URL or command on the command line instead"));
         }
         let name = name.strip_prefix("env:").unwrap_or(name);
@@ -82,6 +82,6 @@ mod tests {
     #[test]
     fn what_is_not_set_is_named() {
         check("${NONE}", Err("the environment variable `NONE` is not set"));
-        check("${input:key}", Err("`${input:key}` asks its host for a value"));
+        check("${input:key}", Err("`${input:key}` can be filled in only by a host"));
     }
 }

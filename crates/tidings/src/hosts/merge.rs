@@ -1,5 +1,5 @@
-//! An `mcp.json` as people keep it, with comments and spare commas: read, or with one server put
-//! into it and all else left as it is.
+//! An `mcp.json` with comments and trailing commas: read it, or add one server and leave the rest
+//! unchanged.
 
 use jsonc_parser::ast;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
@@ -8,7 +8,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::Serialize;
 use serde_json::Value;
 
-/// JSON with comments and commas before a closing bracket, and nothing else that JSON lacks.
+/// Accepts comments and trailing commas, and otherwise only JSON.
 const SYNTAX: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -22,42 +22,42 @@ const SYNTAX: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// The sign that some editors begin a file with.
+/// The byte order mark that some editors write.
 const MARK: char = '\u{feff}';
 
-/// What came of it.
+/// The outcome of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Merged {
-    /// The server is there, and the same.
+    /// The same server is there already.
     Present,
-    /// The new text; there was no server of that name.
+    /// The new text, with a new server.
     Added(String),
-    /// The new text; the server of that name was another one.
+    /// The new text, with a replaced server.
     Replaced(String),
 }
 
-/// What to do with a server of that name that is another one.
+/// Whether to replace a different server of that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
     Keep,
     Replace,
 }
 
-/// Why a text was left as it is.
+/// Why a text was left unchanged.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MergeError {
-    /// It is not JSON, in the words of the parser.
+    /// It is not JSON; the message of the parser.
     NotJson(String),
-    /// It, or what it keeps servers under, is not an object.
+    /// The text, or its member with the servers, is not an object.
     NotAnObject(Option<String>),
-    /// It has another server of that name.
+    /// It has a different server of that name.
     Taken,
 }
 
 impl std::fmt::Display for MergeError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotJson(reason) => write!(formatter, "it is not JSON: {reason}"),
+            Self::NotJson(reason) => write!(formatter, "invalid JSON: {reason}"),
             Self::NotAnObject(None) => formatter.write_str("it is not a JSON object"),
             Self::NotAnObject(Some(key)) => write!(formatter, "its `{key}` is not an object"),
             Self::Taken => formatter.write_str("it has another server of that name"),
@@ -67,21 +67,21 @@ impl std::fmt::Display for MergeError {
 
 impl std::error::Error for MergeError {}
 
-/// The value of a text; nothing if there is none in it.
+/// The value of a text; `None` if the text is empty.
 ///
 /// # Errors
 ///
-/// If the text is not JSON, even with comments and spare commas.
+/// If the text is not JSON, even with comments and trailing commas.
 pub(super) fn read(text: &str) -> Result<Option<Value>, ParseError> {
     let tree = CstRootNode::parse(text.strip_prefix(MARK).unwrap_or(text), &SYNTAX)?;
     Ok(tree.to_serde_value())
 }
 
-/// Puts a server under `key`. Comments, order and layout of all else stay.
+/// Adds a server under `key`. Comments, order and layout of the rest stay.
 ///
 /// # Errors
 ///
-/// If the text is not JSON of the usual form, or has another server of that name.
+/// If the text is not JSON of the usual form, or has a different server of that name.
 pub(crate) fn merge(
     text: &str,
     key: &str,
@@ -117,16 +117,16 @@ pub(crate) fn merge(
     Ok(Merged::Replaced(format!("{mark}{tree}")))
 }
 
-/// A member by its name; of several of one name the last counts, as it does for hosts.
+/// A member by name. Of several with one name the last counts, as it does for hosts.
 fn member(object: &CstObject, name: &str) -> Option<CstObjectProp> {
     let is_it = |member: &CstObjectProp| member.decoded_name().as_deref() == Some(name);
     object.properties().into_iter().rev().find(is_it)
 }
 
-/// Puts a member at the end of an object.
+/// Appends a member to an object.
 fn append(object: &CstObject, name: &str, value: &impl Serialize) {
     match object.properties().last() {
-        // The tree would break the line. So the member goes behind the last value, as it stands.
+        // The tree would break the line, so the member is written after the last value as text.
         Some(last) if is_on_one_line(object) => {
             let name = serde_json::to_string(name).expect("a text is JSON");
             let before = last.value().map(|value| value.to_string()).unwrap_or_default();
@@ -156,7 +156,7 @@ fn over_lines(value: &impl Serialize) -> CstInputValue {
     input(tree.ok().and_then(|tree| tree.value).expect("what we write is JSON"))
 }
 
-/// A value with its members in their order.
+/// A value with its members in order.
 fn input(value: ast::Value<'_>) -> CstInputValue {
     match value {
         ast::Value::StringLit(text) => CstInputValue::String(text.value.into_owned()),

@@ -1,5 +1,4 @@
-//! The `mcp.json` files of well-known hosts: where they are, which servers they name, and how one
-//! more gets in.
+//! The `mcp.json` files of well-known hosts: their locations, the servers in them, and adding one.
 
 mod client;
 mod expand;
@@ -17,7 +16,7 @@ pub(crate) use self::expand::Environment;
 pub(crate) use self::merge::{MergeError, Merged, Other, merge};
 pub(crate) use self::write::Original;
 
-/// A server that a file names.
+/// A server in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedServer {
     pub(crate) name: String,
@@ -25,7 +24,7 @@ pub(crate) struct NamedServer {
     pub(crate) kind: Kind,
 }
 
-/// How a server is reached, as the file says it: variables are not replaced.
+/// How a server is reached, as written in the file. Variables are not replaced.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Http {
@@ -40,7 +39,7 @@ pub(crate) enum Kind {
     },
 }
 
-/// Values of headers and of the environment may be secrets, and are not shown.
+/// Values of headers and environment variables may be secrets, so they are not shown.
 impl std::fmt::Debug for Kind {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -56,18 +55,18 @@ impl std::fmt::Debug for Kind {
     }
 }
 
-/// What was found, and what could not be read.
+/// The servers that were found, and the files that could not be read.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// In the order in which a name is looked up: the first of a name counts.
+    /// In order of precedence: the first of a name counts.
     pub(crate) entries: Vec<NamedServer>,
     pub(crate) problems: Vec<String>,
 }
 
-/// Where hosts keep their files.
+/// The directories that hosts keep their files in.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
-    /// The folder we are in.
+    /// The current directory.
     pub(crate) here: PathBuf,
     pub(crate) home: Option<PathBuf>,
     /// `XDG_CONFIG_HOME`, if it is set.
@@ -75,7 +74,7 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// The directories of this process.
     pub(crate) fn new() -> Self {
         let folder = |name: &str| {
             std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
@@ -87,13 +86,13 @@ impl Surroundings {
         }
     }
 
-    /// Where programs keep their settings.
+    /// The directory for the settings of programs.
     fn configuration(&self) -> Option<PathBuf> {
         let at_home = || self.home.as_ref().map(|home| home.join(".config"));
         self.configuration.clone().or_else(at_home)
     }
 
-    /// Every file that may be there, the nearest first.
+    /// Every possible file, the nearest first.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let here = [
             ".mcp.json",
@@ -122,11 +121,11 @@ impl Surroundings {
         files
     }
 
-    /// All servers that the files name.
+    /// All servers in all files.
     pub(crate) fn find(&self) -> Found {
         let mut found = Found::default();
         let mut files = self.files();
-        // At home, a file here and a file there are one.
+        // In the home directory, the project's file and the user's file may be the same.
         let mut seen = std::collections::BTreeSet::new();
         files.retain(|file| seen.insert(file.clone()));
         for file in files {
@@ -139,7 +138,7 @@ impl Surroundings {
         found
     }
 
-    /// The servers that one file names.
+    /// The servers in one file.
     pub(crate) fn read(&self, file: &Path) -> Result<Found> {
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("reading `{}`", file.display()))?;
@@ -159,7 +158,7 @@ impl Surroundings {
                 return;
             }
         };
-        // Claude Code keeps the servers of a project under the folder of the project.
+        // Claude Code keeps the servers of a project under the path of the project.
         let project = value.get("projects").and_then(|projects| projects.get(self.here.to_str()?));
         for value in project.into_iter().chain([&value]) {
             let servers =
@@ -192,7 +191,7 @@ fn kind(server: &Value) -> Result<Kind, &'static str> {
             .iter()
             .map(|argument| argument.as_str().map(str::to_owned))
             .collect::<Option<_>>()
-            .ok_or("has `args` that are not texts")?,
+            .ok_or("has `args` that are not strings")?,
         Some(_) => return Err("has `args` that are not an array"),
     };
     Ok(Kind::Command {
@@ -203,7 +202,7 @@ fn kind(server: &Value) -> Result<Kind, &'static str> {
     })
 }
 
-/// A table of texts; numbers and booleans are taken as they are written.
+/// A table of strings; numbers and booleans are converted.
 fn texts(
     server: &Map<String, Value>,
     key: &'static str,
@@ -217,7 +216,7 @@ fn texts(
         let text = match value {
             Value::String(text) => text.clone(),
             Value::Number(_) | Value::Bool(_) => value.to_string(),
-            _ => return Err("has an `env` or `headers` entry that is not a text"),
+            _ => return Err("has an `env` or `headers` entry that is not a string"),
         };
         Ok((name.clone(), text))
     });

@@ -1,4 +1,4 @@
-//! A changed file put in the place of the old one: whole or not at all, with the old one kept.
+//! Replaces a file completely or not at all, and keeps the old one as a backup.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
@@ -11,13 +11,13 @@ use anyhow::{Context as _, Result, anyhow};
 use crate::draft::draft;
 use crate::report::Hint;
 
-/// A file as it was read, so that what others write meanwhile is not lost.
+/// A file as it was read, so that concurrent changes are not overwritten.
 pub(crate) struct Original {
-    /// As it was named.
+    /// The path as given.
     path: PathBuf,
-    /// What the name stands for: links to a file stay links.
+    /// The path behind links: a link to a file stays a link.
     real: PathBuf,
-    /// What it holds; nothing if there is no file.
+    /// Its content; `None` if there is no file.
     text: Option<String>,
 }
 
@@ -32,20 +32,23 @@ impl Original {
         Ok(Self { text: text(&real)?, path: path.to_owned(), real })
     }
 
-    /// What it holds; nothing if there is no file.
+    /// Its content; `None` if there is no file.
     pub(crate) fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// Keeps a copy of the old file and puts the new text in its place. Tells where the copy is.
+    /// Backs up the old file and writes the new text. Returns the path of the backup.
     pub(crate) fn replace(&self, new: &str) -> Result<Option<PathBuf>> {
         let writing = || format!("writing `{}`", self.path.display());
         let metadata = self.text.as_ref().map(|_| std::fs::metadata(&self.real));
         let metadata = metadata.transpose().with_context(writing)?;
         let file = draft(&self.real, metadata.as_ref(), new.as_bytes()).with_context(writing)?;
         if text(&self.real)? != self.text {
-            return Err(anyhow!("`{}` was changed by someone else meanwhile", self.path.display())
-                .context(Hint("run the command again".to_owned())));
+            return Err(anyhow!(
+                "`{}` was changed by another program meanwhile",
+                self.path.display()
+            )
+            .context(Hint("run the command again".to_owned())));
         }
         let backup = match (&self.text, &metadata) {
             (Some(text), Some(metadata)) => Some(back_up(&self.path, text, metadata)?),
@@ -54,7 +57,7 @@ impl Original {
         if metadata.is_some() {
             file.persist(&self.real).map(drop).map_err(|error| error.error)
         } else {
-            // What came into being since then is not ours to replace.
+            // A file that was created since then is not replaced.
             file.persist_noclobber(&self.real).map(drop).map_err(|error| error.error)
         }
         .with_context(writing)?;
@@ -74,14 +77,14 @@ fn text(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Copies what the file held to `FILE.bak`, or the first of `FILE.bak.1` and so on that is free.
+/// Copies the old content to `FILE.bak`, or to the first free name of `FILE.bak.1` and so on.
 fn back_up(path: &Path, text: &str, metadata: &Metadata) -> Result<PathBuf> {
     for number in 0.. {
         let mut name: OsString = path.into();
         name.push(if number == 0 { ".bak".to_owned() } else { format!(".bak.{number}") });
         let backup = PathBuf::from(name);
-        let writing = || format!("keeping a copy in `{}`", backup.display());
-        // Nobody may read the copy who may not read the file.
+        let writing = || format!("writing the backup `{}`", backup.display());
+        // Readers of the copy must be readers of the file.
         let mode = metadata.mode() & 0o777;
         let opened: std::io::Result<File> =
             OpenOptions::new().write(true).create_new(true).mode(mode).open(&backup);
@@ -143,7 +146,7 @@ mod tests {
         let original = Original::read(&file).unwrap();
         std::fs::write(&file, "theirs").unwrap();
         let error = original.replace("ours").unwrap_err();
-        assert!(format!("{error:#}").contains("changed by someone else"), "{error:#}");
+        assert!(format!("{error:#}").contains("changed by another program"), "{error:#}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "theirs");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }

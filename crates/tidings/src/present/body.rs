@@ -1,4 +1,4 @@
-//! One content of a resource, whatever form it came in.
+//! One content of a resource, in any form.
 
 use anyhow::{Result, bail};
 use tidings_mirror::model::ResourceContents;
@@ -17,7 +17,7 @@ pub(crate) struct Body<'a> {
 enum Form<'a> {
     Text(&'a str),
     Blob(&'a str),
-    /// A form that this program does not know.
+    /// An unknown form.
     Unknown,
 }
 
@@ -42,12 +42,12 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The bytes, whatever they came as.
+    /// The bytes, in whatever form they came.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>> {
         match self.form {
             Form::Text(text) => Ok(text.as_bytes().to_vec()),
             Form::Blob(blob) => decoded(blob),
-            Form::Unknown => bail!("the server sent content in a form that is not known here"),
+            Form::Unknown => bail!("the server sent content in an unknown form"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Colours, where a person sees them and has not said no.
+//! Colours, on terminals without `NO_COLOR`.
 
-/// Adds colours, or does not.
+/// Adds colours, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paint {
     on: bool,

@@ -1,4 +1,4 @@
-//! What a server answers, as a person reads it: text, pictures, links, messages.
+//! Results for people: text, images, links, messages.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::present::save::{decoded, ending, file_name, resource_name, save};
 use crate::present::structured;
 use crate::present::text::{harmless, size};
 
-/// The result of a tool in words. With a folder, what is not text is saved there.
+/// The result of a tool as text. With a folder, other content is saved there.
 pub(crate) fn result(
     tool: &str,
     (result, odd): (&CallToolResult, &[Odd]),
@@ -63,7 +63,7 @@ pub(crate) fn prompt(name: &str, content: &PromptContent, output: &Output) -> Re
     output.raw(&text)
 }
 
-/// A text resource as a terminal shows it.
+/// A text resource for a terminal.
 pub(crate) fn document(text: &str, mime: Option<&str>) -> String {
     let json = mime.is_some_and(|mime| {
         let mime = mime.split(';').next().unwrap_or_default().trim();
@@ -77,7 +77,7 @@ pub(crate) fn document(text: &str, mime: Option<&str>) -> String {
     }
 }
 
-/// What is not as the protocol says, as the server sent it.
+/// A block that is not valid, as the server sent it.
 pub(crate) fn unknown(odd: &Odd) -> String {
     harmless(&odd.item.to_string()) + "\n"
 }
@@ -87,9 +87,9 @@ fn joined(parts: Vec<String>) -> String {
     parts.into_iter().map(whole).collect()
 }
 
-/// The blocks that are not the structured content again. By the specification a text repeats it for
-/// clients that know only text; some servers wrap what they return in an object with one field, and
-/// give a text for it, or one for each item.
+/// The blocks that do not repeat the structured content. The specification repeats it as text for
+/// clients that know only text. Some servers wrap their result in an object with one field, and
+/// send a text for it, or one for each item.
 fn unrepeated<'a>(
     blocks: &'a [ContentBlock],
     structured: Option<&'a Value>,
@@ -117,7 +117,7 @@ fn repeats(block: &ContentBlock, value: &Value) -> bool {
         || serde_json::from_str::<Value>(&text.text).is_ok_and(|said| is_same(&said, value))
 }
 
-/// Whether two values are one: `1` and `1.0` are.
+/// Whether two values are equal: `1` and `1.0` are.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
@@ -135,7 +135,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// One block of content, with a line break at its end.
+/// One block of content, ending with a line break.
 fn block(
     block: &ContentBlock,
     name: &str,
@@ -161,7 +161,7 @@ fn media(kind: &str, data: &str, mime: &str, name: &str, folder: Option<&Path>) 
     let bytes = decoded(data)?;
     let about = format!("{}, {}", harmless(mime), size(bytes.len()));
     let Some(folder) = folder else {
-        return Ok(format!("[{kind}] {about}; `--save FOLDER` keeps it"));
+        return Ok(format!("[{kind}] {about}; `--save FOLDER` saves it"));
     };
     let name = format!("{}.{}", file_name(name, kind), ending(Some(mime)));
     let path = save(folder, &name, &bytes)?;
@@ -179,7 +179,7 @@ fn resource(contents: &ResourceContents, folder: Option<&Path>) -> Result<String
     }
     Ok(match body.text() {
         Some(text) => format!("{about}\n{}", document(text, body.mime)),
-        None => format!("{about}; `--save FOLDER` keeps it"),
+        None => format!("{about}; `--save FOLDER` saves it"),
     })
 }
 
@@ -213,11 +213,11 @@ mod tests {
         ];
         insta::assert_snapshot!(blocks.map(shown).concat(), @"
         plain
-        [image] image/png, 2 bytes; `--save FOLDER` keeps it
+        [image] image/png, 2 bytes; `--save FOLDER` saves it
         [link] a:b (b)
         [resource] a:b (6 bytes)
         inside
-        [resource] a:c (2 bytes); `--save FOLDER` keeps it
+        [resource] a:c (2 bytes); `--save FOLDER` saves it
         ");
     }
 

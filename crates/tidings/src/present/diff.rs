@@ -1,4 +1,4 @@
-//! What changed in a text, as a unified diff.
+//! The difference of two texts, as a unified diff.
 
 use similar::{ChangeTag, TextDiff};
 
@@ -7,10 +7,10 @@ use crate::present::text::harmless;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
-/// A longer diff is cut: a person watches, and the whole text can be read.
+/// A longer diff is cut: people watch it, and can read the whole text.
 const LINES: usize = 200;
 
-/// The changed lines with some context; empty if nothing a line could show changed.
+/// The changed lines with context; empty if no line changed.
 pub(crate) fn unified(old: &str, new: &str, paint: Paint) -> String {
     let diff = TextDiff::from_lines(old, new);
     let mut lines = Vec::new();

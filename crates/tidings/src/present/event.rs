@@ -1,4 +1,4 @@
-//! What happens to a watched server: a line of JSON for machines, a line of words for people.
+//! Events of a watched server, as JSON and as text.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::present::colour::Paint;
 use crate::present::diff::unified;
 use crate::present::text::{count, harmless, one_line, size};
 
-/// How many watched resources are named; more are counted.
+/// Watched resources that are named; further ones are counted.
 const NAMED: usize = 20;
 
-/// Whether something of the server's changed, so that it counts.
+/// Whether the server's state changed, so that the event counts.
 pub(crate) fn is_change(event: &Event) -> bool {
     match event {
         Event::ResourceContentChanged { cause, .. } => *cause != Cause::Asked,
@@ -31,12 +31,12 @@ pub(crate) fn is_change(event: &Event) -> bool {
     }
 }
 
-/// Which list an event is about, if it is about one.
+/// The list of an event, if it has one.
 pub(crate) fn list_name(event: &Event) -> Option<&'static str> {
     list(event).map(|list| list.name)
 }
 
-/// The event as a machine reads it; nothing for what only a program in between needs to know.
+/// The event as JSON; `None` if it is of interest only inside a program.
 pub(crate) fn object(event: &Event, at: Moment) -> Option<Value> {
     let mut object = match event {
         Event::ResourceContentChanged { uri, content, cause, .. } => {
@@ -83,12 +83,12 @@ pub(crate) fn object(event: &Event, at: Moment) -> Option<Value> {
     Some(object)
 }
 
-/// A warning of our own, as a machine reads it.
+/// A warning of ours, as JSON.
 pub(crate) fn warning_object(message: &str) -> Value {
     json!({ "event": "warning", "message": message })
 }
 
-/// Tells events in words. It remembers what it showed of each resource, for the next difference.
+/// Prints events as text. Remembers the last content of each resource, for the next diff.
 #[derive(Debug)]
 pub(crate) struct Story {
     paint: Paint,
@@ -100,7 +100,7 @@ impl Story {
         Self { paint, texts: HashMap::new() }
     }
 
-    /// The event in words, with a line break at its end; nothing if it need not be told.
+    /// The event as text, ending with a line break; `None` if it need not be printed.
     pub(crate) fn tell(&mut self, event: &Event, at: Moment) -> Option<String> {
         let (label, said) = match event {
             Event::ResourceContentChanged { uri, content, cause, .. } => {
@@ -124,7 +124,7 @@ impl Story {
             Event::SubscriptionsChanged { uris, refused } => {
                 ("watching", one_line(&watching(uris, refused)))
             }
-            // Whether that worked is told at once.
+            // The result follows at once.
             Event::Connection(ConnectionState::Connecting) => return None,
             Event::Connection(state) => ("server", self.server(state)),
             Event::Log { level, logger, data } => {
@@ -145,7 +145,7 @@ impl Story {
         Some(self.say(label, &said, at))
     }
 
-    /// One line, or several if there is more to show.
+    /// One line, or several with details.
     pub(crate) fn say(&self, label: &str, said: &str, at: Moment) -> String {
         let clock = at.civil().time();
         let padded = format!("{label:9}");
@@ -192,7 +192,7 @@ impl Story {
         }
     }
 
-    /// What changed in a resource since it was last told, and how it is now.
+    /// The changes of a resource since it was last printed, and its size.
     fn content(&mut self, uri: &Arc<str>, content: &ResourceContent) -> String {
         let bodies: Vec<_> = content.contents.iter().map(Body::of).collect();
         let texts: Option<Vec<_>> =
@@ -215,7 +215,7 @@ impl Story {
     }
 }
 
-/// What a server logged, in words.
+/// A log message of the server, as text.
 pub(crate) fn log_words(level: &impl Serialize, logger: Option<&str>, data: &Value) -> String {
     let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
     let logger = logger.map(|logger| format!(" {logger}")).unwrap_or_default();
@@ -223,7 +223,7 @@ pub(crate) fn log_words(level: &impl Serialize, logger: Option<&str>, data: &Val
     harmless(&format!("{}{logger}: {data}", level.as_str().unwrap_or("log")))
 }
 
-/// How far a request is, in words.
+/// The progress of a request, as text.
 pub(crate) fn progress_words(progress: &Progress) -> String {
     let done = match progress.total {
         Some(total) => format!("{} of {total}", progress.progress),
@@ -235,10 +235,9 @@ pub(crate) fn progress_words(progress: &Progress) -> String {
     }
 }
 
-/// Two versions of a resource's texts as they are compared. A difference inside one long line of JSON
-/// could not be seen, so JSON is set out, where both versions are JSON: a log of JSON lines that
-/// grows from one line to two is compared as it is. So is what follows after the first `contents`,
-/// which is shown as it came.
+/// Two versions of a resource, prepared for comparison. A change inside one long line of JSON could
+/// not be seen, so JSON is pretty-printed if both versions are JSON. A log of JSON lines that grows
+/// from one line to two is compared as it is, and so are further `contents` after the first.
 fn set_out(before: &[String], now: &[String], contents: usize) -> (String, String) {
     let pretty = |text: &String| {
         let value = serde_json::from_str::<Value>(text).ok();
@@ -259,7 +258,7 @@ fn watching(uris: &BTreeSet<Arc<str>>, refused: &[Arc<str>]) -> String {
     if refused.is_empty() { shown } else { format!("{shown}; refused {}", named(refused.iter())) }
 }
 
-/// The URIs if they fit in a line that a person reads, else how many they are.
+/// The URIs if they fit in a readable line, else their number.
 fn named<'a>(uris: impl ExactSizeIterator<Item = &'a Arc<str>>) -> String {
     match uris.len() {
         0 => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! One item whole: a signature to read, and a call to copy.
+//! One item in full: its signature, and an example call.
 
 use serde_json::Value;
 use tidings_core::Template;
@@ -9,10 +9,10 @@ use crate::present::colour::Paint;
 use crate::present::text::{harmless, width, wrapped};
 use crate::schema::{Field, Fields, Shape};
 
-/// Where items are shown.
+/// The style of the output.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
-    /// The server, as examples name it.
+    /// The server, as named in examples.
     pub(crate) place: &'a Place,
     pub(crate) width: Option<usize>,
     pub(crate) paint: Paint,
@@ -29,7 +29,7 @@ impl Frame<'_> {
         }
         let hints = self.behaviour(tool);
         if !hints.is_empty() {
-            text += &self.section("it says that it", &hints.join(", "));
+            text += &self.section("hints", &hints.join(", "));
         }
         let mut words = vec![tool.name.to_string()];
         words.extend(fields.named.iter().filter(|field| field.required).map(example));
@@ -165,7 +165,7 @@ impl Frame<'_> {
         self.paint.faint(text)
     }
 
-    /// What the tool says of itself. These are its words, not a promise.
+    /// The tool's own hints. They are not guarantees.
     #[expect(clippy::unused_self, reason = "a part of what is shown")]
     fn behaviour(&self, tool: &Tool) -> Vec<&'static str> {
         let Some(annotations) = &tool.annotations else { return Vec::new() };
@@ -194,7 +194,7 @@ impl Frame<'_> {
     }
 }
 
-/// A tool as a function.
+/// A tool as a function signature.
 pub(crate) fn signature(name: &str, fields: &Fields) -> String {
     let shown: Vec<_> = fields.named.iter().map(ToString::to_string).collect();
     format!("{name}({})", shown.join(", "))
@@ -213,7 +213,7 @@ fn word(required: bool) -> &'static str {
     if required { "required" } else { "optional" }
 }
 
-/// A pair that the parameter takes.
+/// An example pair for a parameter.
 fn example(field: &Field) -> String {
     let value = field.example.clone().or_else(|| field.default.clone());
     let value = value.unwrap_or_else(|| sample(&field.shape, &field.name));
@@ -224,7 +224,7 @@ fn example(field: &Field) -> String {
     format!("{}={text}", field.name)
 }
 
-/// A value of a shape.
+/// An example value of a shape.
 fn sample(shape: &Shape, name: &str) -> Value {
     match shape {
         Shape::Any | Shape::String => name.to_uppercase().into(),
@@ -279,7 +279,7 @@ mod tests {
         gives
           { port: integer }
 
-        it says that it
+        hints
           changes things
 
         example

@@ -1,4 +1,4 @@
-//! Words and pictures: what commands print, and how it looks.
+//! The output of commands: tables, texts, colours.
 
 pub(crate) mod body;
 pub(crate) mod colour;
@@ -20,14 +20,14 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::present::colour::Paint;
 
-/// Where a command prints: data on standard output, remarks on standard error.
+/// The output of a command: data on standard output, remarks on standard error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
-    /// One JSON object a line instead of text.
+    /// One JSON object per line instead of text.
     pub(crate) json: bool,
-    /// Whether a person looks at standard output.
+    /// Whether standard output is a terminal.
     pub(crate) terminal: bool,
-    /// How wide the terminal is; nothing is cut where there is none.
+    /// The width of the terminal; without one, nothing is cut.
     pub(crate) width: Option<usize>,
     /// The colours of standard output.
     pub(crate) paint: Paint,
@@ -42,7 +42,7 @@ impl Output {
         Self { json, terminal, width: size.map(|(width, _)| usize::from(width.0)), paint }
     }
 
-    /// Prints text as it is, with a line break at its end. What a server sent must be made
+    /// Prints text unchanged, with a line break at its end. Text from a server must be made
     /// [harmless](text::harmless) first if a terminal shows it.
     pub(crate) fn raw(&self, text: &str) -> Result<()> {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -54,7 +54,7 @@ impl Output {
         self.raw(&serde_json::to_string(object)?)
     }
 
-    /// Prints bytes as they are.
+    /// Prints bytes unchanged.
     #[expect(clippy::unused_self, reason = "whoever prints has an output")]
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<()> {
         let mut output = std::io::stdout().lock();
@@ -63,7 +63,7 @@ impl Output {
         Ok(())
     }
 
-    /// Prints text as it is, and lets others go on while a slow reader does not take it.
+    /// Prints text unchanged, and lets other tasks run while a slow reader does not take it.
     pub(crate) async fn send(&self, text: &str) -> Result<()> {
         let mut output = tokio::io::stdout();
         output.write_all(text.as_bytes()).await?;
@@ -71,7 +71,7 @@ impl Output {
         Ok(())
     }
 
-    /// Remarks on something, on standard error. A reader that has gone away is not told.
+    /// Prints a remark on standard error. If the reader has gone, the error is ignored.
     #[expect(clippy::unused_self, reason = "whoever prints has an output")]
     pub(crate) fn remark(&self, text: &str) {
         drop(std::io::stderr().write_all(format!("{}\n", text::harmless(text)).as_bytes()));

@@ -1,4 +1,4 @@
-//! Content as files: names that say what is in them, and never a path from the server.
+//! Content as files, with descriptive names that never contain a path from the server.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 
-/// The bytes of a text in base64, as servers send what is not text.
+/// Decodes base64, the form of binary content.
 pub(crate) fn decoded(text: &str) -> Result<Vec<u8>> {
-    // Some servers break lines, some leave the padding out.
+    // Some servers break lines, some omit the padding.
     let plain: String = text.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
     let plain = plain.trim_end_matches('=');
     base64::engine::general_purpose::STANDARD_NO_PAD
@@ -16,7 +16,7 @@ pub(crate) fn decoded(text: &str) -> Result<Vec<u8>> {
         .context("the server's binary content is not base64")
 }
 
-/// Saves bytes under a name that is not taken, and says which.
+/// Saves bytes under a free name, and returns it.
 pub(crate) fn save(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     let saving = || format!("saving `{name}` in `{}`", folder.display());
     std::fs::create_dir_all(folder).with_context(saving)?;
@@ -39,7 +39,7 @@ pub(crate) fn save(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     unreachable!("one of all numbers is free")
 }
 
-/// A file name for content of a resource: the end of its URI, if that names a file.
+/// A file name for a resource: the end of its URI, if that names a file.
 pub(crate) fn resource_name(uri: &str, mime: Option<&str>) -> String {
     let path = uri.split(['?', '#']).next().unwrap_or(uri);
     let last = path.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
@@ -47,7 +47,7 @@ pub(crate) fn resource_name(uri: &str, mime: Option<&str>) -> String {
     if name.contains('.') { name } else { format!("{name}.{}", ending(mime)) }
 }
 
-/// A name of letters that mean nothing to a file system.
+/// A name of letters without a meaning to file systems.
 pub(crate) fn file_name(text: &str, otherwise: &str) -> String {
     let plain = |letter: char| {
         if letter.is_alphanumeric() || "-_.".contains(letter) { letter } else { '-' }
@@ -57,7 +57,7 @@ pub(crate) fn file_name(text: &str, otherwise: &str) -> String {
     if name.is_empty() { otherwise.to_owned() } else { name.to_owned() }
 }
 
-/// The usual ending of files of a media type.
+/// The usual extension for a media type.
 pub(crate) fn ending(mime: Option<&str>) -> &'static str {
     let mime = mime.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     match mime {

@@ -1,4 +1,4 @@
-//! A line that stands below the output of a terminal and is drawn again: how far something is.
+//! A progress line below the output of a terminal, redrawn in place.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -6,10 +6,10 @@ use crate::present::text::{cut, harmless};
 
 /// No terminal is narrower.
 const WIDTH: usize = 79;
-/// To the begin of the line, and nothing on it.
+/// Moves to the start of the line and clears it.
 pub(crate) const ERASE: &str = "\r\u{1b}[K";
 
-/// A line on standard error, if a person looks at it.
+/// A line on standard error, if that is a terminal.
 #[derive(Debug)]
 pub(crate) struct StandingLine {
     shown: bool,
@@ -17,7 +17,7 @@ pub(crate) struct StandingLine {
 }
 
 impl StandingLine {
-    /// With `json` nobody reads along.
+    /// With `json`, nothing is shown.
     pub(crate) fn new(json: bool) -> Self {
         Self { shown: !json && std::io::stderr().is_terminal(), drawn: false }
     }
@@ -37,7 +37,7 @@ impl StandingLine {
     }
 }
 
-/// Somebody who does not read any more is not told.
+/// If the reader has gone, the error is ignored.
 fn write(text: &str) {
     let mut stderr = std::io::stderr();
     drop(stderr.write_all(text.as_bytes()));

@@ -1,4 +1,4 @@
-//! JSON as a person reads it: a list of alike objects is a table, one object is its fields.
+//! JSON for people: a list of similar objects becomes a table, one object its fields.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::present::colour::Paint;
 use crate::present::table::Table;
 use crate::present::text::{harmless, width};
 
-/// A value in the form that suits it.
+/// A value in a readable form.
 pub(crate) fn render(value: &Value, limit: Option<usize>, paint: Paint) -> String {
     match value {
         Value::Array(items) => match table(items) {
@@ -94,7 +94,7 @@ fn cell(value: &Value) -> String {
 }
 
 fn pretty(value: &Value) -> String {
-    // JSON escapes control characters by itself, but not all that a terminal obeys.
+    // JSON escapes control characters, but not everything that terminals interpret.
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string());
     harmless(&text) + "\n"
 }

@@ -1,14 +1,14 @@
-//! Tables that fit the terminal, and are whole where there is none.
+//! Tables that fit the terminal, and are complete without one.
 
 use crate::present::colour::Paint;
 use crate::present::text::{cut, one_line, width};
 
-/// Between two columns.
+/// The space between columns.
 const GAP: usize = 2;
-/// A column is not made narrower than this to make room for the last one.
+/// The minimum width of a column that is narrowed for the last one.
 const NARROW: usize = 12;
 
-/// Rows under headings; the last column takes what room is left.
+/// Rows under headings; the last column gets the remaining width.
 #[derive(Debug)]
 pub(crate) struct Table {
     headings: Vec<String>,
@@ -29,8 +29,7 @@ impl Table {
         self.rows.push(cells.into_iter().map(|cell| one_line(&cell)).collect());
     }
 
-    /// The table, cut to so many columns if there is a limit. A column without content is left
-    /// out.
+    /// The table, cut to a width if there is one. Empty columns are left out.
     pub(crate) fn render(&self, limit: Option<usize>, paint: Paint) -> String {
         let full = self.widths();
         let used: Vec<_> = (0..full.len()).filter(|column| full[*column] > 0).collect();
@@ -71,7 +70,7 @@ impl Table {
     }
 }
 
-/// Widths that fit: the widest column gives way first, none below what can be read.
+/// Widths that fit: the widest column is narrowed first, none below the minimum.
 fn fitted(mut widths: Vec<usize>, limit: usize) -> Vec<usize> {
     let room = limit.saturating_sub(GAP * widths.len().saturating_sub(1));
     while widths.iter().sum::<usize>() > room {
@@ -79,7 +78,7 @@ fn fitted(mut widths: Vec<usize>, limit: usize) -> Vec<usize> {
             break;
         };
         if widths[widest] <= NARROW {
-            // Too many columns for this terminal: the line is longer rather than unreadable.
+            // Too many columns for this terminal: a long line is better than an unreadable one.
             break;
         }
         widths[widest] -= 1;

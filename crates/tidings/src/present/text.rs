@@ -1,23 +1,23 @@
-//! Text as a terminal shows it: how wide it is, where it is cut, what must not reach it.
+//! Text for a terminal: its width, wrapping, cutting, and removing control characters.
 
 use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// How many columns a text takes.
+/// The columns that a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text in one line: white space is one space, and nothing steers the terminal.
+/// A text in one line: white space becomes one space, and control characters are removed.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     harmless(&words.join(" "))
 }
 
-/// A text without what would steer a terminal: what a server sends is shown, not obeyed.
+/// A text without control characters, so that a server's text cannot control the terminal.
 pub(crate) fn harmless(text: &str) -> String {
-    // Overrides of the direction of writing can make a text look like another.
+    // Overrides of the writing direction can disguise a text.
     let steers = |letter: char| {
         (letter.is_control() && letter != '\n' && letter != '\t')
             || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -28,7 +28,7 @@ pub(crate) fn harmless(text: &str) -> String {
         .collect()
 }
 
-/// A text cut to so many columns, with a mark where it goes on.
+/// A text cut to a width, with a mark where it was cut.
 pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return text.into();
@@ -49,7 +49,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     shown.into()
 }
 
-/// A text in lines of so many columns, broken between words.
+/// A text wrapped at a width, between words.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
@@ -68,12 +68,12 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// How many of something, in words.
+/// A number and its noun.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
-/// A size as a person says it.
+/// A size in a readable unit.
 pub(crate) fn size(bytes: usize) -> String {
     match bytes {
         0..1_000 => count(bytes, "byte", "bytes"),

@@ -1,4 +1,4 @@
-//! `key=value` words as values: texts for prompts and templates, typed ones for tools.
+//! `key=value` words as values: strings for prompts and templates, typed values for tools.
 
 mod typed;
 
@@ -25,12 +25,12 @@ pub(crate) fn pairs(words: &[String]) -> Result<Vec<Pair<'_>>, Usage> {
         .map(|word| match word.split_once('=') {
             Some((key, value)) if !key.is_empty() => Ok(Pair { key, value }),
             _ => Err(Usage::new(format!("`{word}` was not expected"))
-                .hint("arguments are written as `key=value`")),
+                .hint("write arguments as `key=value`")),
         })
         .collect()
 }
 
-/// The pairs as texts. `known` are the names there are, if they are known.
+/// The pairs as strings. `known` lists the valid names, if they are known.
 pub(crate) fn texts(
     pairs: &[Pair<'_>],
     known: Option<&[&str]>,
@@ -49,7 +49,7 @@ pub(crate) fn texts(
     Ok(texts)
 }
 
-/// The object that `--args` stands for: JSON itself, `@FILE`, or `-` for standard input.
+/// The object given with `--args`: the JSON itself, `@FILE`, or `-` for standard input.
 pub(crate) fn object(text: &str) -> Result<Map<String, Value>> {
     let (source, json) = match text.strip_prefix('@') {
         _ if text == "-" => {
@@ -70,7 +70,7 @@ pub(crate) fn object(text: &str) -> Result<Map<String, Value>> {
     }
 }
 
-/// Puts typed pairs into what `--args` gave, and checks that nothing is missing.
+/// Adds typed pairs to the object of `--args`, and checks that no required field is missing.
 pub(crate) fn arguments(
     fields: &Fields,
     base: Map<String, Value>,
@@ -95,7 +95,7 @@ pub(crate) fn arguments(
     Ok(object)
 }
 
-/// Sets one value, stepping into objects at dots.
+/// Sets one value; dots step into objects.
 fn assign(
     object: &mut Map<String, Value>,
     fields: &Fields,
@@ -131,7 +131,7 @@ fn assign(
     Ok(())
 }
 
-/// What an object of this shape has in it, if it can be an object.
+/// The fields of a shape, if it can be an object.
 fn inside(shape: &Shape) -> Option<Fields> {
     match shape {
         Shape::Object(fields) => Some(fields.clone()),
@@ -174,11 +174,11 @@ fn refused(field: &Field, pair: &Pair<'_>) -> Usage {
 }
 
 fn unknown(key: &str, known: &[&str]) -> Usage {
-    let usage = Usage::new(format!("there is no parameter `{key}`"));
+    let usage = Usage::new(format!("unknown parameter `{key}`"));
     match nearest(key, known) {
         Some(near) => usage.hint(format!("did you mean `{near}`?")),
-        None if known.is_empty() => usage.hint("there are no parameters"),
-        None => usage.hint(format!("there are {}", known.join(", "))),
+        None if known.is_empty() => usage.hint("it has no parameters"),
+        None => usage.hint(format!("known parameters: {}", known.join(", "))),
     }
 }
 
@@ -249,7 +249,7 @@ mod tests {
             "parameter `where.x`: `east` is not allowed, it takes number",
         );
         refuses("tags=a", "parameter `count` is missing");
-        refuses("cuont=1", "there is no parameter `cuont`");
+        refuses("cuont=1", "unknown parameter `cuont`");
         refuses("count=1 count=2", "`count` is given twice");
         refuses("count", "`count` was not expected");
     }

@@ -1,10 +1,10 @@
-//! One word as a value of the type that a schema allows.
+//! Parses a word as a type that a schema allows.
 
 use serde_json::Value;
 
 use crate::schema::Shape;
 
-/// Reads a word as what it may be; nothing, if it cannot be that.
+/// Parses a word as this shape; `None` if it does not fit.
 pub(crate) fn read(shape: &Shape, text: &str) -> Option<Value> {
     match shape {
         Shape::Any => Some(guess(text)),
@@ -21,20 +21,20 @@ pub(crate) fn read(shape: &Shape, text: &str) -> Option<Value> {
     }
 }
 
-/// A word of no declared type: JSON if it is, else a text.
+/// Parses a word without a declared type: JSON if it parses, otherwise a string.
 pub(crate) fn guess(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
-/// What is not a text is tried first; a text would take everything. A text that looks like
-/// something else is written with its quotes.
+/// Strings are tried last, because they accept everything. To pass a string that looks like another
+/// type, write its quotes.
 fn either(shapes: &[Shape], text: &str) -> Option<Value> {
     let mut ordered: Vec<_> = shapes.iter().collect();
     ordered.sort_by_key(|shape| match shape {
         Shape::Null | Shape::Boolean | Shape::Number(_) => 0,
         Shape::Literal(_) => 1,
         Shape::Object(_) => 2,
-        // An array would take one item of itself, so a text goes first unless it is JSON.
+        // A single item would fit an array, so a string goes first unless the word is JSON.
         Shape::Array(_) if text.starts_with('[') => 2,
         Shape::String => 3,
         _ => 4,
@@ -53,7 +53,7 @@ fn array(item: &Shape, text: &str) -> Option<Value> {
     {
         return value.as_array()?.iter().all(|value| item.accepts(value)).then_some(value);
     }
-    // A comma may be part of a text, and of nothing else that is written here.
+    // A comma may be part of a string, but of no other scalar.
     let values: Option<Vec<_>> = match item {
         Shape::Number(_) | Shape::Boolean | Shape::Literal(_) => {
             text.split(',').map(|word| read(item, word.trim())).collect()
@@ -79,7 +79,7 @@ fn number(text: &str) -> Option<serde_json::Number> {
     }
 }
 
-/// `3.0` and `1e3` are whole numbers too, and some servers take only digits for them.
+/// `3.0` and `1e3` are whole numbers too, but some servers accept only digits.
 fn whole(number: serde_json::Number) -> serde_json::Number {
     if number.is_f64() {
         let digits = number.as_f64().map(|value| format!("{value:.0}"));

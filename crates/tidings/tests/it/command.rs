@@ -38,7 +38,7 @@ async fn lists_are_tables_and_lines_of_json() {
     assert_eq!(names(&filtered.lines(), "name"), ["undock_module"]);
     let nothing = run(&["tools", &url, "--filter", "zebra"]).await;
     assert_eq!((nothing.code, nothing.output.as_str()), (Some(0), ""));
-    assert_eq!(nothing.errors, "no tools with `zebra`\n");
+    assert_eq!(nothing.errors, "no tools match `zebra`\n");
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn a_tool_is_called_with_typed_arguments() {
     let failed = run(&["call", &url, "undock_module", "module=iris", "--json"]).await;
     assert_eq!(failed.code, Some(1));
     assert_eq!(failed.lines()[0]["result"]["isError"], true);
-    assert_eq!(failed.errors, "error: `undock_module` says that it failed\n");
+    assert_eq!(failed.errors, "error: the tool `undock_module` reported a failure\n");
     let missing = run(&["call", &url, "dock_module"]).await;
     assert_eq!(missing.code, Some(2));
     assert_eq!(
@@ -177,7 +177,7 @@ async fn a_tool_is_called_with_typed_arguments() {
     assert!(unknown.errors.contains("did you mean `module`?"), "{unknown:?}");
     let no_tool = run(&["call", &url, "dock"]).await;
     assert_eq!(no_tool.code, Some(1));
-    assert!(no_tool.errors.starts_with("error: the server offers no tool `dock`"), "{no_tool:?}");
+    assert!(no_tool.errors.starts_with("error: the server has no tool `dock`"), "{no_tool:?}");
     let stdio = over_stdio(&["call", "dock_module", "module=iris"]).await;
     assert_eq!(stdio.output, "iris docked at port 3\n");
 }
@@ -223,7 +223,7 @@ async fn resources_and_templates_are_read() {
     let nothing = run(&["read", &url, "station://module/zebra"]).await;
     assert_eq!(nothing.code, Some(1));
     assert!(nothing.errors.starts_with("error: reading `station://module/zebra`\n"), "{nothing:?}");
-    assert!(nothing.errors.contains("lists what can be read"), "{nothing:?}");
+    assert!(nothing.errors.contains("lists the resources"), "{nothing:?}");
 }
 
 #[tokio::test]
@@ -389,7 +389,7 @@ async fn a_template_that_is_not_listed_is_refused_unless_that_is_wanted() {
     let words = ["read", &rogue.url, "r:{name}", "name=1", "--protocol", "legacy"];
     let refused = run(&words).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.errors.contains("lists no template `r:{name}`"), "{refused:?}");
+    assert!(refused.errors.contains("does not list the template `r:{name}`"), "{refused:?}");
     assert!(refused.errors.contains("--unlisted"), "{refused:?}");
     let read = run(&[&words[..], &["--unlisted"]].concat()).await;
     assert_eq!(read.code, Some(0), "{read:?}");

@@ -65,7 +65,7 @@ async fn a_program_that_is_not_there_or_dies_is_said_so() {
 async fn a_silent_server_is_waited_for_as_long_as_said() {
     let silent = "echo ready; exec sleep 60";
     let failed = run(&["tools", "--timeout", "300ms", "--", "sh", "-c", silent]).await;
-    check(&failed, 1, &["did not answer within 0.3 s", "not a message: ready"]);
+    check(&failed, 1, &["did not answer within 0.3 s", "not an MCP message: ready"]);
 }
 
 #[tokio::test]

@@ -68,18 +68,18 @@ async fn a_new_folder_is_told_with_what_to_do_next() {
     let made = home.run(&["new", "folder", "my tools"]).await;
     assert_eq!(made.code, Some(0), "{made:?}");
     insta::assert_snapshot!(made.output, @"
-    made my tools/README.md
-    made my tools/.tidingsignore
-    made my tools/prompts/explain.md
-    made my tools/resources/colours.json
-    made my tools/resources/notes.jsonl
-    made my tools/resources/notes.jsonl.meta.json
-    made my tools/resources/welcome.md
-    made my tools/server.d/server.instructions.md
-    made my tools/server.d/server.meta.json
-    made my tools/tools/greet/tool.meta.json
-    made my tools/tools/greet/tool.sh
-    made my tools/tools/note.sh
+    created my tools/README.md
+    created my tools/.tidingsignore
+    created my tools/prompts/explain.md
+    created my tools/resources/colours.json
+    created my tools/resources/notes.jsonl
+    created my tools/resources/notes.jsonl.meta.json
+    created my tools/resources/welcome.md
+    created my tools/server.d/server.instructions.md
+    created my tools/server.d/server.meta.json
+    created my tools/tools/greet/tool.meta.json
+    created my tools/tools/greet/tool.sh
+    created my tools/tools/note.sh
     next:
       tidings run 'my tools' greet name=Ada
       tidings serve --folder 'my tools'
@@ -103,8 +103,8 @@ async fn a_folder_that_is_not_empty_is_left_alone() {
         &again,
         2,
         "error: `hello` is not empty\n\
-         hint: give a folder that is not there yet; `tidings new tool NAME --folder DIR` adds to \
-         one that is\n",
+         hint: give a folder that does not exist; `tidings new tool NAME --folder DIR` adds to \
+         an existing one\n",
     );
     home.write("file", "");
     let file = home.run(&["new", "folder", "file"]).await;
@@ -118,8 +118,8 @@ async fn items_are_added_to_a_folder() {
     let home = Home::with_example().await;
     let words = ["new", "tool", "weather", "--folder", "hello"];
     insta::assert_snapshot!(home.run(&words).await.output, @"
-    made hello/tools/weather/tool.meta.json
-    made hello/tools/weather/tool.sh
+    created hello/tools/weather/tool.meta.json
+    created hello/tools/weather/tool.sh
     next:
       tidings run hello weather text=hello
     ");
@@ -141,15 +141,15 @@ async fn nothing_is_overwritten_and_names_are_checked() {
     refused(
         &taken,
         2,
-        "error: `hello/tools/note.sh` is there already\n\
-         hint: give another name, or take it away first\n",
+        "error: `hello/tools/note.sh` already exists\n\
+         hint: choose another name, or remove it first\n",
     );
     let taken = home.run(&["new", "prompt", "explain", "--folder", "hello"]).await;
     assert_eq!(taken.code, Some(2), "{taken:?}");
     let taken = home.run(&["new", "resource", "welcome.md", "--folder", "hello"]).await;
     assert_eq!(taken.code, Some(2), "{taken:?}");
     let wrong = home.run(&["new", "tool", "a b", "--folder", "hello"]).await;
-    assert!(wrong.errors.contains("`a b` cannot name a tool"), "{wrong:?}");
+    assert!(wrong.errors.contains("`a b` is not a valid tool name"), "{wrong:?}");
     let wrong = home.run(&["new", "resource", "../x", "--folder", "hello"]).await;
     assert!(wrong.errors.contains("leads out of the folder"), "{wrong:?}");
     let nowhere = home.run(&["new", "tool", "x"]).await;
@@ -159,7 +159,7 @@ async fn nothing_is_overwritten_and_names_are_checked() {
     refused(
         &missing,
         2,
-        "error: there is no folder `none`\nhint: `tidings new folder none` makes one\n",
+        "error: the folder `none` does not exist\nhint: `tidings new folder none` creates it\n",
     );
 }
 
@@ -212,8 +212,8 @@ async fn an_entry_is_printed_for_a_host() {
     }
     "#);
     insta::assert_snapshot!(printed.errors, @"
-    it belongs into `~/.config/Code/User/mcp.json`
-    the same command with `--write` puts it there
+    file: `~/.config/Code/User/mcp.json`
+    add `--write` to write it
     ");
     let printed = home.run(&["config", "hello", "--client", "codex", "--name", "a b"]).await;
     insta::assert_snapshot!(printed.output, @r#"
@@ -243,8 +243,8 @@ async fn an_entry_is_written_once_and_everything_else_stays() {
     let written = home.run(&words).await;
     insta::assert_snapshot!(written.output, @"
     added `hello` in `~/.cursor/mcp.json`
-    the old file is `~/.cursor/mcp.json.bak`
-    restart cursor to see it
+    the old file was saved as `~/.cursor/mcp.json.bak`
+    restart cursor to use it
     ");
     insta::assert_snapshot!(home.shown(&home.read(".cursor/mcp.json")), @r#"
     {
@@ -261,7 +261,7 @@ async fn an_entry_is_written_once_and_everything_else_stays() {
     "#);
     assert_eq!(home.read(".cursor/mcp.json.bak"), before);
     let again = home.run(&words).await;
-    insta::assert_snapshot!(again.output, @"`hello` is already there, in `~/.cursor/mcp.json`");
+    insta::assert_snapshot!(again.output, @"`hello` is already in `~/.cursor/mcp.json`");
     assert!(!home.has(".cursor/mcp.json.bak.1"));
     let found = home.run(&["servers", "--json"]).await.lines();
     assert!(found.iter().any(|server| server["name"] == "hello"), "{found:?}");
@@ -276,9 +276,9 @@ async fn another_server_of_the_name_is_replaced_only_by_force() {
     refused(
         &taken,
         1,
-        "error: `~/.lmstudio/mcp.json` was left as it is\n\
-         caused by: it has another server `hello`\n\
-         hint: `--force` replaces it, `--name NAME` keeps both\n",
+        "error: `~/.lmstudio/mcp.json` was not changed\n\
+         caused by: it has a different server `hello`\n\
+         hint: replace it with `--force`, or keep both with `--name NAME`\n",
     );
     let forced = home.run(&[&words[..], &["--force", "--json"]].concat()).await.object();
     assert_eq!(forced["state"], "replaced");
@@ -306,7 +306,7 @@ async fn a_file_with_comments_keeps_them() {
     home.write(".config/zed/settings.json", "{ nonsense");
     let broken = home.run(&["config", "hello", "--client", "zed", "--write"]).await;
     assert_eq!(broken.code, Some(1));
-    assert!(broken.errors.contains("it is not JSON: "), "{broken:?}");
+    assert!(broken.errors.contains("invalid JSON: "), "{broken:?}");
 }
 
 #[tokio::test]
@@ -317,13 +317,13 @@ async fn a_host_that_is_not_there_is_said_so() {
         &missing,
         1,
         "error: windsurf is not set up\n\
-         caused by: there is no folder `~/.codeium/windsurf`\n\
-         hint: start windsurf once, or make the folder: `mkdir -p ~/.codeium/windsurf`\n",
+         caused by: the folder `~/.codeium/windsurf` does not exist\n\
+         hint: start windsurf once, or create the folder: `mkdir -p ~/.codeium/windsurf`\n",
     );
     let no_project =
         home.run(&["config", "hello", "--client", "windsurf", "--write", "--project"]).await;
     assert_eq!(no_project.code, Some(2));
-    assert!(no_project.errors.contains("windsurf has no file for a project"), "{no_project:?}");
+    assert!(no_project.errors.contains("windsurf has no project file"), "{no_project:?}");
     let codex = home.run(&["config", "hello", "--client", "codex", "--write"]).await;
     assert_eq!(codex.code, Some(1));
     assert!(codex.errors.contains("codex mcp add hello -- PROGRAM serve --folder"), "{codex:?}");
@@ -349,7 +349,7 @@ async fn a_folder_with_nothing_wrong_says_what_it_offers() {
     let home = Home::with_example().await;
     let linted = home.run(&["lint", "hello"]).await;
     assert_eq!((linted.code, linted.errors.as_str()), (Some(0), ""));
-    insta::assert_snapshot!(linted.output, @"nothing wrong: 2 tools, 1 prompt, 3 resources");
+    insta::assert_snapshot!(linted.output, @"no problems: 2 tools, 1 prompt, 3 resources");
     let linted = home.run(&["lint", "hello", "--json"]).await;
     assert_eq!((linted.code, linted.output.as_str()), (Some(0), ""));
     for words in [
@@ -365,7 +365,7 @@ async fn a_folder_with_nothing_wrong_says_what_it_offers() {
         assert_eq!(made.code, Some(0), "{made:?}");
     }
     let linted = home.run(&["lint", "hello", "--strict"]).await;
-    insta::assert_snapshot!(linted.output, @"nothing wrong: 6 tools, 2 prompts, 5 resources");
+    insta::assert_snapshot!(linted.output, @"no problems: 6 tools, 2 prompts, 5 resources");
     let nowhere = home.run(&["lint", "none"]).await;
     assert_eq!(nowhere.code, Some(2), "{nowhere:?}");
 }
@@ -431,13 +431,13 @@ async fn what_can_be_mended_is_mended() {
     home.write(meta, &format!("\u{feff}{text}"));
     let linted = home.run(&["lint", "hello", "--strict"]).await;
     assert_eq!(linted.code, Some(1), "{linted:?}");
-    assert!(linted.errors.ends_with("hint: `--fix` mends 2 of them\n"), "{linted:?}");
+    assert!(linted.errors.ends_with("hint: `--fix` repairs 2 of them\n"), "{linted:?}");
     let mended = home.run(&["lint", "hello", "--fix", "--strict"]).await;
     assert_eq!(mended.code, Some(0), "{mended:?}");
     insta::assert_snapshot!(mended.output, @"
-    tools/greet/tool.meta.json: mended: took the byte order mark off
-    tools/note.sh: mended: made executable
-    nothing wrong: 2 tools, 1 prompt, 3 resources
+    tools/greet/tool.meta.json: repaired: removed the byte order mark
+    tools/note.sh: repaired: made executable
+    no problems: 2 tools, 1 prompt, 3 resources
     ");
     assert_eq!(std::fs::metadata(&note).unwrap().permissions().mode() & 0o777, 0o750);
     assert_eq!(home.read(meta), text);
@@ -462,7 +462,7 @@ async fn a_tool_is_run_as_a_server_would() {
         "error: parameter `name` is missing\nhint: give `name=VALUE`, string: Who to greet\n",
     );
     let unknown = home.run(&["run", "hello", "gret"]).await;
-    refused(&unknown, 1, "error: the server offers no tool `gret`\nhint: did you mean `greet`?\n");
+    refused(&unknown, 1, "error: the server has no tool `gret`\nhint: did you mean `greet`?\n");
 }
 
 #[tokio::test]
@@ -517,7 +517,7 @@ async fn a_tool_that_fails_is_a_failure() {
     home.write("hello/tools/fail.sh", "#!/bin/sh\n# @describe Fails.\necho no >&2\nexit 3\n");
     let failed = home.run(&["run", "hello", "fail"]).await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    assert!(failed.errors.ends_with("error: `fail` says that it failed\n"), "{failed:?}");
+    assert!(failed.errors.ends_with("error: the tool `fail` reported a failure\n"), "{failed:?}");
 }
 
 #[tokio::test]

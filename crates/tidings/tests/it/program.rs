@@ -175,7 +175,7 @@ async fn wrong_usage_is_two_and_a_failure_is_one_with_a_hint() {
         String::from_utf8(failed.stderr).unwrap(),
         format!(
             "error: listening on {address}\ncaused by: Address already in use (os error 98)\n\
-             hint: is something else serving there? `--http 127.0.0.1:0` takes any free port\n"
+             hint: is another program listening there? `--http 127.0.0.1:0` uses any free port\n"
         )
     );
     let no_file = "serve --demo --http 127.0.0.1:0 --token-file /nonexistent/token";
@@ -189,7 +189,7 @@ async fn the_way_in_is_shown_without_arguments() {
     let shown = within(program("").output()).await.unwrap();
     assert_eq!(shown.status.code(), Some(2));
     let said = String::from_utf8(shown.stderr).unwrap();
-    assert!(said.contains("Begin with: tidings serve --demo"), "{said}");
+    assert!(said.contains("Start here: tidings serve --demo"), "{said}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::super::ConnectError;
 use super::super::body::BodyError;
 
-/// How much of a body that is no message is shown to a person.
+/// How much of an unexpected body is shown.
 const PREVIEW: usize = 160;
 
 /// Why an HTTP exchange failed.
@@ -11,21 +11,21 @@ const PREVIEW: usize = 160;
 pub(crate) enum HttpError {
     #[error("could not reach the server: {0}")]
     Unreachable(String),
-    #[error("the server wants authorisation (401)")]
+    #[error("the server requires authorisation (401)")]
     Unauthorized,
-    #[error("the server forbids this (403)")]
+    #[error("the server denied access (403)")]
     Forbidden,
     #[error("the server answered HTTP {status}{}", shown(.preview))]
     Status { status: u16, preview: String },
-    #[error("the server answered with {0}, not with a message")]
+    #[error("the server answered with {0} instead of a message")]
     ContentType(String),
-    #[error("the server's answer is no message{}", shown(.0))]
+    #[error("the server's answer is not a message{}", shown(.0))]
     NotAMessage(String),
-    #[error("the server answered another request than the one it was sent")]
+    #[error("the server answered a different request")]
     OtherAnswer,
     #[error("the server's answer is larger than {0} bytes")]
     TooLarge(usize),
-    #[error("the answer broke off: {0}")]
+    #[error("the answer ended early: {0}")]
     Broken(String),
 }
 

@@ -1,5 +1,5 @@
-//! Streamable HTTP: what the protocol library asks for, over one HTTP client, with limits; and what
-//! becomes of the stream of notices.
+//! Streamable HTTP for the protocol library, over one HTTP client with limits; and the stream of
+//! notices.
 
 mod error;
 mod post;
@@ -49,32 +49,32 @@ struct Shared {
     token: Mutex<Option<Secret>>,
     memory: Arc<TokenMemory>,
     max_message: usize,
-    /// How long the server may take to say whether it is modern.
+    /// Time for the server to answer `server/discover`.
     probe: Option<Duration>,
     wire: Wire,
-    /// Whether somebody wants the stream of notices; until then it is not opened.
+    /// Whether the stream of notices is wanted; until then it is not opened.
     wanted: watch::Sender<bool>,
     stream: watch::Sender<StreamState>,
-    /// Whether the server keeps a session; without one it has no stream of notices.
+    /// Whether the server keeps a session. Without one there is no stream of notices.
     has_session: AtomicBool,
-    /// How many streams of events were opened.
+    /// The number of event streams opened.
     streams: AtomicU64,
-    /// Whether the end of the session is in the log.
+    /// Whether the end of the session is logged.
     is_session_over: AtomicBool,
-    /// The last failure, for whoever must say why connecting failed.
+    /// The last failure, to report why connecting failed.
     trouble: Mutex<Option<HttpError>>,
 }
 
 /// Whether a request may reach the server twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repeat {
-    /// The second time changes nothing.
+    /// Repeating it changes nothing.
     Harmless,
-    /// It may do something twice.
+    /// It may act twice.
     Harmful,
 }
 
-/// One request, but for what every request has.
+/// One request, without the parts common to all.
 struct HttpRequest<'a> {
     method: &'a Method,
     body: Option<Bytes>,
@@ -84,7 +84,7 @@ struct HttpRequest<'a> {
 /// Why a request has no answer.
 struct Failed {
     error: HttpError,
-    /// Whether there was a connection, on which nothing came back.
+    /// Whether a connection was open, without an answer.
     was_connected: bool,
 }
 
@@ -136,7 +136,7 @@ impl HttpClient {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Opens the stream of notices, and waits until that worked or did not.
+    /// Opens the stream of notices, and waits for the outcome.
     pub(crate) async fn want_stream(&self) {
         let is_first = !self.shared.wanted.send_replace(true);
         if !self.shared.has_session.load(Ordering::Relaxed) {
@@ -146,29 +146,29 @@ impl HttpClient {
             return;
         }
         let mut state = self.shared.stream.subscribe();
-        // Invariant: the sender is ours, so it is there.
+        // Invariant: the sender is ours, so it exists.
         let _ = state.wait_for(|state| *state != StreamState::Unopened).await;
     }
 
-    /// Whether it is known that the server has no stream of notices.
+    /// Whether the server is known to have no stream of notices.
     pub(crate) fn has_no_stream(&self) -> bool {
         !self.shared.has_session.load(Ordering::Relaxed)
             || *self.shared.stream.borrow() == StreamState::Refused
     }
 
-    /// Why an exchange failed last.
+    /// The last failure.
     pub(crate) fn trouble(&self) -> Option<HttpError> {
         self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes why an exchange failed.
+    /// Records a failure.
     fn fail(&self, error: HttpError) -> StreamableHttpError<HttpError> {
         let mut trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         *trouble = Some(error.clone());
         StreamableHttpError::Client(error)
     }
 
-    /// Sends a request; if it is not authorised, once more with the token as it is now.
+    /// Sends a request; if it is refused with 401, once more with the current token.
     async fn send(
         &self,
         method: Method,
@@ -188,15 +188,14 @@ impl HttpClient {
         if self.shared.memory.is_other(renewed.as_ref()) {
             self.shared.wire.tell(Signal::Reauthorized);
         }
-        self.retried(&method, "it was not authorised");
+        self.retried(&method, "the server required authorisation");
         self.send_twice(&request, renewed.as_ref(), repeat).await
     }
 
-    /// Sends a request. If the server closed the connection before it answered anything, the request
-    /// is sent once more on a new connection, where that does no harm: a server, or something on the
-    /// way, may forget connections that rest.
+    /// Sends a request. If the server closed the connection before answering, a request that can be
+    /// repeated is sent once more on a new connection: servers and proxies drop idle connections.
     ///
-    /// What was not sent at all is sent again by the HTTP client itself, whatever it is.
+    /// The HTTP client itself resends requests that were not sent at all.
     async fn send_twice(
         &self,
         request: &HttpRequest<'_>,
@@ -207,7 +206,7 @@ impl HttpClient {
             Ok(response) => Ok(response),
             Err(failed) if failed.was_connected && repeat == Repeat::Harmless => {
                 self.retried(request.method, "the connection was closed before the answer");
-                // Another client: the pool of this one may hold more connections like that.
+                // A new client: the pool of this one may hold more such connections.
                 let fresh = agent::client(&self.shared.url);
                 let fresh = fresh.map_err(|error| HttpError::Unreachable(error.to_string()))?;
                 let again = self.send_with(&fresh, request, token).await;
@@ -258,7 +257,7 @@ impl HttpClient {
         self.shared.wire.happened(Happened::HttpRetried { method, reason });
     }
 
-    /// Notes in the log that the session is over, once.
+    /// Logs the end of the session, once.
     fn session_ended(&self, session: &str, by: ClosedBy) {
         if !self.shared.is_session_over.swap(true, Ordering::Relaxed) {
             let session = shortened(session);
@@ -266,12 +265,10 @@ impl HttpClient {
         }
     }
 
-    /// The server does not know the session, and with it the connection is over.
+    /// The server no longer knows the session, so the connection is over.
     fn session_expired(&self, session: &str) -> StreamableHttpError<HttpError> {
         self.session_ended(session, ClosedBy::Server);
-        self.shared
-            .wire
-            .tell(Signal::Ended("the server does not know the session any longer".into()));
+        self.shared.wire.tell(Signal::Ended("the server no longer knows the session".into()));
         StreamableHttpError::SessionExpired
     }
 
@@ -302,7 +299,7 @@ impl StreamableHttpClient for HttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), StreamableHttpError<HttpError>> {
         let headers = headers(custom_headers, Some(&session_id), None);
-        // Whatever the server says: we are leaving.
+        // The answer does not matter: the connection ends.
         let _ = self.send(Method::DELETE, None, headers, Repeat::Harmless).await;
         self.session_ended(&session_id, ClosedBy::Client);
         Ok(())
@@ -328,7 +325,7 @@ fn headers(
     let mut headers: HeaderMap = custom.into_iter().collect();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     for (name, value) in [(SESSION, session), (LAST_EVENT, last_event)] {
-        // A server that gives something that is no header value gets it back from nobody.
+        // A session id that is not a valid header value is not sent back.
         if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
             headers.insert(name, value);
         }
@@ -340,7 +337,7 @@ fn header(response: &reqwest::Response, name: &HeaderName) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// The type without its parameters; `nothing` if there is none.
+/// The media type without its parameters.
 fn content_type(response: &reqwest::Response) -> String {
     let full = header(response, &CONTENT_TYPE).unwrap_or_else(|| "no content type".to_owned());
     full.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()

@@ -1,4 +1,4 @@
-//! Messages to the server, each with a POST, and the answers to them.
+//! Messages to the server, each in a POST, and their answers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use super::{
 use crate::history::{Happened, shortened};
 
 impl HttpClient {
-    /// The body as text, as far as a person would read it.
+    /// The body as readable text.
     async fn preview(response: reqwest::Response) -> (u16, Vec<u8>) {
         let status = response.status().as_u16();
         let body = body::collect(response.bytes_stream(), 64 << 10).await.unwrap_or_default();
         (status, body)
     }
 
-    /// Sends a message. The question whether the server is modern does not wait for long.
+    /// Sends a message. The wait for the answer to `server/discover` is short.
     pub(super) async fn post(
         &self,
         message: ClientJsonRpcMessage,
@@ -101,7 +101,7 @@ impl HttpClient {
         }
     }
 
-    /// What an answer that is no success means.
+    /// The meaning of an answer that is not a success.
     async fn refused(
         &self,
         message: &ClientJsonRpcMessage,
@@ -128,13 +128,13 @@ impl HttpClient {
             return Err(self.fail(HttpError::Status { status: code, preview: preview(&body) }));
         };
         if let Some(mut error) = error {
-            // A server that does not understand the request cannot always name it.
+            // A server that cannot parse a request cannot always name its id.
             error.id = Some(request.id.clone());
             return Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None));
         }
         let failure = HttpError::Status { status: code, preview: preview(&body) };
         if let Some(id) = probed(message).filter(|_| status.is_client_error()) {
-            // A legacy server may refuse what it does not know in any way it likes.
+            // A legacy server may refuse an unknown request in any way.
             let legacy = not_modern(id.clone(), failure.to_string());
             let _ = self.fail(failure);
             return Ok(StreamableHttpPostResponse::Json(legacy, None));
@@ -143,8 +143,7 @@ impl HttpClient {
     }
 }
 
-/// The answer, if it is one to this message. Without this check the answer to another request would
-/// leave ours waiting for ever.
+/// The answer, if it is for this message. Otherwise our request would wait for ever.
 fn belongs(
     sent: &ClientJsonRpcMessage,
     answer: ServerJsonRpcMessage,
@@ -155,7 +154,7 @@ fn belongs(
             is_same(&request.id, &response.id).then_some(ServerJsonRpcMessage::Response(response))
         }
         ServerJsonRpcMessage::Error(mut error) => {
-            // A server that does not understand a request cannot always name it.
+            // A server that cannot parse a request cannot always name its id.
             let id = error.id.get_or_insert_with(|| request.id.clone());
             is_same(&request.id, id).then_some(ServerJsonRpcMessage::Error(error))
         }
@@ -163,18 +162,18 @@ fn belongs(
     }
 }
 
-/// The question whether the server is modern, if this is it.
+/// The id of `server/discover`, if the message is that request.
 fn probed(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
     let ClientJsonRpcMessage::Request(request) = message else { return None };
     matches!(request.request, ClientRequest::DiscoverRequest(_)).then_some(&request.id)
 }
 
-/// Some servers give numbers back as text.
+/// Some servers return numbers as text.
 fn is_same(one: &RequestId, other: &RequestId) -> bool {
     one.to_string() == other.to_string()
 }
 
-/// Whether a message may be sent twice. A call may do something each time.
+/// Whether a message may be sent twice. A call may act each time.
 fn repeat(message: &ClientJsonRpcMessage) -> Repeat {
     let ClientJsonRpcMessage::Request(request) = message else { return Repeat::Harmful };
     match request.request {

@@ -1,4 +1,4 @@
-//! Streams of events: the answers to requests, and the stream of notices of a legacy session.
+//! Event streams: answers to requests, and the stream of notices of a legacy session.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use super::super::{Signal, mend};
 use super::{EVENT_STREAM, HttpClient, HttpError, Repeat, content_type, headers};
 use crate::history::{ClosedBy, Happened};
 
-/// Where the stream of notices of a legacy session is.
+/// The state of a legacy session's stream of notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamState {
-    /// Not asked for yet.
+    /// Not requested yet.
     Unopened,
     /// Open.
     Open,
-    /// Broken, and tried again.
+    /// Broken; it is being retried.
     Broken,
     /// The server has none.
     Refused,
 }
 
-/// What the protocol library reads a stream as.
+/// The form of a stream that the protocol library reads.
 pub(super) type EventStream = BoxStream<'static, Result<Sse, SseError>>;
 
 impl HttpClient {
@@ -42,11 +42,11 @@ impl HttpClient {
         custom: HashMap<HeaderName, HeaderValue>,
     ) -> Result<EventStream, StreamableHttpError<HttpError>> {
         let mut wanted = self.shared.wanted.subscribe();
-        // Answers that broke off are resumed by a GET too. Only one stream is the stream of notices,
-        // and it comes back after it broke.
+        // Interrupted answers are resumed with a GET too. Only one stream is the stream of notices,
+        // and it returns after it broke.
         let is_answer = last_event.is_some() && *self.shared.stream.borrow() != StreamState::Broken;
         if !is_answer {
-            // Invariant: the sender is ours, so it is there.
+            // Invariant: the sender is ours, so it exists.
             let _ = wanted.wait_for(|wanted| *wanted).await;
         }
         let headers = headers(custom, session.as_deref(), last_event.as_deref());
@@ -81,9 +81,9 @@ impl HttpClient {
                 self.fail(HttpError::Status { status: status.as_u16(), preview: String::new() })
             );
         }
-        // Asking again would not change it.
+        // Retrying would not change it.
         let reason = match status {
-            StatusCode::METHOD_NOT_ALLOWED => "it has no stream for them".to_owned(),
+            StatusCode::METHOD_NOT_ALLOWED => "the server has no stream of notices".to_owned(),
             status if status.is_success() => format!("its stream is {kind}"),
             status => format!("opening the stream was answered with HTTP {}", status.as_u16()),
         };
@@ -92,8 +92,8 @@ impl HttpClient {
         Err(StreamableHttpError::ServerDoesNotSupportSse)
     }
 
-    /// The events of a body, each as the protocol library will understand it. On the stream that
-    /// answers a request, `asked` is that request.
+    /// The events of a body in a form that the protocol library accepts. On the stream that answers
+    /// a request, `asked` is that request.
     pub(super) fn events(
         &self,
         response: reqwest::Response,
@@ -121,7 +121,7 @@ impl HttpClient {
             event
         };
         let mut open = OpenStream::new(self, method);
-        // After the last event there is one more step, which says that it was the last.
+        // One more step after the last event reports the end.
         let events = SseStream::from_bytes_stream(stream).map(Some);
         events
             .chain(futures_util::stream::once(std::future::ready(None)))
@@ -132,7 +132,7 @@ impl HttpClient {
             .boxed()
     }
 
-    /// The stream could not be opened, or not again.
+    /// The stream could not be opened or reopened.
     fn stream_failed(&self, reason: &str) {
         let was_open = self.was_open();
         self.shared.stream.send_replace(StreamState::Broken);
@@ -154,7 +154,7 @@ impl HttpClient {
             self.shared.wire.tell(Signal::StreamBack);
         }
         let end = StreamEnd(self.clone());
-        // The guard lives in the stream: when the stream ends, or is not wanted any longer, it says so.
+        // The guard lives in the stream: when the stream ends or is dropped, the guard reports it.
         self.events(response, &Method::GET, None)
             .map(move |event| {
                 let _ = &end;
@@ -164,7 +164,7 @@ impl HttpClient {
     }
 }
 
-/// A stream of events in the log, from its beginning to its end.
+/// Logs the beginning and the end of an event stream.
 struct OpenStream {
     wire: Wire,
     number: u64,
@@ -180,7 +180,7 @@ impl OpenStream {
         Self { wire, number: stream, by: ClosedBy::Client }
     }
 
-    /// An event of the stream; nothing at its end.
+    /// An event of the stream; `None` at its end.
     fn take(&mut self, event: Option<&Result<Sse, SseError>>) {
         match event {
             Some(Err(_)) => self.by = ClosedBy::Nobody,
@@ -196,7 +196,7 @@ impl Drop for OpenStream {
     }
 }
 
-/// Says that the stream of notices is over.
+/// Reports that the stream of notices ended.
 struct StreamEnd(HttpClient);
 
 impl Drop for StreamEnd {

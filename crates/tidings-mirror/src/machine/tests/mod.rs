@@ -371,7 +371,7 @@ async fn a_notice_may_spell_a_watched_resource_in_another_way() {
     bench.tell(Input::Unsubscribed { uris: vec![uri] });
     bench.told();
     bench.tell(Input::Updated("https://example.com/".into(), None));
-    assert!(bench.told()[0].contains("nobody subscribed to"));
+    assert!(bench.told()[0].contains("is not subscribed to"));
 }
 
 /// How many of the events and requests of a thousand notices, one each millisecond, are of a kind.

@@ -1,4 +1,4 @@
-//! `tidings feeds add`: feeds, pages that name one, and files.
+//! `tidings feeds add`: adds feeds by URL, page or file.
 
 use std::path::Path;
 
@@ -14,7 +14,9 @@ use crate::report::{self, Hint, Usage};
 
 pub(crate) async fn run(args: &FeedsAdd) -> Result<()> {
     if args.urls.len() > 1 && args.title.is_some() {
-        bail!(Usage::new("--title is for one feed").hint("add the feeds one after another"));
+        bail!(
+            Usage::new("--title applies to one feed only").hint("add the feeds one after another")
+        );
     }
     let output = Output::new(args.kept.json);
     let headers = headers(&args.header)?;
@@ -58,7 +60,7 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
     let is_set = config != FeedConfig::new(config.address.clone());
     let (id, state, page) = match known {
         Some(known) if !is_set => (known.id, "present", None),
-        // What is known of it stays.
+        // Settings that were not given stay.
         Some(known) => {
             let mut config = config;
             config.address = address(&known.asked_url, None)?;
@@ -75,7 +77,7 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
                 }
             })?;
             let page = found.page().map(str::to_owned);
-            // The page, or an address that moved, may lead to a feed that is there.
+            // The page or a redirect may lead to a feed that exists.
             let state = match feeds.id_at(found.url()) {
                 Some(_) if is_set => "changed",
                 Some(_) => "present",
@@ -84,7 +86,7 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
             (feeds.add_found(found).await?, state, page)
         }
     };
-    let status = feeds.status(&id).context("it was removed at once")?;
+    let status = feeds.status(&id).context("the feed was removed meanwhile")?;
     if args.kept.json {
         return output.object(&json!({
             "state": state, "id": id, "url": status.url, "title": status.title,
@@ -92,7 +94,7 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
         }));
     }
     let word = match state {
-        "present" => "is there already:",
+        "present" => "exists:",
         state => state,
     };
     let items = match (status.last_success, status.items) {
@@ -105,12 +107,12 @@ async fn add(feeds: &Feeds, config: FeedConfig, args: &FeedsAdd, output: &Output
     output.raw(&format!("{word} {id}  {title}, {items}{found}"))
 }
 
-/// What helps, if anything does.
+/// A hint, if there is one.
 fn hint(error: &DiscoverError) -> Option<&'static str> {
     match error {
         DiscoverError::Fetch { obstacle: Obstacle::Private, .. } => Some(ALLOW_PRIVATE),
         DiscoverError::Fetch { obstacle: Obstacle::Passing, .. } => {
-            Some("`--unseen` adds it without looking; it is asked later")
+            Some("`--unseen` adds it without fetching it first")
         }
         DiscoverError::List { .. } => Some(IMPORT),
         _ => None,

@@ -1,4 +1,4 @@
-//! `tidings feeds import` and `export`: lists of feeds as other programs have them.
+//! `tidings feeds import` and `export`: exchange lists of feeds with other programs.
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -16,10 +16,10 @@ pub(super) async fn import(args: &FeedsImport) -> Result<()> {
     let allow_private = args.allow_private || kept.allow_private;
     let document = NamedDocument::parse(&args.list).with_context(reading)?;
     let bytes = document.read(allow_private).await.with_context(reading)?;
-    // What is no list is told before a directory is made for it.
+    // An invalid list is refused before a directory is created.
     opml::read(&bytes).with_context(reading)?;
     let feeds = enter(&kept.directory, Reach::Nothing).await?;
-    // A file of the operator may name files; what comes from elsewhere may not.
+    // The operator's own file may name files; a list from elsewhere may not.
     let asker = match document {
         NamedDocument::At(FeedAddress::File(_)) => Asker::Operator,
         NamedDocument::At(FeedAddress::Web(_)) | NamedDocument::Input => Asker::Client,
@@ -40,10 +40,10 @@ pub(super) async fn import(args: &FeedsImport) -> Result<()> {
     }
     let mut said = vec![format!("added {}", count(imported.added.len(), "feed", "feeds"))];
     if !imported.known.is_empty() {
-        said.push(format!("{} there already", count(imported.known.len(), "was", "were")));
+        said.push(format!("{} known already", count(imported.known.len(), "was", "were")));
     }
     if !imported.problems.is_empty() {
-        said.push(format!("{} not taken", count(imported.problems.len(), "was", "were")));
+        said.push(format!("{} refused", count(imported.problems.len(), "was", "were")));
     }
     output.raw(&said.join("; "))
 }
@@ -52,7 +52,7 @@ pub(super) async fn export(args: &FeedsExport) -> Result<()> {
     let output = Output::new(false);
     let directory = kept(&args.place, &output)?.directory;
     let kept = look(&directory).await?;
-    let kept = kept.with_context(|| format!("no feeds are kept in `{}`", directory.display()))?;
+    let kept = kept.with_context(|| format!("no feeds are stored in `{}`", directory.display()))?;
     let format = match args.format {
         ExportFormat::Opml => tidings_feeds::ExportFormat::Opml,
         ExportFormat::Rss => tidings_feeds::ExportFormat::Rss,

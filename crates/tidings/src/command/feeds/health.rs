@@ -1,4 +1,4 @@
-//! `tidings feeds health`: how the feeds do, those first that need somebody.
+//! `tidings feeds health`: the state of all feeds, failing ones first.
 
 use anyhow::Result;
 use serde_json::{Map, json};
@@ -50,13 +50,13 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
     })?;
     output.raw(&match holder {
         Some(holder) if holder.role.is_guest() => {
-            format!("no server runs on them; {holder} fetches them once")
+            format!("no server is running; {holder} is fetching them once")
         }
         Some(holder) if !holder.role.fetches() => {
             format!("served by {holder}, which fetches nothing")
         }
         Some(holder) => format!("served by {holder}"),
-        None => "no server runs on them".to_owned(),
+        None => "no server is running".to_owned(),
     })?;
     if due > 0 {
         output.raw(&count(due, "feed is due", "feeds are due"))?;
@@ -85,7 +85,7 @@ fn number(statuses: &[Status], condition: Condition) -> usize {
     statuses.iter().filter(|status| status.condition == condition).count()
 }
 
-/// Those that cannot be fetched, or not as a whole.
+/// Feeds that cannot be fetched, or only in part.
 fn failing(statuses: &[Status]) -> impl Iterator<Item = &Status> {
     statuses.iter().filter(|status| status.truncated || status.condition.is_trouble())
 }

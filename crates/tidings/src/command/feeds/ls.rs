@@ -1,4 +1,4 @@
-//! `tidings feeds ls`: which feeds there are, and how each does.
+//! `tidings feeds ls`: lists the feeds and their state.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub(crate) async fn run(args: &FeedsLs) -> Result<()> {
             output.object(&object(status))?;
         }
     } else if statuses.is_empty() {
-        output.remark(&format!("no feeds are kept in `{}`", directory.display()));
+        output.remark(&format!("no feeds are stored in `{}`", directory.display()));
     } else {
         let now = Moment::now();
         let mut table = Table::new(["ID", "TITLE", "STATE", "NEXT FETCH", "ITEMS", "LAST ERROR"]);
@@ -41,16 +41,18 @@ pub(crate) async fn run(args: &FeedsLs) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with a feed, if something is.
+/// The problem of a feed, if it has one.
 pub(super) fn reason(status: &Status) -> String {
     match &status.last_error {
         Some(error) => error.clone(),
-        None if status.truncated => "its document was cut off; the complete items are kept".into(),
+        None if status.truncated => {
+            "the document was cut off; its complete items are stored".into()
+        }
         None => String::new(),
     }
 }
 
-/// When a feed is asked next, from now.
+/// The time until a feed is fetched next.
 pub(super) fn next(status: &Status, now: Moment) -> String {
     match (status.condition, status.next_fetch) {
         (condition, _) if !condition.is_asked() => "never".to_owned(),

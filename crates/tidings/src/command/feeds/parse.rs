@@ -1,4 +1,4 @@
-//! `tidings feeds parse`: what is made of a document, without serving it.
+//! `tidings feeds parse`: prints the items of a document, without storing them.
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub(crate) async fn run(args: &FeedsParse) -> Result<()> {
     Ok(())
 }
 
-/// A document, and what is known of it before it is read.
+/// A document, and its properties known before parsing.
 async fn read(name: &str, allow_private: bool) -> Result<(Vec<u8>, Hints)> {
     let document = NamedDocument::parse(name)?;
     let NamedDocument::At(FeedAddress::Web(address)) = &document else {

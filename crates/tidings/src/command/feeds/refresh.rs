@@ -1,4 +1,4 @@
-//! `tidings feeds refresh`: feeds asked now, and what is really new in them.
+//! `tidings feeds refresh`: fetches feeds now, and prints new and changed items.
 
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::present::standing::StandingLine;
 use crate::present::text::{count, one_line};
 use crate::report::Hint;
 
-/// How many results may wait to be printed.
+/// Results that may wait to be printed.
 const WAITING: usize = 64;
 
 pub(crate) async fn run(args: &FeedsRefresh) -> Result<()> {
@@ -21,11 +21,11 @@ pub(crate) async fn run(args: &FeedsRefresh) -> Result<()> {
     let kept = kept(&args.kept.place, &output)?;
     let reach = Reach::when(args.allow_private || kept.allow_private);
     let Some(feeds) = visit(&kept.directory, reach).await? else {
-        output.remark(&format!("no feeds are kept in `{}`", kept.directory.display()));
+        output.remark(&format!("no feeds are stored in `{}`", kept.directory.display()));
         return Ok(());
     };
     if let Some(holder) = feeds.holder()?.filter(|holder| holder.role.is_guest()) {
-        output.remark(&format!("{holder} fetches the feeds once; waiting for it"));
+        output.remark(&format!("{holder} is fetching the feeds; waiting for it"));
     }
     let statuses = feeds.statuses();
     let wanted = if args.names.is_empty() { statuses } else { named(&statuses, &args.names)? };
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &FeedsRefresh) -> Result<()> {
     let printing = async {
         let mut standing = StandingLine::new(args.kept.json);
         let (mut done, mut failed, mut forbidden) = (0, 0, 0);
-        standing.draw(&format!("asking feeds: 0 of {}", ids.len()));
+        standing.draw(&format!("fetching feeds: 0 of {}", ids.len()));
         while let Some(refreshed) = heard.recv().await {
             done += 1;
             let is_forbidden = matches!(refreshed.outcome, Refresh::Forbidden(_));
@@ -47,22 +47,22 @@ pub(crate) async fn run(args: &FeedsRefresh) -> Result<()> {
             } else {
                 output.raw(&text(&refreshed, &output))?;
             }
-            standing.draw(&format!("asking feeds: {done} of {}, {failed} failed", ids.len()));
+            standing.draw(&format!("fetching feeds: {done} of {}, {failed} failed", ids.len()));
         }
         standing.clear();
         anyhow::Ok((done, failed, forbidden))
     };
     let (asked, printed) = tokio::join!(asking, printing);
-    asked.context("asking the feeds")?;
+    asked.context("fetching the feeds")?;
     let (done, failed, forbidden) = printed?;
     if done < ids.len() {
         let missing = count(ids.len() - done, "feed was", "feeds were");
         let late = Err(anyhow!("{missing} not fetched in {} s", args.timeout.as_secs()));
-        return late.context(Hint("`--timeout` waits longer for the server".to_owned()));
+        return late.context(Hint("`--timeout 5m` waits longer for the server".to_owned()));
     }
     if failed > 0 {
         let error = anyhow!("{} could not be fetched", count(failed, "feed", "feeds"));
-        let hint = "`--allow-private` lets feeds be on private addresses";
+        let hint = "`--allow-private` allows feeds on private addresses";
         return Err(if forbidden > 0 { error.context(Hint(hint.to_owned())) } else { error });
     }
     Ok(())
@@ -76,13 +76,11 @@ fn text(refreshed: &Refreshed, output: &Output) -> String {
             format!("failed: {}", one_line(reason))
         }
         Refresh::Postponed(until) => {
-            format!(
-                "its server wants to be left alone; it is asked {}",
-                away(*until, Moment::now())
-            )
+            let next = away(*until, Moment::now());
+            format!("skipped: its server sent Retry-After; next fetch {next}")
         }
         Refresh::Paused => "is paused".to_owned(),
-        _ => "was not asked".to_owned(),
+        _ => "was not fetched".to_owned(),
     };
     let mut text = format!("{}  {title}: {said}\n", refreshed.id);
     if let Refresh::Answered(news) = &refreshed.outcome {

@@ -1,4 +1,4 @@
-//! `tidings feeds rm`, `pause` and `resume`: feeds by their names, one thing done to each.
+//! `tidings feeds rm`, `pause` and `resume`: change stored feeds by name.
 
 use anyhow::{Result, bail};
 use serde_json::json;
@@ -9,7 +9,7 @@ use crate::present::Output;
 use crate::present::text::one_line;
 use crate::report::Usage;
 
-/// What is done.
+/// The change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Remove,
@@ -21,7 +21,7 @@ pub(super) async fn run(args: &FeedsNamed, act: Act) -> Result<()> {
     let output = Output::new(args.kept.json);
     let directory = kept(&args.kept.place, &output)?.directory;
     let Some(feeds) = visit(&directory, Reach::Nothing).await? else {
-        bail!(Usage::new(format!("no feeds are kept in `{}`", directory.display())));
+        bail!(Usage::new(format!("no feeds are stored in `{}`", directory.display())));
     };
     let statuses = if act == Act::Remove { all(&feeds).await? } else { feeds.statuses() };
     for status in named(&statuses, &args.names)? {

@@ -1,4 +1,4 @@
-//! The HTTP endpoint: where it listens, who may use it, and how much it allows.
+//! The HTTP endpoint: its address, its clients, and its limits.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::args::{Limits, Serve};
 use crate::machine;
 use crate::report::{Hint, Usage};
 
-/// The budget for requests under way, whatever memory there is.
+/// The bounds of the budget for requests in progress.
 const SMALLEST_BUDGET: u64 = 64 << 20;
 const LARGEST_BUDGET: u64 = 1 << 30;
 /// With fewer descriptors left, requests that open files may fail.
@@ -24,24 +24,24 @@ pub(super) async fn bind(args: &Serve, token: &SharedToken, offers: &str) -> Res
     if !address.ip().to_canonical().is_loopback() && token.get().is_none() {
         if !args.allow_anyone {
             let usage = Usage::new(format!(
-                "`--http {address}` would let anybody who can reach this machine use {offers}"
+                "`--http {address}` would let anyone who can reach this machine use {offers}"
             ));
             bail!(usage.hint(
                 "set TIDINGS_TOKEN or `--token-file FILE` to a token that clients must send \
-                 (`openssl rand -hex 32` makes one), or allow it with `--allow-anyone`"
+                 (`openssl rand -hex 32` creates one), or allow it with `--allow-anyone`"
             ));
         }
-        warn!(%address, "no token is asked for: anybody who can reach this machine may use {offers}");
+        warn!(%address, "no token is required: anyone who can reach this machine may use {offers}");
     }
     TcpListener::bind(address).await.with_context(|| format!("listening on {address}")).context(
         Hint(format!(
-            "is something else serving there? `--http {}:0` takes any free port",
+            "is another program listening there? `--http {}:0` uses any free port",
             address.ip()
         )),
     )
 }
 
-/// What the server allows. `data` are the directories of sources with durable state.
+/// The limits of the server. `data` are the directories of sources with durable state.
 pub(super) fn config(
     args: &Serve,
     limits: &Limits,
@@ -64,7 +64,7 @@ pub(super) fn config(
             if limits.connections.is_some() {
                 warn!(
                     wanted,
-                    possible, "fewer connections than asked for: raise the limit of open files"
+                    possible, "fewer connections than configured: raise the limit of open files"
                 );
             }
             possible
@@ -75,7 +75,7 @@ pub(super) fn config(
     config.listeners = limits.listeners.unwrap_or(config.listeners);
     config.drain = limits.drain.unwrap_or(config.drain);
     config.checks.push(Check::new("descriptors", || match machine::free_descriptors() {
-        Some(left) if left < FEW_DESCRIPTORS => Err("hardly any are left".to_owned()),
+        Some(left) if left < FEW_DESCRIPTORS => Err("too few are free".to_owned()),
         _ => Ok(()),
     }));
     if !data.is_empty() {
@@ -93,14 +93,14 @@ fn bytes(size: u64) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
 }
 
-/// The token as the file or the environment has it now.
+/// The current token of the file or the environment.
 pub(super) fn token(args: &Serve) -> Result<Option<Token>> {
     let text = match &args.token_file {
         Some(file) => {
             if let Some(mode) = others_may_read(file) {
                 warn!(
                     file = %file.display(), mode = %format!("{mode:o}"),
-                    "others can read the token: run `chmod 600` on its file"
+                    "other users can read the token: run `chmod 600` on its file"
                 );
             }
             Some(
@@ -113,7 +113,7 @@ pub(super) fn token(args: &Serve) -> Result<Option<Token>> {
     text.map(|text| Token::new(&text).context("reading the token")).transpose()
 }
 
-/// The mode of a file that not only its owner can read.
+/// The mode of a file that others than its owner can read.
 fn others_may_read(file: &Path) -> Option<u32> {
     let mode = std::fs::metadata(file).ok()?.permissions().mode() & 0o777;
     (mode & 0o044 != 0).then_some(mode)

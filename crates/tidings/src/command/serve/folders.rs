@@ -1,4 +1,4 @@
-//! The folders that are served, as the command line says.
+//! The folders to serve, from the command line.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::args::Serve;
 use crate::folder::{advice, keeper};
 use crate::report::Hint;
 
-/// Looks at every folder for the first time; each gets the name its source has in the hub.
+/// Reads every folder for the first time, and names its source.
 pub(super) async fn open(
     args: &Serve,
     variables: &[String],
@@ -32,9 +32,9 @@ pub(super) async fn open(
         config.keeper = Some(keeper.clone());
         config.reports = Some(reports.clone());
         config.limits.runs = usize::from(options.runs);
-        let folder = Folder::open(config)
-            .await
-            .with_context(|| Hint(format!("`tidings new folder {}` makes one", path.display())))?;
+        let folder = Folder::open(config).await.with_context(|| {
+            Hint(format!("`tidings new folder {}` creates one", path.display()))
+        })?;
         folders.push((format!("folder {}", path.display()), folder));
     }
     Ok(folders)

@@ -1,4 +1,4 @@
-//! `tidings serve`: sources, a hub, a transport, and a line for everything that happens.
+//! `tidings serve`: sources, a hub, a transport, and a line for each change.
 
 mod endpoint;
 mod feeds;
@@ -29,10 +29,10 @@ use crate::feeds::settings::Settings;
 use crate::folder::{existing, server_name};
 use crate::report::{Hint, Usage};
 
-/// How many changes and reports may wait to become lines, which takes no time to speak of.
+/// Changes and reports that may wait to be printed.
 const LINES: usize = 256;
 
-/// Serves until a signal, or until the client over stdio is gone.
+/// Serves until a signal, or until the stdio client ends.
 pub(crate) async fn run(args: Serve) -> Result<()> {
     let settings = feeds::settings(&args)?;
     let in_file = settings.as_ref().and_then(|settings| settings.limits.clone());
@@ -41,10 +41,10 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     let (opened, lists) = feeds::open(&args, settings).await?.unzip();
     let has_others = args.demo || !args.folder.is_empty() || args.workspace.is_some();
     if !has_others && opened.is_none() {
-        let usage = Usage::new("there is nothing to serve");
+        let usage = Usage::new("nothing to serve");
         bail!(usage.hint(
-            "name it with `--demo`, `--folder DIR`, `--feed URL`, `--opml FILE`, `--feeds`, \
-             `--workspace DIR`, or in a `tidings.toml` here"
+            "give `--demo`, `--folder DIR`, `--feed URL`, `--opml FILE`, `--feeds`, \
+             `--workspace DIR`, or a `tidings.toml` in the current directory"
         ));
     }
     let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
@@ -61,7 +61,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
         config.title = Some("Tidings: a space station".to_owned());
         config.instructions = Some(
             "A small space station that changes by itself. Watch station://ports and \
-             station://log, or list the resources again when you are told that they changed."
+             station://log, or list the resources again when you are notified that they changed."
                 .to_owned(),
         );
     } else if let [(_, folder)] = folders.as_slice() {
@@ -100,7 +100,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
             .context("starting the workspace")?;
     }
     let printer = Printer::new(args.json, args.stdio, args.verbose)?;
-    // Order: whoever reads that it listens may end it at once.
+    // Order: a reader of `listening` may end the server at once, so signals are caught before.
     let signals = Signals::new()?;
     let cancel = CancellationToken::new();
     let token = SharedToken::from(endpoint::token(&args)?);
@@ -119,7 +119,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     result
 }
 
-/// One folder alone says who the server is.
+/// A single folder names the server.
 fn introduce(config: &mut Config, introduction: Introduction) {
     if let Some(name) = introduction.name {
         config.name = name;
@@ -134,7 +134,7 @@ fn introduce(config: &mut Config, introduction: Introduction) {
     config.instructions = introduction.instructions;
 }
 
-/// What the transport needs to know.
+/// The parameters of the transport.
 struct Served {
     limits: Limits,
     token: SharedToken,
@@ -161,45 +161,45 @@ async fn transport(
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")
 }
 
-/// What a client could use, in words.
+/// What a client could use, for the warning about a missing token.
 fn offers(args: &Serve) -> String {
     let folders =
         args.folder.iter().map(|folder| format!("the programs in `{}`", folder.display()));
     let workspace =
         args.workspace.iter().map(|place| format!("the workspace `{}`", place.display()));
     let all: Vec<_> = folders.chain(workspace).collect();
-    if all.is_empty() { "everything that is served".to_owned() } else { all.join(" and ") }
+    if all.is_empty() { "everything served".to_owned() } else { all.join(" and ") }
 }
 
-/// HTTP answers carry a date, and the HTTP library panics for one before 1970.
+/// HTTP answers carry a date, and the HTTP library panics for dates before 1970.
 fn check_clock(now: SystemTime) -> Result<()> {
     if now < SystemTime::UNIX_EPOCH {
         let hint = Hint("set the clock, or serve with `--stdio`".to_owned());
-        return Err(anyhow!("the clock of this machine is before 1970")).context(hint);
+        return Err(anyhow!("the clock of this machine is set before 1970")).context(hint);
     }
     Ok(())
 }
 
-/// Serves one client over standard input and output, until it is gone.
+/// Serves one client over standard input and output, until it ends.
 async fn over_stdio(hub: &Hub, cancel: CancellationToken) -> Result<(), stdio::ServeError> {
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     tokio::select! {
         result = stdio::serve(hub, input, output, cancel) => result,
-        // Nobody is left to wait for an answer.
+        // Nobody waits for an answer any more.
         () = pipe::reader_gone() => Ok(()),
     }
 }
 
-/// The signals that a server obeys. They are caught from when this is made.
+/// The signals of a server, caught from the moment this is created.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
-    /// Whether a terminal shows what is printed: hanging up then means that it is gone.
+    /// Whether the output goes to a terminal. Hanging up then means that it was closed.
     is_shown: bool,
 }
 
-/// What a signal asks for.
+/// The meaning of a signal.
 enum SignalAction {
     End,
     Reload,
@@ -228,8 +228,7 @@ impl Signals {
     }
 }
 
-/// Ends everything properly at the first signal to end, at once at the second. Hanging up reads
-/// the token again.
+/// The first signal shuts down cleanly, the second ends at once. Hanging up reads the token again.
 async fn stop(args: &Serve, mut signals: Signals, token: &SharedToken, cancel: CancellationToken) {
     loop {
         match signals.next().await {
@@ -240,19 +239,19 @@ async fn stop(args: &Serve, mut signals: Signals, token: &SharedToken, cancel: C
     }
 }
 
-/// Reads again what can change while the server runs: the token.
+/// Reloads the token.
 fn reload(args: &Serve, token: &SharedToken) {
     match endpoint::token(args) {
-        // A server that asks for a token does not begin to serve everybody by accident.
+        // A server with a token must not start serving everybody by accident.
         Ok(None) if token.get().is_some() => {
-            error!("there is no token any more: the last one stays");
+            error!("the token is missing: keeping the last one");
         }
         Ok(read) => {
             token.replace(read);
-            info!("the token was read again");
+            info!("token reloaded");
         }
         Err(error) => {
-            error!(error = %format!("{error:#}"), "the token could not be read: the last one stays");
+            error!(error = %format!("{error:#}"), "the token could not be read: keeping the last one");
         }
     }
 }

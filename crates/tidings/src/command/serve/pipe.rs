@@ -1,23 +1,23 @@
-//! Standard output as a pipe: notices that its reader is gone.
+//! Detects that the reader of standard output has gone.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 /// Waits until nobody can read standard output any more.
 ///
-/// Where that cannot be seen, as for a file, this waits for ever; there a write fails instead.
+/// If that cannot be detected, as for a file, this waits for ever; a write fails instead.
 pub(super) async fn reader_gone() {
-    // A thread of its own: the safe ways to watch this in the runtime make writes fail that would
-    // have to wait, also those of other programs that have the same output.
+    // A separate thread: the safe ways to watch this in the runtime make the output non-blocking,
+    // also for other programs that share it.
     if !matches!(tokio::task::spawn_blocking(wait).await, Ok(true)) {
         std::future::pending::<()>().await;
     }
 }
 
-/// Waits until the reader is gone; false if that cannot be seen.
+/// Waits until the reader has gone; false if that cannot be detected.
 fn wait() -> bool {
     let output = std::io::stdout();
-    // That the other side is gone is told without asking for it.
+    // A hang-up is reported without asking for events.
     let mut watched = [PollFd::new(&output, PollFlags::empty())];
     loop {
         match poll(&mut watched, None) {

@@ -1,4 +1,4 @@
-//! What `tidings serve` prints while it serves: one line for each change and each notice.
+//! The output of `tidings serve`: one line for each change and each notice.
 
 use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
@@ -17,52 +17,50 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::folder::advice::advised;
 use crate::present::standing::StandingLine;
 
-/// How many names one line has; a checkout moves hundreds.
+/// Names in one line; a checkout changes hundreds.
 const NAMES: usize = 8;
-/// How many lines may wait for a reader: more than a folder full of problems has at once, and few
-/// enough to forget them when nobody reads. What finds no room is lost, and counted.
+/// Lines that may wait for a reader: enough for a folder full of problems, few enough to drop when
+/// nobody reads. Further lines are dropped and counted.
 const WAITING: usize = 4096;
-/// How long the end waits for lines that are not out yet; a reader that stands still gets no more.
+/// Time to write the last lines at the end. A reader that does not read gets no more.
 const LAST_LINES: Duration = Duration::from_millis(100);
 
 /// Prints one line for each change and each notice.
 ///
-/// The lines are written by a thread of their own, which nobody joins: a reader that stands still
-/// blocks the write for as long as it likes, and must hold up neither a client nor a signal.
+/// A separate thread writes the lines, and nobody joins it: a reader that does not read blocks it,
+/// but delays neither a client nor a signal.
 pub(super) struct Printer {
     look: Look,
     lines: SyncSender<PrintedLine>,
-    /// How many lines found no room and have not been told of. The printer adds, and whoever
-    /// tells takes all.
+    /// Dropped lines that were not reported yet. The printer adds; the reporting thread takes all.
     lost: Arc<AtomicUsize>,
-    /// Ends when the thread has written everything.
+    /// Closed when the thread has written everything.
     written: oneshot::Receiver<()>,
 }
 
-/// How a line looks and where it goes.
+/// The format of a line and where it goes.
 #[derive(Clone, Copy)]
 struct Look {
     json: bool,
-    /// Standard output is the protocol's when it serves stdio.
+    /// With stdio, standard output belongs to the protocol.
     to_stderr: bool,
-    /// Whether only problems are printed: what a server that a host starts says on standard error
-    /// ends in the host's log.
+    /// Whether only problems are printed: hosts log the standard error of their servers.
     quiet: bool,
 }
 
 struct PrintedLine {
-    /// How many were lost just before this one.
+    /// Lines dropped just before this one.
     lost: usize,
     text: String,
-    /// Whether it stands below all others and is replaced by the next of its kind; it goes to
-    /// standard error.
+    /// Whether it stays below all others, on standard error, and is replaced by the next of its
+    /// kind.
     stands: bool,
 }
 
 impl Printer {
     /// # Errors
     ///
-    /// The system has no thread left.
+    /// The system cannot start a thread.
     pub(super) fn new(json: bool, to_stderr: bool, verbose: bool) -> Result<Self> {
         let look = Look { json, to_stderr, quiet: to_stderr && !json && !verbose };
         let (lines, waiting) = sync_channel(WAITING);
@@ -78,11 +76,11 @@ impl Printer {
             }
             drop(done);
         };
-        thread.spawn(write).context("starting to print")?;
+        thread.spawn(write).context("starting the printer")?;
         Ok(Self { look, lines, lost, written })
     }
 
-    /// Gives the last lines a moment to get out.
+    /// Gives the last lines a moment to be written.
     pub(super) async fn finish(self) {
         drop(self.lines);
         drop(tokio::time::timeout(LAST_LINES, self.written).await);
@@ -113,18 +111,17 @@ impl Printer {
         }
     }
 
-    /// Whether a person sees lines that stand.
+    /// Whether a person sees progress lines.
     pub(super) fn has_standing_line(&self) -> bool {
         !self.look.json && std::io::stderr().is_terminal()
     }
 
-    /// Says how far something is, below all other lines; an empty text takes that away. One that
-    /// finds no room is not missed.
+    /// Sets the progress line below all others; an empty text removes it. It may be dropped.
     pub(super) fn stand(&self, text: String) {
         drop(self.lines.try_send(PrintedLine { lost: 0, text, stands: true }));
     }
 
-    /// Says where the endpoint is, and where the bytes of a workspace are, if there is one.
+    /// Prints the endpoint, and the address of a workspace's blobs.
     pub(super) fn started(&self, address: SocketAddr, has_blobs: bool) {
         let endpoint = http::endpoint(address);
         let blobs = has_blobs.then(|| format!("http://{address}/blob"));
@@ -138,12 +135,12 @@ impl Printer {
         }
         self.print(format!("listening on {endpoint}"));
         if let Some(blobs) = blobs {
-            self.print(format!("bytes go to {blobs} and come from {blobs}/HASH"));
+            self.print(format!("blobs: upload to {blobs}, download from {blobs}/HASH"));
         }
         self.print("connect any MCP client there; Ctrl-C ends it".to_owned());
     }
 
-    /// What a reload of a folder found.
+    /// The result of a folder's reload.
     fn report(&self, report: &Report) {
         let parts =
             [("added", &report.added), ("changed", &report.changed), ("removed", &report.removed)];
@@ -247,7 +244,7 @@ impl Look {
         format!("\u{1b}[{colour}m{kind}\u{1b}[0m")
     }
 
-    /// Writes what comes until nothing can come any more.
+    /// Writes lines until the channel closes.
     fn write_all(
         self,
         waiting: &Receiver<PrintedLine>,
@@ -259,7 +256,7 @@ impl Look {
         loop {
             let line = match waiting.try_recv() {
                 Ok(line) => line,
-                // There is room again, and maybe no line to come that could tell of the lost.
+                // There is room again, and perhaps no further line to report the dropped ones.
                 Err(TryRecvError::Empty) => {
                     self.tell(lost.swap(0, Ordering::Relaxed), output);
                     let Ok(line) = waiting.recv() else { break };
@@ -291,7 +288,7 @@ impl Look {
     }
 }
 
-/// A reader that has gone away is not told; the clients are still served.
+/// If the reader has gone, the error is ignored: clients are still served.
 fn write(mut line: String, output: &mut impl Write) {
     line.push('\n');
     drop(output.write_all(line.as_bytes()));
@@ -305,7 +302,7 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// What a file is called cannot steer the terminal.
+/// A file name cannot control the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|it| if it.is_control() { '\u{fffd}' } else { it }).collect()
 }

@@ -1,4 +1,4 @@
-//! A command run for each change, one at a time. It ends with us, and with all that it started.
+//! Runs a command for each change, one at a time. The command and its children end with us.
 
 use std::collections::VecDeque;
 use std::process::{ExitStatus, Stdio};
@@ -9,18 +9,18 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 
-/// How many changes may wait for the command. A command that takes longer than changes come would
-/// otherwise fall behind for ever; what does not fit is skipped, and that is said.
+/// Changes that may wait for the command. If it is slower than the changes, further ones are
+/// skipped and reported.
 const WAITING: usize = 256;
 
-/// Runs a command for each change, in their order.
+/// Runs a command for each change, in order.
 #[derive(Debug)]
 pub(crate) struct Exec {
     command: String,
     waiting: VecDeque<Value>,
     /// At most one.
     running: JoinSet<std::io::Result<ExitStatus>>,
-    /// How many changes were skipped since there was last room.
+    /// Changes skipped since there was last room.
     skipped: u64,
 }
 
@@ -30,12 +30,12 @@ impl Exec {
         Self { command, waiting: VecDeque::new(), running: JoinSet::new(), skipped: 0 }
     }
 
-    /// Whether something runs or waits.
+    /// Whether a command runs or waits.
     pub(crate) fn is_busy(&self) -> bool {
         !self.running.is_empty() || !self.waiting.is_empty()
     }
 
-    /// Takes a change; gives a warning when it begins to skip.
+    /// Takes a change; returns a warning when it starts to skip.
     pub(crate) fn offer(&mut self, change: Value) -> Option<String> {
         if self.waiting.len() >= WAITING {
             self.skipped += 1;
@@ -47,10 +47,10 @@ impl Exec {
         None
     }
 
-    /// Waits until the command has ended, starts the next, and gives a warning if it failed. Waits
-    /// for ever if nothing runs.
+    /// Waits until the command ends, starts the next, and returns a warning if it failed. Waits for
+    /// ever if nothing runs.
     ///
-    /// Cancel-safe: a result that was not given stays.
+    /// Cancel-safe: a result that was not returned stays.
     pub(crate) async fn ended(exec: &mut Option<Self>) -> Option<String> {
         let Some(exec) = exec else { return std::future::pending().await };
         let Some(ended) = exec.running.join_next().await else {
@@ -92,11 +92,11 @@ async fn run(command: &str, change: &Value) -> std::io::Result<ExitStatus> {
     let input = child.stdin.take();
     let write = async {
         if let Some(mut input) = input {
-            // A command need not read what it is given.
+            // A command need not read its input.
             drop(input.write_all(format!("{change}\n").as_bytes()).await);
         }
     };
-    // The end of the command counts, also if something it started keeps its input open.
+    // The command's end counts, even if its child keeps the input open.
     let mut write = std::pin::pin!(write);
     let status = tokio::select! {
         () = &mut write => child.wait().await,
@@ -106,8 +106,8 @@ async fn run(command: &str, change: &Value) -> std::io::Result<ExitStatus> {
     status
 }
 
-/// The process group of a command that runs. Dropping it kills all of it; once the command has ended,
-/// what it left behind on purpose is left alone.
+/// The process group of a running command. Dropping it kills the group. After the command has
+/// ended, processes it left behind on purpose stay.
 struct Group(Option<Pid>);
 
 impl Group {
@@ -119,7 +119,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // It may be gone already.
+            // It may have ended already.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

@@ -1,4 +1,4 @@
-//! `tidings watch`: follows a server, a line for each change, through restarts of the server.
+//! `tidings watch`: prints a line for each change of a server, across its restarts.
 
 mod exec;
 mod reads;
@@ -23,13 +23,13 @@ use crate::present::text::{count, harmless};
 use crate::report::Hint;
 use crate::session::{self, Interrupted, Session};
 
-/// How long subscribing waits for the first reads, which give something to compare with. What takes
-/// longer is read beside it.
+/// Time to wait for the first reads, which later content is compared with. Slower reads continue in
+/// the background.
 const HEADWAY: Duration = Duration::from_secs(1);
-/// How many events may wait for each watched resource: its first content, and what follows.
+/// Events that may wait for each watched resource: its first content, and what follows.
 const EVENTS_EACH: usize = 4;
 
-/// Follows until it is told to end.
+/// Watches until it is told to end.
 pub(crate) async fn run(args: &args::Watch) -> Result<()> {
     let (place, uris) = args.connection.place(&args.words)?;
     let lists = args.lists || uris.is_empty();
@@ -60,12 +60,12 @@ pub(crate) async fn run(args: &args::Watch) -> Result<()> {
 
 struct Watcher<'a> {
     session: &'a Session,
-    /// Whether the lists are followed.
+    /// Whether the lists are watched.
     lists: bool,
     story: Story,
     exec: Option<Exec>,
     until: Option<u64>,
-    /// How many changes were told.
+    /// Changes printed so far.
     changes: u64,
 }
 
@@ -75,7 +75,7 @@ impl Watcher<'_> {
             followed = self.follow(events, uris) => followed?,
             () = wait(end) => {}
         }
-        // What was told is also done: a command that waits is still run.
+        // A command that waits is still run for every printed change.
         while self.exec.as_ref().is_some_and(Exec::is_busy) {
             let warning = Exec::ended(&mut self.exec).await;
             self.warn_if(warning).await?;
@@ -93,7 +93,7 @@ impl Watcher<'_> {
                 event = events.next() => {
                     let event = event.context("the connection has ended")?;
                     self.hear(&event).await?;
-                    // If nobody could read it before: now the next change can be shown.
+                    // If the resource could not be read before, the next change can be shown now.
                     if let Event::ResourceUpdated { uri, .. } = &event
                         && self.session.mirror.is_subscribed(uri)
                     {
@@ -103,7 +103,7 @@ impl Watcher<'_> {
                 (uri, read) = reads.next() => {
                     let is_first = unread.remove(uri.as_str());
                     if let (Err(error), true) = (read, is_first) {
-                        // It may come later.
+                        // It may appear later.
                         self.warn(&format!("`{uri}` could not be read: {error}")).await?;
                     }
                 }
@@ -120,7 +120,7 @@ impl Watcher<'_> {
         self.until.is_some_and(|until| self.changes >= until)
     }
 
-    /// Tells what happened while connecting. The first sight of a list is no change.
+    /// Prints the events of connecting. The first load of a list is not a change.
     async fn begin(&mut self, events: &mut Events) -> Result<()> {
         let mut seen = BTreeSet::new();
         while let Some(event) = events.try_next() {
@@ -159,14 +159,14 @@ impl Watcher<'_> {
         [tools, resources, prompts].contains(&Some(true))
     }
 
-    /// Watches the resources once they are read, so that there is something to compare with.
+    /// Reads the resources, then watches them, so that there is content to compare with.
     fn subscribe(&self, uris: &[String], reads: &Reads) -> JoinSet<Result<(), SubscribeError>> {
         let mut subscribing = JoinSet::new();
         if !uris.is_empty() {
             let (mirror, read) = (self.session.mirror.clone(), reads.done());
             let uris = uris.to_vec();
             subscribing.spawn(async move {
-                // What takes longer than that is read meanwhile.
+                // Slower reads continue in the background.
                 let _ = timeout(HEADWAY, read.notified()).await;
                 mirror.subscribe(uris).await
             });
@@ -174,7 +174,7 @@ impl Watcher<'_> {
         subscribing
     }
 
-    /// Says what is not watched, and fails if nothing is.
+    /// Reports resources that are not watched, and fails if none is.
     async fn subscribed(
         &self,
         subscribed: Result<(), SubscribeError>,
@@ -189,10 +189,10 @@ impl Watcher<'_> {
             return self.warn(&error.to_string()).await;
         }
         let hint = match &error {
-            SubscribeError::NotOffered => Some("without a URI the lists are watched".to_owned()),
+            SubscribeError::NotOffered => Some("without a URI, the lists are watched".to_owned()),
             SubscribeError::Refused { .. } => {
                 let line = self.session.place.line("resources", &[]);
-                Some(format!("`{line}` lists the resources there are"))
+                Some(format!("`{line}` lists the resources"))
             }
             _ => None,
         };
@@ -211,7 +211,9 @@ impl Watcher<'_> {
         let told = object(event, now);
         self.tell(event, told.as_ref(), now).await?;
         if let Event::Connection(ConnectionState::Closed { reason }) = event {
-            return Err(anyhow!("{}", harmless(reason)).context("the connection ended for good"));
+            return Err(
+                anyhow!("{}", harmless(reason)).context("the connection ended and is not retried")
+            );
         }
         if !is_change(event) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Reads side by side, a few at a time: one that hangs does not hold up the others.
+//! Reads a few resources at a time. A read that hangs does not delay the others.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use tidings_mirror::{Mirror, RequestError};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// How many reads are under way at once.
+/// Reads in progress at once.
 const SIDE_BY_SIDE: usize = 16;
 
-/// Resources to read, and those that are being read.
+/// Resources to read, and those being read.
 pub(super) struct Reads {
     mirror: Mirror,
     waiting: VecDeque<String>,
-    /// All that wait or run: each once, however often it is wanted meanwhile.
+    /// All that wait or run; each once, however often it is requested.
     pending: HashSet<String>,
     running: JoinSet<(String, Result<(), RequestError>)>,
-    /// Told when nothing is left to read.
+    /// Notified when nothing is left to read.
     done: Arc<Notify>,
 }
 
@@ -36,12 +36,12 @@ impl Reads {
         reads
     }
 
-    /// Told when nothing is left to read.
+    /// Notified when nothing is left to read.
     pub(super) fn done(&self) -> Arc<Notify> {
         self.done.clone()
     }
 
-    /// Reads one more, unless it is about to be read.
+    /// Reads one more, unless it is waiting already.
     pub(super) fn add(&mut self, uri: &str) {
         if self.pending.insert(uri.to_owned()) {
             self.waiting.push_back(uri.to_owned());
@@ -49,15 +49,15 @@ impl Reads {
         }
     }
 
-    /// The next that was read, or could not be. Waits for ever if there is none.
+    /// The next result. Waits for ever if there is none.
     ///
-    /// Cancel-safe: what was not given stays.
+    /// Cancel-safe: a result that was not returned stays.
     pub(super) async fn next(&mut self) -> (String, Result<(), RequestError>) {
         loop {
             let Some(read) = self.running.join_next().await else {
                 return std::future::pending().await;
             };
-            // A read that was cut off has nothing to say.
+            // An aborted read has no result.
             if let Ok(read) = read {
                 self.pending.remove(&read.0);
                 self.begin();

@@ -1,13 +1,13 @@
-//! What an event did, in a few words.
+//! An event in a few words.
 
 use tidings_workspace::{Change, Connection};
 
 use crate::present::text::{count, size};
 
-/// How much of a hash tells it from others.
+/// Characters of a hash that are printed.
 const HASH: usize = 12;
 
-/// What was done, to what.
+/// The change and its subject.
 pub(super) fn words(change: &Change) -> String {
     match change {
         Change::BlobStored { hash, mime_type, size } => {

@@ -1,4 +1,4 @@
-//! `tidings workspace export`: artifacts as files, and what is known of them beside.
+//! `tidings workspace export`: artifacts as files, with a manifest.
 
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
@@ -17,7 +17,7 @@ use crate::present::text::count;
 use crate::report::{Hint, Usage};
 
 const MANIFEST: &str = "manifest.json";
-/// How many artifacts are looked up in one step.
+/// Artifacts looked up in one step.
 const STEP: usize = 500;
 
 pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceExport) -> Result<()> {
@@ -26,7 +26,7 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceExport) -> Result<()> {
     std::fs::create_dir_all(target).with_context(writing)?;
     if std::fs::read_dir(target).with_context(writing)?.next().is_some() {
         let usage = Usage::new(format!("`{}` is not empty", target.display()));
-        bail!(usage.hint("give a directory that is empty or not there"));
+        bail!(usage.hint("give an empty or missing directory"));
     }
     let mut manifest =
         BufWriter::new(File::create_new(target.join(MANIFEST)).with_context(writing)?);
@@ -51,16 +51,14 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceExport) -> Result<()> {
                 Content::Lost => {
                     lost += 1;
                     progress.clear();
-                    desk.output.remark(&format!("error: the bytes of `{}` are gone", entry.id));
+                    desk.output.remark(&format!("error: the content of `{}` is missing", entry.id));
                     continue;
                 }
                 Content::Damaged => {
                     damaged += 1;
                     progress.clear();
                     let id = &entry.id;
-                    desk.output.remark(&format!(
-                        "error: the bytes of `{id}` are not those it was stored with"
-                    ));
+                    desk.output.remark(&format!("error: the content of `{id}` is damaged"));
                     continue;
                 }
             }
@@ -92,8 +90,10 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceExport) -> Result<()> {
     }
     if lost + damaged > 0 {
         let left_out = count(lost + damaged, "artifact was", "artifacts were");
-        let failed = anyhow::anyhow!("{left_out} left out: the bytes are gone or damaged");
-        return Err(failed.context(Hint("`verify` says which; a backup may have them".to_owned())));
+        let failed = anyhow::anyhow!("{left_out} skipped: their content is missing or damaged");
+        return Err(
+            failed.context(Hint("`verify` lists them; a backup may have their content".to_owned()))
+        );
     }
     Ok(())
 }
@@ -138,16 +138,16 @@ fn list_of<T: Serialize>(
     Ok(write!(manifest, "\n]")?)
 }
 
-/// What became of the bytes of an artifact.
+/// The outcome of writing an artifact's content.
 enum Content {
     Written,
-    /// They are gone.
+    /// It is missing.
     Lost,
-    /// They are not those that were stored, and are not written.
+    /// It is damaged, and is not written.
     Damaged,
 }
 
-/// Writes the bytes of an artifact, if they are there and as they were stored.
+/// Writes the content of an artifact, if it is there and undamaged.
 fn content(desk: &Desk<'_>, entry: &ArtifactEntry, path: &Path) -> Result<Content> {
     let opened = desk.workspace.open_blob(&entry.hash).map_err(|error| desk.explained(error))?;
     let Some(blob) = opened else { return Ok(Content::Lost) };

@@ -1,13 +1,13 @@
-//! The files a person means by paths: those themselves, and those in folders.
+//! The files to import: given paths, and the files in given folders.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-/// How deep folders may be in each other.
+/// How deep folders may be nested.
 const DEPTH: usize = 64;
 
-/// A file to be imported.
+/// A file to import.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileToImport {
     pub(super) path: PathBuf,
@@ -16,16 +16,16 @@ pub(super) struct FileToImport {
     pub(super) set: Option<String>,
 }
 
-/// What was found, and how much was not taken.
+/// The files that were found, and the number of skipped ones.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) found: Vec<FileToImport>,
     /// Links, pipes, devices, and folders beyond the depth.
     pub(super) others: usize,
-    /// Paths of which nothing could be found.
+    /// Paths that could not be read.
     pub(super) failed: usize,
     hidden: bool,
-    /// A folder that is never gone into: the workspace itself.
+    /// A folder that is never entered: the workspace itself.
     except: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ impl Files {
     pub(super) fn add(&mut self, path: &Path) -> Result<()> {
         let reading = || format!("reading `{}`", path.display());
         let whole = path.canonicalize().with_context(reading)?;
-        // A name as it was given; `.` has one only as a whole path.
+        // The name as given; `.` has one only as an absolute path.
         let name = path.file_name().or(whole.file_name()).unwrap_or(whole.as_os_str());
         let name = name.to_string_lossy().into_owned();
         if !whole.is_dir() {

@@ -1,4 +1,4 @@
-//! `tidings workspace import`: files become artifacts.
+//! `tidings workspace import`: imports files as artifacts.
 
 use std::path::Path;
 
@@ -14,11 +14,10 @@ use crate::present::Output;
 use crate::present::text::{count, one_line};
 use crate::report::Usage;
 
-/// The title of what came from nowhere.
+/// The title of standard input.
 const INPUT: &str = "standard input";
 
-/// The files that are meant. Those that are not there are told of; if that is all of them, it is a
-/// failure.
+/// Finds the files to import. Missing files are reported; if all are missing, it fails.
 pub(super) fn find(dir: &Path, args: &WorkspaceImport, output: &Output) -> Result<Files> {
     let mut files = Files::new(args.hidden, dir);
     let mut failures = Vec::new();
@@ -45,8 +44,8 @@ pub(super) fn find(dir: &Path, args: &WorkspaceImport, output: &Output) -> Resul
     files.failed = failures.len();
     let all = files.found.len() + files.failed;
     if all != 1 && args.title.is_some() {
-        let usage = format!("`--title` is for one file; here are {all}");
-        bail!(Usage::new(usage).hint("leave it out, and names are titles"));
+        let usage = format!("`--title` applies to one file; {all} are given");
+        bail!(Usage::new(usage).hint("leave it out to use the file names as titles"));
     }
     if let ([], 1) = (files.found.as_slice(), failures.len()) {
         return Err(failures.remove(0));
@@ -55,12 +54,12 @@ pub(super) fn find(dir: &Path, args: &WorkspaceImport, output: &Output) -> Resul
         output.remark(&format!("error: {error:#}"));
     }
     if files.found.is_empty() && !failures.is_empty() {
-        bail!("nothing could be imported");
+        bail!("no file could be imported");
     }
     Ok(files)
 }
 
-/// Whether a file can be opened. What is no file is opened once only, when it is imported.
+/// Checks that a file can be opened. A pipe can be opened only once, when it is imported.
 fn readable(path: &Path) -> Result<()> {
     let reading = || format!("reading `{}`", path.display());
     if path != Path::new("-") && path.is_file() {
@@ -87,7 +86,7 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceImport, files: &Files) -> Res
                 progress.clear();
                 said(desk, &id, file, args)?;
             }
-            // What is wrong with one file is nothing to the others.
+            // An error in one file does not affect the others.
             Err(error @ (WorkspaceError::Refused(_) | WorkspaceError::Path { .. }))
                 if args.paths.len() > 1 || all > 1 =>
             {
@@ -108,7 +107,7 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceImport, files: &Files) -> Res
     drop(progress);
     if files.others > 0 {
         let others = count(files.others, "link or special file", "links or special files");
-        desk.output.remark(&format!("{others} left out"));
+        desk.output.remark(&format!("{others} skipped"));
     }
     if failed > 0 {
         bail!("{} could not be imported", count(failed, "file", "files"));

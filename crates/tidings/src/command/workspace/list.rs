@@ -1,4 +1,4 @@
-//! `tidings workspace ls`, and which artifacts a filter leaves.
+//! `tidings workspace ls`, and selecting artifacts.
 
 use anyhow::Result;
 use tidings_workspace::{ArtifactEntry, ArtifactList, Search, Workspace, WorkspaceError};
@@ -8,7 +8,7 @@ use crate::args::{Select, WorkspaceList};
 use crate::present::table::Table;
 use crate::present::text::size;
 
-/// How many of a set are looked at in one step.
+/// Members of a set looked up in one step.
 const STEP: usize = 500;
 
 pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceList) -> Result<()> {
@@ -20,12 +20,12 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceList) -> Result<()> {
     if output.json {
         entries.iter().try_for_each(|entry| output.object(entry))?;
     } else if entries.is_empty() {
-        output.remark("there are none");
+        output.remark("no artifacts");
     } else {
         output.raw(&table(&entries).render(output.width, output.paint))?;
     }
     if let Some(last) = entries.last().filter(|_| has_more) {
-        output.remark(&format!("there are more: `--after {}` has them", last.id));
+        output.remark(&format!("there are more: continue with `--after {}`", last.id));
     }
     Ok(())
 }
@@ -53,7 +53,7 @@ fn table(entries: &[ArtifactEntry]) -> Table {
     table
 }
 
-/// Artifacts that fit, and whether there are more; newest first, or in the order of the set.
+/// The matching artifacts, and whether there are more; newest first, or in the order of the set.
 pub(super) fn page(
     workspace: &Workspace,
     select: &Select,
@@ -74,7 +74,7 @@ pub(super) fn page(
     search.creator.clone_from(&select.creator);
     search.archived = archived;
     if let Some(after) = after {
-        // An id that is none would leave nothing, without a word.
+        // An unknown id would silently return nothing.
         workspace.list(&ArtifactList::Recent, Some(after), 1)?;
         search.after = Some(after.to_owned());
     }

@@ -1,4 +1,4 @@
-//! `tidings workspace log`: what was done, and what is being done.
+//! `tidings workspace log`: prints past and new events.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::args::WorkspaceLog;
 use crate::present::Output;
 use crate::present::text::{cut, one_line};
 
-/// How many of the newest are shown unless told otherwise.
+/// The default number of events.
 const NEWEST: usize = 20;
-/// How many are read in one step.
+/// Events read in one step.
 const STEP: usize = 1000;
-/// How often others are looked for while it follows: soon to a person, nothing to a disk.
+/// How often other processes' events are looked for: soon enough for people, cheap for a disk.
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(desk: &Desk<'_>, args: &WorkspaceLog) -> Result<()> {
@@ -47,14 +47,14 @@ pub(super) async fn run(desk: &Desk<'_>, args: &WorkspaceLog) -> Result<()> {
     }
 }
 
-/// The number after which there are so many, of the kinds that are asked for.
+/// The number after which `limit` events of these kinds follow.
 fn before_newest(desk: &Desk<'_>, args: &WorkspaceLog, limit: usize) -> Result<u64> {
     let explained = |error| desk.explained(error);
     if args.types.is_empty() {
         let newest = desk.workspace.newest_events(limit).map_err(explained)?;
         return Ok(newest.last().map_or(0, |event| event.number - 1));
     }
-    // Kinds may be rare: the log is gone through from its beginning, with the newest kept.
+    // Kinds may be rare, so the log is read from its beginning and the newest are kept.
     let mut numbers = VecDeque::new();
     let mut cursor = first(desk)?;
     loop {
@@ -72,7 +72,7 @@ fn before_newest(desk: &Desk<'_>, args: &WorkspaceLog, limit: usize) -> Result<u
     }
 }
 
-/// The oldest number after which nothing is missing.
+/// The oldest number after which no event is missing.
 fn first(desk: &Desk<'_>) -> Result<u64> {
     match desk.workspace.events(0, &[], 1) {
         Err(WorkspaceError::Refused(Refusal::Expired { oldest, .. })) => Ok(oldest),

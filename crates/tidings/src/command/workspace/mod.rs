@@ -1,4 +1,4 @@
-//! `tidings workspace`: on the directory itself, beside a server or without one.
+//! `tidings workspace`: works on the directory itself, with or without a running server.
 
 mod change;
 mod export;
@@ -21,12 +21,12 @@ use crate::args::{Workspace as Args, WorkspaceCommand as Command, quoted};
 use crate::present::Output;
 use crate::report::Hint;
 
-/// What the subcommands share.
+/// Shared by the subcommands.
 struct Desk<'a> {
     workspace: Workspace,
-    /// The directory as it was given, for words to a person.
+    /// The directory as given, for messages.
     dir: &'a Path,
-    /// Who is in the log.
+    /// The name for the log.
     by: &'a str,
     output: Output,
 }
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         Command::Ls(_) | Command::Show(_) | Command::Export(_) | Command::Verify => {
             Config::read_only(dir)
         }
-        // Who follows must see what comes.
+        // A reader of `--follow` must see each line at once.
         Command::Log(args) if !args.follow => Config::read_only(dir),
         Command::Import(_) => Config::creating(dir),
         _ => Config::beside(dir),
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let mut files = None;
     if let Command::Import(args) = &args.command {
         config.limits.blob = args.blob_limit;
-        // Order: nothing is made for files that are not there.
+        // Order: missing files are reported before a workspace is created for them.
         files = Some(import::find(dir, args, &output)?);
     }
     let workspace = Workspace::open(config).map_err(|error| unopened(error, dir))?;
@@ -71,20 +71,20 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
 }
 
 impl Desk<'_> {
-    /// An error with what can be done about it.
+    /// An error with a hint.
     fn explained(&self, error: WorkspaceError) -> Error {
         explained(error, self.dir)
     }
 }
 
-/// Why a workspace cannot be opened, with which and with what can be done about it.
+/// The error of a workspace that cannot be opened, with a hint.
 pub(crate) fn unopened(error: WorkspaceError, dir: &Path) -> Error {
     let is_ours = matches!(error, WorkspaceError::Database(_) | WorkspaceError::Path { .. });
     let error = explained(error, dir);
     if !is_ours {
         return error;
     }
-    let hint = "the directory and what is in it must be yours to write, on a disk of this machine";
+    let hint = "the directory and its files must be writable by you and on a local disk";
     error
         .context(format!("opening the workspace `{}`", dir.display()))
         .context(Hint(hint.to_owned()))
@@ -97,57 +97,58 @@ fn explained(error: WorkspaceError, dir: &Path) -> Error {
     let hint = match &error {
         WorkspaceError::Missing(_) => {
             let serve = format!("tidings serve --workspace {}", quoted(&dir.to_string_lossy()));
-            format!("`{serve}` makes one, and so does `{}`", command("import PATH"))
+            format!("create one with `{serve}` or `{}`", command("import PATH"))
         }
-        WorkspaceError::Full => format!("`{}` says how much could go", command("gc --dry-run")),
+        WorkspaceError::Full => {
+            format!("`{}` prints how much can be removed", command("gc --dry-run"))
+        }
         WorkspaceError::Damaged { .. } => {
             "`tidings workspace DIR restore FILE` restores a backup".to_owned()
         }
         WorkspaceError::NoBackup { .. } => {
             "`tidings workspace DIR backup FILE` writes one".to_owned()
         }
-        WorkspaceError::Occupied(_) => "move it aside, or restore into another one".to_owned(),
+        WorkspaceError::Occupied(_) => "move it aside, or restore to another directory".to_owned(),
         WorkspaceError::Refused(Refusal::NoArtifact(_) | Refusal::After(_)) => {
-            format!("`{}` has the ids", command("ls"))
+            format!("`{}` lists the ids", command("ls"))
         }
         WorkspaceError::Refused(Refusal::Expired { oldest, .. }) => {
-            format!("`{}` is all there is", command(&format!("log --since {oldest}")))
+            format!("`{}` prints all remaining events", command(&format!("log --since {oldest}")))
         }
         WorkspaceError::Refused(Refusal::BlobTooLarge { .. }) => {
-            "`--blob-limit SIZE` takes more".to_owned()
+            "raise the limit with `--blob-limit SIZE`".to_owned()
         }
         WorkspaceError::Refused(Refusal::NoBlob(_)) | WorkspaceError::Changed(_) => {
-            format!(
-                "`{}` says which blobs are concerned; a backup may have them",
-                command("verify")
-            )
+            format!("`{}` lists the affected blobs; a backup may have them", command("verify"))
         }
         _ => return words.map_or_else(|| Error::new(error), Error::msg),
     };
     words.map_or_else(|| Error::new(error), Error::msg).context(Hint(hint))
 }
 
-/// What an error says to a person. What the library says of tools and resources is for agents.
+/// The text of an error for people. The library's texts about tools and resources are for agents.
 fn words(error: &WorkspaceError) -> Option<String> {
     Some(match error {
-        WorkspaceError::Refused(Refusal::NoArtifact(id)) => format!("there is no artifact `{id}`"),
+        WorkspaceError::Refused(Refusal::NoArtifact(id)) => {
+            format!("no artifact has the id `{id}`")
+        }
         WorkspaceError::Refused(Refusal::After(id)) => {
-            format!("`{id}` is no artifact of this list")
+            format!("`{id}` is not in this list")
         }
         WorkspaceError::Refused(Refusal::NoBlob(hash)) => {
-            format!("the bytes of the blob `{hash}` are gone")
+            format!("the content of blob `{hash}` is missing")
         }
         WorkspaceError::Changed(hash) => {
-            format!("the bytes of the blob `{hash}` are not those it was stored with")
+            format!("the content of blob `{hash}` is damaged")
         }
         WorkspaceError::Refused(Refusal::BlobTooLarge { limit }) => {
-            format!("a blob may have {limit} bytes at most")
+            format!("the blob is larger than {limit} bytes")
         }
         _ => return None,
     })
 }
 
-/// An error in one line, with what caused it.
+/// An error and its causes in one line.
 fn line(error: &WorkspaceError) -> String {
     let mut text = words(error).unwrap_or_else(|| error.to_string());
     let mut source = std::error::Error::source(error);

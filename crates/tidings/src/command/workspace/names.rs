@@ -1,18 +1,18 @@
-//! Names of files from titles: readable, none twice, and none that leads anywhere else.
+//! File names from titles: readable, unique, and without path separators.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::present::save::{ending, file_name};
 
-/// Well below what file systems take, with room for a number.
+/// Well below the limit of file systems, with room for a number.
 const BYTES: usize = 150;
-/// An ending longer than this is none.
+/// A longer extension is part of the name.
 const ENDING: usize = 12;
 
-/// The names that are taken.
+/// The names in use.
 pub(super) struct Names {
     taken: HashSet<String>,
-    /// The number to try next, by the name without one.
+    /// The next number to try, by the name without one.
     next: HashMap<String, u64>,
 }
 
@@ -21,7 +21,7 @@ impl Names {
         Self { taken: HashSet::from([taken.to_lowercase()]), next: HashMap::new() }
     }
 
-    /// A name for something of this title and kind, which is taken from now on.
+    /// A new name for a title and MIME type.
     pub(super) fn take(&mut self, title: &str, mime: &str) -> String {
         let name = file_name(title, "artifact");
         let (stem, ending) = match name.rsplit_once('.') {
@@ -29,7 +29,7 @@ impl Names {
             _ => (name.as_str(), ending(Some(mime))),
         };
         let stem = shortened(stem);
-        // Some file systems take `A` and `a` for one.
+        // Some file systems do not distinguish `A` from `a`.
         let next = self.next.entry(format!("{stem}.{ending}").to_lowercase()).or_default();
         loop {
             *next += 1;

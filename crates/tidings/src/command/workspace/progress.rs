@@ -1,16 +1,16 @@
-//! How far a long work is, on a terminal.
+//! The progress of a long operation, on a terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use crate::present::text::{cut, one_line, width};
 
-/// How often the line is written anew.
+/// How often the line is redrawn.
 const EVERY: Duration = Duration::from_millis(100);
-/// As much of a line as fits any terminal.
+/// A length that fits any terminal.
 const COLUMNS: usize = 78;
 
-/// One line on standard error that is written over; nothing where nobody looks.
+/// One line on standard error that is redrawn; nothing without a terminal.
 pub(super) struct Progress {
     is_shown: bool,
     last: Option<Instant>,
@@ -23,7 +23,7 @@ impl Progress {
         Self { is_shown, last: None, columns: 0 }
     }
 
-    /// Says how far it is, if it is time to say so.
+    /// Shows the progress, if it is time to redraw.
     pub(super) fn tell(&mut self, text: impl FnOnce() -> String) {
         if !self.is_shown || self.last.is_some_and(|last| last.elapsed() < EVERY) {
             return;
@@ -33,7 +33,7 @@ impl Progress {
         self.write(&cut(&text, COLUMNS));
     }
 
-    /// Takes the line away, so that something else can be said.
+    /// Removes the line before other output.
     pub(super) fn clear(&mut self) {
         if self.columns > 0 {
             self.write("");

@@ -1,4 +1,4 @@
-//! `tidings workspace show`: one artifact with all that is known of it.
+//! `tidings workspace show`: everything about one artifact.
 
 use std::io::{ErrorKind, Read as _};
 
@@ -13,7 +13,7 @@ use crate::present::text::{count, harmless, one_line, size};
 /// How much of a text is shown.
 const PREVIEW: usize = 4096;
 const LINES: usize = 20;
-/// How much is written at once.
+/// Bytes written in one step.
 const CHUNK: usize = 1 << 18;
 
 pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceShow) -> Result<()> {
@@ -47,7 +47,7 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceShow) -> Result<()> {
     desk.output.raw(&text)
 }
 
-/// Writes the bytes themselves. Whether they are those that were stored is known at the end.
+/// Writes the content. Whether it is undamaged is known at the end.
 fn content(desk: &Desk<'_>, artifact: &Artifact) -> Result<()> {
     let (hash, explained) = (&artifact.entry.hash, |error| desk.explained(error));
     let lost = || explained(WorkspaceError::from(Refusal::NoBlob(hash.clone())));
@@ -99,7 +99,7 @@ fn described(desk: &Desk<'_>, artifact: &Artifact) -> String {
     text
 }
 
-/// What it was made from, roots first; nothing if it was made from nothing.
+/// The artifacts it was made from, roots first; empty if there are none.
 fn ancestors(desk: &Desk<'_>, lineage: &Lineage) -> String {
     let Some((_, ancestors)) = lineage.items.split_last().filter(|(_, rest)| !rest.is_empty())
     else {
@@ -118,7 +118,7 @@ fn ancestors(desk: &Desk<'_>, lineage: &Lineage) -> String {
 fn preview(desk: &Desk<'_>, artifact: &Artifact) -> Result<String> {
     let opened = desk.workspace.open_blob(&artifact.entry.hash);
     let Some(mut file) = opened.map_err(|error| desk.explained(error))? else {
-        let gone = "its bytes are gone; `verify` says more";
+        let gone = "its content is missing; `verify` has details";
         return Ok(format!("\n{}\n", desk.output.paint.red(gone)));
     };
     let bytes = file.read_at(0, PREVIEW)?;

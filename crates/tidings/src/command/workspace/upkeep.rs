@@ -53,29 +53,29 @@ pub(super) fn verify(desk: &Desk<'_>) -> Result<()> {
             let strays = many(verified.strays.blobs, "file", "files");
             let bytes = change::bytes(verified.strays.bytes);
             desk.output.remark(&format!(
-                "{strays} of {bytes} below `objects` that the database does not know; `gc` removes them"
+                "{strays} of {bytes} below `objects` that are not in the database; `gc` removes them"
             ));
         }
     }
-    let hint = "`restore` a backup into another directory; or, where you have the bytes, remove the \
-                damaged file below `objects` and `import` them again";
+    let hint = "`restore` a backup to another directory; or, if you have the content, remove the \
+                damaged file below `objects` and `import` it again";
     found(&problems, hint)
 }
 
 pub(super) fn backup(desk: &Desk<'_>, args: &WorkspaceFile) -> Result<()> {
     let carried = desk.workspace.backup(&args.file).map_err(|error| desk.explained(error))?;
-    let hint = "the backup has all the rest; an older one may have these";
+    let hint = "the backup has everything else; an older one may have these";
     written(&desk.output, &args.file, &carried, hint)
 }
 
 pub(super) fn restore(dir: &Path, args: &WorkspaceFile, output: &Output) -> Result<()> {
     let carried =
         Workspace::restore(&Config::new(dir), &args.file).map_err(|error| explained(error, dir))?;
-    let hint = "all the rest was restored; where you have these bytes, `import` them again";
+    let hint = "everything else was restored; if you have the missing content, `import` it again";
     written(output, dir, &carried, hint)
 }
 
-/// Tells of what was carried, and fails if that was not all.
+/// Reports the result, and fails if it is incomplete.
 fn written(output: &Output, to: &Path, carried: &Carried, hint: &str) -> Result<()> {
     let problems = told(&carried.problems);
     if output.json {

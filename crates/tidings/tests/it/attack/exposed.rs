@@ -42,12 +42,12 @@ async fn a_server_that_other_machines_can_reach_needs_a_token_or_a_word() {
         let refused = within(refused).await.unwrap();
         assert_eq!(refused.status.code(), Some(2));
         let said = String::from_utf8(refused.stderr).unwrap();
-        assert!(said.contains("anybody who can reach this machine"), "{said}");
+        assert!(said.contains("anyone who can reach this machine"), "{said}");
         assert!(said.contains("--token-file") && said.contains("--allow-anyone"), "{said}");
     }
     let (child, _) = serve("--demo --http 0.0.0.0:0 --allow-anyone").await;
     let log = log_of(child).await;
-    assert!(log.contains("anybody who can reach this machine may use"), "{log}");
+    assert!(log.contains("anyone who can reach this machine may use"), "{log}");
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_readable_token_file_and_refused_requests_are_logged() {
         assert_eq!(ask(&url, &request("ping", json!({}))).await.0, 401);
     }
     let log = log_of(child).await;
-    assert!(log.contains("others can read the token"), "{log}");
+    assert!(log.contains("other users can read the token"), "{log}");
     // Twenty refusals are one line.
     assert_eq!(log.matches("a request was refused").count(), 1, "{log}");
     assert!(log.contains("status=401") && !log.contains("long-enough"), "{log}");

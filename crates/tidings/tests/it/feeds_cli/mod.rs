@@ -138,16 +138,16 @@ async fn a_feed_is_added_by_its_page_shown_and_removed() {
     ID------  News   good   in NN min   1
     ");
     let health = home.feeds(&["health"]).await;
-    assert_eq!(good(&health), "1 feed: 1 good\nno server runs on them\n");
+    assert_eq!(good(&health), "1 feed: 1 good\nno server is running\n");
     let again = home.feeds(&["add", &publisher.url("/feed")]).await;
-    assert_eq!(good(&again), format!("is there already: {id}  News, 1 item\n"));
+    assert_eq!(good(&again), format!("exists: {id}  News, 1 item\n"));
     let titled = home.feeds(&["add", &publisher.url("/feed"), "--title", "Mine", "--json"]).await;
     let titled = titled.object();
     assert_eq!((&titled["state"], &titled["title"]), (&json!("changed"), &json!("Mine")));
     let removed = home.feeds(&["rm", &publisher.url("/feed")]).await;
     assert_eq!(good(&removed), format!("removed {id}  Mine\n"));
     let none = home.feeds(&["ls"]).await;
-    assert_eq!((none.code, none.errors.as_str()), (Some(0), "no feeds are kept in `data`\n"));
+    assert_eq!((none.code, none.errors.as_str()), (Some(0), "no feeds are stored in `data`\n"));
 }
 
 /// Whoever came after once asked it again at once.
@@ -235,14 +235,17 @@ async fn a_second_server_is_told_who_has_the_feeds_and_may_follow_it() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     let who = format!("caused by: process {} (since ", first.child.id().unwrap());
     assert!(refused.errors.contains(&who), "{refused:?}");
-    assert!(refused.errors.contains("hint: `--read-only` serves what it keeps"), "{refused:?}");
+    assert!(
+        refused.errors.contains("hint: serve the same feeds with `--read-only`"),
+        "{refused:?}"
+    );
     let mut wrong = program("serve --stdio --data other --feed ftp://example.com/feed");
     let refused = ended({
         wrong.current_dir(home.path());
         wrong
     })
     .await;
-    assert!(refused.errors.ends_with("or is the path of a file\n"), "{refused:?}");
+    assert!(refused.errors.ends_with("or the path of a file\n"), "{refused:?}");
     let mut follower = home.serve("--read-only").await;
     assert_eq!(follower.read("feeds://all").await, json!([]));
     home.write("news.xml", &news(&["one"]));
@@ -261,7 +264,7 @@ async fn lists_of_feeds_are_taken_in_and_given_out_with_their_folders() {
     let imported = home.feeds(&["import", "list.opml"]).await;
     assert_eq!(
         (imported.code, imported.output.as_str()),
-        (Some(0), "added 1 feed; 1 was not taken\n")
+        (Some(0), "added 1 feed; 1 was refused\n")
     );
     assert!(imported.errors.starts_with("list.opml: line 4: "), "{imported:?}");
     let url = publisher.url("/list");
@@ -297,7 +300,7 @@ async fn lists_of_feeds_are_taken_in_and_given_out_with_their_folders() {
     good(&home.feeds(&["rm", "news.xml"]).await);
     assert_eq!(
         good(&home.feeds(&["import", "all.opml"]).await),
-        "added 1 feed; 1 was there already\n"
+        "added 1 feed; 1 was known already\n"
     );
     good(&home.feeds(&["refresh", "news.xml"]).await);
     for format in ["rss", "atom", "json"] {
@@ -331,7 +334,7 @@ async fn what_a_file_says_is_served() {
     server.child.start_kill().unwrap();
     let output = within(server.child.wait_with_output()).await.unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.starts_with("serving what `tidings.toml` says\n"), "{errors}");
+    assert!(errors.starts_with("using the configuration in `tidings.toml`\n"), "{errors}");
     assert!(home.path().join("kept/feeds.sqlite").exists());
     home.write("tidings.toml", "[[feeds]]\nurl = 'news.xml'\ncatgory = 'Own'\n");
     let mut command = program("serve --stdio");
@@ -340,8 +343,8 @@ async fn what_a_file_says_is_served() {
     assert_eq!(refused.code, Some(2));
     assert_eq!(
         refused.errors,
-        "serving what `tidings.toml` says\n\
-         error: `tidings.toml`, line 3: `catgory` means nothing here\n\
+        "using the configuration in `tidings.toml`\n\
+         error: `tidings.toml`, line 3: unknown key `catgory`\n\
          hint: did you mean `category`?\n"
     );
     let mut nothing = program("serve --stdio --config other.toml");
@@ -361,11 +364,14 @@ async fn a_url_is_parsed_as_a_file_is() {
     assert_eq!(
         same(&refused.errors, &publisher, "ID"),
         "error: reading `BASE/feed`: `127.0.0.1` is at the private address 127.0.0.1\n\
-         hint: `--allow-private` lets it be on a private address\n\
+         hint: `--allow-private` allows private addresses\n\
          error: 1 document could not be read\n"
     );
     let other = home.feeds(&["parse", "ftp://a.example/f"]).await;
-    assert!(other.errors.contains("only `http` and `https` addresses can be fetched"), "{other:?}");
+    assert!(
+        other.errors.contains("only files and `http` or `https` URLs can be read"),
+        "{other:?}"
+    );
     home.write("my news.xml", &news(&["one"]));
     let file = format!("file://{}/my%20news.xml", home.path().display());
     let parsed = home.feeds(&["parse", &file, "--json"]).await.object();
@@ -410,7 +416,7 @@ async fn a_list_on_the_web_is_read_while_what_is_kept_is_served() {
     assert_eq!(server.read("feeds://all").await[0]["itemCount"], 1);
     let mut errors = BufReader::new(server.child.stderr.take().unwrap()).lines();
     let said = within(errors.next_line()).await.unwrap().unwrap();
-    assert!(said.contains("/list` was not read and is tried again in 15 min: "), "{said}");
+    assert!(said.contains("/list` could not be loaded; next try in 15 min: "), "{said}");
     drop(server);
     let mut server = home.serve(&format!("{serve} --offline")).await;
     assert_eq!(server.read("feeds://all").await[0]["itemCount"], 1);
@@ -468,7 +474,7 @@ async fn commands_find_the_feeds_where_the_configuration_says() {
     };
     let added = run(&["add", "news.xml"]).await;
     assert_eq!(added.code, Some(0), "{added:?}");
-    assert_eq!(added.errors, "the feeds are those in `kept`, as `tidings.toml` says\n");
+    assert_eq!(added.errors, "using the feeds in `kept`, as configured in `tidings.toml`\n");
     assert!(home.path().join("kept/feeds.sqlite").exists());
     assert_eq!(run(&["ls", "--config", "tidings.toml", "--json"]).await.lines().len(), 1);
     home.write("tidings.toml", "[serve]\nkeep_items = 0\n");

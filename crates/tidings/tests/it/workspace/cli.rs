@@ -58,9 +58,9 @@ async fn a_list_has_what_the_filters_leave() {
     assert_eq!(titles(&format!("--after {c}")).await, "ba");
     let none = place.run("ls --tag nothing").await;
     assert_eq!((none.code, none.output.as_str()), (Some(0), ""));
-    assert_eq!(none.errors, "there are none\n");
+    assert_eq!(none.errors, "no artifacts\n");
     let more = place.run("ls --limit 1").await;
-    assert_eq!(more.errors, format!("there are more: `--after {c}` has them\n"));
+    assert_eq!(more.errors, format!("there are more: continue with `--after {c}`\n"));
 }
 
 #[tokio::test]
@@ -127,18 +127,18 @@ async fn what_is_not_there_is_said_with_what_to_do() {
     assert_eq!(
         missing.errors,
         "error: there is no workspace in `w`\n\
-         hint: `tidings serve --workspace w` makes one, and so does `tidings workspace w import PATH`\n"
+         hint: create one with `tidings serve --workspace w` or `tidings workspace w import PATH`\n"
     );
     place.import("a", "").await;
     for words in ["show nothing", "tag nothing x", "untag nothing x"] {
         let refused = place.run(words).await;
         assert_eq!(refused.code, Some(1), "{words}");
         assert!(
-            refused.errors.starts_with("error: there is no artifact `nothing`\n"),
+            refused.errors.starts_with("error: no artifact has the id `nothing`\n"),
             "{refused:?}"
         );
         assert!(
-            refused.errors.ends_with("hint: `tidings workspace w ls` has the ids\n"),
+            refused.errors.ends_with("hint: `tidings workspace w ls` lists the ids\n"),
             "{refused:?}"
         );
     }
@@ -191,7 +191,7 @@ async fn a_file_that_cannot_be_taken_is_a_failure_after_the_others() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(ended.lines()[0]["title"], "small");
     assert!(
-        ended.errors.contains("importing `large`: a blob may have 1000 bytes at most"),
+        ended.errors.contains("importing `large`: the blob is larger than 1000 bytes"),
         "{ended:?}"
     );
     assert!(ended.errors.ends_with("error: 1 file could not be imported\n"), "{ended:?}");
@@ -277,7 +277,7 @@ async fn damage_is_found_and_is_a_failure() {
     assert_eq!(copied.code, Some(1));
     let told = format!("copy: what could be read, with 0 blobs\n{problem}");
     assert_eq!(copied.output, told);
-    assert!(copied.errors.contains("hint: the backup has all the rest"), "{copied:?}");
+    assert!(copied.errors.contains("hint: the backup has everything else"), "{copied:?}");
     std::fs::remove_file(&path).unwrap();
     let found = place.run("verify --json").await;
     assert_eq!(found.code, Some(1));
@@ -289,7 +289,7 @@ async fn damage_is_found_and_is_a_failure() {
     assert_eq!(failed.code, Some(1), "{failed:?}");
     let failed = place.run(&format!("show {id} --content")).await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    assert!(failed.errors.contains("are gone\nhint: `tidings workspace w verify`"), "{failed:?}");
+    assert!(failed.errors.contains("is missing\nhint: `tidings workspace w verify`"), "{failed:?}");
     // As the hint says: who has the bytes can store them again.
     place.import("abc", "").await;
     assert_eq!(place.run("verify").await.code, Some(0));
@@ -304,7 +304,7 @@ async fn bytes_that_are_damaged_are_not_given_as_if_they_were_right() {
     std::fs::write(place.path("w/objects").join(&hash[..2]).join(&hash), "abd").unwrap();
     let shown = place.run(&format!("show {id} --content")).await;
     assert_eq!((shown.code, shown.output.as_str()), (Some(1), "abd"), "{shown:?}");
-    assert!(shown.errors.contains("are not those it was stored with\nhint: "), "{shown:?}");
+    assert!(shown.errors.contains("is damaged\nhint: "), "{shown:?}");
     let exported = place.run("export target --json").await;
     assert_eq!(exported.code, Some(1), "{exported:?}");
     let line = &exported.lines()[0];
@@ -313,7 +313,7 @@ async fn bytes_that_are_damaged_are_not_given_as_if_they_were_right() {
         (&json!(1), &json!(1), &json!(0))
     );
     assert!(
-        exported.errors.contains(&format!("error: the bytes of `{id}` are not")),
+        exported.errors.contains(&format!("error: the content of `{id}` is damaged")),
         "{exported:?}"
     );
     assert!(place.path("target/other.txt").exists() || place.path("target/other").exists());

@@ -67,7 +67,7 @@ async fn a_directory_that_cannot_be_written_is_looked_at_and_else_refused_by_nam
         assert!(refused.errors.starts_with("error: opening the workspace `w`\n"), "{refused:?}");
         let says = ["Permission denied", "readonly", "unable to open"];
         assert!(says.iter().any(|word| refused.errors.contains(word)), "{words:?}: {refused:?}");
-        assert!(refused.errors.contains("hint: the directory and what is in it"), "{refused:?}");
+        assert!(refused.errors.contains("hint: the directory and its files"), "{refused:?}");
     }
     std::fs::set_permissions(&directory, rights(0o755)).unwrap();
     assert_eq!(place.run("verify").await.code, Some(0));

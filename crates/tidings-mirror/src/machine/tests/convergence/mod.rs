@@ -1,6 +1,6 @@
 //! The law of the mirror: whatever the order, loss, duplication and delay of notices, answers and
-//! disconnects, once things are quiet the mirror equals the server, and the events replayed from
-//! the start rebuild the same state.
+//! disconnects, once all is quiet the mirror equals the server, and the events replayed from the
+//! start rebuild the same state.
 
 mod server;
 
@@ -25,7 +25,7 @@ use crate::lists::Listed;
 #[derive(Clone, Copy, Debug)]
 enum Why {
     Lost,
-    /// Somebody wants it to end, and to keep everything.
+    /// The user disconnects and keeps everything.
     Asked,
 }
 
@@ -35,23 +35,23 @@ enum Step {
     RemoveTool(u8),
     SetResource(u8, u8),
     RemoveResource(u8),
-    /// A resource cannot be read any longer, though it is listed.
+    /// A listed resource cannot be read any more.
     Hide(u8),
     /// It can be read again.
     Show(u8),
-    /// A tool cannot be read any longer, or can again.
+    /// A tool becomes invalid, or valid again.
     TurnOdd(u8),
-    /// A resource outgrows what may be answered, or shrinks again.
+    /// A resource grows beyond the limit of answers, or shrinks again.
     Outgrow(u8),
-    /// Cursors have no end from now on, or have one again.
+    /// Cursors become endless, or end again.
     Repeat,
-    /// The server announces what nobody asked for.
+    /// The server sends unexpected notices.
     Babble,
-    /// The server announces a sub-resource of what is watched, in place of it.
+    /// The server announces a sub-resource instead of the watched resource.
     HearPart(usize),
-    /// The server looks at a request and answers.
+    /// The server processes a request and answers.
     Answer(usize),
-    /// A request fails on its way.
+    /// A request fails in transit.
     Fail(usize),
     /// An answer arrives.
     Arrive(usize),
@@ -68,14 +68,14 @@ enum Step {
     StreamBack,
 }
 
-/// What the events say, and nothing else.
+/// The state that the events describe.
 #[derive(Debug, Default, PartialEq)]
 struct Replay {
     tools: Vec<Arc<Item<Tool>>>,
     resources: Vec<Arc<Item<Resource>>>,
     subscriptions: BTreeSet<Arc<str>>,
     contents: BTreeMap<Arc<str>, Vec<ResourceContents>>,
-    /// Watched resources that were told to be gone, and not to be back.
+    /// Watched resources that were announced as gone and not as returned.
     gone: BTreeSet<Arc<str>>,
     connection: Option<ConnectionState>,
 }
@@ -302,7 +302,7 @@ impl World {
         }
     }
 
-    /// What servers should not do, and do.
+    /// Faults of servers.
     fn imperfect(&mut self, step: &Step) {
         match *step {
             Step::TurnOdd(key) => {
@@ -317,7 +317,7 @@ impl World {
                 }
                 self.content_moved(key);
             }
-            // What can be read of a list stays the same, so nobody is told.
+            // The valid items stay the same, so there is no event.
             Step::Repeat => self.server.is_endless = !self.server.is_endless,
             Step::Babble if self.connected && self.stream => {
                 self.tell(Input::Updated("other://thing".into(), None));
@@ -341,7 +341,7 @@ impl World {
                 Asked::Subscribe(self.machine.subscriptions().filter(is_meant).cloned().collect());
         }
         let Some(input) = self.server.answer(&asked) else { return };
-        // What subscribing led to is known before anything that follows it on the wire.
+        // The result of subscribing is known before anything that follows it on the wire.
         if matches!(input, Input::Subscribed { .. }) {
             self.tell(input);
         } else {
@@ -383,7 +383,7 @@ impl World {
         self.asked.clear();
         self.notices.clear();
         self.server.watched.clear();
-        // Answers that were on their way may still arrive: they are late then.
+        // Answers in transit may still arrive, too late.
         let reason = "test".into();
         match why {
             Why::Lost => {
@@ -408,7 +408,7 @@ impl World {
         self.tell(Input::Connected(Offer { lists, announced, ..Offer::default() }));
     }
 
-    /// Lets everything arrive that is under way.
+    /// Delivers everything in transit.
     fn come_to_rest(&mut self) {
         self.step(&Step::Connect);
         self.step(&Step::StreamBack);
@@ -421,7 +421,7 @@ impl World {
             if is_busy || !self.notices.is_empty() || !self.machine.only_looks() {
                 continue;
             }
-            // What is gone and not watched is looked at now and then.
+            // Resources that are gone and not watched are read now and then.
             let gone = self.machine.gone_resources();
             if gone.iter().all(|uri| self.server.read(uri).is_err()) {
                 return;
@@ -454,7 +454,7 @@ impl World {
         for uri in &self.read {
             let Some(kept) = self.reader.resource(uri) else { continue };
             if self.server.large.contains(&key_of(uri)) {
-                // It cannot be read, so the last that could be is kept, and not taken for current.
+                // It cannot be read, so the last content is kept, but not as current.
                 let fresh = self.machine.cache().fresh(uri, self.now);
                 assert!(fresh.is_none(), "{uri} cannot be read");
             } else if self.machine.is_subscribed(uri) {

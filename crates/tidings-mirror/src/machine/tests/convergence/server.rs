@@ -1,4 +1,4 @@
-//! The server that the mirror converges to: what it has, what it answers, and how it fails.
+//! The server of the model: its state, its answers, its failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,20 +18,20 @@ const PAGE: usize = 2;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Server {
     pub(super) tools: BTreeMap<u8, u8>,
-    /// Tools that cannot be read.
+    /// Invalid tools.
     pub(super) odd: BTreeSet<u8>,
     pub(super) resources: BTreeMap<u8, u8>,
-    /// Resources whose content is larger than any answer may be.
+    /// Resources larger than any answer may be.
     pub(super) large: BTreeSet<u8>,
     /// Resources that are listed and cannot be read.
     pub(super) hidden: BTreeSet<u8>,
-    /// Whether the last page of a list names another one, which it does with no new cursor.
+    /// Whether the last page of a list has another cursor, which is not new.
     pub(super) is_endless: bool,
-    /// Moves with every change of a list; part of cursors if they are strict.
+    /// Advances with every change of a list; part of cursors if they are strict.
     pub(super) generation: u64,
     pub(super) watched: BTreeSet<Arc<str>>,
     pub(super) strict_cursors: bool,
-    /// Whether it refuses to watch what cannot be read.
+    /// Whether it refuses to watch resources that cannot be read.
     pub(super) strict_watching: bool,
 }
 
@@ -71,7 +71,7 @@ impl Server {
         let is_last = offset + PAGE >= all.len();
         let next = match cursor {
             _ if !is_last => Some(format!("{}/{generation}", offset + PAGE)),
-            // The cursor of this page again, or one that is none.
+            // The cursor of this page again, or an empty one.
             cursor if self.is_endless => Some(cursor.unwrap_or_default().to_owned()),
             _ => None,
         };
@@ -85,7 +85,7 @@ impl Server {
         Ok(Page { items, odd, next })
     }
 
-    /// All tools, and what is listed in place of those that cannot be read.
+    /// All tools, with invalid items in place of the invalid ones.
     fn listed_tools(&self) -> Vec<Result<Tool, Odd>> {
         let tool = |(key, version): (&u8, &u8)| {
             let name = format!("tool-{key}");
@@ -97,12 +97,12 @@ impl Server {
         self.tools.iter().map(tool).collect()
     }
 
-    /// The tools that can be read.
+    /// The valid tools.
     pub(super) fn tools(&self) -> Vec<Tool> {
         self.listed_tools().into_iter().filter_map(Result::ok).collect()
     }
 
-    /// The places of those that cannot.
+    /// The positions of the invalid ones.
     pub(super) fn odd_tools(&self) -> Vec<usize> {
         let listed = self.listed_tools();
         let places = listed.iter().enumerate().filter(|(_, tool)| tool.is_err());
@@ -123,7 +123,7 @@ impl Server {
         Ok(content(version.to_string()))
     }
 
-    /// What the server answers to a request now.
+    /// The server's answer to a request now.
     pub(super) fn answer(&mut self, request: &Asked) -> Option<Input> {
         Some(match request {
             Asked::Machine(Request::Page { list, ticket, cursor }) => {
@@ -142,7 +142,7 @@ impl Server {
             Asked::Machine(Request::Read { uri, ticket }) => {
                 Input::Reread { uri: uri.clone(), ticket: *ticket, answer: self.read(uri) }
             }
-            // What is watched when the server is asked, as the driver does it.
+            // The resources watched when the server is asked, as in the driver.
             Asked::Machine(Request::Restore | Request::Watch { .. }) => return None,
             Asked::Subscribe(uris) => {
                 let is_gone =
