@@ -1,9 +1,8 @@
 //! The bytes of one notice, serialised once and shared by all its listeners.
 //!
 //! The text comes from the protocol library's types, so the wire format is theirs. A frame is a
-//! whole server-sent event, `data: {…}
-//!
-//! `; without its first six bytes and the last it is a line for stdio, so both transports share it.
+//! whole server-sent event: `data: `, the message and two line breaks. Without its first six bytes
+//! and the last it is a line for stdio, so both transports share it.
 
 use bytes::{Bytes, BytesMut};
 use rmcp::model::{
