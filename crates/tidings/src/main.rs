@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod console;
 mod demo;
 mod draft;
 mod feeds;
@@ -15,6 +16,7 @@ mod schema;
 mod session;
 mod target;
 mod values;
+mod web;
 
 use std::process::ExitCode;
 
