@@ -80,12 +80,20 @@ impl EncodeLabelValue for RequestOutcome {
     }
 }
 
+/// The name of the identity that sent a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NameLabel {
+    name: String,
+}
+
 /// The metrics of one hub.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
     /// HTTP requests by method and outcome.
     pub(crate) requests: Family<RequestLabels, Counter>,
+    /// HTTP requests by the name of their token; tokens without a name are not counted here.
+    named_requests: Family<NameLabel, Counter>,
     pub(crate) connections: Gauge,
     /// Connections that were closed or refused because there were too many.
     pub(crate) turned_away: Counter,
@@ -108,6 +116,12 @@ impl Metrics {
         let mut registry = Registry::with_prefix("tidings");
         let requests = Family::default();
         registry.register("http_requests", "HTTP requests by method and outcome", requests.clone());
+        let named_requests = Family::default();
+        registry.register(
+            "token_requests",
+            "HTTP requests by the name of their token",
+            named_requests.clone(),
+        );
         let connections = Gauge::default();
         registry.register("connections", "Open HTTP connections", connections.clone());
         let turned_away = Counter::default();
@@ -179,6 +193,7 @@ impl Metrics {
         Self {
             registry,
             requests,
+            named_requests,
             connections,
             turned_away,
             in_flight,
@@ -194,6 +209,11 @@ impl Metrics {
             refused,
             latency,
         }
+    }
+
+    /// Counts a request of the identity with this name.
+    pub(crate) fn requests_of(&self, name: &str) {
+        self.named_requests.get_or_create(&NameLabel { name: name.to_owned() }).inc();
     }
 
     /// The metrics in the format of Prometheus.
