@@ -211,12 +211,7 @@ async fn serve(
     share: Share,
 ) -> Response {
     let id = request.id.clone();
-    let Some(number) = session.number() else {
-        app.pipeline.metrics.refused.inc();
-        let details = "this session has too many requests under way";
-        let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
-        return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error);
-    };
+    let Some(number) = session.number() else { return too_busy(app, id) };
     let call = PendingAnswer::new(
         number,
         session.cancel.child_token(),
@@ -266,6 +261,14 @@ async fn serve(
             reply::stream(Body::new(call.read(0, priming, app.config.keep_alive, guard)))
         }
     }
+}
+
+/// The refusal of a request of a session that has too many under way.
+fn too_busy(app: &App, id: RequestId) -> Response {
+    app.pipeline.metrics.refused.inc();
+    let details = "this session has too many requests under way";
+    let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
+    reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error)
 }
 
 /// A client that waits for the first word of an answer. If it goes, nothing can be come back to:
