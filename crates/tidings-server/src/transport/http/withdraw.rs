@@ -21,7 +21,7 @@ pub(super) async fn follow(app: Weak<App>, closing: CancellationToken) {
             match expiry {
                 // A moment later, as the two clocks may differ by a little.
                 Some(after) => {
-                    tokio::time::sleep(after.min(LONGEST) + Duration::from_millis(1)).await
+                    tokio::time::sleep(after.min(LONGEST) + Duration::from_millis(1)).await;
                 }
                 None => std::future::pending().await,
             }
