@@ -182,11 +182,12 @@ mod tests {
     use crate::tokens::Token;
 
     fn config() -> HttpConfig {
-        let mut config = HttpConfig::default();
-        config.hosts = vec!["Hub.example:8080".into(), "plain.example".into()];
-        config.origins = vec!["https://app.example".into()];
-        config.tokens = Token::new("0123456789abcdef\n").unwrap().into();
-        config
+        HttpConfig {
+            hosts: vec!["Hub.example:8080".into(), "plain.example".into()],
+            origins: vec!["https://app.example".into()],
+            tokens: Token::new("0123456789abcdef\n").unwrap().into(),
+            ..HttpConfig::default()
+        }
     }
 
     fn guard() -> Guard {
