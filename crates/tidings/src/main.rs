@@ -6,6 +6,7 @@ mod demo;
 mod draft;
 mod feeds;
 mod folder;
+mod follow;
 mod hosts;
 mod logging;
 mod machine;
@@ -14,6 +15,7 @@ mod report;
 mod schema;
 mod session;
 mod target;
+mod tokens;
 mod values;
 
 use std::process::ExitCode;
