@@ -39,6 +39,7 @@ mod tests;
 mod tools;
 mod touched;
 mod view;
+mod watch;
 mod words;
 
 use std::path::Path;

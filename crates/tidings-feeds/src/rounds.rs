@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidings_store::watch::FileWatch;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -22,6 +21,7 @@ use crate::fetch::Fetcher;
 use crate::gate::Gate;
 use crate::schedule::{Bounds, Plan};
 use crate::store::{FeedRow, Settings};
+use crate::watch::Watch;
 
 /// The clock is looked at this often: a machine that slept wakes up at another time than the one
 /// it was waiting for.
@@ -61,7 +61,7 @@ pub(crate) struct Rounds {
     /// Who waits for feeds that are not being asked yet.
     waiting: HashMap<String, Vec<oneshot::Sender<AskOutcome>>>,
     wanted: mpsc::Receiver<Wanted>,
-    watch: FileWatch,
+    watch: Watch,
     gate: Gate,
 }
 
@@ -94,7 +94,7 @@ impl Rounds {
             planned: HashMap::new(),
             waiting: HashMap::new(),
             wanted,
-            watch: FileWatch::new(),
+            watch: Watch::new(),
             gate: Gate::default(),
         };
         (rounds, line)
@@ -115,7 +115,7 @@ impl Rounds {
                 ids = inner.touched.taken() => ids.iter().for_each(|id| self.take_up(id)),
                 Some(wanted) = self.wanted.recv() => self.want(wanted),
                 Some(done) = self.asking.join_next_with_id() => self.finish(done),
-                ids = self.watch.changed() => ids.iter().for_each(|id| self.look(id)),
+                ids = self.watch.heard() => ids.iter().for_each(|id| self.look(id)),
                 () = sleep_until(next) => {}
             }
         }

@@ -13,7 +13,6 @@
 //!
 //! - [`database`]: open, migrate and read `SQLite` databases.
 //! - [`temporary`]: temporary files, locked while they are in use.
-//! - [`watch`]: follow files through the events of the system.
 //! - [`settle`]: wait until a save in several steps is complete.
 //! - [`mod@date`]: moments, parsed from any text and written as the protocol needs.
 //! - [`mime`]: the MIME type of a file.
@@ -25,4 +24,3 @@ pub mod mime;
 pub mod settle;
 pub mod temporary;
 pub mod testing;
-pub mod watch;
