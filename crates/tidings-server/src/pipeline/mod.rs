@@ -485,7 +485,8 @@ struct Checks {
     running: HashMap<ResourceUri, Option<Instant>>,
 }
 
-async fn sleep_until(due: Option<Instant>) {
+/// Waits for a moment, if there is one.
+pub(crate) async fn sleep_until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,

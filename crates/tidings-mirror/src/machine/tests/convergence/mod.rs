@@ -294,7 +294,7 @@ impl World {
                     self.content_moved(key);
                 }
             }
-            _ => {}
+            ref other => unreachable!("{other:?} is not a change in the server"),
         }
     }
 
@@ -321,7 +321,7 @@ impl World {
                 self.reader.clear_resource(&uri(key));
                 self.replay.take(&mut self.events);
             }
-            _ => {}
+            ref other => unreachable!("{other:?} is not a request"),
         }
     }
 
