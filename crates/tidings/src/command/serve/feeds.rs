@@ -190,7 +190,7 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Web
         without_password(&feed.address, "use the feed's `headers` instead")?;
         config.feeds.push(feed);
     }
-    let lists = Vec::from_iter(args.opml.iter().chain(&serving.opml));
+    let lists: Vec<_> = args.opml.iter().chain(&serving.opml).collect();
     let (listed, mut urls) = listed(&lists, Output::new(args.json)).await?;
     config.feeds.extend(listed);
     let names_none = config.feeds.is_empty() && lists.is_empty() && is_kept_named;
