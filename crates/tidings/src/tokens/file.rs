@@ -64,7 +64,7 @@ impl StoredToken {
 
 /// What is wrong in a file, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct TokenProblem {
     /// The line, counted from 1.
     pub(crate) line: usize,
     /// The name of the token, if it has one.
@@ -72,7 +72,7 @@ pub(crate) struct Problem {
     pub(crate) reason: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for TokenProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "line {}", self.line)?;
         if let Some(token) = &self.token {
@@ -82,7 +82,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for TokenProblem {}
 
 /// A file of tokens.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) struct Loaded {
     /// The valid tokens, in the order of the file.
     pub(crate) tokens: Vec<StoredToken>,
     /// The entries that are refused.
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<TokenProblem>,
     /// The mode of the file, if other users can read it.
     pub(crate) readable: Option<u32>,
 }
@@ -141,7 +141,7 @@ fn readable(mode: u32) -> Option<u32> {
 /// # Errors
 ///
 /// The text is not TOML.
-pub(super) fn parse(text: &str) -> Result<Loaded, Problem> {
+pub(super) fn parse(text: &str) -> Result<Loaded, TokenProblem> {
     let document = DeTable::parse(text).map_err(|error| problem(&error, text, None))?;
     let mut loaded = Loaded::default();
     for (key, value) in document.into_inner() {
@@ -152,11 +152,11 @@ pub(super) fn parse(text: &str) -> Result<Loaded, Problem> {
             }
             (TOKENS, _) => {
                 let reason = "write each token as a table that begins with `[[tokens]]`".to_owned();
-                loaded.problems.push(Problem { line, token: None, reason });
+                loaded.problems.push(TokenProblem { line, token: None, reason });
             }
             (key, _) => {
                 let reason = unknown(key, &[TOKENS]);
-                loaded.problems.push(Problem { line, token: None, reason });
+                loaded.problems.push(TokenProblem { line, token: None, reason });
             }
         }
     }
@@ -176,7 +176,7 @@ impl Loaded {
         if let Some(other) = self.tokens.iter().find(same) {
             let what = if other.name == token.name { "name" } else { "hash" };
             let reason = format!("another token, `{}`, has the same {what}", other.name);
-            return self.problems.push(Problem { line, token: name, reason });
+            return self.problems.push(TokenProblem { line, token: name, reason });
         }
         self.tokens.push(token);
     }
@@ -253,17 +253,17 @@ fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Moment>, 
 }
 
 /// The problem of an entry or of the whole text, in words.
-fn problem(error: &toml::de::Error, text: &str, token: Option<String>) -> Problem {
+fn problem(error: &toml::de::Error, text: &str, token: Option<String>) -> TokenProblem {
     let line = line_at(text, error.span().map_or(0, |span| span.start));
     let message = error.message().trim();
     let Some(rest) = message.strip_prefix("unknown field `") else {
-        return Problem { line, token, reason: message.replace('\n', ", ") };
+        return TokenProblem { line, token, reason: message.replace('\n', ", ") };
     };
     let mut words = rest.split('`').step_by(2);
     let key = words.next().unwrap_or_default();
     // Commas and words separate the expected names.
     let known: Vec<_> = rest.split('`').skip(2).step_by(2).collect();
-    Problem { line, token, reason: unknown(key, &known) }
+    TokenProblem { line, token, reason: unknown(key, &known) }
 }
 
 fn unknown(key: &str, known: &[&str]) -> String {
