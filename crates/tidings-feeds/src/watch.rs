@@ -1,4 +1,4 @@
-//! Feeds that are files: the system says which of them to look at again.
+//! Feeds in files: the system reports which of them to read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,31 +10,30 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tidings_store::settle::settle;
 use tokio::sync::Notify;
 
-/// A save is several steps: what follows each other within this time is looked at once. A file
-/// that is removed and written anew is not missing in between.
+/// A save has several steps, so changes within this time are handled together. A file that is
+/// removed and written anew is not missing in between.
 const SETTLE: Duration = Duration::from_millis(20);
-/// What never rests is looked at after this time all the same.
+/// Continuous changes are handled after this time.
 const SETTLE_AT_MOST: Duration = Duration::from_millis(200);
-/// More paths than this are all files.
+/// More changed paths than this count as all files.
 const PATHS: usize = 4096;
 
-/// Follows the directories that feeds lie in.
+/// Watches the directories of files.
 pub(crate) struct Watch {
     watcher: Option<RecommendedWatcher>,
     ear: Arc<Ear>,
-    /// The files by the id of their feed: where it was said to be, and where it is if that is a
-    /// link.
+    /// The files by the id of their feed: the named path, and the target if that is a link.
     files: BTreeMap<String, Vec<WatchedFile>>,
 }
 
 /// Where a file is.
 struct WatchedFile {
     file: PathBuf,
-    /// The directory that is followed for it: its own, or the nearest one there is.
+    /// The watched directory: its own, or the nearest existing one.
     directory: Option<PathBuf>,
 }
 
-/// What the system's thread writes and the rounds take.
+/// Written by the system's thread, and taken by the rounds.
 #[derive(Debug, Default)]
 struct Ear {
     heard: Mutex<Heard>,
@@ -44,7 +43,7 @@ struct Ear {
 #[derive(Debug, Default)]
 struct Heard {
     paths: BTreeSet<PathBuf>,
-    /// Something was missed, or too much happened.
+    /// Events were lost, or there were too many.
     everything: bool,
 }
 
@@ -57,7 +56,7 @@ impl Watch {
                 Ok(event) if event.need_rescan() => heard.everything(),
                 Ok(event) if is_change(event.kind) => heard.note(event.paths),
                 Ok(_) => {}
-                // Something was missed.
+                // Events were lost.
                 Err(_) => heard.everything(),
             });
         let watcher = watcher.inspect_err(|error| {
@@ -66,12 +65,13 @@ impl Watch {
         Self { watcher: watcher.ok(), ear, files: BTreeMap::new() }
     }
 
-    /// Whether the file of a feed is followed.
+    /// Whether the file of a feed is watched.
     pub(crate) fn follows(&self, id: &str) -> bool {
         self.files.contains_key(id)
     }
 
-    /// Follows the file of a feed, from before it is read. Says whether the system tells of it.
+    /// Watches the file of a feed, beginning before it is read. Returns whether the system reports
+    /// its changes.
     pub(crate) fn follow(&mut self, id: &str, file: &Path) -> bool {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let target = std::fs::canonicalize(&file).ok().filter(|target| *target != file);
@@ -79,33 +79,33 @@ impl Watch {
         let watched: Vec<_> =
             files.map(|file| WatchedFile { directory: self.enter(&file), file }).collect();
         let is_heard = watched.iter().all(|one| one.directory.is_some());
-        // Order: what was followed is left after what is followed now, so that nothing is missed
-        // where it is the same.
+        // Order: the old directory is released after the new one is watched, so that nothing is
+        // missed if they are the same.
         let before = self.files.insert(id.to_owned(), watched);
         self.leave(before);
         is_heard
     }
 
-    /// The feed is no longer a file that matters.
+    /// The feed is not a file any more.
     pub(crate) fn forget(&mut self, id: &str) {
         let before = self.files.remove(id);
         self.leave(before);
     }
 
-    /// Leaves the directories that no file needs any more.
+    /// Releases the directories that no file needs any more.
     fn leave(&mut self, watched: Option<Vec<WatchedFile>>) {
         let Some(watcher) = &mut self.watcher else { return };
         for directory in watched.into_iter().flatten().filter_map(|one| one.directory) {
             let mut others = self.files.values().flatten();
             if !others.any(|other| other.directory.as_ref() == Some(&directory)) {
-                // It may have gone by itself.
+                // It may be gone already.
                 let _ = watcher.unwatch(&directory);
             }
         }
     }
 
-    /// Waits until files were changed and have settled, and gives their feeds. Cancel-safe: what
-    /// was heard is taken in one step at the end.
+    /// Waits until files changed and settled, and returns their feeds. Cancel-safe: the changes are
+    /// taken in one step at the end.
     pub(crate) async fn heard(&self) -> Vec<String> {
         loop {
             while self.ear.lock().is_silent() {
@@ -114,7 +114,7 @@ impl Watch {
             settle(&self.ear.some, SETTLE, SETTLE_AT_MOST).await;
             let heard = std::mem::take(&mut *self.ear.lock());
             let is_meant = |file: &Path| {
-                // The file, or a directory on the way to it.
+                // The file, or a directory on its path.
                 heard.everything || file.ancestors().any(|path| heard.paths.contains(path))
             };
             let is_meant = |watched: &[WatchedFile]| watched.iter().any(|one| is_meant(&one.file));
@@ -126,11 +126,11 @@ impl Watch {
         }
     }
 
-    /// Follows the directory of a file, or the nearest there is.
+    /// Watches the directory of a file, or the nearest existing one.
     fn enter(&mut self, file: &Path) -> Option<PathBuf> {
         let watcher = self.watcher.as_mut()?;
         let nearest = || file.ancestors().skip(1).find(|it| it.is_dir()).map(Path::to_owned);
-        // A directory may come or go while it is looked for.
+        // A directory may appear or disappear meanwhile.
         for _ in 0..8 {
             let directory = nearest()?;
             let followed = watcher.watch(&directory, RecursiveMode::NonRecursive);
@@ -174,18 +174,18 @@ impl Heard {
     }
 }
 
-/// Whether an event says that a file is whole, or gone, or that a directory came.
+/// Whether an event means that a file is complete or gone, or that a directory appeared.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
-        // Each side of a rename is told by itself too.
+        // Each side of a rename is reported by itself too.
         EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => false,
         EventKind::Modify(ModifyKind::Name(_))
         | EventKind::Create(CreateKind::Folder)
         | EventKind::Remove(_)
         | EventKind::Any
         | EventKind::Other => true,
-        // A file that was made is empty; where the system tells of its end, that is waited for.
+        // A created file is empty; where the system reports the end of writing, that is awaited.
         EventKind::Create(_) | EventKind::Modify(_) => !cfg!(target_os = "linux"),
     }
 }
