@@ -76,6 +76,7 @@ pub(crate) struct Serve {
     /// Serve clients with a token of this file [default: the file of `tidings token`]. Each has a
     /// name and labels, which decide what it sees. Changes of the file take effect at once.
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "stdio")]
+    #[expect(clippy::option_option, reason = "the option may be given without a value")]
     pub(crate) tokens: Option<Option<PathBuf>>,
     /// Serve other machines without a token. Anyone who can connect may use everything; with
     /// `--tokens`, everything that is not for a label.
