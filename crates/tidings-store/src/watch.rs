@@ -51,14 +51,14 @@ struct WatchedFile {
 /// The events, written by the system's thread and taken by [`FileWatch::changed`].
 #[derive(Debug, Default)]
 struct Inbox {
-    events: Mutex<Events>,
+    events: Mutex<FileEvents>,
     some: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Events {
+struct FileEvents {
     paths: BTreeSet<PathBuf>,
-    /// Events were lost, or there were too many.
+    /// FileEvents were lost, or there were too many.
     everything: bool,
 }
 
@@ -73,7 +73,7 @@ impl FileWatch {
                 Ok(event) if event.need_rescan() => events.everything(),
                 Ok(event) if is_change(event.kind) => events.note(event.paths),
                 Ok(_) => {}
-                // Events were lost.
+                // FileEvents were lost.
                 Err(_) => events.everything(),
             });
         let watcher = watcher.inspect_err(|error| {
@@ -171,7 +171,7 @@ impl Default for FileWatch {
 }
 
 impl Inbox {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Events> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FileEvents> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,7 +192,7 @@ impl Inbox {
     }
 }
 
-impl Events {
+impl FileEvents {
     fn is_empty(&self) -> bool {
         self.paths.is_empty() && !self.everything
     }
