@@ -5,6 +5,7 @@
 mod attack;
 mod beside;
 mod command;
+mod config;
 mod failing;
 mod feeds;
 mod feeds_cli;
