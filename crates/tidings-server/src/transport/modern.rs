@@ -32,6 +32,7 @@ use crate::notice;
 use crate::pipeline::{Listener, Pipeline};
 use crate::transport::body::{busy, retry_later};
 use crate::transport::budget::{Budget, Share};
+use crate::transport::guard::Admitted;
 use crate::transport::http::{App, HttpConfig, ListenPlace, RequestFacts, stopping};
 use crate::transport::intake::{self, Received};
 use crate::transport::legacy::VERSION;
@@ -139,7 +140,8 @@ async fn listen(
     about: About,
 ) -> Response {
     let origin = Line::peer(&parts.extensions).map(Origin::of);
-    let Some(place) = app.listen_place(origin) else {
+    let admitted = Admitted::of(&parts.extensions);
+    let Some(place) = app.listen_place(origin, &admitted) else {
         app.pipeline.metrics.refused.inc();
         let error = ErrorData::internal_error("Too many listeners", None);
         let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);

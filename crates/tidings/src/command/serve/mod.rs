@@ -16,8 +16,8 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use tidings_folder::{Folder, Introduction, Report};
-use tidings_server::http::{self, SharedToken};
-use tidings_server::{Config, Greeting, Hub, Merging, stdio};
+use tidings_server::http::{self, TokenEntry, TokenHash, Tokens};
+use tidings_server::{Config, Greeting, Hub, Identity, Merging, stdio};
 use tidings_workspace::Workspace;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
@@ -81,14 +81,14 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     // Order: a reader of `listening` may end the server at once, so signals are caught before.
     let signals = Signals::new()?;
     let (cancel, again) = (CancellationToken::new(), Notify::new());
-    let token = SharedToken::from(endpoint::token(&args)?);
+    let tokens = endpoint::token(&args)?.map(Tokens::from).unwrap_or_default();
     let data = feeds.directory().into_iter().chain(args.workspace.clone()).collect();
-    let transport_of = Served { limits, token: token.clone(), data, workspace };
+    let transport_of = Served { limits, tokens: tokens.clone(), data, workspace };
     let (progress, lists) = (feeds.progress(), feeds.lists());
     let reload = Reload { args: &args, hub: &hub, printer: &printer, reports, feeds, served };
     let result = tokio::select! {
         result = transport(&args, &hub, transport_of, &printer, cancel.clone()) => result,
-        () = stop(&args, signals, &token, &again, cancel.clone()) => Ok(()),
+        () = stop(&args, signals, &tokens, &again, cancel.clone()) => Ok(()),
         () = printer.run(told, reported, hub.events()) => Ok(()),
         () = feeds::tell_progress(progress, &printer) => Ok(()),
         () = served_feeds::load_lists(lists) => Ok(()),
@@ -167,7 +167,7 @@ fn introduce(config: &mut Config, introduction: Introduction) {
 /// The parameters of the transport.
 struct Served {
     limits: Limits,
-    token: SharedToken,
+    tokens: Tokens,
     /// The directories of sources with durable state.
     data: Vec<PathBuf>,
     workspace: Option<Workspace>,
@@ -184,8 +184,8 @@ async fn transport(
         return over_stdio(hub, cancel).await.context("serving stdio");
     }
     check_clock(SystemTime::now())?;
-    let listener = endpoint::bind(args, &served.token, &offers(args)).await?;
-    let mut config = endpoint::config(args, &served.limits, served.token, served.data);
+    let listener = endpoint::bind(args, &served.tokens, &offers(args)).await?;
+    let mut config = endpoint::config(args, &served.limits, served.tokens, served.data);
     config.beside = served.workspace.as_ref().map(Workspace::routes);
     printer.started(listener.local_addr()?, served.workspace.is_some());
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")
@@ -263,7 +263,7 @@ impl Signals {
 async fn stop(
     args: &Serve,
     mut signals: Signals,
-    token: &SharedToken,
+    tokens: &Tokens,
     again: &Notify,
     cancel: CancellationToken,
 ) {
@@ -272,7 +272,7 @@ async fn stop(
             SignalAction::End if cancel.is_cancelled() => return,
             SignalAction::End => cancel.cancel(),
             SignalAction::Reload => {
-                reload(args, token);
+                reload(args, tokens);
                 again.notify_one();
             }
         }
@@ -280,14 +280,15 @@ async fn stop(
 }
 
 /// Reloads the token.
-fn reload(args: &Serve, token: &SharedToken) {
+fn reload(args: &Serve, tokens: &Tokens) {
     match endpoint::token(args) {
         // A server with a token must not start serving everybody by accident.
-        Ok(None) if token.get().is_some() => {
+        Ok(None) if tokens.are_needed() => {
             error!("the token is missing: keeping the last one");
         }
-        Ok(read) => {
-            token.replace(read);
+        Ok(None) => {}
+        Ok(Some(token)) => {
+            tokens.replace(vec![TokenEntry::new(TokenHash::of(&token), Identity::anonymous())]);
             info!("token reloaded");
         }
         Err(error) => {
