@@ -105,7 +105,7 @@
 //!
 //! # Inside
 //!
-//! The path of a change: `catalog` (readable) → `windows` (quiet for a moment?) → `path`
+//! The path of a change: `catalog` (readable) → `windows` (quiet for a moment?) → `pipeline`
 //! (fingerprint moved?) → `subscriptions` (who subscribed?) → `outbox` (what one listener has yet to
 //! be sent) → `transport` (bytes).
 
