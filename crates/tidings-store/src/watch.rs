@@ -58,7 +58,7 @@ struct Inbox {
 #[derive(Debug, Default)]
 struct FileEvents {
     paths: BTreeSet<PathBuf>,
-    /// FileEvents were lost, or there were too many.
+    /// Events were lost, or there were too many.
     everything: bool,
 }
 
@@ -73,7 +73,7 @@ impl FileWatch {
                 Ok(event) if event.need_rescan() => events.everything(),
                 Ok(event) if is_change(event.kind) => events.note(event.paths),
                 Ok(_) => {}
-                // FileEvents were lost.
+                // Events were lost.
                 Err(_) => events.everything(),
             });
         let watcher = watcher.inspect_err(|error| {
