@@ -21,6 +21,7 @@ mod socket;
 mod stdio;
 mod support;
 mod tidy;
+mod troublemaker;
 mod watching;
 mod wire;
 mod workspace;

@@ -105,11 +105,10 @@ impl Plan {
             }
         }
         match (&self.feeds, &next.feeds) {
-            (None, None) => {}
             (None, Some(_)) => steps.push(Step::OpenFeeds),
             (Some(_), None) => steps.push(Step::CloseFeeds),
             (Some(old), Some(new)) if old != new => steps.push(Step::ConfigureFeeds),
-            (Some(_), Some(_)) => {}
+            _ => {}
         }
         steps.extend(self.restarts(next).map(Step::Restart));
         steps

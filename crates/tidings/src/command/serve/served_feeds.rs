@@ -145,7 +145,7 @@ async fn load(lists: Option<Lists>) {
             tokio::time::sleep(LIST_AGAIN).await;
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 impl Lists {
