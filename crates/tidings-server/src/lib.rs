@@ -106,8 +106,8 @@
 //! # Inside
 //!
 //! The path of a change: `catalog` (readable) → `windows` (quiet for a moment?) → `pipeline`
-//! (fingerprint moved?) → `subscriptions` (who subscribed?) → `outbox` (what one listener has yet to
-//! be sent) → `transport` (bytes).
+//! (fingerprint changed?) → `subscriptions` (who subscribed?) → `outbox` (unsent notices of one
+//! listener) → `transport` (bytes).
 
 mod about;
 mod answer;

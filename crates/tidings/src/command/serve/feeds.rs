@@ -224,22 +224,13 @@ async fn named_feeds(
         without_password(&feed.address, "use the feed's `headers` instead")?;
         named.feeds.push(feed);
     }
-    let output = Output::new(args.json);
-    let mut files = 0;
-    for list in args.opml.iter().chain(settings.iter().flat_map(|it| &it.serve.opml)) {
-        let reading = || format!("reading the list of feeds `{list}`");
-        let document = NamedDocument::parse(list).with_context(reading)?;
-        if let NamedDocument::At(FeedAddress::Web(address)) = document {
-            named.lists.push(address);
-            continue;
-        }
-        files += 1;
-        let bytes = document.read(false).await.with_context(reading)?;
-        let read = opml::read_list(&bytes, Asker::Operator).with_context(reading)?;
-        named.feeds.extend(of_list(list, read, output));
-    }
+    let lists: Vec<_> =
+        args.opml.iter().chain(settings.iter().flat_map(|it| &it.serve.opml)).collect();
+    let (listed, urls) = listed(&lists, Output::new(args.json)).await?;
+    named.feeds.extend(listed);
+    named.lists = urls;
     let is_kept_named = args.feeds || settings.is_none();
-    let names_none = named.feeds.is_empty() && files == 0 && is_kept_named;
+    let names_none = named.feeds.is_empty() && lists.is_empty() && is_kept_named;
     // Until a list on the web is loaded, its last version applies.
     if names_none || !named.lists.is_empty() {
         named.earlier = Earlier::Served;
@@ -248,6 +239,23 @@ async fn named_feeds(
         named.lists.clear();
     }
     Ok(named)
+}
+
+/// The feeds of lists in files, and the addresses of lists on the web.
+async fn listed(lists: &[&String], output: Output) -> Result<(Vec<FeedConfig>, Vec<WebAddress>)> {
+    let (mut feeds, mut urls) = (Vec::new(), Vec::new());
+    for list in lists {
+        let reading = || format!("reading the list of feeds `{list}`");
+        let document = NamedDocument::parse(list).with_context(reading)?;
+        if let NamedDocument::At(FeedAddress::Web(address)) = document {
+            urls.push(address);
+            continue;
+        }
+        let bytes = document.read(false).await.with_context(reading)?;
+        let read = opml::read_list(&bytes, Asker::Operator).with_context(reading)?;
+        feeds.extend(of_list(list, read, output));
+    }
+    Ok((feeds, urls))
 }
 
 /// The feed in a file, if some of it is stored.

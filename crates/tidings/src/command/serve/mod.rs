@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
         ));
     }
     let hub = Hub::with_config(config(&args, &limits, &folders, feeds.are_served()));
-    let (story, told) = mpsc::channel(LINES);
+    let (story, stories) = mpsc::channel(LINES);
     if args.demo {
         let every = Duration::from_secs_f64(args.every);
         hub.add("station", |shelf| Station::new(shelf, every, story.clone()))
@@ -67,16 +67,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
             .context("starting the demo")?;
     }
     feeds.start(&hub).await?;
-    for (path, folder) in folders {
-        let name = folders::name(&path);
-        let added = hub.add(&name, |shelf| Ok(folder.on(shelf))).await;
-        added.with_context(|| format!("starting {name}"))?;
-    }
-    if let Some(workspace) = &workspace {
-        hub.add("workspace", |shelf| Ok(workspace.clone().on(shelf)))
-            .await
-            .context("starting the workspace")?;
-    }
+    add(&hub, folders, workspace.as_ref()).await?;
     let printer = Printer::new(args.json, args.stdio, args.verbose)?;
     // Order: a reader of `listening` may end the server at once, so signals are caught before.
     let signals = Signals::new()?;
@@ -89,7 +80,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     let result = tokio::select! {
         result = transport(&args, &hub, transport_of, &printer, cancel.clone()) => result,
         () = stop(&args, signals, &tokens, &again, cancel.clone()) => Ok(()),
-        () = printer.run(told, reported, hub.events()) => Ok(()),
+        () = printer.run(stories, reported, hub.events()) => Ok(()),
         () = feeds::tell_progress(progress, &printer) => Ok(()),
         () = served_feeds::load_lists(lists) => Ok(()),
         () = reload.follow(followed, &again) => Ok(()),
@@ -119,7 +110,26 @@ async fn open_folders(
     Ok(folders)
 }
 
-/// The settings of the hub.
+/// Adds the folders and the workspace to the hub.
+async fn add(
+    hub: &Hub,
+    folders: Vec<(PathBuf, Folder)>,
+    workspace: Option<&Workspace>,
+) -> Result<()> {
+    for (path, folder) in folders {
+        let name = folders::name(&path);
+        let added = hub.add(&name, |shelf| Ok(folder.on(shelf))).await;
+        added.with_context(|| format!("starting {name}"))?;
+    }
+    if let Some(workspace) = workspace {
+        hub.add("workspace", |shelf| Ok(workspace.clone().on(shelf)))
+            .await
+            .context("starting the workspace")?;
+    }
+    Ok(())
+}
+
+/// The settings of the hub. A single source introduces the server.
 fn config(args: &Serve, limits: &Limits, folders: &[(PathBuf, Folder)], has_feeds: bool) -> Config {
     let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
     config.merging =
