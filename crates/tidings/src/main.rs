@@ -14,6 +14,7 @@ mod present;
 mod report;
 mod schema;
 mod session;
+mod settings;
 mod target;
 mod tokens;
 mod values;
