@@ -11,6 +11,8 @@
 
 mod few;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,10 +20,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tidings_core::{ListKind, ResourceUri};
+use tidings_core::{ListKind, ListKinds, ResourceUri};
 use tokio::time::Instant;
 
 use crate::about::{About, ListenerInfo};
+use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::windows::Topic;
@@ -55,6 +58,9 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct State {
+    /// What the client is; written while the subscriptions are locked, or before anything is
+    /// followed.
+    labels: Labels,
     lists: [Option<Slot>; ListKind::ALL.len()],
     uris: HashMap<ResourceUri, Slot>,
     /// What they count for together, see [`price`].
@@ -83,6 +89,15 @@ struct State {
 struct Reader {
     id: u64,
     waker: Option<Waker>,
+}
+
+/// What a read of a URI returns now, and how it is told: to clients that it is not for, it is gone.
+pub(crate) struct Seen<'a> {
+    pub(crate) check: Check,
+    pub(crate) audience: &'a Labels,
+    pub(crate) notice: &'a Arc<Notice>,
+    /// The notice without a title.
+    pub(crate) gone: &'a Arc<Notice>,
 }
 
 /// What a reader finds in an outbox.
@@ -166,6 +181,7 @@ impl Outbox {
             transport: self.about.transport,
             since: self.since,
             lists: ListKind::ALL.into_iter().filter(follows).collect(),
+            labels: state.labels.clone(),
             uris,
             waiting: state.waiting,
             told: state.sent,
@@ -177,23 +193,48 @@ impl Outbox {
         self.id
     }
 
-    /// Starts to follow a list of which the listener knows nothing yet.
-    pub(crate) fn follow_list(&self, kind: ListKind, pulse: &Pulse) {
-        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, true));
+    /// The labels it has, before it follows anything.
+    pub(crate) fn begin(&self, labels: &Labels) {
+        self.lock().labels.clone_from(labels);
     }
 
-    /// Starts to follow a list. Its baseline comes with [`Self::baseline_list`]; until then a change
-    /// of it is remembered and not told.
-    pub(crate) fn follow_known_list(&self, kind: ListKind, pulse: &Pulse) {
-        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, false));
+    /// The labels it has.
+    pub(crate) fn labels(&self) -> Labels {
+        self.lock().labels.clone()
     }
 
-    /// Says what the listener would have listed when it began to follow this list.
-    pub(crate) fn baseline_list(&self, kind: ListKind, check: Check) {
+    /// It has other labels: everything it follows is dirty until it is checked. `pulses` are those
+    /// of the lists as it sees them now.
+    pub(crate) fn relabel(&self, labels: &Labels, pulses: &[Pulse; ListKind::ALL.len()]) {
         let mut state = self.lock();
-        let State { lists, waiting, .. } = &mut *state;
+        state.labels.clone_from(labels);
+        for (slot, pulse) in state.lists.iter_mut().zip(pulses) {
+            if let Some(slot) = slot {
+                slot.regroup(pulse);
+            }
+        }
+        state.uris.values_mut().for_each(|slot| slot.moved = true);
+    }
+
+    /// Starts to follow a list. If the listener `knows` it, its baseline comes with
+    /// [`Self::baseline_list`]; until then a change of it is remembered and not told.
+    pub(crate) fn follow_list(&self, kind: ListKind, pulse: &Pulse, knows: bool) {
+        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, !knows));
+    }
+
+    /// The lists that it follows.
+    pub(crate) fn lists(&self) -> ListKinds {
+        let state = self.lock();
+        ListKind::ALL.into_iter().filter(|kind| state.lists[kind.index()].is_some()).collect()
+    }
+
+    /// Says what the listener would have listed when it began to follow this list, with these
+    /// labels.
+    pub(crate) fn baseline_list(&self, kind: ListKind, (check, seen_by): (Check, &Labels)) {
+        let mut state = self.lock();
+        let State { labels, lists, waiting, .. } = &mut *state;
         if let Some(slot) = &mut lists[kind.index()] {
-            slot.baseline(check, waiting);
+            slot.baseline(check, labels == seen_by, waiting);
         }
         Self::wake(state);
     }
@@ -215,12 +256,13 @@ impl Outbox {
         self.lock().uris.contains_key(uri)
     }
 
-    /// Says what the listener would have read when it began to follow this URI.
-    pub(crate) fn baseline(&self, uri: &ResourceUri, check: Check) {
+    /// Says what the listener would have read when it began to follow this URI, which is for this
+    /// audience.
+    pub(crate) fn baseline(&self, uri: &ResourceUri, check: Check, audience: &Labels) {
         let mut state = self.lock();
-        let State { uris, waiting, .. } = &mut *state;
+        let State { labels, uris, waiting, .. } = &mut *state;
         if let Some(slot) = uris.get_mut(uri) {
-            slot.baseline(check, waiting);
+            slot.baseline(check.seen_by(labels, audience), true, waiting);
         }
         Self::wake(state);
     }
@@ -249,16 +291,20 @@ impl Outbox {
         self.lock().held
     }
 
-    /// A list is this now. True if a notice waits.
+    /// A list is this now to clients with these labels. True if a notice waits.
     pub(crate) fn mark_list(
         &self,
         kind: ListKind,
-        now: Check,
+        (now, seen_by): (Check, &Labels),
         notice: &Arc<Notice>,
         since: Instant,
     ) -> bool {
         let mut state = self.lock();
-        let State { lists, queue, waiting, .. } = &mut *state;
+        let State { labels, lists, queue, waiting, .. } = &mut *state;
+        if labels != seen_by {
+            // It has other labels by now: then what it sees is checked soon.
+            return false;
+        }
         let Some(slot) = &mut lists[kind.index()] else { return false };
         let push = slot.mark(now, notice, since, waiting, &self.metrics);
         if push {
@@ -270,17 +316,13 @@ impl Outbox {
     }
 
     /// A read of a URI returns this now. True if a notice waits.
-    pub(crate) fn mark(
-        &self,
-        uri: &ResourceUri,
-        now: Check,
-        notice: &Arc<Notice>,
-        since: Instant,
-    ) -> bool {
+    pub(crate) fn mark(&self, uri: &ResourceUri, now: &Seen<'_>, since: Instant) -> bool {
         let mut state = self.lock();
-        let State { uris, queue, waiting, .. } = &mut *state;
+        let State { labels, uris, queue, waiting, .. } = &mut *state;
         let Some(slot) = uris.get_mut(uri) else { return false };
-        let push = slot.mark(now, notice, since, waiting, &self.metrics);
+        let check = now.check.seen_by(labels, now.audience);
+        let notice = if now.audience.admits(labels) { now.notice } else { now.gone };
+        let push = slot.mark(check, notice, since, waiting, &self.metrics);
         if push {
             queue.push_back(Topic::Uri(uri.clone()));
         }
@@ -456,6 +498,7 @@ impl Outbox {
             let slot = match &thing {
                 Topic::List(kind) => state.lists[kind.index()].as_mut(),
                 Topic::Uri(uri) => state.uris.get_mut(uri),
+                Topic::View(_) => None,
             };
             let Some(slot) = slot else { continue };
             if slot.waits.is_some()
@@ -509,34 +552,5 @@ impl Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         self.metrics.listeners.dec();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tidings_core::Fingerprint;
-
-    use super::*;
-
-    // What a subscriber found to begin with was marked before it became its baseline; a reader that
-    // was quick enough took it as news.
-    #[test]
-    fn nothing_is_told_before_the_baseline() {
-        let wire = Wire::Legacy { titled: false, numbered: false };
-        let outbox =
-            Outbox::new(1, wire, About::nobody(), Duration::ZERO, Arc::new(Metrics::new()));
-        let (uri, pulse) = (ResourceUri::parse("p://a").unwrap(), Pulse::default());
-        let notice = Arc::new(Notice::updated(&uri, None));
-        let check =
-            |text: &[u8]| Check { at: pulse.count(), fingerprint: Fingerprint::of_bytes(text) };
-        let reader = outbox.attach();
-        let poll = || outbox.poll_next(reader, &mut Context::from_waker(Waker::noop()));
-        outbox.follow(&uri, &pulse);
-        outbox.mark(&uri, check(b"first"), &notice, Instant::now());
-        assert_eq!(poll(), Poll::Pending);
-        outbox.baseline(&uri, check(b"first"));
-        assert_eq!(poll(), Poll::Pending);
-        outbox.mark(&uri, check(b"second"), &notice, Instant::now());
-        assert!(matches!(poll(), Poll::Ready(Next::Frames(_))));
     }
 }

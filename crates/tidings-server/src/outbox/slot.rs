@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidings_core::Fingerprint;
 use tokio::time::Instant;
 
+use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::notice::Notice;
 
@@ -36,6 +37,16 @@ pub(crate) struct Check {
     pub(crate) fingerprint: Fingerprint,
 }
 
+impl Check {
+    /// What a client with these labels finds, if the thing is for this audience.
+    pub(super) fn seen_by(self, labels: &Labels, audience: &Labels) -> Self {
+        if audience.admits(labels) {
+            return self;
+        }
+        Self { fingerprint: Fingerprint::ABSENT, ..self }
+    }
+}
+
 /// A followed thing.
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -47,6 +58,8 @@ pub(super) struct Slot {
     pub(super) told: Option<Fingerprint>,
     /// The newest check; written by `mark`.
     pub(super) now: Option<Check>,
+    /// Whether the listener has other labels since the newest check, which may not be what it sees.
+    pub(super) moved: bool,
     /// Since when the notice is held back.
     pub(super) held: Option<Instant>,
     /// Whether the thing stands in the queue.
@@ -73,6 +86,7 @@ impl Slot {
             settled,
             told: None,
             now: None,
+            moved: false,
             held: None,
             queued: false,
             waits: None,
@@ -82,7 +96,14 @@ impl Slot {
 
     /// Whether the thing changed since it was checked.
     pub(super) fn is_dirty(&self) -> bool {
-        self.now.is_some_and(|check| check.at != self.pulse.count())
+        self.moved || self.now.is_some_and(|check| check.at != self.pulse.count())
+    }
+
+    /// The listener sees the list with others from now on, whose changes this counts.
+    pub(super) fn regroup(&mut self, pulse: &Pulse) {
+        self.pulse = pulse.clone();
+        self.now = None;
+        self.moved = true;
     }
 
     /// Whether the notice is held back.
@@ -98,15 +119,16 @@ impl Slot {
         (now < until).then_some(Held::Until(until))
     }
 
-    /// Sets what the listener knows, if it knows nothing yet.
-    pub(super) fn baseline(&mut self, check: Check, waiting: &mut usize) {
+    /// Sets what the listener knows, if it knows nothing yet. The check `is_current` unless the
+    /// listener has other labels by now.
+    pub(super) fn baseline(&mut self, check: Check, is_current: bool, waiting: &mut usize) {
         self.settled = true;
         if self.told.is_some() {
             return;
         }
         self.told = Some(check.fingerprint);
         // A newer check may have come first: then it stays, and so does its notice if it differs.
-        if self.now.is_none_or(|now| now.at <= check.at) {
+        if is_current && !self.moved && self.now.is_none_or(|now| now.at <= check.at) {
             self.now = Some(check);
         }
         let known = self.now.is_some_and(|now| now.fingerprint == check.fingerprint);
@@ -128,6 +150,7 @@ impl Slot {
             return false;
         }
         self.now = Some(now);
+        self.moved = false;
         if self.told == Some(now.fingerprint) {
             metrics.suppressed.inc();
             if self.waits.take().is_some() {

@@ -1,4 +1,5 @@
-//! Follows the tokens of a server: what belongs to a withdrawn or expired one ends.
+//! Follows the tokens of a server: what belongs to a withdrawn or expired one ends, and labels that
+//! change reach those who are connected.
 
 use std::sync::Weak;
 use std::time::{Duration, SystemTime};
@@ -32,6 +33,6 @@ pub(super) async fn follow(app: Weak<App>, closing: CancellationToken) {
             () = expired => {}
         }
         let Some(app) = app.upgrade() else { return };
-        app.end_withdrawn();
+        app.follow_tokens();
     }
 }
