@@ -105,9 +105,9 @@
 //!
 //! # Inside
 //!
-//! The path of a change: `catalog` (readable) → `windows` (quiet for a moment?) → `path`
-//! (fingerprint moved?) → `subscriptions` (who subscribed?) → `outbox` (what one listener has yet to
-//! be sent) → `transport` (bytes).
+//! The path of a change: `catalog` (readable) → `windows` (quiet for a moment?) → `pipeline`
+//! (fingerprint changed?) → `subscriptions` (who subscribed?) → `outbox` (unsent notices of one
+//! listener) → `transport` (bytes).
 
 mod about;
 mod answer;

@@ -1,4 +1,4 @@
-//! One who listens: what it follows from when on, and what it knows when it begins.
+//! A listener: the lists and URIs it follows, and its baselines.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::pipeline::{Event, Pipeline};
 use crate::subscriptions::IndexFull;
 use crate::viewers::Viewer;
 
-/// How often a URI is checked to begin with if it changes meanwhile.
+/// How often the baseline of a URI is checked if the URI changes meanwhile.
 const CHECKS: usize = 3;
 
 /// Why a URI cannot be watched.
@@ -28,19 +28,18 @@ pub(crate) enum SubscribeError {
     /// It is switched off.
     #[error("the resource is disabled")]
     Disabled,
-    /// It can never be read as it is written.
+    /// It is invalid, so no read of it can succeed.
     #[error(transparent)]
     Unreadable(AnswerError),
-    /// This listener watches as many as it may.
+    /// This listener watches the maximum number of URIs.
     #[error("a client may watch {0} resources at once, fewer if their URIs are long")]
     TooMany(usize),
-    /// All listeners together do.
+    /// All listeners together watch the maximum number of URIs.
     #[error(transparent)]
     Full(#[from] IndexFull),
 }
 
-/// One who listens: a legacy session, or one modern listen request. Everything it held is gone
-/// when it is dropped.
+/// A legacy session, or one modern listen request. Its subscriptions end when it is dropped.
 pub(crate) struct Listener {
     pipeline: Arc<Pipeline>,
     outbox: Arc<Outbox>,
@@ -72,7 +71,7 @@ impl Listener {
         self.viewer.as_ref()
     }
 
-    /// Follows lists from now on; what they hold now is known.
+    /// Follows lists from now on. Their current content is the baseline.
     pub(crate) fn follow_lists(&self, kinds: ListKinds) {
         for kind in kinds.iter() {
             let subscriptions = &self.pipeline.subscriptions;
@@ -82,7 +81,8 @@ impl Listener {
         }
     }
 
-    /// Begins a legacy session: follows its lists, and tells it of each once if the hub announces.
+    /// Begins a legacy session: follows its lists, and announces each once if the hub is configured
+    /// to.
     pub(crate) fn greet(&self, kinds: ListKinds) {
         match self.pipeline.config.greeting {
             Greeting::Silent => self.follow_lists(kinds),
@@ -99,7 +99,8 @@ impl Listener {
         }
     }
 
-    /// Watches a URI from now on; what a read returns now is known. Asking twice is asking once.
+    /// Watches a URI from now on. The result of a read now is the baseline. Watching it twice has no
+    /// further effect.
     pub(crate) async fn subscribe(&self, uri: &ResourceUri) -> Result<(), SubscribeError> {
         let labels = self.viewer.as_ref().map(|viewer| viewer.labels()).unwrap_or_default();
         let route = self.pipeline.catalog.route(uri, &labels).map_err(|missing| match missing {
@@ -118,7 +119,7 @@ impl Listener {
         let Some(watched) = self.pipeline.subscriptions.follow(uri, &self.outbox)? else {
             return Ok(());
         };
-        // A source learns of all who watch what it has, whatever they see of it.
+        // A source learns of every watcher of its resources, whatever the watcher may see.
         let owner = route.is_withheld.then(|| self.pipeline.catalog.owner(uri).ok()).flatten();
         let member = &owner.as_ref().unwrap_or(&route).answerer.member;
         if watched.settle(&self.outbox, &route.audience) {

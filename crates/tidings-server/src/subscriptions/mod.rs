@@ -1,6 +1,6 @@
-//! Who subscribed to what: exact look-up by URI, ordered range by prefix.
+//! The index of subscriptions: exact look-up by URI, ordered range by prefix.
 //!
-//! The cost of a notice depends on who listens to it, not on how many other subscriptions exist.
+//! The cost of a notice depends on its subscribers, not on the number of other subscriptions.
 //! Lock order: the subscriptions, then a watched URI, then an outbox; none is held across an await.
 
 mod group;
@@ -33,13 +33,13 @@ pub(crate) struct Subscriptions {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Invariant: `ordered` holds what `uris` holds, and every watched URI has a listener.
+    /// Invariant: `ordered` and `uris` have the same URIs, and every watched URI has a listener.
     uris: HashMap<ResourceUri, Arc<Watched>>,
     ordered: BTreeMap<Key, Arc<Watched>>,
     groups: Groups,
     listeners: HashMap<u64, Weak<Outbox>>,
     subscriptions: usize,
-    /// What they count for, see [`price`].
+    /// Their total, see [`price`].
     held: usize,
 }
 
@@ -64,7 +64,7 @@ struct WatchedState {
     current: Option<Check>,
 }
 
-/// The hub holds as many subscriptions as it may.
+/// The hub has its maximum number of subscriptions.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this server holds {0} subscriptions, which is as many as it may")]
 pub(crate) struct IndexFull(usize);
@@ -82,7 +82,7 @@ impl Subscriptions {
         outbox
     }
 
-    /// Forgets everything a listener followed, and returns what nobody watches any more.
+    /// Removes the subscriptions of a listener, and returns the URIs that nobody watches any more.
     pub(crate) fn forget(&self, outbox: &Outbox) -> Vec<ResourceUri> {
         let followed = outbox.followed();
         let mut state = self.lock();
@@ -98,8 +98,8 @@ impl Subscriptions {
         unwatched
     }
 
-    /// Tells this listener of this list from now on. If it `knows` the list, its baseline follows.
-    /// Returns its labels and the pulse of the list as it sees it.
+    /// Subscribes a listener to a list. If it `knows` the list, its baseline follows. Returns the
+    /// listener's labels and the pulse of the list in its view.
     pub(crate) fn follow_list(
         &self,
         kind: ListKind,
@@ -114,11 +114,11 @@ impl Subscriptions {
         (labels, pulse)
     }
 
-    /// The listener has these labels from now on.
+    /// Replaces the labels of a listener.
     pub(crate) fn relabel(&self, outbox: &Arc<Outbox>, labels: &Labels) {
         let mut state = self.lock();
         if !state.listeners.contains_key(&outbox.id()) {
-            // It has ended, and follows nothing.
+            // The listener ended and follows nothing.
             return;
         }
         let pulses = state.groups.move_over((&outbox.labels(), labels), outbox);
@@ -126,7 +126,7 @@ impl Subscriptions {
         self.metrics.views.set(count(state.groups.len()));
     }
 
-    /// Counts a change of a list for those who may see it.
+    /// Counts a change of a list for the listeners that may see it.
     pub(crate) fn beat(&self, kind: ListKind, reach: &Reach) {
         for (labels, group) in self.lock().groups.iter() {
             if reach.includes(labels) {
@@ -135,13 +135,12 @@ impl Subscriptions {
         }
     }
 
-    /// The labels of those who may see something else in a list than when it was last checked, and
-    /// the pulse of the list as they see it.
+    /// The views in which a list may have changed since its last check: their labels and pulses.
     pub(crate) fn take_dirty(&self, kind: ListKind) -> Vec<(Labels, Pulse)> {
         self.lock().groups.take_dirty(kind)
     }
 
-    /// The pulse of a list as those with these labels see it, if anybody does.
+    /// The pulse of a list in the view of these labels, if anybody has them.
     pub(crate) fn pulse(&self, kind: ListKind, labels: &Labels) -> Option<Pulse> {
         Some(self.lock().groups.get(labels)?.pulses[kind.index()].clone())
     }
@@ -151,8 +150,8 @@ impl Subscriptions {
         self.lock().listeners.get(&id).and_then(Weak::upgrade)
     }
 
-    /// Tells this listener of this URI from now on. Asking twice is asking once: then nothing is
-    /// returned, and the baseline is there already or on its way.
+    /// Subscribes a listener to a URI. `None` if it was subscribed already; its baseline is set or
+    /// will be.
     pub(crate) fn follow(
         &self,
         uri: &ResourceUri,
@@ -182,7 +181,7 @@ impl Subscriptions {
         Ok(Some(watched))
     }
 
-    /// Stops telling this listener of this URI; true if nobody watches it any more.
+    /// Ends a listener's subscription to a URI; true if nobody watches it any more.
     pub(crate) fn unfollow(&self, uri: &ResourceUri, outbox: &Outbox) -> bool {
         let mut state = self.lock();
         if !outbox.unfollow(uri) {
@@ -209,7 +208,7 @@ impl Subscriptions {
         listeners.iter().filter(|outbox| outbox.about().withheld.contains(kind)).count()
     }
 
-    /// Who listens and what is watched, for people.
+    /// All listeners and watched URIs, for people.
     pub(crate) fn inspect(&self) -> (Vec<ListenerInfo>, Vec<WatchedInfo>) {
         let watched: Vec<_> = self.lock().ordered.values().cloned().collect();
         let watched = watched.iter().map(|watched| WatchedInfo {
@@ -239,8 +238,8 @@ impl Subscriptions {
         from_here.take_while(|watched| watched.uri.as_ref().starts_with(prefix)).cloned().collect()
     }
 
-    /// Tells everyone with these labels who follows this list what it is now, and says how many
-    /// have a notice waiting.
+    /// Passes the check of a list to its subscribers with these labels, and returns how many have a
+    /// notice waiting.
     pub(crate) fn announce_list(
         &self,
         kind: ListKind,
@@ -260,7 +259,7 @@ impl Subscriptions {
         }
     }
 
-    /// How many things wait for all listeners together.
+    /// The number of waiting notices of all listeners.
     pub(crate) fn waiting(&self) -> usize {
         self.listeners().iter().map(|outbox| outbox.waiting()).sum()
     }
@@ -290,17 +289,17 @@ impl State {
     }
 }
 
-/// A text in the order of texts, with its beginning at hand: among a million URIs most comparisons
-/// are decided without following a pointer into cold memory.
+/// A text with a copy of its first bytes. Among a million URIs, most comparisons are then decided
+/// without following a pointer into cold memory.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    /// The first bytes, filled up with zeros, which no URI has: their order is that of the texts.
+    /// The first bytes, padded with zeros, which no URI has: they sort as the texts do.
     head: [u8; Key::HEAD],
     rest: Box<[u8]>,
 }
 
 impl Key {
-    /// Most URIs differ within so many bytes.
+    /// Most URIs differ within this many bytes.
     const HEAD: usize = 40;
 
     fn of(text: &str) -> Self {
@@ -322,13 +321,13 @@ impl Watched {
         &self.uri
     }
 
-    /// The changes a source spoke of.
+    /// The number of changes that its source announced.
     pub(crate) fn pulse(&self) -> &Pulse {
         &self.pulse
     }
 
-    /// What a check found, and whom it is for. An older one never replaces a newer one. Says how
-    /// many listeners have a notice waiting.
+    /// Takes the result of a check. An older one never replaces a newer one. Returns how many
+    /// listeners have a notice waiting.
     pub(crate) fn apply(&self, now: Check, facts: &Facts, since: Instant) -> usize {
         let mut state = self.lock();
         if state.current.is_some_and(|newest| newest.at > now.at) {
@@ -338,8 +337,8 @@ impl Watched {
         self.mark(now, facts, since, state.listeners.values())
     }
 
-    /// A listener has other labels: it may see something else than before. If the newest content is
-    /// not known, a check is on its way.
+    /// Compares again for a listener whose labels changed. If the newest content is not known, a
+    /// check follows anyway.
     pub(crate) fn look_again(&self, outbox: &Arc<Outbox>, facts: &Facts, since: Instant) -> bool {
         let state = self.lock();
         let current = state.current.filter(|now| now.at == self.pulse.count());
@@ -361,7 +360,7 @@ impl Watched {
         followers.into_iter().filter(|outbox| outbox.mark(&self.uri, &seen, since)).count()
     }
 
-    /// Gives a new listener its baseline if the newest content is known; otherwise it must be read
+    /// Sets a new listener's baseline if the newest content is known; otherwise it must be read
     /// first.
     pub(crate) fn settle(&self, outbox: &Outbox, audience: &Labels) -> bool {
         let state = self.lock();
@@ -374,8 +373,8 @@ impl Watched {
         }
     }
 
-    /// Gives a new listener what was read last, even if a source spoke of a change since: that
-    /// change is on its way to being checked and told.
+    /// Sets a new listener's baseline to the last check, even if a change was announced since: that
+    /// change will be checked and announced.
     pub(crate) fn settle_with_latest(&self, outbox: &Outbox, audience: &Labels) {
         if let Some(now) = self.lock().current {
             outbox.baseline(&self.uri, now, audience);
@@ -429,7 +428,7 @@ mod tests {
     }
 
     proptest! {
-        /// Keys are in the order of their texts, and a prefix stands before all it begins.
+        /// Keys sort as their texts do, and a prefix comes before the texts that begin with it.
         #[test]
         fn keys_are_in_the_order_of_their_texts(left in "[a-c/é]{0,60}", right in "[a-c/é]{0,60}") {
             prop_assert_eq!(Key::of(&left).cmp(&Key::of(&right)), left.cmp(&right));

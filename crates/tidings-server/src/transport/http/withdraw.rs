@@ -1,5 +1,5 @@
-//! Follows the tokens of a server: what belongs to a withdrawn or expired one ends, and labels that
-//! change reach those who are connected.
+//! Changes of tokens: sessions and streams of withdrawn and expired ones end, and the others get the
+//! new labels.
 
 use std::sync::Weak;
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::app::App;
 
-/// The clock may be set meanwhile, so an expiry is looked at at least this often.
+/// The longest time between two checks of an expiry, because the clock may be set meanwhile.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Ends streams and sessions with their tokens, while there is a server that has them.
