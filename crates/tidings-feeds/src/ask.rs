@@ -271,10 +271,16 @@ fn without_number(text: &str) -> String {
     }
 }
 
-/// An error with all that led to it.
+/// An error and its causes.
+pub(crate) fn chain<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&cause| cause.source())
+}
+
+/// An error and its causes as one text.
 pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |&cause| cause.source());
-    let causes: Vec<_> = causes.map(|cause| without_number(&cause.to_string())).collect();
+    let causes: Vec<_> = chain(error).map(|cause| without_number(&cause.to_string())).collect();
     causes.join(": ")
 }
 

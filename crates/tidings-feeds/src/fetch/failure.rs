@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::resolve::{PrivateName, Unresolved};
+use crate::ask::chain;
 use crate::schedule::Failure;
 
 /// Why a document could not be fetched.
@@ -168,10 +169,6 @@ impl FetchError {
     pub(super) fn of_body(error: &reqwest::Error) -> Self {
         Self::Broken(reason(error))
     }
-}
-
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&cause| cause.source())
 }
 
 /// What is wrong on this machine, if that is what an error says.

@@ -38,6 +38,41 @@ pub(super) struct Entry {
 /// An item before an edit, to undo it.
 pub(super) type Undo = Vec<(Kind, String, Option<Entry>)>;
 
+impl Entry {
+    fn switch(&mut self, on: bool, touched: &mut Touched, undo: &mut Undo) {
+        if self.enabled != on {
+            undo.push((self.item.kind(), self.item.key().to_owned(), Some(self.clone())));
+            self.enabled = on;
+            touched.note(&self.item);
+        }
+    }
+
+    fn update(
+        &mut self,
+        item: Stored,
+        answers: Option<Arc<Answers>>,
+        touched: &mut Touched,
+        undo: &mut Undo,
+    ) -> Result<(), EditError> {
+        let (kind, key) = (self.item.kind(), self.item.key().to_owned());
+        if item.key() != key {
+            return Err(EditError::Renamed { from: key, to: item.key().to_owned() });
+        }
+        let fingerprint = item.fingerprint();
+        let moved = self.fingerprint != fingerprint;
+        if moved || answers.is_some() || !item.measures_as(&self.item) {
+            undo.push((kind, key, Some(self.clone())));
+            self.item = item;
+            self.fingerprint = fingerprint;
+            self.answers = answers.or(self.answers.take());
+            // The content did not change with the resource's description.
+            let lists = if moved { &mut touched.lists } else { &mut touched.remeasured };
+            lists.insert(kind.list());
+        }
+        Ok(())
+    }
+}
+
 impl State {
     pub(super) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
@@ -62,58 +97,32 @@ impl State {
             }
             Edit::Put { item, answers, enabled, serial } => {
                 let (kind, key) = (item.kind(), item.key().to_owned());
-                let there = self.items[kind.index()].get(&key).filter(|it| it.owner == owner);
-                let Some(serial) = there.map(|entry| entry.serial) else {
+                let Some(serial) = self.owned_serial(owner, kind, &key) else {
                     let edit = Edit::Add { item, answers, enabled, serial };
                     return self.edit(owner, claimant, edit, touched, undo);
                 };
-                let update = Edit::Update { kind, key: key.clone(), serial, item, answers };
-                self.edit(owner, claimant, update, touched, undo)?;
-                let switch = Edit::Switch { kind, key, serial, on: enabled };
-                self.edit(owner, claimant, switch, touched, undo)
+                self.entry(kind, &key, serial)?.update(item, answers, touched, undo)?;
+                self.entry(kind, &key, serial)?.switch(enabled, touched, undo);
+                Ok(())
             }
             Edit::Take { kind, key } => {
-                let there = self.items[kind.index()].get(&key).filter(|it| it.owner == owner);
-                let Some(serial) = there.map(|entry| entry.serial) else { return Ok(()) };
+                let Some(serial) = self.owned_serial(owner, kind, &key) else { return Ok(()) };
                 self.edit(owner, claimant, Edit::Remove { kind, key, serial }, touched, undo)
             }
             Edit::Retain { kind, keys } => {
                 let items = self.items[kind.index()].iter();
                 let owned = items.filter(|(_, entry)| entry.owner == owner);
-                let gone: Vec<_> = owned
-                    .filter(|(key, _)| !keys.contains(*key))
-                    .map(|(key, _)| key.clone())
-                    .collect();
-                gone.into_iter().try_for_each(|key| {
+                let gone = owned.map(|(key, _)| key).filter(|key| !keys.contains(*key));
+                gone.cloned().collect::<Vec<_>>().into_iter().try_for_each(|key| {
                     self.edit(owner, claimant, Edit::Take { kind, key }, touched, undo)
                 })
             }
             Edit::Switch { kind, key, serial, on } => {
-                let entry = self.entry(kind, &key, serial)?;
-                if entry.enabled != on {
-                    undo.push((kind, key, Some(entry.clone())));
-                    entry.enabled = on;
-                    touched.note(&entry.item);
-                }
+                self.entry(kind, &key, serial)?.switch(on, touched, undo);
                 Ok(())
             }
             Edit::Update { kind, key, serial, item, answers } => {
-                let entry = self.entry(kind, &key, serial)?;
-                if item.key() != key {
-                    return Err(EditError::Renamed { from: key, to: item.key().to_owned() });
-                }
-                let fingerprint = item.fingerprint();
-                let moved = entry.fingerprint != fingerprint;
-                if moved || answers.is_some() || !item.measures_as(&entry.item) {
-                    undo.push((kind, key, Some(entry.clone())));
-                    entry.item = item;
-                    entry.fingerprint = fingerprint;
-                    entry.answers = answers.or(entry.answers.take());
-                    // The content did not change with the resource's description.
-                    let lists = if moved { &mut touched.lists } else { &mut touched.remeasured };
-                    lists.insert(kind.list());
-                }
-                Ok(())
+                self.entry(kind, &key, serial)?.update(item, answers, touched, undo)
             }
             Edit::Remove { kind, key, serial } => {
                 let entry = self.entry(kind, &key, serial)?;
@@ -126,6 +135,12 @@ impl State {
                 self.expand(key, serial, expansions, touched, undo)
             }
         }
+    }
+
+    /// The number of an owner's item.
+    fn owned_serial(&self, owner: u64, kind: Kind, key: &str) -> Option<u64> {
+        let entry = self.items[kind.index()].get(key).filter(|entry| entry.owner == owner)?;
+        Some(entry.serial)
     }
 
     /// Undoes edits, the last first.

@@ -234,19 +234,7 @@ impl World {
                 self.tools[index].update(tool(TOOLS[index], text)).unwrap();
                 self.shown.get_mut(TOOLS[index]).unwrap().1 = text;
             }
-            Step::SwitchAll { on } => {
-                let mut transaction = self.shelf.transaction();
-                for handle in &self.tools {
-                    if on {
-                        transaction.enable(handle);
-                    } else {
-                        transaction.disable(handle);
-                    }
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-                transaction.commit().unwrap();
-                self.shown.values_mut().for_each(|(shown, _)| *shown = on);
-            }
+            Step::SwitchAll { on } => self.switch_all(on).await,
             Step::Wait { ms } => tokio::time::sleep(Duration::from_millis(ms)).await,
             Step::Read { reader } => self.read(reader),
             Step::Watch { reader, uri } => {
@@ -269,6 +257,20 @@ impl World {
             assert!(reader.listener.outbox().waiting() <= followed, "bounded: one for each thing");
             assert!(reader.listener.outbox().queued() <= followed, "bounded: and no more is kept");
         }
+    }
+
+    async fn switch_all(&mut self, on: bool) {
+        let mut transaction = self.shelf.transaction();
+        for handle in &self.tools {
+            if on {
+                transaction.enable(handle);
+            } else {
+                transaction.disable(handle);
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        transaction.commit().unwrap();
+        self.shown.values_mut().for_each(|(shown, _)| *shown = on);
     }
 
     fn read(&mut self, reader: usize) {

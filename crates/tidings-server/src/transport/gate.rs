@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::metrics::Metrics;
-use crate::transport::http::SharedToken;
+use crate::tokens::Tokens;
 use crate::transport::seldom::Seldom;
 use crate::transport::shares::{Origin, Scarce, Shares, TakenPlace};
 
@@ -33,7 +33,7 @@ const BATCH: usize = 64;
 pub(crate) struct Gate {
     limit: usize,
     shares: Arc<Shares>,
-    token: SharedToken,
+    tokens: Tokens,
     metrics: Arc<Metrics>,
     /// How many connections are strangers'.
     strangers: Arc<AtomicUsize>,
@@ -70,12 +70,12 @@ impl Gate {
     pub(crate) fn new(
         limit: usize,
         shares: Arc<Shares>,
-        token: SharedToken,
+        tokens: Tokens,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         let (began, full, state) = (Instant::now(), Seldom::default(), Mutex::default());
         let strangers = Arc::default();
-        Arc::new(Self { limit, shares, token, metrics, strangers, began, full, state })
+        Arc::new(Self { limit, shares, tokens, metrics, strangers, began, full, state })
     }
 
     /// Lets a connection in; nothing if there is no room for it.
@@ -94,7 +94,7 @@ impl Gate {
         if state.open.len() >= self.limit {
             self.make_room(&mut state, (self.limit / BATCH).max(1), |_| true);
         } else if self.strangers.load(Ordering::Relaxed) >= (self.limit / 2).max(1)
-            && self.token.get().is_some()
+            && self.tokens.are_needed()
         {
             // One that is busy is refused in a moment, so the newcomer need not be.
             self.make_room(&mut state, (self.limit / BATCH).max(1), Guest::is_stranger);
@@ -284,14 +284,14 @@ impl Drop for Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::guard::Token;
+    use crate::tokens::Token;
 
-    fn gate_with(limit: usize, token: Option<Token>) -> Arc<Gate> {
-        Gate::new(limit, Arc::default(), token.into(), Arc::new(Metrics::new()))
+    fn gate_with(limit: usize, tokens: Tokens) -> Arc<Gate> {
+        Gate::new(limit, Arc::default(), tokens, Arc::new(Metrics::new()))
     }
 
     fn gate(limit: usize) -> Arc<Gate> {
-        gate_with(limit, None)
+        gate_with(limit, Tokens::default())
     }
 
     const LOOPBACK: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
@@ -368,7 +368,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn those_without_the_token_have_half_of_the_connections() {
         let token = Token::new("0123456789abcdef").unwrap();
-        let gate = gate_with(8, Some(token));
+        let gate = gate_with(8, token.into());
         let known: Vec<_> = (0..3).map(|_| known(&gate)).collect();
         let strangers: Vec<_> = (0..100).map(|_| gate.enter(LOOPBACK).unwrap()).collect();
         assert_eq!(strangers.iter().filter(|entry| is_open(&gate, entry)).count(), 4);

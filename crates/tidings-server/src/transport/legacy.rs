@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use http::{Extensions, HeaderMap, HeaderValue, Request, StatusCode};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, EmptyResult, ErrorData, GetExtensions,
     InitializeRequest, JsonRpcMessage, JsonRpcRequest, ProtocolVersion, RequestId,
@@ -21,6 +21,7 @@ use crate::handler::Handler;
 use crate::transport::body::retry_later;
 use crate::transport::budget::Share;
 use crate::transport::call::{self, AnswerForm, CallTransport, PendingAnswer};
+use crate::transport::guard::Admitted;
 use crate::transport::http::{App, RequestFacts, stopping};
 use crate::transport::lenient::Unnamed;
 use crate::transport::line::Line;
@@ -53,7 +54,7 @@ pub(crate) async fn post(
         JsonRpcMessage::Request(request) => Some(request.id.clone()),
         _ => None,
     };
-    let session = match session(app, headers, id) {
+    let session = match session(app, headers, &parts.extensions, id) {
         Ok(session) => session,
         Err(refusal) => return ping(&message).unwrap_or(*refusal),
     };
@@ -92,7 +93,7 @@ pub(crate) fn get(app: &App, request: &Request<Body>) -> Response {
     if let Some(refusal) = refuse_version(headers) {
         return refusal;
     }
-    let session = match session(app, headers, None) {
+    let session = match session(app, headers, request.extensions(), None) {
         Ok(session) => session,
         Err(refusal) => return *refusal,
     };
@@ -127,8 +128,8 @@ pub(crate) fn get(app: &App, request: &Request<Body>) -> Response {
 }
 
 /// Ends a session.
-pub(crate) fn delete(app: &App, headers: &HeaderMap) -> Response {
-    match session(app, headers, None) {
+pub(crate) fn delete(app: &App, request: &Request<Body>) -> Response {
+    match session(app, request.headers(), request.extensions(), None) {
         Ok(session) => {
             app.sessions.remove(&session.id);
             reply::empty(StatusCode::NO_CONTENT)
@@ -160,8 +161,13 @@ async fn initialize(
         let is_ended = origin.is_some() && app.sessions.end_idle(1, origin);
         is_ended.then(take).flatten()
     });
-    let Some(place) = place.filter(|_| app.sessions.make_room()) else { return full(app, id) };
-    let session = app.sessions.make(place, origin);
+    let admitted = Admitted::of(&parts.extensions);
+    let own = admitted.identity.limits.sessions;
+    let own = app.shares.take_own(admitted.token, Scarce::Sessions, own);
+    let (Some(own), Some(place)) = (own, place.filter(|_| app.sessions.make_room())) else {
+        return full(app, id);
+    };
+    let session = app.sessions.make([own, place], origin, &admitted);
     let mut response = serve(app, &session, request, share).await;
     if session.connection.peer().is_some() {
         let name = HeaderValue::from_str(&session.id).expect("a session id is plain ASCII");
@@ -172,6 +178,10 @@ async fn initialize(
         name_session(&mut response, &session);
         if !app.sessions.keep(session) {
             return full(app, id);
+        }
+        // Order: kept, then checked, so that a token withdrawn meanwhile ends it here or elsewhere.
+        if admitted.token.is_some_and(|token| app.config.tokens.current(&token).is_none()) {
+            app.end_withdrawn();
         }
     }
     response
@@ -201,12 +211,7 @@ async fn serve(
     share: Share,
 ) -> Response {
     let id = request.id.clone();
-    let Some(number) = session.number() else {
-        app.pipeline.metrics.refused.inc();
-        let details = "this session has too many requests under way";
-        let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
-        return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error);
-    };
+    let Some(number) = session.number() else { return too_busy(app, id) };
     let call = PendingAnswer::new(
         number,
         session.cancel.child_token(),
@@ -258,6 +263,14 @@ async fn serve(
     }
 }
 
+/// The refusal of a request of a session that has too many under way.
+fn too_busy(app: &App, id: RequestId) -> Response {
+    app.pipeline.metrics.refused.inc();
+    let details = "this session has too many requests under way";
+    let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
+    reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error)
+}
+
 /// A client that waits for the first word of an answer. If it goes, nothing can be come back to:
 /// it was given no event, so the request is given up.
 struct Waiting<'a> {
@@ -276,13 +289,16 @@ impl Drop for Waiting<'_> {
 fn session(
     app: &App,
     headers: &HeaderMap,
+    extensions: &Extensions,
     request: Option<RequestId>,
 ) -> Result<Arc<Session>, Box<Response>> {
     let Some(id) = headers.get(SESSION) else {
         let details = "begin with `initialize` and send its Mcp-Session-Id with every request";
         return Err(Box::new(reply::refuse_request(StatusCode::BAD_REQUEST, request, details)));
     };
-    id.to_str().ok().and_then(|id| app.sessions.get(id)).ok_or_else(|| {
+    // Whose session it is stays unsaid: to others there is none.
+    let token = Admitted::of(extensions).token;
+    id.to_str().ok().and_then(|id| app.sessions.get(id, token)).ok_or_else(|| {
         let details = "there is no such session, or not any more; begin again with `initialize`";
         Box::new(reply::refuse_request(StatusCode::NOT_FOUND, request, details))
     })

@@ -17,7 +17,7 @@ use http_body_util::{BodyExt as _, Full};
 use rmcp::ServerHandler as _;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage, ServerResult, SubscriptionsListenResult,
+    ServerJsonRpcMessage, ServerResult, SubscriptionsListenRequest, SubscriptionsListenResult,
 };
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -32,6 +32,7 @@ use crate::notice;
 use crate::pipeline::{Listener, Pipeline};
 use crate::transport::body::{busy, retry_later};
 use crate::transport::budget::{Budget, Share};
+use crate::transport::guard::Admitted;
 use crate::transport::http::{App, HttpConfig, ListenPlace, RequestFacts, stopping};
 use crate::transport::intake::{self, Received};
 use crate::transport::legacy::VERSION;
@@ -101,24 +102,9 @@ pub(crate) async fn post(
             let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "initialize", None);
             reply::error(StatusCode::NOT_FOUND, Some(id), error)
         }
-        ClientRequest::SubscriptionsListenRequest(mut listen) => {
-            let origin = Line::peer(&parts.extensions).map(Origin::of);
-            let Some(place) = app.listen_place(origin) else {
-                app.pipeline.metrics.refused.inc();
-                let error = ErrorData::internal_error("Too many listeners", None);
-                let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
-                return retry_later(response);
-            };
+        ClientRequest::SubscriptionsListenRequest(request) => {
             let about = About::new(client.as_ref(), Transport::Http, ListKinds::EMPTY);
-            let filter = &mut listen.params.notifications;
-            let listener = match accept_filter(&app.pipeline, &id, filter, about).await {
-                Ok(listener) => listener,
-                Err(error) => return reply::error(StatusCode::OK, Some(id), error),
-            };
-            let request = ClientRequest::SubscriptionsListenRequest(listen);
-            let message = ClientJsonRpcMessage::request(request, id.clone());
-            let body = serde_json::to_vec(&message).expect("a request is plain JSON");
-            listen_stream(app, parts, body.into(), &id, (place, listener)).await
+            listen(app, parts, id, request, about).await
         }
         ClientRequest::CallToolRequest(call) => {
             let body = match received.heavy {
@@ -143,6 +129,33 @@ pub(crate) async fn post(
         }
         _ => serve(app, Request::from_parts(parts, Full::new(body)), (id, beside), share).await,
     }
+}
+
+/// Begins the stream of a listener.
+async fn listen(
+    app: &Arc<App>,
+    parts: request::Parts,
+    id: RequestId,
+    mut listen: SubscriptionsListenRequest,
+    about: About,
+) -> Response {
+    let origin = Line::peer(&parts.extensions).map(Origin::of);
+    let admitted = Admitted::of(&parts.extensions);
+    let Some(place) = app.listen_place(origin, &admitted) else {
+        app.pipeline.metrics.refused.inc();
+        let error = ErrorData::internal_error("Too many listeners", None);
+        let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
+        return retry_later(response);
+    };
+    let filter = &mut listen.params.notifications;
+    let listener = match accept_filter(&app.pipeline, &id, filter, about).await {
+        Ok(listener) => listener,
+        Err(error) => return reply::error(StatusCode::OK, Some(id), error),
+    };
+    let request = ClientRequest::SubscriptionsListenRequest(listen);
+    let message = ClientJsonRpcMessage::request(request, id.clone());
+    let body = serde_json::to_vec(&message).expect("a request is plain JSON");
+    listen_stream(app, parts, body.into(), &id, (place, listener)).await
 }
 
 /// Whether some arguments of a tool must be repeated in headers.

@@ -13,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handler::Connection;
 use crate::pipeline::Pipeline;
+use crate::tokens::TokenHash;
 use crate::transport::call::PendingAnswer;
+use crate::transport::guard::Admitted;
 use crate::transport::http::{App, HttpConfig};
 use crate::transport::shares::{Origin, TakenPlace};
 
@@ -42,7 +44,9 @@ pub(crate) struct Session {
     pub(crate) cancel: CancellationToken,
     state: Mutex<State>,
     pub(crate) origin: Option<Origin>,
-    _place: TakenPlace,
+    /// The token that opened the session; no other one may use it.
+    pub(crate) token: Option<TokenHash>,
+    _places: [TakenPlace; 2],
 }
 
 struct State {
@@ -78,7 +82,12 @@ impl State {
 }
 
 impl Session {
-    fn new(pipeline: &Arc<Pipeline>, place: TakenPlace, origin: Option<Origin>) -> Arc<Self> {
+    fn new(
+        pipeline: &Arc<Pipeline>,
+        places: [TakenPlace; 2],
+        origin: Option<Origin>,
+        admitted: &Admitted,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string().into(),
             connection: Connection::new(pipeline.clone(), None),
@@ -92,7 +101,8 @@ impl Session {
                 asked: HashMap::new(),
             }),
             origin,
-            _place: place,
+            token: admitted.token,
+            _places: places,
         })
     }
 
@@ -267,8 +277,13 @@ impl Sessions {
     }
 
     /// A session that nobody can name before it is kept.
-    pub(crate) fn make(&self, place: TakenPlace, origin: Option<Origin>) -> Arc<Session> {
-        Session::new(&self.pipeline, place, origin)
+    pub(crate) fn make(
+        &self,
+        places: [TakenPlace; 2],
+        origin: Option<Origin>,
+        admitted: &Admitted,
+    ) -> Arc<Session> {
+        Session::new(&self.pipeline, places, origin, admitted)
     }
 
     /// Whether one more may be made.
@@ -317,9 +332,9 @@ impl Sessions {
         true
     }
 
-    /// The session of this id.
-    pub(crate) fn get(&self, id: &str) -> Option<Arc<Session>> {
-        let session = self.lock().get(id).cloned()?;
+    /// The session of this id, if this token opened it.
+    pub(crate) fn get(&self, id: &str, token: Option<TokenHash>) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).filter(|session| session.token == token).cloned()?;
         session.touch();
         Some(session)
     }
@@ -328,6 +343,16 @@ impl Sessions {
     pub(crate) fn remove(&self, id: &str) -> bool {
         let removed = self.lock().remove(id);
         removed.inspect(|session| self.ended(session)).is_some()
+    }
+
+    /// Ends the sessions of which this is true.
+    pub(crate) fn end_those(&self, is_over: impl Fn(&Session) -> bool) {
+        let ended: Vec<_> =
+            self.lock().extract_if(|_, session| is_over(session)).map(|(_, it)| it).collect();
+        for session in ended {
+            tracing::info!(session = session.short_id(), "session ended with its token");
+            self.ended(&session);
+        }
     }
 
     /// Everything that a session held is gone, and its streams end.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
@@ -74,6 +75,8 @@ fn short(text: &str) -> String {
 pub(super) struct Record {
     pub(super) http_method: Method,
     pub(super) client: Option<IpAddr>,
+    /// The name of the client's token.
+    pub(super) who: Option<Arc<str>>,
     pub(super) status: StatusCode,
     pub(super) seen: RequestFacts,
     pub(super) began: Instant,
@@ -88,6 +91,7 @@ impl Drop for Record {
             http = %self.http_method,
             method = seen.method.as_deref(),
             client = self.client.map(tracing::field::display),
+            who = self.who.as_deref(),
             session = seen.session.as_deref(),
             era = seen.era,
             status = self.status.as_u16(),

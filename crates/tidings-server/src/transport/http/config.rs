@@ -1,12 +1,12 @@
 //! What an operator can set of the HTTP server, with the defaults and their reasons.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 
-use crate::transport::guard::Token;
+use crate::tokens::Tokens;
 
 /// How a server speaks HTTP.
 #[derive(Clone, Debug)]
@@ -17,8 +17,11 @@ pub struct HttpConfig {
     pub hosts: Vec<String>,
     /// Origins whose pages may use the server, besides those of loopback and of `hosts`.
     pub origins: Vec<String>,
-    /// The token every client must send, if there is one. It can be replaced while the server runs.
-    pub token: SharedToken,
+    /// The tokens that clients must send one of, if any are needed. They can be replaced while the
+    /// server runs.
+    pub tokens: Tokens,
+    /// Whether clients without a token are served, too: no. They have no name and no labels.
+    pub anonymous: bool,
     /// The largest request body: 4 MiB.
     pub body_limit: usize,
     /// Bytes of all requests and answers under way at once: 256 MiB.
@@ -54,7 +57,8 @@ impl Default for HttpConfig {
         Self {
             hosts: Vec::new(),
             origins: Vec::new(),
-            token: SharedToken::default(),
+            tokens: Tokens::default(),
+            anonymous: false,
             body_limit: 4 << 20,
             budget: 256 << 20,
             connections: 32_768,
@@ -69,32 +73,6 @@ impl Default for HttpConfig {
             checks: Vec::new(),
             beside: None,
         }
-    }
-}
-
-/// The token of a server, or that it has none. Clones share it, so that an operator can replace
-/// it while the server runs.
-#[derive(Clone, Debug, Default)]
-pub struct SharedToken {
-    token: Arc<Mutex<Option<Token>>>,
-}
-
-impl SharedToken {
-    /// Replaces the token; requests from now on need the new one.
-    pub fn replace(&self, token: Option<Token>) {
-        *self.token.lock().expect("no code panics while it holds the token") = token;
-    }
-
-    /// The token, if there is one.
-    #[must_use]
-    pub fn get(&self) -> Option<Token> {
-        self.token.lock().expect("no code panics while it holds the token").clone()
-    }
-}
-
-impl From<Option<Token>> for SharedToken {
-    fn from(token: Option<Token>) -> Self {
-        Self { token: Arc::new(Mutex::new(token)) }
     }
 }
 

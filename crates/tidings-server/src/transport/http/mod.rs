@@ -5,6 +5,7 @@ mod access;
 mod app;
 mod config;
 mod health;
+mod withdraw;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::hub::Hub;
+use crate::identity::Identity;
 use crate::metrics;
 use crate::transport::body::Collected;
 use crate::transport::budget::Share;
@@ -35,8 +37,8 @@ use crate::transport::{accept, beside, body, gate, guard, intake, legacy, modern
 
 pub(crate) use self::access::RequestFacts;
 pub(crate) use self::app::{App, ListenPlace, stopping};
-pub use self::config::{Check, HttpConfig, SharedToken};
-pub use crate::transport::guard::{Token, TokenError};
+pub use self::config::{Check, HttpConfig};
+pub use crate::tokens::{Token, TokenEntry, TokenError, TokenHash, TokenHashError, Tokens};
 
 /// How many bodies may be under way to routes beside the server's; one address may send half.
 const UPLOADS: usize = 64;
@@ -103,7 +105,7 @@ fn router_of(app: Arc<App>, beside: Option<Router>) -> Router {
 }
 
 /// Lets those through to other routes who may use the server.
-async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
+async fn guarded(State(app): State<Arc<App>>, mut request: Request<Body>, next: Next) -> Response {
     let peer = Line::peer(request.extensions());
     let origin = match app.guard.check_source(peer, &request) {
         Ok(origin) => origin,
@@ -116,8 +118,7 @@ async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next
     let sender = peer.filter(|_| sends).map(Origin::of);
     let mut response = if request.method() == Method::OPTIONS {
         guard::preflight("GET, HEAD, POST, PUT, DELETE")
-    } else if let Err(refusal) = app.guard.check_token(peer, request.headers()) {
-        app.pipeline.metrics.refused.inc();
+    } else if let Err(refusal) = app.identify(peer, &mut request) {
         *refusal
     } else if app.closing.is_cancelled() {
         going(None)
@@ -143,12 +144,10 @@ async fn healthz(State(app): State<Arc<App>>) -> Response {
     Response::new(Body::from("ok\n"))
 }
 
-async fn metrics_page(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
+async fn metrics_page(State(app): State<Arc<App>>, mut request: Request<Body>) -> Response {
     let peer = Line::peer(request.extensions());
-    let allowed = app
-        .guard
-        .check_source(peer, &request)
-        .and_then(|_| app.guard.check_token(peer, request.headers()));
+    let allowed =
+        app.guard.check_source(peer, &request).and_then(|_| app.identify(peer, &mut request));
     if let Err(refusal) = allowed {
         return *refusal;
     }
@@ -162,9 +161,10 @@ async fn metrics_page(State(app): State<Arc<App>>, request: Request<Body>) -> Re
 async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     let began = Instant::now();
     let (http_method, client) = (request.method().clone(), Line::peer(request.extensions()));
+    let mut who = None;
     let mut response = match app.guard.check_source(client, &request) {
         Ok(origin) => {
-            let mut response = answer(&app, request).await;
+            let mut response = answer(&app, request, &mut who).await;
             if let Some(origin) = origin {
                 guard::admit(&origin, response.headers_mut());
             }
@@ -182,19 +182,23 @@ async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     if !app.config.access_log {
         return response;
     }
-    let record = access::Record { http_method, client, status, seen, began, bytes: 0 };
+    let record = access::Record { http_method, client, who, status, seen, began, bytes: 0 };
     access::follow(response, record)
 }
 
-async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
+async fn answer(
+    app: &Arc<App>,
+    mut request: Request<Body>,
+    who: &mut Option<Arc<str>>,
+) -> Response {
     if request.method() == Method::OPTIONS {
         return guard::preflight(METHODS);
     }
     let peer = Line::peer(request.extensions());
-    if let Err(refusal) = app.guard.check_token(peer, request.headers()) {
-        app.pipeline.metrics.refused.inc();
+    if let Err(refusal) = app.identify(peer, &mut request) {
         return *refusal;
     }
+    *who = request.extensions().get().and_then(|it: &Identity| it.name.clone());
     gate::admit(request.extensions());
     match *request.method() {
         Method::POST => post(app, request).await,
@@ -209,9 +213,7 @@ async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
                 reply::refuse(StatusCode::NOT_ACCEPTABLE, details)
             }
         }
-        Method::DELETE if is_legacy_stream(request.headers()) => {
-            legacy::delete(app, request.headers())
-        }
+        Method::DELETE if is_legacy_stream(request.headers()) => legacy::delete(app, &request),
         _ => {
             let details = "the endpoint is asked with GET, POST or DELETE";
             let mut response = reply::refuse(StatusCode::METHOD_NOT_ALLOWED, details);

@@ -23,6 +23,7 @@ use super::input::{Input, InputLine};
 use super::output::{LineWriter, UNREAD};
 use crate::era;
 use crate::handler::{Beside, Connection};
+use crate::pipeline::sleep_until;
 use crate::transport::beside;
 use crate::transport::intake::{self, Fault, Received};
 
@@ -208,7 +209,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Link<R> {
                 }
                 line = next_line(&mut self.input, &self.writer), if reads => self.read(line),
                 () = self.stop.cancelled(), if self.deadline.is_none() => self.read(InputLine::End),
-                () = passed(self.deadline) => {
+                () = sleep_until(self.deadline) => {
                     debug!("requests took too long after the end of the input");
                     self.ending.cancel();
                     break;
@@ -247,14 +248,6 @@ async fn parse(line: Vec<u8>) -> Parsed {
 async fn parsed(parsing: &mut Option<BoxFuture<'static, Parsed>>) -> Parsed {
     match parsing {
         Some(parsing) => parsing.await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for a deadline, if there is one.
-async fn passed(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }

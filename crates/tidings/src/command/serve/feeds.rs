@@ -190,21 +190,10 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Web
         without_password(&feed.address, "use the feed's `headers` instead")?;
         config.feeds.push(feed);
     }
-    let output = Output::new(args.json);
-    let (mut urls, mut files) = (Vec::new(), 0);
-    for list in args.opml.iter().chain(&serving.opml) {
-        let reading = || format!("reading the list of feeds `{list}`");
-        let document = NamedDocument::parse(list).with_context(reading)?;
-        if let NamedDocument::At(FeedAddress::Web(address)) = document {
-            urls.push(address);
-            continue;
-        }
-        files += 1;
-        let bytes = document.read(false).await.with_context(reading)?;
-        let read = opml::read_list(&bytes, Asker::Operator).with_context(reading)?;
-        config.feeds.extend(of_list(list, read, output));
-    }
-    let names_none = config.feeds.is_empty() && files == 0 && is_kept_named;
+    let lists: Vec<_> = args.opml.iter().chain(&serving.opml).collect();
+    let (listed, mut urls) = listed(&lists, Output::new(args.json)).await?;
+    config.feeds.extend(listed);
+    let names_none = config.feeds.is_empty() && lists.is_empty() && is_kept_named;
     // Until a list on the web is loaded, its last version applies.
     if names_none || !urls.is_empty() {
         config.earlier = Earlier::Served;
@@ -213,6 +202,23 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Web
         urls.clear();
     }
     Ok((config, urls))
+}
+
+/// The feeds of lists in files, and the addresses of lists on the web.
+async fn listed(lists: &[&String], output: Output) -> Result<(Vec<FeedConfig>, Vec<WebAddress>)> {
+    let (mut feeds, mut urls) = (Vec::new(), Vec::new());
+    for list in lists {
+        let reading = || format!("reading the list of feeds `{list}`");
+        let document = NamedDocument::parse(list).with_context(reading)?;
+        if let NamedDocument::At(FeedAddress::Web(address)) = document {
+            urls.push(address);
+            continue;
+        }
+        let bytes = document.read(false).await.with_context(reading)?;
+        let read = opml::read_list(&bytes, Asker::Operator).with_context(reading)?;
+        feeds.extend(of_list(list, read, output));
+    }
+    Ok((feeds, urls))
 }
 
 /// The feed in a file, if some of it is stored.

@@ -13,9 +13,9 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use tidings_feeds::Feeds;
-use tidings_folder::Introduction;
-use tidings_server::http::{self, SharedToken};
-use tidings_server::{Config, Greeting, Hub, Merging, stdio};
+use tidings_folder::{Folder, Introduction};
+use tidings_server::http::{self, TokenEntry, TokenHash, Tokens};
+use tidings_server::{Config, Greeting, Hub, Identity, Merging, stdio};
 use tidings_workspace::Workspace;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -47,68 +47,32 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
              `--workspace DIR`, or a `tidings.toml` in the current directory"
         ));
     }
-    let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
-    config.merging =
-        Merging::new(Duration::from_millis(args.quiet), Duration::from_millis(args.max_wait));
-    if let Some(subscriptions) = limits.subscriptions {
-        config.limits.subscriptions_per_listener = subscriptions;
-    }
-    config.greeting = if args.silent { Greeting::Silent } else { Greeting::Announce };
     let (reports, reported) = mpsc::channel(LINES);
     let folders = folders::open(&args, &variables, &reports).await?;
     let workspace = workspace::open(&args).await?;
-    if args.demo {
-        config.title = Some("Tidings: a space station".to_owned());
-        config.instructions = Some(
-            "A small space station that changes by itself. Watch station://ports and \
-             station://log, or list the resources again when you are notified that they changed."
-                .to_owned(),
-        );
-    } else if let [(_, folder)] = folders.as_slice() {
-        if let Some(name) = args.folder.first().and_then(|path| existing(path).ok()) {
-            config.name = server_name(&name).unwrap_or(config.name);
-        }
-        introduce(&mut config, folder.introduction());
-    } else if workspace.is_some() && folders.is_empty() && opened.is_none() {
-        workspace::introduce(&mut config, &args);
-    }
-    if opened.is_some() {
-        feeds::introduce(&mut config);
-    }
-    let hub = Hub::with_config(config);
-    let (story, told) = mpsc::channel(LINES);
+    let sources = Sources { feeds: opened, folders, workspace: workspace.clone() };
+    let hub = Hub::with_config(sources.config(&args, &limits));
+    let progress = sources.feeds.as_ref().map(Feeds::progress);
+    let feeds_data = lists.as_ref().and_then(|lists| lists.directory.clone());
+    let data = feeds_data.into_iter().chain(args.workspace.clone()).collect();
+    let (story, stories) = mpsc::channel(LINES);
     if args.demo {
         let every = Duration::from_secs_f64(args.every);
         hub.add("station", |shelf| Station::new(shelf, every, story.clone()))
             .await
             .context("starting the demo")?;
     }
-    let progress = opened.as_ref().map(Feeds::progress);
-    let feeds_data = lists.as_ref().and_then(|lists| lists.directory.clone());
-    let data = feeds_data.into_iter().chain(args.workspace.clone()).collect();
-    if let Some(feeds) = opened {
-        hub.add("feeds", |shelf| feeds.on(shelf)).await.context("starting the feeds")?;
-    }
-    for (name, folder) in folders {
-        hub.add(&name, |shelf| Ok(folder.on(shelf)))
-            .await
-            .with_context(|| format!("starting {name}"))?;
-    }
-    if let Some(workspace) = &workspace {
-        hub.add("workspace", |shelf| Ok(workspace.clone().on(shelf)))
-            .await
-            .context("starting the workspace")?;
-    }
+    sources.add_to(&hub).await?;
     let printer = Printer::new(args.json, args.stdio, args.verbose)?;
     // Order: a reader of `listening` may end the server at once, so signals are caught before.
     let signals = Signals::new()?;
     let cancel = CancellationToken::new();
-    let token = SharedToken::from(endpoint::token(&args)?);
-    let served = Served { limits, token: token.clone(), data, workspace };
+    let tokens = endpoint::token(&args)?.map(Tokens::from).unwrap_or_default();
+    let served = Served { limits, tokens: tokens.clone(), data, workspace };
     let result = tokio::select! {
         result = transport(&args, &hub, served, &printer, cancel.clone()) => result,
-        () = stop(&args, signals, &token, cancel.clone()) => Ok(()),
-        () = printer.run(told, reported, hub.events()) => Ok(()),
+        () = stop(&args, signals, &tokens, cancel.clone()) => Ok(()),
+        () = printer.run(stories, reported, hub.events()) => Ok(()),
         () = feeds::tell_progress(progress, &printer) => Ok(()),
         () = feeds::read_lists(lists) => Ok(()),
     };
@@ -117,6 +81,63 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     }
     printer.finish().await;
     result
+}
+
+/// The opened sources, except the demo.
+struct Sources {
+    feeds: Option<Feeds>,
+    folders: Vec<(String, Folder)>,
+    workspace: Option<Workspace>,
+}
+
+impl Sources {
+    /// The configuration of a hub that serves these. A single source introduces the server.
+    fn config(&self, args: &Serve, limits: &Limits) -> Config {
+        let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
+        config.merging =
+            Merging::new(Duration::from_millis(args.quiet), Duration::from_millis(args.max_wait));
+        if let Some(subscriptions) = limits.subscriptions {
+            config.limits.subscriptions_per_listener = subscriptions;
+        }
+        config.greeting = if args.silent { Greeting::Silent } else { Greeting::Announce };
+        if args.demo {
+            config.title = Some("Tidings: a space station".to_owned());
+            config.instructions = Some(
+                "A small space station that changes by itself. Watch station://ports and \
+                 station://log, or list the resources again when you are notified that they \
+                 changed."
+                    .to_owned(),
+            );
+        } else if let [(_, folder)] = self.folders.as_slice() {
+            if let Some(name) = args.folder.first().and_then(|path| existing(path).ok()) {
+                config.name = server_name(&name).unwrap_or(config.name);
+            }
+            introduce(&mut config, folder.introduction());
+        } else if self.workspace.is_some() && self.folders.is_empty() && self.feeds.is_none() {
+            workspace::introduce(&mut config, args);
+        }
+        if self.feeds.is_some() {
+            feeds::introduce(&mut config);
+        }
+        config
+    }
+
+    async fn add_to(self, hub: &Hub) -> Result<()> {
+        if let Some(feeds) = self.feeds {
+            hub.add("feeds", |shelf| feeds.on(shelf)).await.context("starting the feeds")?;
+        }
+        for (name, folder) in self.folders {
+            hub.add(&name, |shelf| Ok(folder.on(shelf)))
+                .await
+                .with_context(|| format!("starting {name}"))?;
+        }
+        if let Some(workspace) = self.workspace {
+            hub.add("workspace", |shelf| Ok(workspace.on(shelf)))
+                .await
+                .context("starting the workspace")?;
+        }
+        Ok(())
+    }
 }
 
 /// A single folder names the server.
@@ -137,7 +158,7 @@ fn introduce(config: &mut Config, introduction: Introduction) {
 /// The parameters of the transport.
 struct Served {
     limits: Limits,
-    token: SharedToken,
+    tokens: Tokens,
     /// The directories of sources with durable state.
     data: Vec<PathBuf>,
     workspace: Option<Workspace>,
@@ -154,8 +175,8 @@ async fn transport(
         return over_stdio(hub, cancel).await.context("serving stdio");
     }
     check_clock(SystemTime::now())?;
-    let listener = endpoint::bind(args, &served.token, &offers(args)).await?;
-    let mut config = endpoint::config(args, &served.limits, served.token, served.data);
+    let listener = endpoint::bind(args, &served.tokens, &offers(args)).await?;
+    let mut config = endpoint::config(args, &served.limits, served.tokens, served.data);
     config.beside = served.workspace.as_ref().map(Workspace::routes);
     printer.started(listener.local_addr()?, served.workspace.is_some());
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")
@@ -229,25 +250,26 @@ impl Signals {
 }
 
 /// The first signal shuts down cleanly, the second ends at once. Hanging up reads the token again.
-async fn stop(args: &Serve, mut signals: Signals, token: &SharedToken, cancel: CancellationToken) {
+async fn stop(args: &Serve, mut signals: Signals, tokens: &Tokens, cancel: CancellationToken) {
     loop {
         match signals.next().await {
             SignalAction::End if cancel.is_cancelled() => return,
             SignalAction::End => cancel.cancel(),
-            SignalAction::Reload => reload(args, token),
+            SignalAction::Reload => reload(args, tokens),
         }
     }
 }
 
 /// Reloads the token.
-fn reload(args: &Serve, token: &SharedToken) {
+fn reload(args: &Serve, tokens: &Tokens) {
     match endpoint::token(args) {
         // A server with a token must not start serving everybody by accident.
-        Ok(None) if token.get().is_some() => {
+        Ok(None) if tokens.are_needed() => {
             error!("the token is missing: keeping the last one");
         }
-        Ok(read) => {
-            token.replace(read);
+        Ok(None) => {}
+        Ok(Some(token)) => {
+            tokens.replace(vec![TokenEntry::new(TokenHash::of(&token), Identity::anonymous())]);
             info!("token reloaded");
         }
         Err(error) => {
