@@ -81,13 +81,13 @@ pub(crate) async fn post(
     response
 }
 
-/// Says in an answer, for the log, of which session it is.
+/// Notes the session in an answer, for the log.
 fn name_session(response: &mut Response, session: &Session) {
     let seen = response.extensions_mut().get_or_insert_default::<RequestFacts>();
     seen.session = Some(session.short_id().to_owned());
 }
 
-/// Opens the stream of a session, or goes on with the stream of a request that was cut off.
+/// Opens the stream of a session, or continues the interrupted stream of a request.
 pub(crate) fn get(app: &App, request: &Request<Body>) -> Response {
     let headers = request.headers();
     if let Some(refusal) = refuse_version(headers) {
@@ -100,8 +100,8 @@ pub(crate) fn get(app: &App, request: &Request<Body>) -> Response {
     let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
     if let Some((number, sequence)) = last.and_then(call::parse_event_id) {
         let Some(call) = session.call(number) else {
-            // The answer is not kept any more. An error would make clients ask for it again and
-            // again; an empty stream ends the matter.
+            // The answer is not kept any more. After an error clients would retry again and again;
+            // after an empty stream they do not.
             return reply::stream(Body::empty());
         };
         let guard = session.open_stream();
@@ -156,7 +156,7 @@ async fn initialize(
     }
     let origin = Line::peer(&parts.extensions).map(Origin::of);
     let take = || app.shares.take(origin, Scarce::Sessions, app.config.sessions);
-    // Who has its share loses its own sessions, and nobody else's.
+    // An address that used up its share loses only its own idle sessions.
     let place = take().or_else(|| {
         let is_ended = origin.is_some() && app.sessions.end_idle(1, origin);
         is_ended.then(take).flatten()
@@ -179,7 +179,7 @@ async fn initialize(
         if !app.sessions.keep(session) {
             return full(app, id);
         }
-        // Order: kept, then checked, so that a token withdrawn meanwhile ends it here or elsewhere.
+        // Order: kept, then checked, so that a token withdrawn in between ends it.
         if admitted.token.is_some_and(|token| app.config.tokens.current(&token).is_none()) {
             app.end_withdrawn();
         }
@@ -187,8 +187,8 @@ async fn initialize(
     response
 }
 
-/// Whether the header and the body of an `initialize` name the same revision. If the body names
-/// none, it is the header's, unless that one knows no handshake.
+/// Whether the header and the body of an `initialize` name the same revision. A body without one
+/// gets the header's, unless that revision has no handshake.
 fn agree(header: Option<&HeaderValue>, initialize: &mut InitializeRequest) -> bool {
     let Some(header) = header.and_then(|header| header.to_str().ok()) else { return true };
     if initialize.extensions.get::<Unnamed>().is_none() {
@@ -220,7 +220,7 @@ async fn serve(
     );
     let primes = session.connection.version().is_some_and(era::primes_streams);
     if primes {
-        // Only a client that can come back may be let go.
+        // Only the stream of a client that can reconnect may be ended early.
         let released = call.clone();
         let release = Release(Arc::new(move || released.release()));
         request.request.extensions_mut().insert(release);
@@ -233,7 +233,7 @@ async fn serve(
     let under_way = app.under_way.token();
     app.own(async move {
         drop(service.waiting().await);
-        // What the request takes counts until it is carried out, whoever waits for it.
+        // The memory of the request counts until it is carried out, even if its client left.
         drop((under_way, share));
     });
     // The session is in use while somebody waits for this answer.
@@ -247,7 +247,7 @@ async fn serve(
         }
         answer = call.answer() => answer,
     };
-    // From here on the client has its answer, or the number of an event to come back with.
+    // From here on the client has its answer, or the id of an event to reconnect with.
     waiting.call = None;
     match answer {
         AnswerForm::Message { json, is_error } => {
@@ -271,8 +271,8 @@ fn too_busy(app: &App, id: RequestId) -> Response {
     reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error)
 }
 
-/// A client that waits for the first word of an answer. If it goes, nothing can be come back to:
-/// it was given no event, so the request is given up.
+/// A client that waits for the beginning of an answer. If it leaves, the request is cancelled: the
+/// client got no event id, so it cannot reconnect.
 struct Waiting<'a> {
     session: &'a Arc<Session>,
     call: Option<&'a Arc<PendingAnswer>>,
@@ -296,7 +296,7 @@ fn session(
         let details = "begin with `initialize` and send its Mcp-Session-Id with every request";
         return Err(Box::new(reply::refuse_request(StatusCode::BAD_REQUEST, request, details)));
     };
-    // Whose session it is stays unsaid: to others there is none.
+    // The answer does not reveal that the session belongs to another token.
     let token = Admitted::of(extensions).token;
     id.to_str().ok().and_then(|id| app.sessions.get(id, token)).ok_or_else(|| {
         let details = "there is no such session, or not any more; begin again with `initialize`";

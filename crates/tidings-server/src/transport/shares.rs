@@ -1,4 +1,4 @@
-//! Fair shares: how much of each scarce thing one address or one token may hold.
+//! Fair shares: how much of each limited resource one address or one token may use.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,31 +6,31 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::tokens::TokenHash;
 
-/// What there is only so much of.
+/// A limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scarce {
     Connections,
     Sessions,
     Listeners,
-    /// Requests with a body to routes beside those of the server.
+    /// Requests with a body to additional routes.
     Uploads,
 }
 
-/// What addresses and tokens hold at present.
+/// The current use by addresses and tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     held: Mutex<HashMap<Holder, [usize; 4]>>,
 }
 
-/// Who holds a share.
+/// The holder of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Holder {
     Address(Origin),
     Token(TokenHash),
 }
 
-/// Clients that are counted together: one IPv4 address, or one IPv6 network, of which a single
-/// machine may have all addresses.
+/// Clients that are counted together: one IPv4 address, or one IPv6 network, because a single machine
+/// may have all addresses of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Origin(IpAddr);
 
@@ -45,28 +45,28 @@ impl Origin {
         }
     }
 
-    /// How many of `limit` things it may hold: half of them. Everything on this machine has one
-    /// address, and so have all clients of a proxy on it, so loopback may hold all.
+    /// How many of `limit` it may use: half. All clients on this machine, and all clients of a proxy
+    /// on it, have one address, so loopback may use all.
     pub(crate) fn share(self, limit: usize) -> usize {
         if self.0.is_loopback() { limit } else { (limit / 2).max(1) }
     }
 }
 
 impl Shares {
-    /// A place for one more thing of this address; nothing if it holds its share of `limit`.
+    /// A place for one more of this address; `None` if it uses its share of `limit`.
     pub(crate) fn take(
         self: &Arc<Self>,
         origin: Option<Origin>,
         scarce: Scarce,
         limit: usize,
     ) -> Option<TakenPlace> {
-        // Inside another server nobody says where a request comes from.
+        // Inside another server the address of a request is unknown.
         let Some(origin) = origin else { return Some(TakenPlace { held: None }) };
         self.count(Holder::Address(origin), scarce, origin.share(limit))
     }
 
-    /// A place for one more thing of this token; nothing if it holds as many as it may. Without a
-    /// token or a limit there is always one.
+    /// A place for one more of this token; `None` if it uses its maximum. Without a token or a limit
+    /// there is always one.
     pub(crate) fn take_own(
         self: &Arc<Self>,
         token: Option<TokenHash>,
@@ -94,7 +94,7 @@ impl Shares {
     }
 }
 
-/// One thing that an address or a token holds, until this is dropped.
+/// One place of an address or a token, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct TakenPlace {
     held: Option<(Arc<Shares>, Holder, Scarce)>,

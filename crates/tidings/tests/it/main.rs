@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod access;
 mod attack;
 mod beside;
 mod command;
+mod config;
 mod failing;
 mod feeds;
 mod feeds_cli;
@@ -20,6 +22,7 @@ mod socket;
 mod stdio;
 mod support;
 mod tidy;
+mod troublemaker;
 mod watching;
 mod wire;
 mod workspace;

@@ -1,4 +1,4 @@
-//! What is known of a request when it ends: for the metrics, and for the access log.
+//! Facts about a finished request, for the metrics and the access log.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -16,14 +16,14 @@ use tracing::info;
 
 use crate::metrics::RequestOutcome;
 
-/// A request, as far as it was understood. It travels in the extensions of the answer.
+/// The parsed facts of a request, in the extensions of its answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestFacts {
     /// The method of the message.
     pub(crate) method: Option<String>,
     pub(crate) id: Option<RequestId>,
     pub(crate) era: Option<&'static str>,
-    /// The beginning of the session's id, which alone opens nothing.
+    /// The beginning of the session's id, too short to be used.
     pub(crate) session: Option<String>,
     pub(crate) is_error: bool,
 }
@@ -42,7 +42,7 @@ impl RequestFacts {
         Self { method, id, era: Some(era), ..Self::default() }
     }
 
-    /// What became of the request.
+    /// The outcome of the request.
     pub(crate) fn outcome(&self, status: StatusCode) -> RequestOutcome {
         match status {
             StatusCode::OK | StatusCode::ACCEPTED | StatusCode::NO_CONTENT if !self.is_error => {
@@ -66,7 +66,7 @@ fn method_of(notification: &ClientNotification) -> String {
     short(known)
 }
 
-/// A method or an id as a log shows it: a client may write what it likes there.
+/// A method or an id for the log, made harmless: a client may send any text.
 fn short(text: &str) -> String {
     text.chars().take(64).map(|it| if it.is_control() { '?' } else { it }).collect()
 }

@@ -1,4 +1,4 @@
-//! What the HTTP server shares between its requests.
+//! The state that the requests of an HTTP server share.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -44,7 +44,7 @@ pub(crate) struct App {
     open: Mutex<HashMap<u64, OpenStream>>,
     /// Cancelled when this server, or the hub, stops: no new work is taken.
     pub(crate) closing: CancellationToken,
-    /// Cancelled when requests that are under way have had their time.
+    /// Cancelled when the time for requests under way is over.
     pub(crate) cut: CancellationToken,
     /// Requests that are under way.
     pub(crate) under_way: TaskTracker,
@@ -86,7 +86,7 @@ impl App {
         (app, beside)
     }
 
-    /// Finds out who asks, and notes it for those who answer.
+    /// Identifies the client, and notes its identity in the request.
     pub(super) fn identify<B>(
         &self,
         peer: Option<IpAddr>,
@@ -105,14 +105,14 @@ impl App {
         Ok(())
     }
 
-    /// Takes a task over, so that it ends with the server.
+    /// Owns a task, so that it ends with the server.
     pub(crate) fn own(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut calls = self.calls.lock().expect("no code panics while it holds the calls");
         while calls.try_join_next().is_some() {}
         calls.spawn(task);
     }
 
-    /// A place for a listen request; none if there are as many as there may be.
+    /// A place for a listen request; `None` if the maximum is open.
     pub(crate) fn listen_place(
         self: &Arc<Self>,
         origin: Option<Origin>,
@@ -139,7 +139,7 @@ impl App {
         self.listens.load(Ordering::Relaxed) < self.config.listeners
     }
 
-    /// Takes no new work, ends streams, and lets requests under way end within their time.
+    /// Stops taking work, ends streams, and waits for requests under way within their time.
     pub(super) async fn drain(&self) {
         self.close_streams();
         self.under_way.close();
@@ -157,7 +157,7 @@ impl App {
         self.sessions.cut_calls(&stopping());
     }
 
-    /// Ends the streams of this server, each after what waits for it.
+    /// Ends the streams of this server, each after its waiting notices.
     fn close_streams(&self) {
         self.closing.cancel();
         self.sessions.close_streams();
@@ -192,7 +192,7 @@ impl App {
     }
 }
 
-/// Why a request is not answered while the server stops.
+/// The error for requests while the server stops.
 pub(crate) fn stopping() -> ErrorData {
     let details = "the server is stopping; ask again in a moment";
     ErrorData::internal_error("Server is stopping", Some(json!({ "details": details })))
@@ -218,7 +218,7 @@ impl ListenPlace {
     pub(crate) fn take(&mut self, listener: Listener) {
         let outbox = listener.outbox().clone();
         let stream = OpenStream { outbox: outbox.clone(), token: self.token };
-        // Order: it can be ended by others before it is checked here, so neither misses the other.
+        // Order: registered first, then checked, so that a token withdrawn in between ends it.
         self.app.open().insert(outbox.id(), stream);
         let tokens = &self.app.config.tokens;
         let is_gone = self.token.is_some_and(|token| tokens.current(&token).is_none());

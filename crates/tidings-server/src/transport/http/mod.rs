@@ -40,9 +40,9 @@ pub(crate) use self::app::{App, ListenPlace, stopping};
 pub use self::config::{Check, HttpConfig};
 pub use crate::tokens::{Token, TokenEntry, TokenError, TokenHash, TokenHashError, Tokens};
 
-/// How many bodies may be under way to routes beside the server's; one address may send half.
+/// The maximum number of bodies under way to additional routes; one address may send half.
 const UPLOADS: usize = 64;
-/// What `/mcp` is asked with.
+/// The methods of `/mcp`.
 const METHODS: &str = "GET, POST, DELETE";
 
 /// Serves a hub until the token is cancelled or the hub is shut down. Then no new work is taken,
@@ -77,14 +77,14 @@ pub async fn serve(
 
 /// The routes of a hub, to be part of a larger server: `/mcp`, `/livez`, `/readyz`, `/healthz` and
 /// `/metrics`. The server that has them should set `TCP_NODELAY`, limit its connections, and end
-/// when the hub is shut down. It is not known where its requests come from, so loopback names are
-/// served to everyone.
+/// when the hub is shut down. The origin of its requests is unknown, so loopback names are served to
+/// everyone.
 pub fn router(hub: &Hub, config: HttpConfig) -> Router {
     let (app, beside) = App::new(hub, config);
     router_of(app, beside)
 }
 
-/// The address a person can give to a client.
+/// The URL for a client.
 #[must_use]
 pub fn endpoint(address: SocketAddr) -> String {
     format!("http://{address}/mcp")
@@ -104,7 +104,7 @@ fn router_of(app: Arc<App>, beside: Option<Router>) -> Router {
     }
 }
 
-/// Lets those through to other routes who may use the server.
+/// Admits requests to the additional routes.
 async fn guarded(State(app): State<Arc<App>>, mut request: Request<Body>, next: Next) -> Response {
     let peer = Line::peer(request.extensions());
     let origin = match app.guard.check_source(peer, &request) {
@@ -235,7 +235,7 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
         return reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, details);
     }
     let (parts, body) = request.into_parts();
-    // What the request takes is counted until it is answered.
+    // The memory of the request is counted until it is answered.
     let mut share = app.budget.share(Line::peer(&parts.extensions).map(Origin::of));
     let limit = app.config.body_limit;
     let collected = match body::collect(&parts.headers, body, limit, &mut share).await {
@@ -245,7 +245,7 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
             return refusal;
         }
     };
-    // On the heap, as it may move to another thread and is large.
+    // On the heap, because it is large and may move to another thread.
     let length = collected.length();
     let responding = respond(app.clone(), parts, collected, share);
     beside::run(length, Box::pin(responding)).await
@@ -360,7 +360,7 @@ mod tests {
         let refused = send(Method::POST, &one).await.unwrap();
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(refused.headers().contains_key(header::RETRY_AFTER));
-        // Whoever only reads is served, and so is another address.
+        // Requests without a body are served, and so is another address.
         assert_eq!(send(Method::GET, &one).await.unwrap().status(), StatusCode::OK);
         sending.spawn(send(Method::POST, &other));
         begun.acquire().await.unwrap().forget();

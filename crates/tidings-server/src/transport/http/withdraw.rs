@@ -1,4 +1,4 @@
-//! Follows the tokens of a server: what belongs to a withdrawn or expired one ends.
+//! The end of withdrawn and expired tokens: their streams and sessions end, too.
 
 use std::sync::Weak;
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::app::App;
 
-/// The clock may be set meanwhile, so an expiry is looked at at least this often.
+/// The longest time between two checks of an expiry, because the clock may be set meanwhile.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Ends streams and sessions with their tokens, while there is a server that has them.
