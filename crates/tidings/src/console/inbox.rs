@@ -36,7 +36,7 @@ struct Asked {
     number: u64,
     server: u64,
     kind: Kind,
-    asked: Value,
+    params: Value,
     during: Option<During>,
     at: SystemTime,
     fate: Fate,
@@ -91,7 +91,15 @@ impl Inbox {
             state.last += 1;
             let (number, at, fate) = (state.last, SystemTime::now(), Fate::Waits(sender));
             let during = asking.during;
-            state.questions.push_back(Asked { number, server, kind, asked, during, at, fate });
+            state.questions.push_back(Asked {
+                number,
+                server,
+                kind,
+                params: asked,
+                during,
+                at,
+                fate,
+            });
             let is_over = |entry: &Asked| !matches!(entry.fate, Fate::Waits(_));
             while state.questions.len() > KEPT
                 && let Some(place) = state.questions.iter().position(is_over)
@@ -169,7 +177,7 @@ impl Asked {
         match (self.kind, action) {
             (Kind::Elicitation, "accept") => {
                 let content = answer.get("content").cloned().unwrap_or_else(|| json!({}));
-                let problems = form::problems(&self.asked["requestedSchema"], &content);
+                let problems = form::problems(&self.params["requestedSchema"], &content);
                 if let Some(problem) = problems[0]["text"].as_str() {
                     return Err(AnswerError::Invalid(problem.to_owned()));
                 }
@@ -195,7 +203,7 @@ impl Asked {
     }
 
     fn json(&self) -> Value {
-        let fields = self.asked["requestedSchema"].as_object().map(form::fields);
+        let fields = self.params["requestedSchema"].as_object().map(form::fields);
         let (fate, words) = match &self.fate {
             Fate::Waits(_) => ("waits", None),
             Fate::Answered(words) => ("answered", Some(words)),
@@ -208,8 +216,8 @@ impl Asked {
         json!({
             "n": self.number, "server": self.server, "kind": kind, "at": millis(self.at),
             "during": self.during, "fate": fate, "words": words, "fields": fields,
-            "message": self.asked["message"], "url": self.asked["url"],
-            "messages": self.asked["messages"], "system": self.asked["systemPrompt"],
+            "message": self.params["message"], "url": self.params["url"],
+            "messages": self.params["messages"], "system": self.params["systemPrompt"],
         })
     }
 }

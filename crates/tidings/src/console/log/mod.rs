@@ -140,7 +140,7 @@ impl Log {
                 }
             }
             MessageHead::Answer { id, error } => {
-                self.answered(message, way, &id, error, revision, noted)
+                self.answered(message, way, &id, error, revision, noted);
             }
             MessageHead::Unclear => {
                 let mut row = Row::of(message, Lane::Other, way, "message");
