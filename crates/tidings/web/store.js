@@ -142,8 +142,12 @@ function parse() {
 export const route = signal(parse());
 addEventListener('hashchange', () => (route.value = parse()));
 
+/** The server that was shown last; parts of no server lead back to it. */
+let last = route.value.server;
+effect(() => (last = route.value.server ?? last));
+
 /** Goes to a part of a server. */
-export function go(part, { server = route.value.server, key = '' } = {}) {
+export function go(part, { server = last ?? slot('servers').value?.[0]?.id, key = '' } = {}) {
   const place = server && !['servers', 'inbox'].includes(part) ? `s/${server}/` : '';
   location.hash = `#/${place}${part}${key ? `/${encodeURIComponent(key)}` : ''}`;
 }

@@ -53,6 +53,7 @@ export function List(props) {
   useKeys(props.keys !== false, move);
 
   const scrolled = () => {
+    if (!box.current) return;
     const isAtEnd = measure();
     onScroll?.(isAtEnd);
     if (box.current.scrollTop < height * 4) onTop?.();

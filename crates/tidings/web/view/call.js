@@ -95,7 +95,7 @@ export function Call({ server, list, name }) {
   return html`
     <${Split} name="call" label="size of the form" initial=${45}>
       <section class="column" aria-label=${name}>
-        <header class="head"><h2>${name}</h2> <${Note} item=${item} isThere=${isThere} />
+        <header class="head"><h2 class="data">${name}</h2> <${Note} item=${item} isThere=${isThere} />
           <div class="tabs" role="group" aria-label="view">${tabs.map((it) => html`
             <button class=${it === tab ? 'on' : ''} aria-pressed=${it === tab ? 'true' : 'false'} onClick=${() => show(it)}>${it}</button>`)}</div>
         </header>

@@ -54,7 +54,7 @@ function Inspector({ server, number, status, close }) {
     ${!message.cut && html`<${Tree} key=${of} server=${server} of=${of} label=${label} />`}`;
   return html`
     <section class="column inspector" aria-label="message">
-      <header class="head"><h2>${row.what}</h2> <span class="faint">${row.of ?? ''}</span><span class="space"></span>
+      <header class="head"><h2 class="data">${row.what}</h2> <span class="faint">${row.of ?? ''}</span><span class="space"></span>
         <button onClick=${close} aria-label="close the message">×</button></header>
       <div class="body" tabindex="0" role="region" aria-label="parts of the message">
         ${row.cause && html`<${Link} server=${server} row=${row.cause} words="because of" />`}

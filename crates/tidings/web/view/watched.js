@@ -81,7 +81,7 @@ export function Resource({ server, uri }) {
   };
   return html`
     <section class="column" aria-label=${uri}>
-      <header class="head"><h2>${uri}</h2>
+      <header class="head"><h2 class="data">${uri}</h2>
         <div class="tabs" role="group" aria-label="view">${['diff', 'content', 'raw'].map((it) => html`
           <button class=${it === current ? 'on' : ''} aria-pressed=${it === current ? 'true' : 'false'} onClick=${() => setTab(it)}>${it}</button>`)}</div>
         <span class="space"></span>
