@@ -1,5 +1,5 @@
 // Calling: the form of a tool, prompt or template, its JSON, its definition, and the command line.
-import { html, useEffect, useState } from '../vendor/preact.js';
+import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { get, post } from '../api.js';
 import { attempt, say, useThing } from '../store.js';
 import { useAct } from '../keys.js';
@@ -53,13 +53,19 @@ function Note({ item, isThere }) {
 /** @param {{ server: number, list: string, name: string }} props */
 export function Call({ server, list, name }) {
   const [item, isThere] = useItem(server, list, name);
-  const [values, setValues] = useState({});
+  const [values, showValues] = useState({});
+  // What was typed last is sent, drawn or not.
+  const latest = useRef({});
+  const setValues = (next) => {
+    latest.current = next;
+    showValues(next);
+  };
   const [text, setText] = useState(null);
   const [tab, setTab] = useState('form');
   const [wanted, setWanted] = useState(0);
   const [isSure, setSure] = useState(false);
   useEffect(() => {
-    if (item) setValues((old) => (Object.keys(old).length ? old : initial(item.fields)));
+    if (item && Object.keys(latest.current).length === 0) setValues(initial(item.fields));
   }, [item]);
   const checked = useChecked(server, list, item, values, tab === 'json' ? text : null);
   const isDestructive = item?.raw.annotations?.destructiveHint === true && !item.raw.annotations.readOnlyHint;
@@ -71,7 +77,7 @@ export function Call({ server, list, name }) {
       return;
     }
     setSure(false);
-    const sent = tab === 'json' && text !== null ? checked.values : values;
+    const sent = tab === 'json' && text !== null ? checked.values : latest.current;
     if (!sent) return;
     const answer = await attempt(() => post(`api/s/${server}/call`, { list, key: name, values: sent }));
     if (answer) setWanted(answer.call);
