@@ -153,7 +153,7 @@ await check('progress is shown, and a call can be cancelled', async () => {
 });
 
 await check('every screen in both themes passes axe, and none is wider than its window', async () => {
-  const screens = ['watched/note%3Aall', 'timeline', 'tools', 'tools/write', 'resources/note%3Aall', 'templates/note%3Aline%2F%7Bnumber%7D', 'prompts/review', 'overview', '/servers', '/inbox'];
+  const screens = ['watched/note%3Aall', 'timeline', 'tools', 'tools/write', 'resources/note%3Aall', 'templates/note%3Aline%2F%7Bnumber%7D', 'prompts/review', 'overview', 'cache', '/servers', '/inbox'];
   const wrong = [];
   for (const theme of ['dark', 'light']) {
     await page.emulateMedia({ colorScheme: theme });
@@ -185,7 +185,7 @@ await check('every screen in both themes passes axe, and none is wider than its 
 
 await check('the keyboard reaches every part', async () => {
   await go('watched');
-  for (const [key, words] of [['0', 'Fixture'], ['1', 'tools'], ['2', 'resources'], ['3', 'templates'], ['4', 'prompts'], ['5', 'Watched'], ['6', 'Timeline'], ['7', 'Inbox'], ['s', 'Servers']]) {
+  for (const [key, words] of [['0', 'Fixture'], ['1', 'tools'], ['2', 'resources'], ['3', 'templates'], ['4', 'prompts'], ['5', 'Watched'], ['6', 'Timeline'], ['7', 'Inbox'], ['8', 'Cache'], ['s', 'Servers']]) {
     await page.keyboard.press(key);
     await has('main h1', words);
   }
@@ -202,6 +202,21 @@ await check('the keyboard reaches every part', async () => {
   must((await axe(page)).length === 0, `axe: ${await axe(page)}`);
   await page.keyboard.press('Escape');
   await until('no help', () => page.evaluate(() => document.querySelector('dialog') === null));
+});
+
+await check('a few letters find a tool, and the cache can be cleared', async () => {
+  await page.keyboard.press('Control+k');
+  await until('the palette', () => page.evaluate(() => document.querySelector('dialog.palette[open]') !== null));
+  await page.keyboard.type('wrt');
+  await has('.place.chosen', 'write');
+  must((await axe(page)).length === 0, `axe: ${await axe(page)}`);
+  await page.keyboard.press('Enter');
+  await has('.detail h2', 'write');
+  await go('cache');
+  await has('table', 'note:all');
+  await has('table', 'until a notice');
+  await page.getByRole('button', { name: 'Clear all' }).click();
+  await has('main', 'Nothing is kept');
 });
 
 await check('5,000 notices within a second do not freeze the page, and all are counted', async () => {

@@ -2,12 +2,12 @@
 import { effect, html, render, signal, useEffect } from './vendor/preact.js';
 import { takeToken } from './api.js';
 import { go, link, notice, pull, route, useThing } from './store.js';
-import { helpShown, keys, run, startKeys, theme, toggleTheme } from './keys.js';
+import { helpShown, keys, paletteShown, run, startKeys, theme, toggleTheme } from './keys.js';
 import { count, isRecent } from './words.js';
 
 const PARTS = [
   ['overview', 'Overview'], ['tools', 'Tools'], ['resources', 'Resources'], ['templates', 'Templates'],
-  ['prompts', 'Prompts'], ['watched', 'Watched'], ['timeline', 'Timeline'],
+  ['prompts', 'Prompts'], ['watched', 'Watched'], ['timeline', 'Timeline'], ['cache', 'Cache'],
 ];
 const DOCK = [['watched', 'Live'], ['tools', 'Items'], ['timeline', 'Timeline'], ['inbox', 'Inbox'], ['servers', 'Servers']];
 
@@ -18,6 +18,8 @@ const VIEWS = {
   watched: () => import('./view/watched.js').then((it) => it.Watched),
   timeline: () => import('./view/timeline.js').then((it) => it.Timeline),
   inbox: () => import('./view/inbox.js').then((it) => it.Inbox),
+  cache: () => import('./view/cache.js').then((it) => it.Cache),
+  palette: () => import('./view/palette.js').then((it) => it.Palette),
   help: () => import('./view/help.js').then((it) => it.Help),
   items: () => import('./view/items.js').then((it) => it.Items),
 };
@@ -45,6 +47,7 @@ function Bar({ servers, questions }) {
       <nav class="servers-nav" aria-label="servers">${servers.map(tab)}
         <a href="#/servers" class="tab add-tab" aria-label="add a server">+</a></nav>
       <span class="space"></span>
+      <button class="find-button" onClick=${() => run('find')}>Find… <kbd>Ctrl K</kbd></button>
       ${questions > 0 && html`<a class="asks" href="#/inbox">${questions} ${questions === 1 ? 'question' : 'questions'}</a>`}
       <span class="link-state ${link.value}" role="status">${{ loading: 'connecting', live: 'live', gone: 'the console ended', locked: 'locked' }[link.value]}</span>
       <button onClick=${toggleTheme} aria-label="light or dark">◐</button>
@@ -108,6 +111,7 @@ function App() {
   const name = isItems ? 'items' : VIEWS[part] ? part : link.value === 'live' && servers.length === 0 ? 'servers' : '';
   const View = useView(name);
   const Help = useView(helpShown.value ? 'help' : '');
+  const Palette = useView(paletteShown.value ? 'palette' : '');
   if (link.value === 'locked') return html`<${Locked} />`;
   const server = servers.find((it) => it.id === id) ?? servers[0];
   const questions = servers.reduce((sum, it) => sum + it.questions, 0);
@@ -118,7 +122,8 @@ function App() {
     <main>${isReady && html`<${View} key=${`${name}${id}${isItems ? part : ''}`} server=${id} list=${part} />`}</main>
     <${Foot} />
     <${Dock} server=${server} questions=${questions} />
-    ${helpShown.value && Help && html`<${Help} />`}`;
+    ${helpShown.value && Help && html`<${Help} />`}
+    ${paletteShown.value && Palette && html`<${Palette} />`}`;
 }
 
 takeToken();

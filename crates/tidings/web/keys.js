@@ -6,10 +6,11 @@ import { following, go, kept, route } from './store.js';
 /** The table of keys: `{ key, act, words, shown }`. */
 export const keys = signal([]);
 export const helpShown = signal(false);
+export const paletteShown = signal(false);
 export const theme = kept('theme', '');
 
 const acts = new Map();
-const PARTS = ['servers', 'overview', 'tools', 'resources', 'templates', 'prompts', 'watched', 'timeline', 'inbox'];
+const PARTS = ['servers', 'overview', 'tools', 'resources', 'templates', 'prompts', 'watched', 'timeline', 'inbox', 'cache'];
 const GENERAL = {
   help: () => (helpShown.value = !helpShown.value),
   back: () => {
@@ -17,6 +18,7 @@ const GENERAL = {
     else if (document.activeElement?.matches('input, textarea, select')) document.activeElement.blur();
     else if (route.value.key) go(route.value.part);
   },
+  find: () => (paletteShown.value = !paletteShown.value),
   open: () => document.querySelector('.detail input, .detail textarea, .inspector button')?.focus(),
   filter: () => document.querySelector('[data-filter]')?.focus(),
   follow: () => (following.value = !following.value),
@@ -60,7 +62,7 @@ export function run(act) {
 function onKey(event) {
   const isWriting = event.target.matches?.('input, textarea, select');
   const name = event.ctrlKey || event.metaKey ? `Ctrl+${event.key}` : event.key;
-  if (isWriting && name !== 'Escape' && name !== 'Ctrl+Enter') return;
+  if (isWriting && !['Escape', 'Ctrl+Enter', 'Ctrl+k'].includes(name)) return;
   // A button or a link has its own Enter; so have a tab and a list their arrows.
   const has = event.target.closest?.('button, a, summary, [role=separator], [role=treeitem]');
   if (has && (name === 'Enter' || name.startsWith('Arrow'))) return;

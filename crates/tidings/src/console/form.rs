@@ -63,6 +63,7 @@ fn input(json: &mut Value, shape: &Shape, schema: Option<&Map<String, Value>>, d
         }
         Shape::Object(fields) if !fields.named.is_empty() && depth < DEPTH => {
             json["input"] = "object".into();
+            json["type"] = "object".into();
             json["fields"] = described(fields, schema.unwrap_or(&empty), depth + 1);
         }
         _ => json["input"] = "json".into(),

@@ -180,6 +180,19 @@ impl MarkedLists {
         })
     }
 
+    /// The keys and titles of a list.
+    pub(crate) fn names(&self, list: List) -> Vec<(&str, &str)> {
+        fn of<T: Listed>(list: &MarkedList<T>) -> Vec<(&str, &str)> {
+            list.items.iter().map(|item| (item.key(), item.title().unwrap_or_default())).collect()
+        }
+        match list {
+            List::Tools => of(&self.tools),
+            List::Resources => of(&self.resources),
+            List::Templates => of(&self.templates),
+            List::Prompts => of(&self.prompts),
+        }
+    }
+
     /// An item as the server sent it, and as it was before its last change.
     pub(crate) fn raw(&self, list: List, key: &str) -> Option<(Value, Option<&Value>)> {
         fn of<'a, T: Listed>(

@@ -3,8 +3,10 @@
 
 mod acts;
 mod asking;
+pub(crate) mod cache;
 pub(crate) mod calls;
 mod difference;
+mod find;
 mod form;
 mod inbox;
 mod items;
@@ -166,6 +168,19 @@ impl Console {
         let task = self.spawn(work);
         server.facts().calls.task(number, task);
         number
+    }
+
+    /// The servers, parts and items whose names fit a few letters, the best first.
+    pub(crate) fn find(&self, text: &str) -> Vec<Value> {
+        let mut search = find::Search::new(text);
+        for part in ["servers", "inbox"] {
+            search.offer(part, "", 0, part, "");
+        }
+        let servers: Vec<_> = self.servers().values().cloned().collect();
+        for server in servers {
+            server.offer(&mut search);
+        }
+        search.results()
     }
 
     /// Answers a question.

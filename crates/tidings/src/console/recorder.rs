@@ -7,6 +7,7 @@ use tidings_mirror::events::{Cause, ConnectionState, ListChange};
 use tidings_mirror::{Diff, Event, Events, Item, List};
 use tokio_util::sync::CancellationToken;
 
+use crate::console::cache;
 use crate::console::items::{Counts, Listed, MarkedList, MarkedLists};
 use crate::console::log::{Lane, Row, Status, Way};
 use crate::console::server::{SERVERS, Server};
@@ -100,6 +101,17 @@ impl Server {
                     self.revisions.touch(&[&self.keys.resource(uri)]);
                 }
             }
+            Event::TemplateContentChanged { .. }
+            | Event::PromptContentChanged { .. }
+            | Event::ToolResultChanged { .. } => {
+                self.revisions.touch(&[&self.keys.cache]);
+            }
+            Event::ContentDropped { what, why } => {
+                let (kind, key) = cache::named(what);
+                let about = format!("{kind} {key}: {}", cache::why(*why));
+                self.tell(Lane::Changes, "dropped from the cache", about, None, Status::Plain);
+                self.revisions.touch(&[&self.keys.cache]);
+            }
             Event::Connection(state) => self.connection(state),
             Event::Stderr { line } => {
                 self.tell(Lane::Stderr, "stderr", line.to_string(), None, Status::Plain);
@@ -124,7 +136,7 @@ impl Server {
 
     fn touched(&self, uri: &str) {
         let resource = self.keys.resource(uri);
-        self.revisions.touch(&[&resource, &self.keys.watched, SERVERS]);
+        self.revisions.touch(&[&resource, &self.keys.watched, &self.keys.cache, SERVERS]);
     }
 
     /// Adds a row of the console itself.

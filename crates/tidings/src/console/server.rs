@@ -9,7 +9,9 @@ use tidings_mirror::events::ConnectionState;
 use tidings_mirror::{Era, List, Mirror, Server as Identity};
 
 use crate::args::Place;
+use crate::console::cache;
 use crate::console::calls::Calls;
+use crate::console::find::Search;
 use crate::console::items::MarkedLists;
 use crate::console::log::{Filter, Log, millis};
 use crate::console::revisions::Revisions;
@@ -60,6 +62,7 @@ pub(crate) struct Keys {
     pub(crate) watched: String,
     pub(crate) log: String,
     pub(crate) calls: String,
+    pub(crate) cache: String,
 }
 
 /// The key of the list of servers.
@@ -77,6 +80,7 @@ impl Keys {
             watched: key("watched"),
             log: key("log"),
             calls: key("calls"),
+            cache: key("cache"),
         }
     }
 
@@ -159,6 +163,21 @@ impl Server {
         })
     }
 
+    /// Offers its parts and items to a search.
+    pub(crate) fn offer(&self, search: &mut Search) {
+        let parts = ["overview", "watched", "timeline", "cache"];
+        for part in parts.into_iter().chain(List::ALL.map(List::as_str)) {
+            search.offer(&format!("{} {part}", self.name), "", self.id, part, "");
+        }
+        let facts = self.facts();
+        for list in List::ALL {
+            for (key, title) in facts.lists.names(list) {
+                let about = format!("{title} {} {}", self.name, list.as_str());
+                search.offer(key, about.trim_start(), self.id, list.as_str(), key);
+            }
+        }
+    }
+
     /// Everything about the server itself.
     fn overview(&self) -> Value {
         let state = self.mirror.connection();
@@ -215,6 +234,7 @@ impl Server {
         }
         match name.split_once('/') {
             None if name.is_empty() => Some(self.overview()),
+            None if name == "cache" => Some(cache::json(self.mirror.cache())),
             None if name == "watched" => Some(self.facts().versions.watched()),
             None => {
                 let filter = name.strip_prefix("log")?;

@@ -14,6 +14,7 @@ use tidings_mirror::{HttpTarget, List, Protocol, Target};
 use super::ConsolePage;
 use super::api::{Refused, find, missing};
 use crate::args::{Connection, Place};
+use crate::console::cache;
 use crate::console::calls::Callable;
 use crate::console::{self, AnswerError};
 use crate::{session, target};
@@ -91,6 +92,27 @@ pub(super) async fn act(
         _ => return Err(missing("act")),
     }
     Ok(Json(json!({})))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ToClear {
+    kind: String,
+    key: String,
+}
+
+/// Clears one entry of a cache, or all.
+pub(super) async fn clear(
+    State(page): State<ConsolePage>,
+    Path(id): Path<u64>,
+    Json(it): Json<ToClear>,
+) -> JsonAnswer {
+    let server = find(&page, id)?;
+    if cache::clear(server.mirror.cache(), &it.kind, &it.key) {
+        Ok(Json(json!({})))
+    } else {
+        Err(missing("kind of entry"))
+    }
 }
 
 #[derive(Deserialize)]

@@ -68,6 +68,15 @@ pub(super) async fn keys() -> Json<Value> {
     Json(serde_json::to_value(console::keys::KEYS).unwrap_or_default())
 }
 
+/// The servers, parts and items that fit a few letters.
+pub(super) async fn find_places(
+    State(page): State<ConsolePage>,
+    Query(words): QueryWords,
+) -> Json<Value> {
+    let text = words.get("q").map(String::as_str).unwrap_or_default();
+    Json(json!({ "places": page.console.find(text) }))
+}
+
 /// The names in the `mcp.json` files, without commands, headers and environment.
 pub(super) async fn known(State(page): State<ConsolePage>) -> JsonAnswer {
     let found = target::known(&page.places, &Surroundings::new());

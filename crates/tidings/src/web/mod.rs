@@ -49,6 +49,8 @@ fn router(page: ConsolePage, guard: Guard, cancel: &CancellationToken) -> Router
         .route("/state", get(api::state))
         .route("/known", get(api::known))
         .route("/keys", get(api::keys))
+        .route("/find", get(api::find_places))
+        .route("/s/{id}/clear", post(acts::clear))
         .route("/s", post(acts::add))
         .route("/s/{id}", delete(acts::remove))
         .route("/s/{id}/log", get(api::log))

@@ -9,6 +9,9 @@ import { Split } from '../part/split.js';
 import { Tree } from '../part/tree.js';
 import { Result } from './result.js';
 
+/** What stands in place of a secret; it is not sent again. */
+const DOTS = '••••••';
+
 /** How long the form is quiet before it is checked. */
 const QUIET = 120;
 const ACTS = { tools: 'Call', prompts: 'Fill in', templates: 'Read' };
@@ -64,6 +67,8 @@ export function Call({ server, list, name }) {
   const [tab, setTab] = useState('form');
   const [wanted, setWanted] = useState(0);
   const [isSure, setSure] = useState(false);
+  // Counts what is filled in from outside, so that the inputs are made anew.
+  const [round, setRound] = useState(0);
   useEffect(() => {
     if (item && Object.keys(latest.current).length === 0) setValues(initial(item.fields));
   }, [item]);
@@ -88,6 +93,11 @@ export function Call({ server, list, name }) {
     const answer = await post(`api/s/${server}/complete`, { list, key: name, argument, value, given }).catch(() => null);
     return answer?.values ?? [];
   };
+  const reuse = (given) => {
+    setValues(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== DOTS)));
+    setTab('form');
+    setRound(round + 1);
+  };
   useAct('call', call);
   useAct('copy', copy);
   const show = (next) => {
@@ -107,7 +117,7 @@ export function Call({ server, list, name }) {
         </header>
         <div class="body">
           ${tab === 'form' && html`${item.raw.description && html`<p class="description">${item.raw.description}</p>`}
-            ${item.fields?.length ? html`<${Fields} key=${name} fields=${item.fields} values=${values} set=${setValues} problems=${checked.problems} complete=${complete} />`
+            ${item.fields?.length ? html`<${Fields} key=${name + round} fields=${item.fields} values=${values} set=${setValues} problems=${checked.problems} complete=${complete} />`
             : html`<p class="hint">It takes no arguments.</p>`}`}
           ${tab === 'json' && html`<textarea class="json" rows="14" spellcheck="false" aria-label="arguments as JSON"
             value=${text} onInput=${(event) => setText(event.target.value)}></textarea>`}
@@ -122,6 +132,6 @@ export function Call({ server, list, name }) {
           <button onClick=${copy}>Copy <kbd>y</kbd></button>
         </footer>
       </section>
-      <${Result} server=${server} name=${name} wanted=${wanted} reuse=${(given) => { setValues(given); setTab('form'); }} />
+      <${Result} server=${server} name=${name} wanted=${wanted} reuse=${reuse} />
     <//>`;
 }
