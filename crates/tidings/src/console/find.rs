@@ -10,12 +10,12 @@ const AT_BEGIN: i64 = 6;
 
 /// Results of a search, the best first.
 #[derive(Debug)]
-pub(crate) struct Search {
+pub(crate) struct PlaceSearch {
     wanted: Vec<char>,
     found: Vec<(i64, Value)>,
 }
 
-impl Search {
+impl PlaceSearch {
     pub(crate) fn new(text: &str) -> Self {
         let wanted = text.chars().filter(|letter| !letter.is_whitespace());
         Self { wanted: wanted.flat_map(char::to_lowercase).collect(), found: Vec::new() }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str, names: &[&str]) -> Vec<String> {
-        let mut search = Search::new(text);
+        let mut search = PlaceSearch::new(text);
         for name in names {
             search.offer(name, "", 1, "tools", name);
         }

@@ -172,7 +172,7 @@ impl Console {
 
     /// The servers, parts and items whose names fit a few letters, the best first.
     pub(crate) fn find(&self, text: &str) -> Vec<Value> {
-        let mut search = find::Search::new(text);
+        let mut search = find::PlaceSearch::new(text);
         for part in ["servers", "inbox"] {
             search.offer(part, "", 0, part, "");
         }

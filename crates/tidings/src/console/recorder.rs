@@ -1,8 +1,10 @@
 //! The recorder of one server: from the mirror's messages and events to what viewers see.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tidings_mirror::cache::ResourceContent;
 use tidings_mirror::events::{Cause, ConnectionState, ListChange};
 use tidings_mirror::{Diff, Event, Events, Item, List};
 use tokio_util::sync::CancellationToken;
@@ -71,17 +73,7 @@ impl Server {
                 self.list(List::Prompts, change, |all| &mut all.prompts);
             }
             Event::ResourceContentChanged { uri, content, cause, notice } => {
-                let noticed = notice.and_then(|it| self.facts().log.noticed(it).map(|row| row.at));
-                let step = self.facts().versions.read(uri, content, *cause, noticed);
-                if let Some(step) = step.filter(|step| step.from > 0) {
-                    let words = format!("content v{} → v{}", step.from, step.to);
-                    let about = format!("{uri} +{} −{}", step.added, step.removed);
-                    self.tell(Lane::Changes, &words, about, *notice, Status::Plain);
-                } else if *cause == Cause::Notice {
-                    let about = format!("{uri} equal content");
-                    self.tell(Lane::Changes, "content unchanged", about, *notice, Status::Plain);
-                }
-                self.touched(uri);
+                self.content(uri, content, *cause, *notice);
             }
             Event::ResourceGone { uri, reason, notice, .. } => {
                 self.facts().versions.gone(uri, reason);
@@ -89,18 +81,7 @@ impl Server {
                 self.tell(Lane::Changes, "resource gone", uri.to_string(), *notice, failed);
                 self.touched(uri);
             }
-            Event::SubscriptionsChanged { uris, refused } => {
-                let mut facts = self.facts();
-                facts.versions.watch(uris.iter());
-                for uri in refused {
-                    facts.versions.refuse(uri, "the server refused to watch it");
-                }
-                drop(facts);
-                self.revisions.touch(&[&self.keys.watched, SERVERS]);
-                for uri in uris {
-                    self.revisions.touch(&[&self.keys.resource(uri)]);
-                }
-            }
+            Event::SubscriptionsChanged { uris, refused } => self.watched(uris, refused),
             Event::TemplateContentChanged { .. }
             | Event::PromptContentChanged { .. }
             | Event::ToolResultChanged { .. } => {
@@ -131,6 +112,41 @@ impl Server {
             }
             Event::Lagged { missed } => self.catch_up(*missed),
             _ => {}
+        }
+    }
+
+    /// A resource was read.
+    fn content(
+        &self,
+        uri: &Arc<str>,
+        content: &Arc<ResourceContent>,
+        cause: Cause,
+        notice: Option<u64>,
+    ) {
+        let noticed = notice.and_then(|it| self.facts().log.noticed(it).map(|row| row.at));
+        let step = self.facts().versions.read(uri, content, cause, noticed);
+        if let Some(step) = step.filter(|step| step.from > 0) {
+            let words = format!("content v{} → v{}", step.from, step.to);
+            let about = format!("{uri} +{} −{}", step.added, step.removed);
+            self.tell(Lane::Changes, &words, about, notice, Status::Plain);
+        } else if cause == Cause::Notice {
+            let about = format!("{uri} equal content");
+            self.tell(Lane::Changes, "content unchanged", about, notice, Status::Plain);
+        }
+        self.touched(uri);
+    }
+
+    /// The set of watched resources changed.
+    fn watched(&self, uris: &BTreeSet<Arc<str>>, refused: &[Arc<str>]) {
+        let mut facts = self.facts();
+        facts.versions.watch(uris.iter());
+        for uri in refused {
+            facts.versions.refuse(uri, "the server refused to watch it");
+        }
+        drop(facts);
+        self.revisions.touch(&[&self.keys.watched, SERVERS]);
+        for uri in uris {
+            self.revisions.touch(&[&self.keys.resource(uri)]);
         }
     }
 

@@ -11,7 +11,7 @@ use tidings_mirror::{Era, List, Mirror, Server as Identity};
 use crate::args::Place;
 use crate::console::cache;
 use crate::console::calls::Calls;
-use crate::console::find::Search;
+use crate::console::find::PlaceSearch;
 use crate::console::items::MarkedLists;
 use crate::console::log::{Filter, Log, millis};
 use crate::console::revisions::Revisions;
@@ -164,7 +164,7 @@ impl Server {
     }
 
     /// Offers its parts and items to a search.
-    pub(crate) fn offer(&self, search: &mut Search) {
+    pub(crate) fn offer(&self, search: &mut PlaceSearch) {
         let parts = ["overview", "watched", "timeline", "cache"];
         for part in parts.into_iter().chain(List::ALL.map(List::as_str)) {
             search.offer(&format!("{} {part}", self.name), "", self.id, part, "");

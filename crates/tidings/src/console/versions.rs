@@ -62,7 +62,7 @@ pub(crate) struct Version {
 
 /// What a new content means.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct VersionStep {
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) added: usize,
@@ -77,7 +77,7 @@ impl Versions {
         content: &Arc<ResourceContent>,
         cause: Cause,
         noticed: Option<SystemTime>,
-    ) -> Option<Step> {
+    ) -> Option<VersionStep> {
         let history = self.resources.entry(uri.clone()).or_default();
         let step = history.add(content, cause, noticed);
         if !history.is_watched {
@@ -172,7 +172,7 @@ impl History {
         content: &Arc<ResourceContent>,
         cause: Cause,
         noticed: Option<SystemTime>,
-    ) -> Option<Step> {
+    ) -> Option<VersionStep> {
         self.gone = None;
         let text: Arc<str> = shown(content).into();
         let before = self.versions.back();
@@ -207,7 +207,7 @@ impl History {
             let Some(oldest) = self.versions.pop_front() else { break };
             self.bytes -= oldest.text.len();
         }
-        Some(Step { from, to: number, added, removed })
+        Some(VersionStep { from, to: number, added, removed })
     }
 
     fn row(&self, uri: &str) -> Value {
@@ -308,7 +308,7 @@ fn pretty(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(versions: &mut Versions, text: &str, cause: Cause) -> Option<Step> {
+    fn read(versions: &mut Versions, text: &str, cause: Cause) -> Option<VersionStep> {
         let content = Arc::new(ResourceContent::of_text("a:b", text));
         versions.read(&"a:b".into(), &content, cause, None)
     }
@@ -323,7 +323,7 @@ mod tests {
         versions.announced("a:b");
         versions.reread("a:b");
         let step = read(&mut versions, "one\ntwo\n", Cause::Notice).unwrap();
-        assert_eq!(step, Step { from: 1, to: 2, added: 1, removed: 0 });
+        assert_eq!(step, VersionStep { from: 1, to: 2, added: 1, removed: 0 });
         versions.announced("a:b");
         versions.reread("a:b");
         let json = versions.of("a:b").unwrap().json("a:b");
