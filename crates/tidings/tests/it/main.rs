@@ -20,6 +20,7 @@ mod socket;
 mod stdio;
 mod support;
 mod tidy;
+mod upstream;
 mod watching;
 mod wire;
 mod workspace;
