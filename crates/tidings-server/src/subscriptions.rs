@@ -1,6 +1,6 @@
-//! Who subscribed to what: exact look-up by URI, ordered range by prefix.
+//! The index of subscriptions: exact look-up by URI, ordered range by prefix.
 //!
-//! The cost of a notice depends on who listens to it, not on how many other subscriptions exist.
+//! The cost of a notice depends on its subscribers, not on the number of other subscriptions.
 //! Lock order: the subscriptions, then a watched URI, then an outbox; none is held across an await.
 
 use std::collections::{BTreeMap, HashMap};
@@ -28,13 +28,13 @@ pub(crate) struct Subscriptions {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Invariant: `ordered` holds what `uris` holds, and every watched URI has a listener.
+    /// Invariant: `ordered` and `uris` have the same URIs, and every watched URI has a listener.
     uris: HashMap<ResourceUri, Arc<Watched>>,
     ordered: BTreeMap<Key, Arc<Watched>>,
     lists: [BTreeMap<u64, Arc<Outbox>>; ListKind::ALL.len()],
     listeners: HashMap<u64, Weak<Outbox>>,
     subscriptions: usize,
-    /// What they count for, see [`price`].
+    /// Their total, see [`price`].
     held: usize,
 }
 
@@ -52,7 +52,7 @@ struct WatchedState {
     current: Option<Check>,
 }
 
-/// The hub holds as many subscriptions as it may.
+/// The hub has its maximum number of subscriptions.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this server holds {0} subscriptions, which is as many as it may")]
 pub(crate) struct IndexFull(usize);
@@ -70,7 +70,7 @@ impl Subscriptions {
         outbox
     }
 
-    /// Forgets everything a listener followed, and returns what nobody watches any more.
+    /// Removes the subscriptions of a listener, and returns the URIs that nobody watches any more.
     pub(crate) fn forget(&self, outbox: &Outbox) -> Vec<ResourceUri> {
         let followed = outbox.followed();
         let mut state = self.lock();
@@ -87,13 +87,13 @@ impl Subscriptions {
         unwatched
     }
 
-    /// Tells this listener of this list from now on.
+    /// Subscribes a listener to a list.
     pub(crate) fn follow_list(&self, kind: ListKind, outbox: &Arc<Outbox>) {
         self.lock().lists[kind.index()].insert(outbox.id(), outbox.clone());
     }
 
-    /// Tells this listener of this URI from now on. Asking twice is asking once: then nothing is
-    /// returned, and the baseline is there already or on its way.
+    /// Subscribes a listener to a URI. `None` if it was subscribed already; its baseline is set or
+    /// will be.
     pub(crate) fn follow(
         &self,
         uri: &ResourceUri,
@@ -123,7 +123,7 @@ impl Subscriptions {
         Ok(Some(watched))
     }
 
-    /// Stops telling this listener of this URI; true if nobody watches it any more.
+    /// Ends a listener's subscription to a URI; true if nobody watches it any more.
     pub(crate) fn unfollow(&self, uri: &ResourceUri, outbox: &Outbox) -> bool {
         let mut state = self.lock();
         if !outbox.unfollow(uri) {
@@ -150,7 +150,7 @@ impl Subscriptions {
         listeners.iter().filter(|outbox| outbox.about().withheld.contains(kind)).count()
     }
 
-    /// Who listens and what is watched, for people.
+    /// All listeners and watched URIs, for people.
     pub(crate) fn inspect(&self) -> (Vec<ListenerInfo>, Vec<WatchedInfo>) {
         let watched: Vec<_> = self.lock().ordered.values().cloned().collect();
         let watched = watched.iter().map(|watched| WatchedInfo {
@@ -180,8 +180,7 @@ impl Subscriptions {
         from_here.take_while(|watched| watched.uri.as_ref().starts_with(prefix)).cloned().collect()
     }
 
-    /// Tells everyone who follows this list what it is now, and says how many have a notice
-    /// waiting.
+    /// Passes the check of a list to its subscribers, and returns how many have a notice waiting.
     pub(crate) fn announce_list(
         &self,
         kind: ListKind,
@@ -201,7 +200,7 @@ impl Subscriptions {
         }
     }
 
-    /// How many things wait for all listeners together.
+    /// The number of waiting notices of all listeners.
     pub(crate) fn waiting(&self) -> usize {
         self.listeners().iter().map(|outbox| outbox.waiting()).sum()
     }
@@ -231,17 +230,17 @@ impl State {
     }
 }
 
-/// A text in the order of texts, with its beginning at hand: among a million URIs most comparisons
-/// are decided without following a pointer into cold memory.
+/// A text with a copy of its first bytes. Among a million URIs, most comparisons are then decided
+/// without following a pointer into cold memory.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    /// The first bytes, filled up with zeros, which no URI has: their order is that of the texts.
+    /// The first bytes, padded with zeros, which no URI has: they sort as the texts do.
     head: [u8; Key::HEAD],
     rest: Box<[u8]>,
 }
 
 impl Key {
-    /// Most URIs differ within so many bytes.
+    /// Most URIs differ within this many bytes.
     const HEAD: usize = 40;
 
     fn of(text: &str) -> Self {
@@ -263,13 +262,13 @@ impl Watched {
         &self.uri
     }
 
-    /// The changes a source spoke of.
+    /// The number of changes that its source announced.
     pub(crate) fn pulse(&self) -> &Pulse {
         &self.pulse
     }
 
-    /// What a check found. An older one never replaces a newer
-    /// one. Says how many listeners have a notice waiting.
+    /// Takes the result of a check. An older one never replaces a newer one. Returns how many
+    /// listeners have a notice waiting.
     pub(crate) fn apply(
         &self,
         now: Check,
@@ -286,7 +285,7 @@ impl Watched {
         followers.filter(|outbox| outbox.mark(&self.uri, now, &notice, since)).count()
     }
 
-    /// Gives a new listener its baseline if the newest content is known; otherwise it must be read
+    /// Sets a new listener's baseline if the newest content is known; otherwise it must be read
     /// first.
     pub(crate) fn settle(&self, outbox: &Outbox) -> bool {
         let state = self.lock();
@@ -299,8 +298,8 @@ impl Watched {
         }
     }
 
-    /// Gives a new listener what was read last, even if a source spoke of a change since: that
-    /// change is on its way to being checked and told.
+    /// Sets a new listener's baseline to the last check, even if a change was announced since: that
+    /// change will be checked and announced.
     pub(crate) fn settle_with_latest(&self, outbox: &Outbox) {
         if let Some(now) = self.lock().current {
             outbox.baseline(&self.uri, now);
@@ -354,7 +353,7 @@ mod tests {
     }
 
     proptest! {
-        /// Keys are in the order of their texts, and a prefix stands before all it begins.
+        /// Keys sort as their texts do, and a prefix comes before the texts that begin with it.
         #[test]
         fn keys_are_in_the_order_of_their_texts(left in "[a-c/é]{0,60}", right in "[a-c/é]{0,60}") {
             prop_assert_eq!(Key::of(&left).cmp(&Key::of(&right)), left.cmp(&right));

@@ -13,6 +13,7 @@
 //!
 //! - [`database`]: open, migrate and read `SQLite` databases.
 //! - [`temporary`]: temporary files, locked while they are in use.
+//! - [`lock`]: lock files that name their holder.
 //! - [`watch`]: follow files through the events of the system.
 //! - [`settle`]: wait until a save in several steps is complete.
 //! - [`mod@date`]: moments, parsed from any text and written as the protocol needs.
@@ -21,6 +22,7 @@
 
 pub mod database;
 pub mod date;
+pub mod lock;
 pub mod mime;
 pub mod settle;
 pub mod temporary;

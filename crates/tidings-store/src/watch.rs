@@ -51,12 +51,12 @@ struct WatchedFile {
 /// The events, written by the system's thread and taken by [`FileWatch::changed`].
 #[derive(Debug, Default)]
 struct Inbox {
-    events: Mutex<Events>,
+    events: Mutex<FileEvents>,
     some: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Events {
+struct FileEvents {
     paths: BTreeSet<PathBuf>,
     /// Events were lost, or there were too many.
     everything: bool,
@@ -171,7 +171,7 @@ impl Default for FileWatch {
 }
 
 impl Inbox {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Events> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FileEvents> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,7 +192,7 @@ impl Inbox {
     }
 }
 
-impl Events {
+impl FileEvents {
     fn is_empty(&self) -> bool {
         self.paths.is_empty() && !self.everything
     }

@@ -21,7 +21,7 @@ use rmcp::service::ClientLifecycleMode;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use tidings_mirror::{Config, Event, HttpTarget, Mirror, Protocol, Target};
+use tidings_mirror::{Config, Event, Events, HttpTarget, Mirror, Protocol, Target};
 use tidings_server::http::{self, HttpConfig};
 use tidings_server::model::Resource;
 use tidings_server::{
@@ -350,30 +350,7 @@ async fn figure(
         reloads.push(began.elapsed());
     }
 
-    let listings = |mirror: &Mirror| {
-        let asks = |message: &tidings_mirror::Message| {
-            message.json().unwrap_or_default()["method"] == "resources/list"
-        };
-        mirror.history().iter().filter(|message| asks(message)).count()
-    };
-    let pages = RESOURCES.div_ceil(mirror_page(&mirror));
-    let before = listings(&mirror);
-    // Told apart from the titles that an earlier mirror saw.
-    let burst_title = format!("burst of {:?}", Instant::now());
-    for notice in 0..NOTICES {
-        archive.rename(notice, &burst_title)?;
-        tokio::task::yield_now().await;
-    }
-    let last = format!("archive://{:05}", NOTICES - 1);
-    let is_current = |mirror: &Mirror| {
-        let all = mirror.resources();
-        let found = all.iter().find(|resource| resource.uri == last);
-        found.and_then(|found| found.title.clone()).is_some_and(|title| title == burst_title)
-    };
-    while !is_current(&mirror) {
-        events.next().await;
-    }
-    let burst = (listings(&mirror) - before).div_ceil(pages);
+    let burst = burst(&mirror, &mut events, archive).await?;
     mirror.close().await;
     Ok(vec![
         ("a cached read, µs", "≤ 2", format!("{:.2}", cached.as_secs_f64() * 1e6)),
@@ -386,6 +363,34 @@ async fn figure(
         ("items told of in each", "1", format!("{:.2}", told as f64 / rounds as f64)),
         ("1,000 changes in a burst: listings", "≤ 3", burst.to_string()),
     ])
+}
+
+/// How often the mirror lists the resources during a burst of changes.
+async fn burst(mirror: &Mirror, events: &mut Events, archive: &Archive) -> Result<usize, Failure> {
+    let listings = |mirror: &Mirror| {
+        let asks = |message: &tidings_mirror::Message| {
+            message.json().unwrap_or_default()["method"] == "resources/list"
+        };
+        mirror.history().iter().filter(|message| asks(message)).count()
+    };
+    let pages = RESOURCES.div_ceil(mirror_page(mirror));
+    let before = listings(mirror);
+    // Different from the titles that an earlier mirror saw.
+    let burst_title = format!("burst of {:?}", Instant::now());
+    for notice in 0..NOTICES {
+        archive.rename(notice, &burst_title)?;
+        tokio::task::yield_now().await;
+    }
+    let last = format!("archive://{:05}", NOTICES - 1);
+    let is_current = || {
+        let all = mirror.resources();
+        let found = all.iter().find(|resource| resource.uri == last);
+        found.and_then(|found| found.title.clone()).is_some_and(|title| title == burst_title)
+    };
+    while !is_current() {
+        events.next().await;
+    }
+    Ok((listings(mirror) - before).div_ceil(pages))
 }
 
 /// How many resources the server puts on a page.

@@ -1,4 +1,4 @@
-//! `compare`: how several feeds tell of the same time or topic.
+//! `compare`: how several feeds cover the same time or topic.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use crate::prompts::{Argument, CATEGORY, MAX_TOKENS, Made, SINCE, UNTIL, Words, 
 use crate::store::Listing;
 use crate::tools::{ShownItem, Texts, fitting};
 
-/// How many items of each feed are looked at.
+/// The number of items of each feed.
 const ITEMS: u32 = 50;
-/// How many feeds can be compared.
+/// The maximum number of feeds.
 const FEEDS: usize = 10;
 
 pub(super) const WORDS: Words = Words {
@@ -37,7 +37,7 @@ pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, Answ
         let details = format!("it must name from 2 to {FEEDS} feeds, with commas between them");
         return Err(AnswerError::invalid("feeds", ids.join(","), details));
     }
-    // Of those that never could be fetched it is told apart that there is nothing.
+    // Feeds that were never fetched are listed separately.
     let known = ids.iter().filter(|id| inner.known(id).is_ok());
     let keys: Vec<_> = known.map(|id| key_of(inner, "feeds", id)).collect::<Result<_, _>>()?;
     let share = given.budget()?.shared(keys.len());

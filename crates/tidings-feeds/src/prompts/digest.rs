@@ -10,7 +10,7 @@ use crate::prompts::given::Given;
 use crate::prompts::{CATEGORY, FEED, MAX_TOKENS, Made, SINCE, UNTIL, Words, titles};
 use crate::tools::{ShownItem, Texts, fitting};
 
-/// How many items are looked at; fewer fit in most cases.
+/// The number of items; in most cases fewer fit.
 const ITEMS: u32 = 200;
 
 pub(super) const WORDS: Words = Words {

@@ -1,4 +1,4 @@
-//! `monitor_keywords`: where words that somebody cares about turned up.
+//! `monitor_keywords`: where given words occur.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::store::Listing;
 use crate::tools::{ShownItem, Texts, fitting};
 use crate::view::{Filter, Search};
 
-/// How many items are looked at for each.
+/// The number of items for each keyword.
 const ITEMS: u32 = 50;
-/// How many keywords there may be.
+/// The maximum number of keywords.
 const KEYWORDS: usize = 20;
 
 pub(super) const WORDS: Words = Words {

@@ -7,7 +7,7 @@ use tidings_store::date::Moment;
 use super::{Condition, Plan};
 
 impl Plan {
-    /// How the feed does and when it is asked next, as one short line.
+    /// The condition of the feed and its next fetch, as one short line.
     pub(crate) fn explain(&self, now: Moment) -> String {
         let next = if self.next > now {
             format!("in {}", length(self.next.since(now)))

@@ -122,11 +122,9 @@ fn apply_entries(
 ) -> Result<Changes, StoreError> {
     let newest = known.values().map(|known| known.rank.moment).max();
     let found = take_found(transaction, entries, &mut known)?;
-    let pairs: Vec<_> = entries
-        .iter()
-        .zip(&found)
-        .filter_map(|((_, entry), known)| Some((entry, known.as_ref()?)))
-        .collect();
+    let pairs = entries.iter().zip(&found);
+    let pairs: Vec<_> =
+        pairs.filter_map(|((_, entry), known)| Some((entry, known.as_ref()?))).collect();
     let dates_count = redate::count(transaction, feed.key, &pairs, now)?;
     let mut changes = Changes::default();
     // In the order of the document.
@@ -151,37 +149,54 @@ fn apply_entries(
             new.push((rank, identity, entry));
         }
     }
-    // Order: the newest last, so that a higher key is a newer item, in a document as between two.
-    new.sort_by_key(|(rank, ..)| *rank);
-    // What is more than may be kept is not written, to be deleted at once.
-    let too_many = new.len().saturating_sub(most);
-    for (_, identity, _) in new.drain(..too_many) {
-        bury(transaction, feed.key, identity, now)?;
-    }
-    for (rank, identity, entry) in new {
-        let face = Face::of(entry);
-        changes.new.push(insert(transaction, feed, identity, entry, &face, rank)?);
-    }
-    // The newest first, as everywhere.
-    changes.new.reverse();
+    changes.new = insert_new(transaction, feed, new, most, now)?;
     let is_whole = !document.truncated
         && !document.problems.iter().any(|it| matches!(it, Problem::TooManyItems(_)));
-    // Where nothing came, nothing was pushed off the end.
+    // Only new items push older ones off the end.
     let pushed = !changes.new.is_empty();
-    let mut gone = match edge(&ranks).filter(|_| is_whole) {
+    let mut gone: Vec<_> = match edge(&ranks).filter(|_| is_whole) {
         Some(edge) => known.values().filter(|it| it.is_covered_from(edge, pushed)).collect(),
         None => Vec::new(),
     };
     if !is_believed(transaction, feed.key, entries, gone.len() > ranks.len())? {
         gone.clear();
     }
+    changes.withdrawn = withdraw(transaction, &gone)?;
+    Ok(changes)
+}
+
+/// Stores new items, at most `most`, and returns their keys: the newest first, as everywhere.
+fn insert_new(
+    transaction: &Transaction<'_>,
+    feed: &FeedRow,
+    mut new: Vec<(Rank, &String, &Entry)>,
+    most: usize,
+    now: Moment,
+) -> Result<Vec<i64>, StoreError> {
+    // Order: the newest last, so that a higher key is a newer item, also within a document.
+    new.sort_by_key(|(rank, ..)| *rank);
+    // Items beyond the limit would be deleted at once, so they are not written.
+    let too_many = new.len().saturating_sub(most);
+    for (_, identity, _) in new.drain(..too_many) {
+        bury(transaction, feed.key, identity, now)?;
+    }
+    let mut keys = Vec::new();
+    for (rank, identity, entry) in new {
+        keys.push(insert(transaction, feed, identity, entry, &Face::of(entry), rank)?);
+    }
+    keys.reverse();
+    Ok(keys)
+}
+
+/// Deletes items that the document does not have any more, and returns their keys.
+fn withdraw(transaction: &Transaction<'_>, gone: &[&Known]) -> Result<Vec<i64>, StoreError> {
     let mut delete = transaction.prepare_cached("DELETE FROM items WHERE key = ?1")?;
     for gone in gone {
         delete.execute([gone.key])?;
-        changes.withdrawn.push(gone.key);
     }
-    changes.withdrawn.sort_unstable();
-    Ok(changes)
+    let mut keys: Vec<_> = gone.iter().map(|gone| gone.key).collect();
+    keys.sort_unstable();
+    Ok(keys)
 }
 
 /// Whether a document may take back what it takes back. One that takes back more than it says is a

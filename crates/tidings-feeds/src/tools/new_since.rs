@@ -66,27 +66,11 @@ pub(super) fn tool() -> Tool {
 pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Refusal> {
     let Arguments { agent, cursor, feed, folder, category, limit, backlog } = arguments;
     let parsed = cursor.as_deref().map(|text| {
-        Cursor::parse(text).ok_or_else(|| {
-            Refusal::argument(
-                "cursor",
-                text,
-                "it must be the `cursor` of an answer, or be left out",
-            )
-        })
+        let details = "it must be the `cursor` of an answer, or be left out";
+        Cursor::parse(text).ok_or_else(|| Refusal::argument("cursor", text, details))
     });
     let parsed = parsed.transpose()?;
-    let feeds = match (feed, folder) {
-        (Some(_), Some(folder)) => {
-            let details = "give `feed` or `folder`, not both";
-            return Err(Refusal::argument("folder", folder, details));
-        }
-        (Some(id), None) => Some((keys(&call.inner, "feed", std::slice::from_ref(&id))?, id)),
-        (None, Some(folder)) => {
-            let name = format!("folder:{}", words::label(&folder));
-            Some((keys_of(&call.inner, &[], Some(&folder))?, name))
-        }
-        (None, None) => None,
-    };
+    let feeds = chosen(call, feed, folder)?;
     let named = Named::look(call, feeds.as_ref().map_or(&[], |(keys, _)| keys.as_slice()))?;
     let category = category.map(|category| words::label(&category));
     let inbox = Inbox { agent: agent.trim().to_owned(), feeds, category };
@@ -126,7 +110,27 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     Ok(answer)
 }
 
-/// How far an agent has come, and in which store; nobody else can make anything of it.
+/// The chosen feeds and the name of the choice; `None` for all feeds.
+fn chosen(
+    call: &Call,
+    feed: Option<String>,
+    folder: Option<String>,
+) -> Result<Option<(Vec<i64>, String)>, Refusal> {
+    Ok(match (feed, folder) {
+        (Some(_), Some(folder)) => {
+            let details = "give `feed` or `folder`, not both";
+            return Err(Refusal::argument("folder", folder, details));
+        }
+        (Some(id), None) => Some((keys(&call.inner, "feed", std::slice::from_ref(&id))?, id)),
+        (None, Some(folder)) => {
+            let name = format!("folder:{}", words::label(&folder));
+            Some((keys_of(&call.inner, &[], Some(&folder))?, name))
+        }
+        (None, None) => None,
+    })
+}
+
+/// How far an agent has come, and in which store. Opaque to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Cursor {
     /// What was given.

@@ -80,12 +80,20 @@ impl EncodeLabelValue for RequestOutcome {
     }
 }
 
+/// The name of the identity that sent a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NameLabel {
+    name: String,
+}
+
 /// The metrics of one hub.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
     /// HTTP requests by method and outcome.
     pub(crate) requests: Family<RequestLabels, Counter>,
+    /// HTTP requests by the name of their token; tokens without a name are not counted here.
+    named_requests: Family<NameLabel, Counter>,
     pub(crate) connections: Gauge,
     /// Connections that were closed or refused because there were too many.
     pub(crate) turned_away: Counter,
@@ -115,6 +123,11 @@ impl Metrics {
         );
         Self {
             requests: register(all, "http_requests", "HTTP requests by method and outcome"),
+            named_requests: register(
+                all,
+                "token_requests",
+                "HTTP requests by the name of their token",
+            ),
             connections: register(all, "connections", "Open HTTP connections"),
             turned_away: register(
                 all,
@@ -155,6 +168,11 @@ impl Metrics {
             latency,
             registry,
         }
+    }
+
+    /// Counts a request of the identity with this name.
+    pub(crate) fn requests_of(&self, name: &str) {
+        self.named_requests.get_or_create(&NameLabel { name: name.to_owned() }).inc();
     }
 
     /// The metrics in the format of Prometheus.

@@ -1,13 +1,12 @@
-//! What one listener has yet to hear: a set of things, never a queue of messages.
+//! The unsent notices of one listener: a set of things, never a queue of messages.
 //!
-//! A thing is a list kind or a watched URI. For each the outbox remembers the fingerprint the
-//! listener was last told of, and the newest one. It waits while the two differ, at most once, and
-//! stops waiting if the content goes back to what the listener knows. Memory is therefore bounded
-//! by what the listener subscribed to, whatever the rate of change and however slowly it reads.
+//! A thing is a list kind or a watched URI. For each, the outbox remembers the fingerprint last
+//! announced to the listener, and the newest one. While the two differ, one notice waits. If the
+//! content returns to the announced state, the notice is dropped. Memory is therefore bounded by the
+//! number of subscriptions, whatever the rate of change and however slowly the listener reads.
 //!
-//! A notice is held back while its thing has changed again and was not checked yet: it may have
-//! gone back, and what the listener would read is not what it would be told of. It is not held
-//! longer than a change may wait to be checked.
+//! A notice is held back while its thing is dirty again: the content may have returned to the
+//! announced state. It is not held longer than a change may wait to be checked.
 
 mod few;
 mod slot;
@@ -30,12 +29,11 @@ use slot::{Held, Slot};
 
 pub(crate) use slot::{Check, Pulse};
 
-/// At most this many bytes leave in one piece, so that one busy listener does not hold a large
-/// buffer.
+/// The maximum size of one write, so that a busy listener does not hold a large buffer.
 const PIECE: usize = 16 * 1024;
 
-/// How many subscriptions a watched URI counts for: one for every 256 bytes or part of them, since
-/// a long URI is kept several times.
+/// The number of subscriptions that a watched URI counts as: one per 256 bytes or part of them,
+/// because a long URI is stored several times.
 pub(crate) fn price(uri: &ResourceUri) -> usize {
     uri.as_str().len().div_ceil(256)
 }
@@ -57,11 +55,11 @@ pub(crate) struct Outbox {
 struct State {
     lists: [Option<Slot>; ListKind::ALL.len()],
     uris: HashMap<ResourceUri, Slot>,
-    /// What they count for together, see [`price`].
+    /// Their total, see [`price`].
     held: usize,
     /// Things that wait, oldest first. Invariant: a thing is here at most once (`Slot::queued`).
     queue: Few<Topic>,
-    /// How many of them really wait; the others went back to what the listener knows.
+    /// How many of them really wait; the others returned to the announced state.
     waiting: usize,
     /// The streams that are open, newest first. Notices go to the newest: two streams of one
     /// listener must not share its notices between them.
@@ -70,10 +68,9 @@ struct State {
     attached: u64,
     /// How many notices were sent; the number of an event on a numbered wire.
     sent: u64,
-    /// When a notice that is held back goes out all the same.
     release: Option<Instant>,
     closed: bool,
-    /// How many notices went out although their thing was dirty, because they were held long.
+    /// How many notices were sent although their thing was dirty, because they were held too long.
     #[cfg(test)]
     hurried: usize,
 }
@@ -85,26 +82,25 @@ struct Reader {
     waker: Option<Waker>,
 }
 
-/// What a reader finds in an outbox.
+/// The next output for a reader.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
     /// Whole frames.
     Frames(Bytes),
-    /// The hub has ended this listener, and everything that waited was delivered.
+    /// The hub ended this listener, and all waiting notices were delivered.
     Closed,
 }
 
-/// What was left when a reader had taken what waits.
+/// What remains after a reader took the waiting notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// There may be more: this was as much as leaves in one piece.
+    /// There may be more: the write reached its maximum size.
     pub(crate) cut: bool,
-    /// The listener has ended, or something is held back until some time: that is for a task that
-    /// polls the outbox.
+    /// The listener ended, or a notice is held back until some time. A task must poll the outbox.
     pub(crate) wants_task: bool,
 }
 
-/// Frames on their way to a reader; one alone is not copied.
+/// Frames for a reader; a single one is not copied.
 #[derive(Default)]
 struct Frames {
     first: Option<Bytes>,
@@ -112,7 +108,7 @@ struct Frames {
 }
 
 impl Frames {
-    /// Puts a frame behind the others; returns how many bytes were copied.
+    /// Appends a frame; returns how many bytes were copied.
     fn push(&mut self, frame: Bytes) -> usize {
         match self.first.take() {
             None if self.all.is_empty() => self.first = Some(frame),
@@ -143,12 +139,12 @@ impl Outbox {
         Arc::new(Self { id, wire, about, since, metrics, patience, state })
     }
 
-    /// Who the listener is.
+    /// The identity of the listener.
     pub(crate) fn about(&self) -> &About {
         &self.about
     }
 
-    /// The client's name and version, if it said them.
+    /// The client's name and version, if stated.
     pub(crate) fn client(&self) -> Option<String> {
         self.about.client.as_deref().map(str::to_owned)
     }
@@ -172,23 +168,23 @@ impl Outbox {
         }
     }
 
-    /// Names the listener among the subscriptions.
+    /// Identifies the listener among the subscriptions.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// Starts to follow a list of which the listener knows nothing yet.
+    /// Starts to follow a list without a baseline.
     pub(crate) fn follow_list(&self, kind: ListKind, pulse: &Pulse) {
         self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, true));
     }
 
     /// Starts to follow a list. Its baseline comes with [`Self::baseline_list`]; until then a change
-    /// of it is remembered and not told.
+    /// is stored and not announced.
     pub(crate) fn follow_known_list(&self, kind: ListKind, pulse: &Pulse) {
         self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, false));
     }
 
-    /// Says what the listener would have listed when it began to follow this list.
+    /// Sets the baseline of a list: its fingerprint when the listener began to follow it.
     pub(crate) fn baseline_list(&self, kind: ListKind, check: Check) {
         let mut state = self.lock();
         let State { lists, waiting, .. } = &mut *state;
@@ -198,8 +194,8 @@ impl Outbox {
         Self::wake(state);
     }
 
-    /// Starts to follow a URI. Its baseline comes with [`Self::baseline`]; until then nothing of it
-    /// is told.
+    /// Starts to follow a URI. Its baseline comes with [`Self::baseline`]; until then a change is
+    /// stored and not announced.
     pub(crate) fn follow(&self, uri: &ResourceUri, pulse: &Pulse) -> bool {
         let mut state = self.lock();
         if state.uris.contains_key(uri) {
@@ -215,7 +211,7 @@ impl Outbox {
         self.lock().uris.contains_key(uri)
     }
 
-    /// Says what the listener would have read when it began to follow this URI.
+    /// Sets the baseline of a URI: its fingerprint when the listener began to follow it.
     pub(crate) fn baseline(&self, uri: &ResourceUri, check: Check) {
         let mut state = self.lock();
         let State { uris, waiting, .. } = &mut *state;
@@ -225,7 +221,7 @@ impl Outbox {
         Self::wake(state);
     }
 
-    /// Stops following a URI; a notice that waits for it is dropped.
+    /// Stops following a URI; its waiting notice is dropped.
     pub(crate) fn unfollow(&self, uri: &ResourceUri) -> bool {
         let mut state = self.lock();
         let Some(slot) = state.uris.remove(uri) else { return false };
@@ -244,12 +240,12 @@ impl Outbox {
         self.lock().uris.keys().cloned().collect()
     }
 
-    /// How many subscriptions the URIs count for that this listener follows.
+    /// The number of subscriptions that this listener's URIs count as.
     pub(crate) fn followed_count(&self) -> usize {
         self.lock().held
     }
 
-    /// A list is this now. True if a notice waits.
+    /// Takes the result of a check of a list. True if a notice waits.
     pub(crate) fn mark_list(
         &self,
         kind: ListKind,
@@ -269,7 +265,7 @@ impl Outbox {
         waits
     }
 
-    /// A read of a URI returns this now. True if a notice waits.
+    /// Takes the result of a check of a URI. True if a notice waits.
     pub(crate) fn mark(
         &self,
         uri: &ResourceUri,
@@ -289,8 +285,8 @@ impl Outbox {
         waits
     }
 
-    /// A new reader of this outbox, which from now on gets what waits. Earlier readers stay open
-    /// and hear nothing, unless the newer ones leave.
+    /// A new reader of this outbox, which gets the notices from now on. Earlier readers stay open
+    /// and get nothing, unless the newer ones leave.
     pub(crate) fn attach(&self) -> u64 {
         let mut state = self.lock();
         state.attached += 1;
@@ -299,15 +295,14 @@ impl Outbox {
         id
     }
 
-    /// A reader leaves; the newest that is left gets what waits.
+    /// A reader leaves; the newest of the others gets the notices.
     pub(crate) fn detach(&self, reader: u64) {
         let mut state = self.lock();
         state.readers.retain(|attached| attached.id != reader);
         Self::wake(state);
     }
 
-    /// The client says that the event of this number is the last it has seen: what was sent after
-    /// it waits again.
+    /// Takes the number of the last event that the client saw. Later notices wait again.
     pub(crate) fn resume_after(&self, seen: u64) {
         let mut state = self.lock();
         let State { lists, uris, queue, waiting, .. } = &mut *state;
@@ -336,12 +331,12 @@ impl Outbox {
         self.lock().sent
     }
 
-    /// When a notice that is held back goes out all the same; whoever polls must poll again then.
+    /// When a held notice must be sent. The reader must poll again then.
     pub(crate) fn release(&self) -> Option<Instant> {
         self.lock().release
     }
 
-    /// Everything that waits, as whole frames, or pending until something does.
+    /// All waiting notices as whole frames; pending if there are none.
     pub(crate) fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<Next> {
         let mut state = self.lock();
         let newest = state.readers.front().is_some_and(|newest| newest.id == reader);
@@ -368,8 +363,8 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// Everything that waits, put behind what is in the buffer. Unless there is more, the reader is
-    /// woken by `waker` from now on; one that has a waker keeps it.
+    /// Appends all waiting notices to the buffer. Unless there is more, the reader is woken by
+    /// `waker` from now on; a reader that has a waker keeps it.
     pub(crate) fn take_into(
         &self,
         reader: u64,
@@ -401,7 +396,7 @@ impl Outbox {
     pub(crate) async fn next(&self, reader: u64) -> Next {
         loop {
             let next = std::future::poll_fn(|context| {
-                // A poll that finds a notice held back says until when.
+                // If a notice is held back, the poll has set the time.
                 match self.poll_next(reader, context) {
                     Poll::Ready(next) => Poll::Ready(Ok(next)),
                     Poll::Pending => {
@@ -421,7 +416,7 @@ impl Outbox {
         }
     }
 
-    /// Ends the listener once what waits was delivered.
+    /// Ends the listener after its waiting notices were delivered.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -436,19 +431,20 @@ impl Outbox {
         self.lock().waiting
     }
 
-    /// How many notices went out although their thing was dirty.
+    /// How many notices were sent although their thing was dirty.
     #[cfg(test)]
     pub(crate) fn hurried(&self) -> usize {
         self.lock().hurried
     }
 
-    /// How many things are kept for the reader, waiting or not.
+    /// How many things are in the queue, waiting or not.
     #[cfg(test)]
     pub(crate) fn queued(&self) -> usize {
         self.lock().queue.len()
     }
 
-    /// Takes what waits, oldest first, until `put` says that it has enough bytes; true if it did.
+    /// Takes waiting notices, oldest first, until `put` returns that it has enough bytes; true if it
+    /// did.
     fn take(&self, state: &mut State, mut put: impl FnMut(&Notice, u64) -> usize) -> bool {
         let now = Instant::now();
         for _ in 0..state.queue.len() {
@@ -470,9 +466,9 @@ impl Outbox {
             }
             slot.queued = false;
             let Some((notice, since)) = slot.waits.take() else { continue };
-            // Order: what the listener knows moves on only with the bytes that tell it. If the
-            // thing is dirty again, it may read something that was not checked yet: then nobody
-            // knows what it knows, and the next check is told whatever it finds.
+            // Order: the announced fingerprint advances only with the notice's bytes. If the thing
+            // is dirty again, the listener may read unchecked content. Nobody knows its state then,
+            // so the next check is announced whatever it finds.
             let dirty = slot.is_dirty();
             slot.told = slot.now.filter(|_| !dirty).map(|check| check.fingerprint);
             slot.held = None;
@@ -518,8 +514,8 @@ mod tests {
 
     use super::*;
 
-    // What a subscriber found to begin with was marked before it became its baseline; a reader that
-    // was quick enough took it as news.
+    // A first check used to be marked before it became the baseline, so a quick reader took it as a
+    // change.
     #[test]
     fn nothing_is_told_before_the_baseline() {
         let wire = Wire::Legacy { titled: false, numbered: false };

@@ -1,4 +1,4 @@
-//! One thing that one listener follows: what it was told of, what there is now, what waits.
+//! One thing that one listener follows: the announced state, the newest one, and the notice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +10,7 @@ use tokio::time::Instant;
 use crate::metrics::Metrics;
 use crate::notice::Notice;
 
-/// Counts the changes a source spoke of, of one thing. A check of the thing is current if it was
-/// taken at the newest count.
+/// Counts the announced changes of one thing. A check is current if it was made at the newest count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pulse(Arc<AtomicU64>);
 
@@ -27,12 +26,12 @@ impl Pulse {
     }
 }
 
-/// What was found when a thing was checked.
+/// The result of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Check {
     /// The count of changes before the content was checked.
     pub(crate) at: u64,
-    /// What names the content.
+    /// The fingerprint of the content.
     pub(crate) fingerprint: Fingerprint,
 }
 
@@ -40,18 +39,18 @@ pub(crate) struct Check {
 #[derive(Debug)]
 pub(super) struct Slot {
     pulse: Pulse,
-    /// Whether there is no baseline to come. Before, a notice stays here: what it tells of may be
-    /// the baseline.
+    /// Whether the baseline is set. Before that, no notice is sent: its change may be part of the
+    /// baseline.
     pub(super) settled: bool,
-    /// What the listener was last told of; `None` before anything was.
+    /// The fingerprint last announced to the listener; `None` at the beginning.
     pub(super) told: Option<Fingerprint>,
     /// The newest check; written by `mark`.
     pub(super) now: Option<Check>,
     /// Since when the notice is held back.
     pub(super) held: Option<Instant>,
-    /// Whether the thing stands in the queue.
+    /// Whether the thing is in the queue.
     pub(super) queued: bool,
-    /// The notice to send, and when the first change it stands for was made.
+    /// The notice to send, and the time of its first change.
     pub(super) waits: Option<(Arc<Notice>, Instant)>,
     /// The notice that was sent last, and its number: it may have been lost on its way.
     pub(super) last: Option<(Arc<Notice>, u64)>,
@@ -59,9 +58,9 @@ pub(super) struct Slot {
 
 /// Why a notice is held back.
 pub(super) enum Held {
-    /// Its baseline is on its way.
+    /// Its baseline is not set yet.
     ForBaseline,
-    /// Its thing is dirty again; it goes out at this time whatever comes.
+    /// Its thing is dirty again. It is sent at this time at the latest.
     Until(Instant),
 }
 
@@ -98,7 +97,7 @@ impl Slot {
         (now < until).then_some(Held::Until(until))
     }
 
-    /// Sets what the listener knows, if it knows nothing yet.
+    /// Sets the baseline, if there is none yet.
     pub(super) fn baseline(&mut self, check: Check, waiting: &mut usize) {
         self.settled = true;
         if self.told.is_some() {

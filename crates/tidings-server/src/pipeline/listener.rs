@@ -1,4 +1,4 @@
-//! One who listens: what it follows from when on, and what it knows when it begins.
+//! A listener: the lists and URIs it follows, and its baselines.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::pipeline::{Event, Pipeline};
 
 use crate::subscriptions::IndexFull;
 
-/// How often a URI is checked to begin with if it changes meanwhile.
+/// How often the baseline of a URI is checked if the URI changes meanwhile.
 const CHECKS: usize = 3;
 
 /// Why a URI cannot be watched.
@@ -27,19 +27,18 @@ pub(crate) enum SubscribeError {
     /// It is switched off.
     #[error("the resource is disabled")]
     Disabled,
-    /// It can never be read as it is written.
+    /// It is invalid, so no read of it can succeed.
     #[error(transparent)]
     Unreadable(AnswerError),
-    /// This listener watches as many as it may.
+    /// This listener watches the maximum number of URIs.
     #[error("a client may watch {0} resources at once, fewer if their URIs are long")]
     TooMany(usize),
-    /// All listeners together do.
+    /// All listeners together watch the maximum number of URIs.
     #[error(transparent)]
     Full(#[from] IndexFull),
 }
 
-/// One who listens: a legacy session, or one modern listen request. Everything it held is gone
-/// when it is dropped.
+/// A legacy session, or one modern listen request. Its subscriptions end when it is dropped.
 pub(crate) struct Listener {
     pipeline: Arc<Pipeline>,
     outbox: Arc<Outbox>,
@@ -56,7 +55,7 @@ impl Listener {
         &self.outbox
     }
 
-    /// Follows lists from now on; what they hold now is known.
+    /// Follows lists from now on. Their current content is the baseline.
     pub(crate) fn follow_lists(&self, kinds: ListKinds) {
         for kind in kinds.iter() {
             self.outbox.follow_known_list(kind, &self.pipeline.list_pulses[kind.index()]);
@@ -65,7 +64,8 @@ impl Listener {
         }
     }
 
-    /// Begins a legacy session: follows its lists, and tells it of each once if the hub announces.
+    /// Begins a legacy session: follows its lists, and announces each once if the hub is configured
+    /// to.
     pub(crate) fn greet(&self, kinds: ListKinds) {
         match self.pipeline.config.greeting {
             Greeting::Silent => self.follow_lists(kinds),
@@ -81,7 +81,8 @@ impl Listener {
         }
     }
 
-    /// Watches a URI from now on; what a read returns now is known. Asking twice is asking once.
+    /// Watches a URI from now on. The result of a read now is the baseline. Watching it twice has no
+    /// further effect.
     pub(crate) async fn subscribe(&self, uri: &ResourceUri) -> Result<(), SubscribeError> {
         let route = self.pipeline.catalog.route(uri).map_err(|missing| match missing {
             Missing::Unknown => SubscribeError::Unknown,

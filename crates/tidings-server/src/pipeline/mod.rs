@@ -32,20 +32,20 @@ use crate::windows::{Topic, Windows};
 
 pub(crate) use listener::{Listener, SubscribeError};
 
-/// How long a source may take to be read for comparing.
+/// The timeout of a read for a comparison.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many events a slow receiver may fall behind before it misses some; each is a line to show.
 const EVENTS: usize = 1024;
 
-/// Something a person who watches a hub would like to see.
+/// An event of a hub, for people who observe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Something changed, or its source said so, and what became of it.
+    /// A change, or a source's report of one, and its outcome.
     Change {
         /// A list (`tools`, `prompts`, `resources`), a URI, or the prefix of URIs.
         what: String,
-        /// What became of it.
+        /// Its outcome.
         outcome: Outcome,
     },
     /// A listener came: a legacy session, or a modern listen request.
@@ -62,24 +62,24 @@ pub enum Event {
     },
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// So many listeners have a notice waiting now.
+    /// This many listeners have a notice waiting now.
     Announced(usize),
-    /// It is one with a change that has yet to be compared.
+    /// It was merged with a change that is not compared yet.
     Merged,
-    /// What clients would get is what they were last told of.
+    /// The content equals the last content announced.
     Equal,
     /// Nobody follows it.
     NotFollowed,
-    /// So many listeners are not notified because of their protocol revision.
+    /// This many listeners are not notified because of their protocol revision.
     Withheld(usize),
 }
 
-/// Whether the events of a legacy listener have numbers: over HTTP a client can come back with the
-/// last one it saw, over stdio there is nothing to come back to.
+/// Whether the events of a legacy listener have numbers. Over HTTP a client can reconnect and name
+/// the last event it saw; over stdio it cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Events {
     Plain,
@@ -100,9 +100,9 @@ pub(crate) struct Pipeline {
     list_pulses: [Pulse; ListKind::ALL.len()],
     windows: Mutex<Windows>,
     wake: Notify,
-    /// The watched URIs that their sources know of. Held while a source is told, so that it hears of
-    /// the first watcher and of the end of the last in the order they happened. Lock order: before
-    /// the subscriptions.
+    /// The watched URIs that their sources know of. Locked while a source is notified, so that it
+    /// learns of the first watcher and of the end of the last in the order they happened. Lock
+    /// order: before the subscriptions.
     watchers: Mutex<HashMap<ResourceUri, Arc<Member>>>,
 }
 
@@ -128,14 +128,14 @@ impl Pipeline {
         })
     }
 
-    /// Edits the catalog and makes dirty what may have moved.
+    /// Edits the catalog and marks the affected lists and URIs dirty.
     pub(crate) fn edit(&self, owner: u64, edits: Vec<Edit>) -> Result<(), EditError> {
         let touched = self.catalog.apply(owner, edits)?;
         self.touch(&touched);
         Ok(())
     }
 
-    /// Does those edits of the catalog that can be done, and says why the others cannot.
+    /// Applies the edits of the catalog that are possible, and returns the errors of the others.
     pub(crate) fn edit_possible(
         &self,
         owner: u64,
@@ -146,7 +146,7 @@ impl Pipeline {
         Ok(refused)
     }
 
-    /// Makes dirty what an edit of the catalog touched.
+    /// Marks the lists and URIs dirty that an edit of the catalog touched.
     pub(crate) fn touch(&self, touched: &Touched) {
         self.lists_changed(touched.lists);
         for uri in &touched.uris {
@@ -160,7 +160,7 @@ impl Pipeline {
         }
     }
 
-    /// Makes dirty what a source says may have changed.
+    /// Marks the lists or URIs dirty that a source reports as changed.
     pub(crate) fn change(&self, change: Change) {
         match change {
             Change::Resource(uri, pace) => self.resource_changed(&uri, pace),
@@ -228,7 +228,7 @@ impl Pipeline {
         }
     }
 
-    /// Checks what is due, until the hub stops.
+    /// Checks the things that are due, until the hub stops.
     pub(crate) async fn announce(self: Arc<Self>) {
         let mut checks = Checks::default();
         loop {
@@ -269,8 +269,8 @@ impl Pipeline {
         self.report(what, told);
     }
 
-    /// Compares what a watched URI returns now, at once if its source names a version, else by
-    /// reading it in a task of its own: a slow source delays nobody else.
+    /// Compares the content of a watched URI: at once if its source names a version, else by reading
+    /// it in a task of its own, so that a slow source delays nobody else.
     fn start_check(self: &Arc<Self>, checks: &mut Checks, uri: &ResourceUri, since: Instant) {
         let Some(watched) = self.subscriptions.get(uri.as_ref()) else { return };
         if let Some(again) = checks.running.get_mut(uri) {
@@ -318,12 +318,12 @@ impl Pipeline {
         self.tell_outcome(what, Outcome::Announced(listeners));
     }
 
-    /// Reports to observers what became of a change.
+    /// Reports the outcome of a change to observers.
     fn tell_outcome(&self, what: &str, outcome: Outcome) {
         self.tell(|| Event::Change { what: what.to_owned(), outcome });
     }
 
-    /// Reports to observers; costs nothing while nobody does.
+    /// Reports an event to observers. Free of cost without observers.
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if self.is_observed() {
             drop(self.events.send(event()));
@@ -334,7 +334,7 @@ impl Pipeline {
         self.events.receiver_count() > 0
     }
 
-    /// A URI got a watcher: tells its source if it is the first, and if the source wants to know.
+    /// A URI got a watcher: notifies its source of the first one, if the source wants to know.
     pub(crate) fn watchers_moved(&self, uri: &ResourceUri, member: &Arc<Member>) {
         if !member.source().wants_watchers() {
             return;
@@ -354,18 +354,16 @@ impl Pipeline {
         // While nobody offers it, the one before keeps it: it may come back.
         let Ok(route) = self.catalog.route(uri) else { return };
         let member = &route.answerer.member;
-        let before = {
-            let mut told = self.watchers();
-            let is_other = told.get(uri).is_some_and(|before| !Arc::ptr_eq(before, member));
-            if is_other { told.remove(uri) } else { None }
-        };
-        if let Some(before) = before {
+        let mut told = self.watchers();
+        if let Some(before) = told.get(uri).filter(|before| !Arc::ptr_eq(before, member)) {
             before.unwatched(uri);
+            told.remove(uri);
         }
+        drop(told);
         self.watchers_moved(uri, member);
     }
 
-    /// A URI lost its last watcher: tells its source, if nobody watches it by now.
+    /// A URI lost its last watcher: notifies its source, unless somebody watches it again.
     pub(crate) fn unwatched(&self, uri: &ResourceUri) {
         let mut told = self.watchers();
         if self.subscriptions.get(uri.as_ref()).is_none()
@@ -375,7 +373,7 @@ impl Pipeline {
         }
     }
 
-    /// A source came: tells it what of its own is watched already.
+    /// A source was added: notifies it of its URIs that are watched already.
     pub(crate) fn introduce(&self, member: &Arc<Member>) {
         if !member.source().wants_watchers() {
             return;
@@ -388,7 +386,7 @@ impl Pipeline {
         }
     }
 
-    /// A source left: nothing of it is told to it any more.
+    /// A source was removed: it is not notified of watchers any more.
     pub(crate) fn dismiss(&self, name: &str) {
         self.watchers().retain(|_, member| member.name != name);
     }
@@ -397,7 +395,7 @@ impl Pipeline {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks a watched URI: at once if its source names a version, or nobody answers for it.
+    /// Checks a watched URI: at once if its source names a version, or no source answers for it.
     fn sight(&self, watched: &Watched) -> Sight {
         // Order: the count before the content, so that a change in between is checked again.
         let at = watched.pulse().count();
@@ -411,13 +409,13 @@ impl Pipeline {
         }
     }
 
-    /// What a read of this URI returns now, and the resource's title in the list.
+    /// The fingerprint of a read of this URI now, and the resource's title in the list.
     async fn check(self: &Arc<Self>, watched: &Watched) -> (Check, Option<String>) {
         let sight = self.sight(watched);
         self.read(watched, sight).await
     }
 
-    /// Reads what a check must read.
+    /// Does the read that a check needs.
     async fn read(self: &Arc<Self>, watched: &Watched, sight: Sight) -> (Check, Option<String>) {
         let (at, route) = match sight {
             Sight::Known(now, title) => return (now, title),
@@ -426,13 +424,13 @@ impl Pipeline {
         let reading = self.fingerprint(watched.uri(), &route);
         let fingerprint = tokio::time::timeout(CHECK_TIMEOUT, reading).await.unwrap_or_else(|_| {
             warn!(uri = %watched.uri(), "reading a watched resource took too long");
-            // A client that waits longer may read anything: each such check is news.
+            // The content is unknown, so every such check counts as a change.
             Fingerprint::of_bytes(&at.to_le_bytes())
         });
         (Check { at, fingerprint }, route.title)
     }
 
-    /// Names what a read of this URI returns now; that it fails is a state too.
+    /// The fingerprint of a read of this URI now. A failed read has a fingerprint too.
     async fn fingerprint(self: &Arc<Self>, uri: &ResourceUri, route: &Route) -> Fingerprint {
         let unavailable = || Fingerprint::of_bytes(b"unavailable");
         let answerer = &route.answerer;
@@ -455,7 +453,7 @@ impl Pipeline {
         self.metrics.text()
     }
 
-    /// A listener of a legacy session on this revision. It hears nothing before it is greeted.
+    /// A listener of a legacy session on this revision. It is not notified before it is greeted.
     pub(crate) fn legacy_listener(
         self: &Arc<Self>,
         version: &ProtocolVersion,
@@ -493,14 +491,13 @@ impl Announce for Pipeline {
 
 /// A check of a watched URI, as far as it goes without waiting.
 enum Sight {
-    /// What was found, and the resource's title in the list.
+    /// The result, and the resource's title in the list.
     Known(Check, Option<String>),
     /// It must be read.
     Unread { at: u64, route: Route },
 }
 
-/// The reads that are under way to compare content: one for each URI, and whether another is
-/// wanted when it ends.
+/// The reads for comparisons that are under way: one for each URI, and whether another must follow.
 #[derive(Default)]
 struct Checks {
     tasks: JoinSet<()>,
@@ -508,7 +505,8 @@ struct Checks {
     running: HashMap<ResourceUri, Option<Instant>>,
 }
 
-async fn sleep_until(due: Option<Instant>) {
+/// Waits for a moment, if there is one.
+pub(crate) async fn sleep_until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,

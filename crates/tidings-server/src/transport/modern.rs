@@ -1,7 +1,7 @@
-//! Requests of modern clients over HTTP: each stands for itself.
+//! Requests of modern clients over HTTP, each without a session.
 //!
-//! The protocol library checks and answers them. It checks and acknowledges a listen request too,
-//! but then its service ends and the stream goes on with bytes from the listener's outbox.
+//! The protocol library checks and answers them. It checks and acknowledges a listen request too.
+//! Then its service ends, and the stream continues with bytes from the listener's outbox.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -32,6 +32,7 @@ use crate::notice;
 use crate::pipeline::{Listener, Pipeline};
 use crate::transport::body::{busy, retry_later};
 use crate::transport::budget::{Budget, Share};
+use crate::transport::guard::Admitted;
 use crate::transport::http::{App, HttpConfig, ListenPlace, RequestFacts, stopping};
 use crate::transport::intake::{self, Received};
 use crate::transport::legacy::VERSION;
@@ -40,14 +41,14 @@ use crate::transport::reply;
 use crate::transport::shares::Origin;
 use crate::transport::stream::Stream;
 
-/// What arguments may weigh that the library must read because they are repeated in headers.
+/// The maximum weight of arguments that the library must parse because headers repeat them.
 const HEADER_ARGUMENTS: usize = 8 << 20;
 
 /// The protocol library's own HTTP service, for requests that need no session.
 pub(crate) type Service = StreamableHttpService<Handler, NeverSessionManager>;
 
-/// The service of one server. Host, origin and size were checked before it is asked, and it is not
-/// the one to say that the server stops.
+/// The service of one server. Host, origin and size are checked before, and it does not stop with
+/// the server.
 pub(crate) fn service(pipeline: Arc<Pipeline>, config: &HttpConfig) -> Service {
     let library = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -61,7 +62,7 @@ pub(crate) fn service(pipeline: Arc<Pipeline>, config: &HttpConfig) -> Service {
     StreamableHttpService::new(factory, Arc::default(), library)
 }
 
-/// Whether a message is a modern client's: its own metadata says so, or the header.
+/// Whether a message is a modern client's, by its own metadata or the header.
 pub(crate) fn is_modern(parts: &request::Parts, message: &ClientJsonRpcMessage) -> bool {
     let header = parts.headers.get(VERSION).and_then(|version| version.to_str().ok());
     let by_header = header.is_some_and(era::is_modern);
@@ -87,8 +88,8 @@ pub(crate) async fn post(
     mut share: Share,
 ) -> Response {
     let JsonRpcMessage::Request(request) = received.message else {
-        // No notification of a client means anything here, and none is refused: older libraries
-        // send `notifications/cancelled` without the headers a request needs.
+        // Notifications of clients are ignored and not refused: older libraries send
+        // `notifications/cancelled` without the headers a request needs.
         return reply::accepted();
     };
     let id = request.id;
@@ -139,7 +140,8 @@ async fn listen(
     about: About,
 ) -> Response {
     let origin = Line::peer(&parts.extensions).map(Origin::of);
-    let Some(place) = app.listen_place(origin) else {
+    let admitted = Admitted::of(&parts.extensions);
+    let Some(place) = app.listen_place(origin, &admitted) else {
         app.pipeline.metrics.refused.inc();
         let error = ErrorData::internal_error("Too many listeners", None);
         let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
@@ -199,7 +201,7 @@ async fn serve(
     finish(app, response, (id, beside), origin).await
 }
 
-/// Counts an answer in the budget, and makes JSON-RPC errors of what the library says in plain text.
+/// Counts an answer in the budget, and turns the library's plain-text errors into JSON-RPC errors.
 async fn finish(
     app: &App,
     response: LibraryResponse,
@@ -232,8 +234,8 @@ async fn finish(
     response
 }
 
-/// What a message answers with; nothing if it is no answer. It is read only to the first word that
-/// says so: an answer may be megabytes long.
+/// The kind of an answer; `None` if the message is not one. It is read only as far as necessary,
+/// because an answer may be megabytes long.
 fn part_of(message: &[u8]) -> Option<Part> {
     struct Members<'a>(&'a mut Option<Part>);
     impl<'de> serde::de::Visitor<'de> for Members<'_> {
@@ -260,7 +262,7 @@ fn part_of(message: &[u8]) -> Option<Part> {
     }
     let mut part = None;
     let mut reader = serde_json::Deserializer::from_slice(message);
-    // What follows is not read, which the reader takes for a fault.
+    // The rest is not read, which the reader reports as an error.
     drop(serde::Deserializer::deserialize_map(&mut reader, Members(&mut part)));
     part
 }
@@ -275,7 +277,7 @@ fn is_stream(response: &LibraryResponse) -> bool {
 
 /// An answer of several messages; if the server stops before the last one, an error is the last.
 struct Answering {
-    /// Nothing once it was cut off.
+    /// `None` after it was cut off.
     body: Option<LibraryBody>,
     id: RequestId,
     beside: Beside,
@@ -284,7 +286,7 @@ struct Answering {
     budget: Arc<Budget>,
     origin: Option<Origin>,
     _under_way: TaskTrackerToken,
-    /// What the request takes counts until it is answered.
+    /// The memory of the request counts until it is answered.
     _share: Share,
 }
 
@@ -314,7 +316,7 @@ impl http_body::Body for Answering {
 }
 
 impl Answering {
-    /// An event of the library, or the one in place of its last.
+    /// An event of the library, or the replacement of its last.
     fn written(&self, event: Bytes) -> Bytes {
         if !self.beside.has_answer() {
             return event;
@@ -324,7 +326,7 @@ impl Answering {
         message.map_or(event, |message| notice::event(&message))
     }
 
-    /// Nothing more comes but this error.
+    /// Ends with this error.
     fn end(&mut self, error: ErrorData) -> Bytes {
         self.body = None;
         let error = ServerJsonRpcMessage::error(error, Some(self.id.clone()));
@@ -332,7 +334,7 @@ impl Answering {
     }
 }
 
-/// Lets the protocol library check and acknowledge the request, then goes on by itself.
+/// Lets the protocol library check and acknowledge the request, then continues with the stream.
 async fn listen_stream(
     app: &Arc<App>,
     parts: request::Parts,
@@ -346,8 +348,8 @@ async fn listen_stream(
     if answer.status() != StatusCode::OK || !is_stream(&answer) {
         return finish(app, answer, (id.clone(), Beside::default()), origin).await;
     }
-    // The whole answer is read, though only its first event is sent on: the library's service ends
-    // by itself only if somebody takes its last words.
+    // The whole answer is read, although only its first event is sent: the library's service ends
+    // by itself only if its last event is read.
     let events = match answer.into_body().collect().await {
         Ok(events) => events.to_bytes(),
         Err(never) => match never {},
@@ -358,14 +360,14 @@ async fn listen_stream(
     };
     let outbox = listener.outbox().clone();
     let last = final_result(&app.pipeline, id);
-    // A copy: the library's bytes stand in a larger buffer, which would live as long.
+    // A copy: the library's bytes are part of a larger buffer, which would live as long.
     let first = Bytes::copy_from_slice(&acknowledgement);
     place.take(listener);
     let stream = Stream::new(outbox, (first, Some(last)), app.config.keep_alive, line, place);
     reply::stream(Body::new(stream))
 }
 
-/// How a stream ends that the server ends itself.
+/// The last event of a stream that the server ends.
 fn final_result(pipeline: &Arc<Pipeline>, id: &RequestId) -> Bytes {
     let mut result = SubscriptionsListenResult::complete(id.clone());
     result.meta.set_server_info(Handler::stateless(pipeline.clone()).get_info().server_info);

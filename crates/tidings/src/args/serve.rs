@@ -44,7 +44,7 @@ pub(crate) struct Serve {
     /// time.
     #[arg(long)]
     pub(crate) feeds: bool,
-    /// Configuration file for feeds and limits [default: `tidings.toml` in the current directory,
+    /// Configuration file for folders, feeds and limits; its edits are followed [default: `tidings.toml` in the current directory,
     /// if nothing else is given].
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

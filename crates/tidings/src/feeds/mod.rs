@@ -1,7 +1,5 @@
 //! Feeds on the command line: the directory, the names of feeds, relative times.
 
-pub(crate) mod settings;
-
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -12,10 +10,10 @@ use tidings_feeds::{
 use tidings_store::date::Moment;
 
 use crate::args::{FeedsPlace, Header, HeaderValue};
-use crate::feeds::settings::{Serving, Settings, USUAL};
 use crate::hosts::Environment;
 use crate::present::Output;
 use crate::report::{Hint, Usage};
+use crate::settings::{Serving, Settings, USUAL};
 use crate::values::nearest;
 
 /// The directory of the stored feeds: the given one, or the system's place for data.

@@ -5,6 +5,7 @@
 mod attack;
 mod beside;
 mod command;
+mod config;
 mod failing;
 mod feeds;
 mod feeds_cli;
@@ -20,6 +21,7 @@ mod socket;
 mod stdio;
 mod support;
 mod tidy;
+mod troublemaker;
 mod upstream;
 mod watching;
 mod wire;

@@ -90,60 +90,57 @@ impl Stage {
             '=' => {
                 let mut wanted: Value = serde_json::from_str(words).unwrap();
                 wanted["id"] = self.asked[name].clone();
-                let answer = client.take(&wanted);
-                assert!(
-                    answer.is_some(),
-                    "{name} wants {wanted} and has heard {:#?}",
-                    client.rest()
-                );
+                expect(client, name, &wanted);
             }
             '<' => {
-                let wanted = json!({ "method": method, "params": part() });
-                let wanted = if wanted["params"] == json!({}) {
-                    json!({ "method": method })
-                } else {
-                    wanted
+                let wanted = match part() {
+                    empty if empty == json!({}) => json!({ "method": method }),
+                    params => json!({ "method": method, "params": params }),
                 };
-                let notice = client.take(&wanted);
-                assert!(
-                    notice.is_some(),
-                    "{name} wants {wanted} and has heard {:#?}",
-                    client.rest()
-                );
+                expect(client, name, &wanted);
             }
             '.' => {
                 let rest = client.rest();
                 assert!(rest.is_empty(), "{name} has heard more than it should: {rest:#?}");
             }
-            ' ' => match rest.trim() {
-                "stops" => client.read(false),
-                "reads" => {
-                    client.read(true);
-                    settle().await;
-                }
-                "opens" => {
-                    client.open_stream().await;
-                    settle().await;
-                }
-                "leaves" => client.leave().await,
-                words => match words.split_whitespace().collect::<Vec<_>>()[..] {
-                    ["hears", count, method] => {
-                        let count: usize = count.parse().unwrap();
-                        assert_eq!(take_all(client, method), count);
-                    }
-                    ["hears-at-most", count, method] => {
-                        let heard = take_all(client, method);
-                        assert!((1..=count.parse().unwrap()).contains(&heard), "{name}: {heard}");
-                    }
-                    ["cancels", id] => {
-                        client.cancel(id.parse().unwrap()).await;
-                        settle().await;
-                    }
-                    ref other => panic!("a client cannot {other:?}"),
-                },
-            },
+            ' ' => act(client, name, &rest.split_whitespace().collect::<Vec<_>>()).await,
             other => panic!("what does {other} mean?"),
         }
+    }
+}
+
+/// A message that the client must have received.
+fn expect(client: &Client, name: &str, wanted: &Value) {
+    let message = client.take(wanted);
+    assert!(message.is_some(), "{name} wants {wanted} and has heard {:#?}", client.rest());
+}
+
+/// Does as a client what the words say.
+async fn act(client: &mut Client, name: &str, words: &[&str]) {
+    match words {
+        ["stops"] => client.read(false),
+        ["reads"] => {
+            client.read(true);
+            settle().await;
+        }
+        ["opens"] => {
+            client.open_stream().await;
+            settle().await;
+        }
+        ["leaves"] => client.leave().await,
+        ["hears", count, method] => {
+            let count: usize = count.parse().unwrap();
+            assert_eq!(take_all(client, method), count);
+        }
+        ["hears-at-most", count, method] => {
+            let heard = take_all(client, method);
+            assert!((1..=count.parse().unwrap()).contains(&heard), "{name}: {heard}");
+        }
+        ["cancels", id] => {
+            client.cancel(id.parse().unwrap()).await;
+            settle().await;
+        }
+        other => panic!("a client cannot {other:?}"),
     }
 }
 

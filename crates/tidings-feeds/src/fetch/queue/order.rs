@@ -1,10 +1,9 @@
-//! Whose turn it is: the decisions of the queue, pure. Moments are counted from any one beginning.
+//! The decisions of the queue, pure. Times are counted from any beginning.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// How long a host is left alone that refuses and does not say for how long. It is doubled each
-/// time in a row.
+/// How long a host is skipped that refuses without `Retry-After`. Doubled each time in a row.
 const GUESS: Duration = Duration::from_mins(1);
 /// The longest of these.
 const LONGEST_GUESS: Duration = Duration::from_hours(1);
@@ -12,36 +11,36 @@ const LONGEST_GUESS: Duration = Duration::from_hours(1);
 /// A time, counted from the beginning of the queue.
 pub(crate) type Elapsed = Duration;
 
-/// How many at once, and how far apart.
+/// The limits on concurrency and distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// Requests under way altogether.
+    /// Concurrent requests in total.
     pub(crate) at_once: usize,
-    /// Requests under way at one host.
+    /// Concurrent requests to one host.
     pub(crate) host_at_once: usize,
-    /// The least time between two requests to one host: from the beginning of one, and from the
-    /// end of one, to the beginning of the next. Up to a quarter is added at random.
+    /// The minimum time between two requests to one host: from the beginning of one, and from its
+    /// end, to the beginning of the next. Up to a quarter is added at random.
     pub(crate) apart: Duration,
 }
 
-/// A place in the queue. Lower ones came earlier.
+/// A place in the queue. Lower ones are earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ticket(u64);
 
-/// Where a ticket stands.
+/// The state of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Its request may be made, or is being made.
+    /// Its request may be made, or is in progress.
     Started,
-    /// Its host wants to be left alone until then.
+    /// Its host must be skipped until then.
     Paused(Elapsed),
     /// It is the first at its host, whose turn comes then.
     At(Elapsed),
-    /// It waits for somebody else.
+    /// It waits for others.
     Behind,
 }
 
-/// All that wait and all that are under way.
+/// All waiting and running requests.
 #[derive(Debug)]
 pub(crate) struct Order {
     rules: Rules,
@@ -57,13 +56,13 @@ pub(crate) struct Order {
 struct Host {
     waiting: VecDeque<Ticket>,
     busy: usize,
-    /// The next request begins no earlier.
+    /// The earliest time of the next request.
     free_at: Elapsed,
-    /// The host itself said so.
+    /// Set by the host itself.
     paused_until: Elapsed,
-    /// How often in a row it refused and did not say for how long.
+    /// How often in a row it refused without `Retry-After`.
     refusals: u32,
-    /// The time between two requests, with its random part, as of the last one.
+    /// The time between the last two requests, with its random part.
     gap: Duration,
 }
 
@@ -85,7 +84,7 @@ impl Order {
         Self { rules, hosts, tickets, under_way: 0, next: 0 }
     }
 
-    /// Comes last at a host.
+    /// Adds a ticket at the end of a host's queue.
     pub(crate) fn enter(&mut self, host: &str, now: Elapsed) -> Ticket {
         self.hosts.retain(|_, host| !host.is_forgettable(now));
         let ticket = Ticket(self.next);
@@ -95,8 +94,7 @@ impl Order {
         ticket
     }
 
-    /// Lets begin who may: of the hosts that are ready, the one that has waited longest comes
-    /// first.
+    /// Begins requests that may begin: of the ready hosts, the longest waiting comes first.
     pub(crate) fn admit(&mut self, now: Elapsed, random: u64) -> Vec<Ticket> {
         let mut started = Vec::new();
         while self.under_way < self.rules.at_once {

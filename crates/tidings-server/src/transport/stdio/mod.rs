@@ -21,8 +21,7 @@ use crate::handler::{Connection, FrameWriter as _, Handler};
 use crate::hub::Hub;
 use crate::outbox::Next;
 
-/// How long the answers of requests that are under way may take when the server stops, and how long
-/// a client may take to read the last lines.
+/// The time for the last notices when the server stops, and for a client to read the last lines.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Why a connection ended early.
@@ -42,7 +41,7 @@ pub enum ServeError {
 ///
 /// # Errors
 ///
-/// Serving failed; that the client left is no failure.
+/// Serving failed. A client that leaves is not an error.
 pub async fn serve<R, W>(
     hub: &Hub,
     input: R,
@@ -178,7 +177,7 @@ async fn write(
 /// Sends the notices of a legacy session, if the client opens one, until its outbox is closed.
 async fn tell(connection: &Connection, writer: &LineWriter, over: &CancellationToken) {
     let outbox = tokio::select! {
-        // Order: what a session is told before it is over is due, also if both are true by now.
+        // Order: notices before the end are sent, even if both are ready by now.
         biased;
         outbox = connection.opened() => outbox,
         () = over.cancelled() => return,

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use tidings_server::http::{Check, HttpConfig, SharedToken, Token};
+use tidings_server::http::{Check, HttpConfig, Token, Tokens};
 use tokio::net::TcpListener;
 use tracing::warn;
 
@@ -19,9 +19,9 @@ const LARGEST_BUDGET: u64 = 1 << 30;
 const FEW_DESCRIPTORS: u64 = 16;
 
 /// Listens, if that is safe.
-pub(super) async fn bind(args: &Serve, token: &SharedToken, offers: &str) -> Result<TcpListener> {
+pub(super) async fn bind(args: &Serve, tokens: &Tokens, offers: &str) -> Result<TcpListener> {
     let address = args.http;
-    if !address.ip().to_canonical().is_loopback() && token.get().is_none() {
+    if !address.ip().to_canonical().is_loopback() && !tokens.are_needed() {
         if !args.allow_anyone {
             let usage = Usage::new(format!(
                 "`--http {address}` would let anyone who can reach this machine use {offers}"
@@ -45,13 +45,13 @@ pub(super) async fn bind(args: &Serve, token: &SharedToken, offers: &str) -> Res
 pub(super) fn config(
     args: &Serve,
     limits: &Limits,
-    token: SharedToken,
+    tokens: Tokens,
     data: Vec<PathBuf>,
 ) -> HttpConfig {
     let mut config = HttpConfig::default();
     config.hosts.clone_from(&args.allow_host);
     config.origins.clone_from(&args.allow_origin);
-    config.token = token;
+    config.tokens = tokens;
     config.access_log = args.access_log;
     if let Some(limit) = limits.body_limit {
         config.body_limit = bytes(limit);

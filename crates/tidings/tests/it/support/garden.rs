@@ -69,16 +69,7 @@ impl Garden {
                 let described = Tool::new((*name).to_owned(), (*text).to_owned(), Map::new());
                 self.handle(name).update(described).unwrap();
             }
-            ["toggle"] => {
-                // Nine edits in one transaction, with awaits between them.
-                let mut transaction = self.shelf().transaction();
-                let handles: Vec<_> = self.lock().tools.values().cloned().collect();
-                for handle in handles.iter().take(9) {
-                    transaction.disable(handle);
-                    tokio::time::sleep(Duration::from_millis(40)).await;
-                }
-                transaction.commit().unwrap();
-            }
+            ["toggle"] => self.toggle().await,
             ["water", uri, ..] => {
                 for _ in 0..number(2, 1) {
                     *self.lock().beds.entry((*uri).to_owned()).or_default() += 1;
@@ -100,17 +91,25 @@ impl Garden {
                 self.shelf().changed(*uri).unwrap();
             }
             ["expand", names @ ..] => {
-                let listed = names
-                    .iter()
-                    .map(|name| {
-                        Resource::new(format!("garden://bed/{name}"), *name).with_title(*name)
-                    })
-                    .collect();
+                let bed = |name: &&str| {
+                    Resource::new(format!("garden://bed/{name}"), *name).with_title(*name)
+                };
                 let template = self.lock().template.clone().unwrap();
-                template.expand(listed).unwrap();
+                template.expand(names.iter().map(bed).collect()).unwrap();
             }
             other => panic!("the garden does not know {other:?}"),
         }
+    }
+
+    /// Nine edits in one transaction, with awaits between them.
+    async fn toggle(&self) {
+        let mut transaction = self.shelf().transaction();
+        let handles: Vec<_> = self.lock().tools.values().cloned().collect();
+        for handle in handles.iter().take(9) {
+            transaction.disable(handle);
+            tokio::time::sleep(Duration::from_millis(40)).await;
+        }
+        transaction.commit().unwrap();
     }
 
     fn handle(&self, name: &str) -> Handle<Tool> {
