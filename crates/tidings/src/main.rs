@@ -16,6 +16,7 @@ mod schema;
 mod session;
 mod settings;
 mod target;
+mod tokens;
 mod values;
 
 use std::process::ExitCode;

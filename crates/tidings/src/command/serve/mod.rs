@@ -1,5 +1,6 @@
 //! `tidings serve`: sources, a hub, a transport, and a line for each change.
 
+mod access;
 mod endpoint;
 mod feeds;
 mod folders;
@@ -16,14 +17,13 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use tidings_folder::{Folder, Introduction, Report};
-use tidings_server::http::{self, TokenEntry, TokenHash, Tokens};
-use tidings_server::{Config, Greeting, Hub, Identity, Merging, stdio};
+use tidings_server::{Config, Greeting, Hub, Merging, http, stdio};
 use tidings_workspace::Workspace;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
 
+use self::access::Access;
 use self::plan::{Plan, PlannedFolder};
 use self::printer::Printer;
 use self::reload::Reload;
@@ -72,14 +72,15 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     // Order: a reader of `listening` may end the server at once, so signals are caught before.
     let signals = Signals::new()?;
     let (cancel, again) = (CancellationToken::new(), Notify::new());
-    let tokens = endpoint::token(&args)?.map(Tokens::from).unwrap_or_default();
+    let (access, tokens) = Access::open(&args)?;
     let data = feeds.directory().into_iter().chain(args.workspace.clone()).collect();
-    let transport_of = Served { limits, tokens: tokens.clone(), data, workspace };
+    let transport_of = Served { limits, access: &access, data, workspace };
     let (progress, lists) = (feeds.progress(), feeds.lists());
     let reload = Reload { args: &args, hub: &hub, printer: &printer, reports, feeds, served };
     let result = tokio::select! {
         result = transport(&args, &hub, transport_of, &printer, cancel.clone()) => result,
-        () = stop(&args, signals, &tokens, &again, cancel.clone()) => Ok(()),
+        () = stop(signals, &access, &again, cancel.clone()) => Ok(()),
+        () = access.follow(tokens) => Ok(()),
         () = printer.run(stories, reported, hub.events()) => Ok(()),
         () = feeds::tell_progress(progress, &printer) => Ok(()),
         () = served_feeds::load_lists(lists) => Ok(()),
@@ -175,9 +176,9 @@ fn introduce(config: &mut Config, introduction: Introduction) {
 }
 
 /// The parameters of the transport.
-struct Served {
+struct Served<'a> {
     limits: Limits,
-    tokens: Tokens,
+    access: &'a Access,
     /// The directories of sources with durable state.
     data: Vec<PathBuf>,
     workspace: Option<Workspace>,
@@ -186,7 +187,7 @@ struct Served {
 async fn transport(
     args: &Serve,
     hub: &Hub,
-    served: Served,
+    served: Served<'_>,
     printer: &Printer,
     cancel: CancellationToken,
 ) -> Result<()> {
@@ -194,8 +195,8 @@ async fn transport(
         return over_stdio(hub, cancel).await.context("serving stdio");
     }
     check_clock(SystemTime::now())?;
-    let listener = endpoint::bind(args, &served.tokens, &offers(args)).await?;
-    let mut config = endpoint::config(args, &served.limits, served.tokens, served.data);
+    let listener = endpoint::bind(args, served.access, &offers(args)).await?;
+    let mut config = endpoint::config(args, &served.limits, served.access, served.data);
     config.beside = served.workspace.as_ref().map(Workspace::routes);
     printer.started(listener.local_addr()?, served.workspace.is_some());
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")
@@ -268,41 +269,17 @@ impl Signals {
     }
 }
 
-/// The first signal shuts down cleanly, the second ends at once. Hanging up reads the token and the
+/// The first signal shuts down cleanly, the second ends at once. Hanging up reads tokens and the
 /// configuration again.
-async fn stop(
-    args: &Serve,
-    mut signals: Signals,
-    tokens: &Tokens,
-    again: &Notify,
-    cancel: CancellationToken,
-) {
+async fn stop(mut signals: Signals, access: &Access, again: &Notify, cancel: CancellationToken) {
     loop {
         match signals.next().await {
             SignalAction::End if cancel.is_cancelled() => return,
             SignalAction::End => cancel.cancel(),
             SignalAction::Reload => {
-                reload(args, tokens);
+                access.reload();
                 again.notify_one();
             }
-        }
-    }
-}
-
-/// Reloads the token.
-fn reload(args: &Serve, tokens: &Tokens) {
-    match endpoint::token(args) {
-        // A server with a token must not start serving everybody by accident.
-        Ok(None) if tokens.are_needed() => {
-            error!("the token is missing: keeping the last one");
-        }
-        Ok(None) => {}
-        Ok(Some(token)) => {
-            tokens.replace(vec![TokenEntry::new(TokenHash::of(&token), Identity::anonymous())]);
-            info!("token reloaded");
-        }
-        Err(error) => {
-            error!(error = %format!("{error:#}"), "the token could not be read: keeping the last one");
         }
     }
 }
