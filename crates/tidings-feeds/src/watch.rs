@@ -60,7 +60,7 @@ impl Watch {
                 Err(_) => heard.everything(),
             });
         let watcher = watcher.inspect_err(|error| {
-            tracing::warn!(%error, "the system does not tell of changes; files are looked at often");
+            tracing::warn!(%error, "the system does not report changes; files are read often");
         });
         Self { watcher: watcher.ok(), ear, files: BTreeMap::new() }
     }
@@ -137,7 +137,8 @@ impl Watch {
             if nearest().as_ref() == Some(&directory) {
                 let failed = followed.inspect_err(|error| {
                     let path = directory.display();
-                    tracing::debug!(%path, %error, "the system does not tell of a directory");
+                    tracing::debug!(%path, %error, "the system does not report changes of a \
+                        directory");
                 });
                 return failed.is_ok().then_some(directory);
             }
