@@ -1,4 +1,4 @@
-//! What servers of feeds do that is not a feed, and what comes of it for those who read.
+//! Servers that do not answer with a feed, and the consequences for readers.
 
 use async_compression::Level;
 use async_compression::tokio::write::{BrotliEncoder, GzipEncoder, ZstdEncoder};

@@ -1,4 +1,4 @@
-//! What cannot be done, and the hint that fits.
+//! Refusals, with their hints.
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
