@@ -39,7 +39,6 @@ mod tests;
 mod tools;
 mod touched;
 mod view;
-mod watch;
 mod words;
 
 use std::path::Path;

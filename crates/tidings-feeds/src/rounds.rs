@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidings_store::watch::FileWatch;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -21,7 +22,6 @@ use crate::fetch::Fetcher;
 use crate::gate::Gate;
 use crate::schedule::{Bounds, Plan};
 use crate::store::{FeedRow, Settings};
-use crate::watch::Watch;
 
 /// How often to read the clock: after a sleep, a machine wakes up at another time than planned.
 const LOOK: Duration = Duration::from_mins(1);
@@ -60,7 +60,7 @@ pub(crate) struct Rounds {
     /// Requests for feeds that are not in progress yet.
     waiting: HashMap<String, Vec<oneshot::Sender<AskOutcome>>>,
     wanted: mpsc::Receiver<Wanted>,
-    watch: Watch,
+    watch: FileWatch,
     gate: Gate,
 }
 
@@ -93,7 +93,7 @@ impl Rounds {
             planned: HashMap::new(),
             waiting: HashMap::new(),
             wanted,
-            watch: Watch::new(),
+            watch: FileWatch::new(),
             gate: Gate::default(),
         };
         (rounds, line)
@@ -114,7 +114,7 @@ impl Rounds {
                 ids = inner.touched.taken() => ids.iter().for_each(|id| self.take_up(id)),
                 Some(wanted) = self.wanted.recv() => self.want(wanted),
                 Some(done) = self.asking.join_next_with_id() => self.finish(done),
-                ids = self.watch.heard() => ids.iter().for_each(|id| self.look(id)),
+                ids = self.watch.changed() => ids.iter().for_each(|id| self.look(id)),
                 () = sleep_until(next) => {}
             }
         }

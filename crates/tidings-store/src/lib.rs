@@ -14,6 +14,7 @@
 //! - [`database`]: open, migrate and read `SQLite` databases.
 //! - [`temporary`]: temporary files, locked while they are in use.
 //! - [`lock`]: lock files that name their holder.
+//! - [`watch`]: follow files through the events of the system.
 //! - [`settle`]: wait until a save in several steps is complete.
 //! - [`mod@date`]: moments, parsed from any text and written as the protocol needs.
 //! - [`mime`]: the MIME type of a file.
@@ -26,3 +27,4 @@ pub mod mime;
 pub mod settle;
 pub mod temporary;
 pub mod testing;
+pub mod watch;

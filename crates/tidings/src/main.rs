@@ -6,6 +6,7 @@ mod demo;
 mod draft;
 mod feeds;
 mod folder;
+mod follow;
 mod hosts;
 mod logging;
 mod machine;
@@ -13,7 +14,9 @@ mod present;
 mod report;
 mod schema;
 mod session;
+mod settings;
 mod target;
+mod tokens;
 mod values;
 
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ pub(crate) mod garden;
 pub(crate) mod lines;
 pub(crate) mod piped;
 pub(crate) mod rogue;
+pub(crate) mod troublemaker;
 
 /// A workspace beside whoever else has it open.
 pub(crate) fn workspace(directory: &std::path::Path) -> tidings_workspace::Workspace {
