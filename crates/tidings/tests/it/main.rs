@@ -16,6 +16,7 @@ mod folder_env;
 mod http;
 mod mirror;
 mod piped;
+mod prober;
 mod program;
 mod raw;
 mod socket;
