@@ -174,7 +174,8 @@ proptest! {
         is_live in any::<bool>(),
         steps in prop::collection::vec(step(), 1..25),
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true);
-        runtime.build().unwrap().block_on(converges(is_live, steps));
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(converges(is_live, steps));
     }
 }
