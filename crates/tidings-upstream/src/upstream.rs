@@ -22,7 +22,7 @@ use crate::config::{Config, PollRule};
 use crate::house::{House, reason};
 use crate::links::{self, Links};
 use crate::names;
-use crate::neighbours::Place;
+use crate::neighbours::ClaimRank;
 use crate::pin::Pins;
 use crate::publish::{Publisher, Routes, Stock};
 use crate::questions::park::Parking;
@@ -45,7 +45,7 @@ pub struct Upstream {
 pub(crate) struct Inner {
     pub(crate) shelf: Shelf,
     config: Mutex<Arc<Config>>,
-    pub(crate) place: Place,
+    pub(crate) place: ClaimRank,
     pub(crate) house: House,
     /// Connections of single clients, if they have any.
     pub(crate) rooms: Option<Rooms>,

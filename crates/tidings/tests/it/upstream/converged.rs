@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::actor::Actor;
-use super::{Caller, Gateway};
+use super::{Caller, Gateway, config};
 
 const URIS: [&str; 2] = ["note://1", "note://2"];
 
@@ -24,7 +24,7 @@ enum Step {
     Lie(usize),
     LieOfTools,
     Lose,
-    /// Down for so many seconds, less than the time of grace.
+    /// Down for so many seconds.
     Down(u8),
     Wait(u16),
 }
@@ -133,7 +133,10 @@ async fn converges(is_live: bool, steps: Vec<Step>) {
         scene.set(uri, 0);
     }
     scene.moves.clear();
-    let gateway = Gateway::of(&scene.actor).await;
+    let mut config = config("up", &scene.actor);
+    // Also with the waits between attempts, the server is never away for long enough to be withdrawn.
+    config.grace = Duration::from_hours(1);
+    let gateway = Gateway::with(config).await;
     let mut clients = [gateway.legacy().await, gateway.modern().await];
     let mut caller = gateway.legacy().await;
     let mut known = [Known::default(), Known::default()];
