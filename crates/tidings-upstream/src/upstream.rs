@@ -31,7 +31,7 @@ use crate::rooms::Rooms;
 use crate::status::{Counts, Held, State, Status};
 use crate::turns::Turns;
 use crate::watch::schedule::Mode;
-use crate::watch::{Seen, Watching};
+use crate::watch::{Sighting, Watching};
 
 /// Another MCP server behind a hub: a source, and a handle to it.
 ///
@@ -362,7 +362,7 @@ impl Source for Upstream {
         let original = self.inner.original(uri.as_ref());
         let known = self.inner.watching().known(&original).cloned()?;
         match &known {
-            Seen::Content(contents) if *original != *uri.as_ref() => {
+            Sighting::Content(contents) if *original != *uri.as_ref() => {
                 Some(self.inner.at_address(contents, &original, uri).fingerprint())
             }
             known => Some(known.fingerprint()),
