@@ -1,6 +1,7 @@
 //! The program `tidings`: parse, run, exit code.
 
 mod args;
+mod check;
 mod command;
 mod demo;
 mod draft;

@@ -4,6 +4,7 @@
 
 mod attack;
 mod beside;
+mod check;
 mod command;
 mod failing;
 mod feeds;
