@@ -119,7 +119,7 @@ pub(crate) static CHECKS: [Rule; 44] = [
         "Lists do not depend on the capabilities that the client declares.",
         "If items need a client's capability, say so in their descriptions."),
     check!("list.order-stable", Warning, Passive, Both, "2026-07-28/server/tools#listing-tools",
-        "ItemList again, on any connection, returns the same items in the same order.",
+        "Listing again, on any connection, returns the same items in the same order.",
         "Sort each list by name or URI before it is returned."),
     check!("list.per-connection", Error, Passive, Modern, "2026-07-28/server/tools#listing-tools",
         "Two connections with the same credentials get the same lists.",

@@ -139,9 +139,9 @@ impl ItemList {
         self.items.iter().map(name).collect()
     }
 
-    /// The items in the order of their names, without sizes and times: these measure content, whose
-    /// changes have notices of their own.
-    pub(crate) fn sorted(&self, topic: &Topic) -> Vec<Value> {
+    /// The items without sizes and times: these measure content, whose changes have notices of their
+    /// own.
+    pub(crate) fn plain(&self) -> Vec<Value> {
         let mut items = self.items.clone();
         for item in items.iter_mut().filter_map(Value::as_object_mut) {
             item.remove("size");
@@ -149,6 +149,12 @@ impl ItemList {
                 annotations.remove("lastModified");
             }
         }
+        items
+    }
+
+    /// The same in the order of their names, so that order alone is no difference.
+    pub(crate) fn sorted(&self, topic: &Topic) -> Vec<Value> {
+        let mut items = self.plain();
         items.sort_by_cached_key(|item| (item[topic.key()].to_string(), item.to_string()));
         items
     }

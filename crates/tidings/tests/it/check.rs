@@ -63,7 +63,11 @@ async fn the_demo_keeps_its_clients_current_over_http() {
     let change = ["--change", "dock_module module=iris", "--undo", "undock_module module=iris"];
     let ended = checked(&[&[url.as_str()], &change[..]].concat()).await;
     fine(&ended);
-    insta::assert_snapshot!(verdicts(&ended), @"");
+    insta::assert_snapshot!(verdicts(&ended), @"
+    not offered: caps.subscribe-undeclared proc.eof-exit proc.stdout-clean
+    not tried: cache.scope listen.ends-gracefully notice.templates recon.resume recon.slow-reader sub.idle
+    pass: cache.hints cache.truth caps.depend-on-client caps.eras-agree caps.kinds-honest caps.list-served caps.silent-change caps.subscribe-works http.origin list.cursor-bad list.names-legal list.order-stable list.pages-end list.per-connection listen.ack-first listen.no-logs listen.no-session listen.parallel listen.tagged notice.after-visible notice.delivered notice.last-told notice.noop-silent notice.once notice.only-asked notice.other-session notice.spurious notice.storm read.notfound read.stable sub.get-race sub.second-stream sub.unknown-uri sub.unsubscribe-quiet
+    ");
     let lines = ended.lines();
     let summary = &lines.last().unwrap()["summary"];
     assert!(summary["measured"]["latency_ms"]["p50"].as_f64().unwrap() > 0.0, "{summary}");
@@ -76,7 +80,11 @@ async fn the_demo_keeps_its_clients_current_over_stdio_and_a_restart() {
     let server = ["--", PROGRAM, "serve", "--demo", "--stdio", "--every", "3600"];
     let ended = checked(&[&["--restart"], &change[..], &server].concat()).await;
     fine(&ended);
-    insta::assert_snapshot!(verdicts(&ended), @"");
+    insta::assert_snapshot!(verdicts(&ended), @"
+    not offered: cache.scope caps.subscribe-undeclared http.origin listen.no-session notice.other-session recon.slow-reader sub.get-race sub.second-stream
+    not tried: notice.templates sub.idle
+    pass: cache.hints cache.truth caps.depend-on-client caps.eras-agree caps.kinds-honest caps.list-served caps.silent-change caps.subscribe-works list.cursor-bad list.names-legal list.order-stable list.pages-end list.per-connection listen.ack-first listen.ends-gracefully listen.no-logs listen.parallel listen.tagged notice.after-visible notice.delivered notice.last-told notice.noop-silent notice.once notice.only-asked notice.spurious notice.storm proc.eof-exit proc.stdout-clean read.notfound read.stable recon.resume sub.unknown-uri sub.unsubscribe-quiet
+    ");
 }
 
 #[tokio::test]
@@ -88,7 +96,11 @@ async fn a_folder_keeps_its_clients_current() {
     let before = std::fs::read_dir(place).unwrap().count();
     let ended = checked(&["--folder", place]).await;
     fine(&ended);
-    insta::assert_snapshot!(verdicts(&ended), @"");
+    insta::assert_snapshot!(verdicts(&ended), @"
+    not offered: cache.scope caps.subscribe-undeclared http.origin listen.no-session recon.slow-reader sub.get-race sub.second-stream
+    not tried: listen.ends-gracefully notice.templates recon.resume sub.idle
+    pass: cache.hints cache.truth caps.depend-on-client caps.eras-agree caps.kinds-honest caps.list-served caps.silent-change caps.subscribe-works list.cursor-bad list.names-legal list.order-stable list.pages-end list.per-connection listen.ack-first listen.no-logs listen.parallel listen.tagged notice.after-visible notice.delivered notice.last-told notice.noop-silent notice.once notice.only-asked notice.other-session notice.spurious notice.storm proc.eof-exit proc.stdout-clean read.notfound read.stable sub.unknown-uri sub.unsubscribe-quiet
+    ");
     assert_eq!(std::fs::read_dir(place).unwrap().count(), before, "the folder itself is only read");
 }
 
@@ -101,9 +113,15 @@ async fn a_workspace_keeps_its_clients_current() {
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let url = within(lines.next_line()).await.unwrap().unwrap();
     let url = url.strip_prefix("listening on ").unwrap();
-    let ended = checked(&[url, "--change", "create_artifact title=note-{n} text={n}"]).await;
+    let change = ["--change", "create_artifact title=note-{n} text={n}"];
+    let expects = ["--expects", "artifacts://recent", "--expects", "artifacts://summary"];
+    let ended = checked(&[&[url], &change[..], &expects].concat()).await;
     fine(&ended);
-    insta::assert_snapshot!(verdicts(&ended), @"");
+    insta::assert_snapshot!(verdicts(&ended), @"
+    not offered: caps.subscribe-undeclared proc.eof-exit proc.stdout-clean
+    not tried: cache.scope caps.kinds-honest caps.silent-change listen.ends-gracefully notice.noop-silent notice.templates recon.resume sub.idle
+    pass: cache.hints cache.truth caps.depend-on-client caps.eras-agree caps.list-served caps.subscribe-works http.origin list.cursor-bad list.names-legal list.order-stable list.pages-end list.per-connection listen.ack-first listen.no-logs listen.no-session listen.parallel listen.tagged notice.after-visible notice.delivered notice.last-told notice.once notice.only-asked notice.other-session notice.spurious notice.storm read.notfound read.stable recon.slow-reader sub.get-race sub.second-stream sub.unknown-uri sub.unsubscribe-quiet
+    ");
 }
 
 #[tokio::test]
@@ -123,7 +141,11 @@ async fn feeds_keep_their_clients_current() {
     let server = ["--", PROGRAM, "serve", "--feed", feed, "--in-memory", "--stdio"];
     let ended = checked(&[&["--exec", &exec], &server[..]].concat()).await;
     fine(&ended);
-    insta::assert_snapshot!(verdicts(&ended), @"");
+    insta::assert_snapshot!(verdicts(&ended), @"
+    not offered: cache.scope caps.subscribe-undeclared http.origin listen.no-session notice.other-session recon.slow-reader sub.get-race sub.second-stream
+    not tried: caps.kinds-honest caps.silent-change listen.ends-gracefully notice.templates recon.resume sub.idle
+    pass: cache.hints cache.truth caps.depend-on-client caps.eras-agree caps.list-served caps.subscribe-works list.cursor-bad list.names-legal list.order-stable list.pages-end list.per-connection listen.ack-first listen.no-logs listen.parallel listen.tagged notice.after-visible notice.delivered notice.last-told notice.noop-silent notice.once notice.only-asked notice.spurious notice.storm proc.eof-exit proc.stdout-clean read.notfound read.stable sub.unknown-uri sub.unsubscribe-quiet
+    ");
 }
 
 /// A server that answers nothing but these requests, and sends a line of text first.
@@ -151,8 +173,13 @@ async fn a_failure_is_shown_with_what_to_do() {
     command.env_remove("GITHUB_ACTIONS");
     let ended = crate::support::demo::ended(command).await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let shown: Vec<_> = ended.output.lines().take(5).collect();
-    insta::assert_snapshot!(shown.join("\n"), @"");
+    let shown: Vec<_> = ended.output.lines().take(4).collect();
+    insta::assert_snapshot!(shown.join("\n"), @"
+    talkative 1
+
+    FAIL proc.stdout-clean (legacy)
+      standard output has a line that is not a message: hello
+    ");
     assert!(ended.output.contains("To do: Log to standard error."), "{}", ended.output);
     assert_eq!(ended.errors, "error: the check failed: 1 error\n");
 }

@@ -51,6 +51,8 @@ struct Seen {
     invisible: bool,
     /// The most notices of one change that told nothing new.
     extra: usize,
+    /// Notices although nothing had moved.
+    for_nothing: usize,
     ttl: Option<u64>,
 }
 
@@ -212,7 +214,7 @@ async fn delivered(bout: &mut Bout<'_>, cause: &Cause, topics: &[Topic]) {
         bout.measures.change(notices, for_nothing);
     }
     for (topic, seen) in &seen {
-        if seen.in_time > 0 || seen.late.is_some() {
+        if seen.moved > 0 && (seen.in_time > 0 || seen.late.is_some()) {
             bout.measures.told(bout.era, topic);
         }
     }
@@ -222,6 +224,11 @@ async fn delivered(bout: &mut Bout<'_>, cause: &Cause, topics: &[Topic]) {
     if let Some(why) = failed.filter(|_| seen.values().all(|seen| seen.moved == 0)) {
         give_up(bout, &why);
         return;
+    }
+    if let Some((topic, seen)) = seen.iter().find(|(_, seen)| seen.for_nothing > 0) {
+        let said = format!("{topic}: {} notices, although nothing had changed", seen.for_nothing);
+        bout.measures.quiet(seen.for_nothing, seen.for_nothing);
+        bout.findings.fail("notice.spurious", bout.era, said);
     }
     judge_flags(bout, &seen);
     judge_notices(bout, &seen);
@@ -270,8 +277,10 @@ async fn round(
         let has_moved = before.get(topic) != Some(&now);
         let seen = seen.entry(topic.clone()).or_default();
         if !has_moved {
-            // Then the notices are for nothing, which other checks find.
             seen.invisible = false;
+            // Resources and templates share a notice, so it may be for the other.
+            let is_shared = matches!(topic, Topic::Resources | Topic::Templates);
+            seen.for_nothing += if is_shared { 0 } else { count };
             continue;
         }
         seen.moved += 1;
