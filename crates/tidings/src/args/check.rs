@@ -19,7 +19,7 @@ docs/check.md describes every check.
 
 Examples:
   tidings check -- tidings serve --demo --stdio
-  tidings check --protocol legacy --change 'dock_module module=iris' --undo 'undock_module module=iris' -- tidings serve --demo --stdio --every 3600"
+  tidings check --change 'dock_module module=iris' -- tidings serve --demo --stdio --every 3600"
 )]
 pub(crate) struct CheckServer {
     /// Server: a URL, or a name from an mcp.json.
