@@ -1,22 +1,22 @@
-//! The address of a feed: on the web, or a file of this machine. A text becomes an address once,
-//! where it comes in.
+//! The address of a feed: on the web, or a file on this machine. A text is parsed once, where it
+//! comes in.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 
-/// Who names a feed.
+/// The origin of a feed's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asker {
-    /// Whoever runs the program: files may be named too.
+    /// The operator of the program, who may also name files.
     Operator,
-    /// Anybody else: a client, a page, a list from elsewhere. Only what is on the web may be named,
-    /// or any file of this machine could be had.
+    /// Anybody else: a client, a page, a list from elsewhere. Only addresses on the web are
+    /// accepted, because otherwise any file on this machine could be read.
     Client,
 }
 
-/// Where a feed is.
+/// The location of a feed.
 ///
 /// ```
 /// use tidings_feeds::{Asker, FeedAddress};
@@ -31,32 +31,33 @@ pub enum Asker {
 pub enum FeedAddress {
     /// On the web.
     Web(WebAddress),
-    /// A file of this machine.
+    /// A file on this machine.
     File(FileAddress),
 }
 
-/// An address on the web, as it was written: the text names the feed.
+/// An address on the web in its original spelling: the text identifies the feed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WebAddress {
     text: String,
-    /// `None` only for a text of a store that this release takes for no URL: to ask for it fails.
+    /// `None` only for a stored text that this release does not accept as a URL: requests to it
+    /// fail.
     url: Option<Url>,
 }
 
-/// A file of this machine, as it was written: by its path, or as a `file:` URL.
+/// A file on this machine in its original spelling: a path, or a `file:` URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FileAddress {
     text: String,
     path: PathBuf,
 }
 
-/// A text that is no address of a feed.
+/// A text that is not the address of a feed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the URL of a feed; it begins with `https://` or `http://`")]
 pub struct AddressError(String);
 
 impl FeedAddress {
-    /// Reads what somebody named. `feed://` and `feed:https://` are understood.
+    /// Parses an address. `feed://` and `feed:https://` are accepted.
     ///
     /// # Errors
     ///
@@ -70,7 +71,7 @@ impl FeedAddress {
         file.map(Self::File).ok_or(error)
     }
 
-    /// Reads what a store has, which was an address when it was written.
+    /// Parses a stored address, which was valid when it was written.
     pub(crate) fn stored(text: String) -> Self {
         match FileAddress::parse(&text) {
             Some(file) => Self::File(file),
@@ -78,7 +79,7 @@ impl FeedAddress {
         }
     }
 
-    /// Where the feed is that was asked for here. Only what is on the web moves, and only there.
+    /// The address after a redirect. Only addresses on the web move, and only to the web.
     pub(crate) fn moved_to(&self, text: String) -> Self {
         match self {
             Self::Web(_) => Self::Web(WebAddress::stored(text)),
@@ -86,7 +87,7 @@ impl FeedAddress {
         }
     }
 
-    /// As it was written.
+    /// Its original spelling.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -94,20 +95,20 @@ impl FeedAddress {
         }
     }
 
-    /// The same if it is on the web.
+    /// The address, if it is on the web.
     #[must_use]
     pub fn web(&self) -> Option<&WebAddress> {
         if let Self::Web(address) = self { Some(address) } else { None }
     }
 
-    /// The same if it is a file.
+    /// The address, if it is a file.
     #[must_use]
     pub fn file(&self) -> Option<&FileAddress> {
         if let Self::File(address) = self { Some(address) } else { None }
     }
 
-    /// The same as it is from every directory: a path that is not whole begins in this one, or in
-    /// the current one.
+    /// The same address independent of the directory: a relative path begins in this directory, or
+    /// in the current one.
     #[must_use]
     pub fn absolute(&self, base: Option<&Path>) -> Self {
         match self {
@@ -116,7 +117,7 @@ impl FeedAddress {
         }
     }
 
-    /// Without a name and a password.
+    /// Without a user name and password.
     pub(crate) fn public(&self) -> String {
         let text = self.as_str();
         let (Self::Web(_), Some((scheme, rest))) = (self, text.split_once("://")) else {
@@ -125,18 +126,18 @@ impl FeedAddress {
         format!("{scheme}://{}", without_user(rest))
     }
 
-    /// Whether both are of one server.
+    /// Whether both have the same server.
     pub(crate) fn has_same_origin(&self, other: &Self) -> bool {
         self.web().zip(other.web()).is_some_and(|(one, other)| one.has_same_origin(other))
     }
 }
 
 impl WebAddress {
-    /// Reads an address on the web. `feed://` and `feed:https://` are understood.
+    /// Parses an address on the web. `feed://` and `feed:https://` are accepted.
     ///
     /// # Errors
     ///
-    /// It is none.
+    /// The text is not such an address.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = without_feed_scheme(text.trim());
         match Url::parse(&text) {
@@ -150,25 +151,25 @@ impl WebAddress {
         Self { text, url }
     }
 
-    /// As it was written.
+    /// Its original spelling.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether a name or a password is in it, with which no request is made.
+    /// Whether it has a user name or password. Requests do not use them.
     #[must_use]
     pub fn has_credentials(&self) -> bool {
         let has = |url: &Url| !url.username().is_empty() || url.password().is_some();
         self.url.as_ref().is_some_and(has)
     }
 
-    /// Whom a request to it is counted by.
+    /// The host that a request to it counts for.
     pub(crate) fn host(&self) -> Option<&str> {
         self.url.as_ref()?.host_str().map(|host| host.trim_end_matches('.'))
     }
 
-    /// Whether both are of one server.
+    /// Whether both have the same server.
     pub(crate) fn has_same_origin(&self, other: &Self) -> bool {
         let both = self.url.as_ref().zip(other.url.as_ref());
         both.is_some_and(|(one, other)| one.origin() == other.origin())
@@ -176,9 +177,9 @@ impl WebAddress {
 }
 
 impl FileAddress {
-    /// Reads a path, plain or as `file:`; nothing if it is a URL, or was meant to be one of the web.
+    /// Parses a path, plain or as `file:`; `None` if it is a URL, or looks like one of the web.
     ///
-    /// Never called with what a document says: a feed does not name files.
+    /// Never called with texts of documents: a feed does not name files.
     fn parse(text: &str) -> Option<Self> {
         let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
         if text.is_empty() || matches!(scheme.as_deref(), Some("http" | "https")) {
@@ -186,27 +187,27 @@ impl FileAddress {
         }
         let path = match Url::parse(text) {
             Ok(url) if url.scheme() == "file" => url.to_file_path().ok()?,
-            // A letter alone is a drive, not a scheme.
+            // A single letter is a drive, not a scheme.
             Ok(url) if url.scheme().len() > 1 => return None,
             _ => PathBuf::from(text),
         };
         Some(Self { text: text.to_owned(), path })
     }
 
-    /// As it was written.
+    /// Its original spelling.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Where the file is.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     fn absolute(&self, base: Option<&Path>) -> Self {
-        // A URL is whole already.
+        // A URL is absolute already.
         if Path::new(&self.text) != self.path {
             return self.clone();
         }
@@ -230,13 +231,13 @@ impl fmt::Display for WebAddress {
     }
 }
 
-/// What is shown of an address where there is no room for all of it: from its host on, without a
-/// name and a password. Also for a text with names of variables, which is no address.
+/// An address in short: from its host on, without a user name and password. Also for a text with
+/// names of variables, which is not an address.
 pub(crate) fn brief(text: &str) -> &str {
     without_user(text.split_once("://").map_or(text, |(_, rest)| rest))
 }
 
-/// What follows a scheme, from the host on.
+/// The text after a scheme, from the host on.
 fn without_user(rest: &str) -> &str {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     rest[..end].rfind('@').map_or(rest, |at| &rest[at + 1..])
@@ -247,8 +248,8 @@ fn is_web(text: &str) -> bool {
     matches!(scheme.as_deref(), Some("http" | "https"))
 }
 
-/// An address as it is on the web: `feed://a.org/x` is what old browsers called `http://a.org/x`, and
-/// `feed:https://a.org/x` what they called that address.
+/// An address without the schemes of old browsers: `feed://a.org/x` means `http://a.org/x`, and
+/// `feed:https://a.org/x` means `https://a.org/x`.
 fn without_feed_scheme(text: &str) -> String {
     let is_feed = text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("feed:"));
     match text.get(5..).filter(|_| is_feed) {
@@ -325,7 +326,7 @@ mod tests {
         let odd = stored("http://a b/");
         assert_eq!((odd.as_str(), odd.web().unwrap().host()), ("http://a b/", None));
         assert!(!odd.has_same_origin(&odd));
-        // A redirect names no file, and a file moves nowhere.
+        // A redirect names no file, and a file does not move.
         assert!(stored("https://a.org/").moved_to("/etc/passwd".to_owned()).file().is_none());
         let file = stored("/srv/f.xml");
         assert_eq!(file.moved_to("https://a.org/".to_owned()), file);

@@ -1,4 +1,4 @@
-//! Which feed is asked next: plans in the order they are due, and places shared between hosts; pure.
+//! The order of fetches: plans by their due time, and places shared between hosts; pure.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -7,17 +7,17 @@ use tidings_store::date::Moment;
 
 use crate::schedule::Plan;
 
-/// How many feeds of the web are asked at once, those that wait for their host included. How many
-/// requests are on their way is the fetcher's business; this bounds what waits for it.
+/// The maximum number of feeds of the web in progress, including those that wait for their host.
+/// The fetcher limits the requests on their way; this limits the queue for it.
 const AT_ONCE: usize = 256;
-/// How many of them may be of one host, which answers one after the other: somebody has to wait
-/// for it, but no crowd, or one slow host would keep everybody else from being asked.
+/// The maximum of them for one host, which answers one after the other. More would let one slow
+/// host keep all others waiting.
 const AT_ONE_HOST: usize = 4;
-/// How many files are read at once. They wait for no host, and no host for them; more would be no
-/// faster, and take more memory.
+/// The maximum number of files read at once. Files wait for no host, and no host waits for them.
+/// More would not be faster, and would take more memory.
 const FILES_AT_ONCE: usize = 4;
 
-/// Where feeds queue.
+/// The queue of a feed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Lane {
     Files,
@@ -25,7 +25,7 @@ pub(crate) enum Lane {
 }
 
 impl Lane {
-    /// Whether it can be asked without the web: files, this machine, and the network around it.
+    /// Whether it can be fetched without the web: files, this machine, and the local network.
     pub(crate) fn is_near(&self) -> bool {
         match self {
             Self::Files => true,
@@ -34,7 +34,7 @@ impl Lane {
     }
 }
 
-/// Whether a host is this machine or stands in a private network, as far as its name says.
+/// Whether a host is this machine or in a private network, judging by its name.
 pub(crate) fn is_near(host: &str) -> bool {
     let name = host.trim_start_matches('[').trim_end_matches(']');
     match name.parse::<IpAddr>() {
@@ -46,26 +46,26 @@ pub(crate) fn is_near(host: &str) -> bool {
     }
 }
 
-/// What can be asked.
+/// The feeds that can be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// All feeds.
     Web,
-    /// Files, and hosts that are near.
+    /// Files, and hosts nearby.
     Near,
 }
 
-/// The plans of the feeds that are not being asked, and how many of each lane are.
+/// The plans of the feeds that are not in progress, and the number in progress of each lane.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     plans: HashMap<String, Planned>,
-    /// Those whose time is known and has not come.
+    /// Feeds with a due time in the future.
     waiting: BTreeSet<(Moment, String)>,
     lanes: HashMap<Lane, Queue>,
-    /// The lanes where somebody is ready and there is a place, by who waits longest.
-    /// Invariant: brought up to date by [`Agenda::settle`] after every change of a lane.
+    /// The lanes with a ready feed and a free place, by the longest wait. Invariant: updated by
+    /// [`Agenda::settle`] after every change of a lane.
     open: BTreeSet<(Moment, Lane)>,
-    /// How many of the web are being asked.
+    /// The number of feeds of the web in progress.
     asking: usize,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Agenda {
 struct Planned {
     plan: Plan,
     lane: Lane,
-    /// Since when it waits to be asked, once it does.
+    /// Since when it is ready, once it is.
     ready: Option<Moment>,
 }
 
@@ -81,12 +81,12 @@ struct Planned {
 struct Queue {
     ready: BTreeSet<(Moment, String)>,
     asking: usize,
-    /// As it stands in `open`.
+    /// Its entry in `open`.
     opened: Option<Moment>,
 }
 
 impl Agenda {
-    /// Plans a feed, in place of what was planned for it.
+    /// Plans a feed, replacing its earlier plan.
     pub(crate) fn put(&mut self, id: &str, lane: Lane, plan: Plan) {
         self.remove(id);
         if let Some(due) = plan.due() {
@@ -95,7 +95,7 @@ impl Agenda {
         self.plans.insert(id.to_owned(), Planned { plan, lane, ready: None });
     }
 
-    /// Forgets a feed.
+    /// Removes a feed.
     pub(crate) fn remove(&mut self, id: &str) -> Option<Plan> {
         let planned = self.plans.remove(id)?;
         if let Some(since) = planned.ready {
@@ -113,13 +113,12 @@ impl Agenda {
         self.plans.get(id).map(|planned| &planned.plan)
     }
 
-    /// Whether a feed that is planned can be asked without the web.
+    /// Whether a planned feed can be fetched without the web.
     pub(crate) fn is_near(&self, id: &str) -> bool {
         self.plans.get(id).is_some_and(|planned| planned.lane.is_near())
     }
 
-    /// Lets those queue whose time has come, unless their plan is another one when it is looked at
-    /// again.
+    /// Queues the feeds that are due, unless their plan has changed since.
     pub(crate) fn wake(&mut self, now: Moment, mut again: impl FnMut(&str, &Plan) -> Plan) {
         while let Some((due, id)) = self.waiting.first().filter(|(due, _)| *due <= now).cloned() {
             self.waiting.pop_first();
@@ -142,7 +141,7 @@ impl Agenda {
         self.queue(id, Moment::EPOCH);
     }
 
-    /// The next feed that may be asked, or file if the web cannot be. It has a place until
+    /// The next feed to fetch; only files if the web cannot be reached. It has a place until
     /// [`Agenda::done`].
     pub(crate) fn begin(&mut self, reach: Reach) -> Option<(String, Lane, Plan)> {
         let mut open = self.open.iter().map(|(_, lane)| lane);
@@ -164,7 +163,7 @@ impl Agenda {
         Some((id, lane, planned.plan))
     }
 
-    /// A feed of this lane was asked.
+    /// A feed of this lane was fetched.
     pub(crate) fn done(&mut self, lane: &Lane) {
         if let Some(queue) = self.lanes.get_mut(lane) {
             queue.asking = queue.asking.saturating_sub(1);
@@ -175,7 +174,7 @@ impl Agenda {
         self.settle(lane);
     }
 
-    /// When the next feed is due that does not queue yet.
+    /// When the next feed becomes due.
     pub(crate) fn next_time(&self) -> Option<Moment> {
         self.waiting.first().map(|(due, _)| *due)
     }
@@ -220,7 +219,7 @@ mod tests {
         plan.clone()
     }
 
-    /// All that may be asked now.
+    /// All feeds that may be fetched now.
     fn begun(agenda: &mut Agenda) -> Vec<String> {
         std::iter::from_fn(|| agenda.begin(Reach::Web).map(|(id, ..)| id)).collect()
     }
@@ -246,10 +245,11 @@ mod tests {
         let asked = begun(&mut agenda);
         assert_eq!(asked.len(), AT_ONCE);
         assert_eq!(asked.iter().filter(|id| id.starts_with("slow")).count(), AT_ONE_HOST);
-        // A quick one is done: its place goes to another quick one, for the slow host has its own.
+        // A quick feed is done: its place goes to another quick one, because the slow host has its
+        // own.
         agenda.done(&host("0"));
         assert_eq!(begun(&mut agenda).len(), 1);
-        // Who waits longest is next at the slow host.
+        // The longest waiting feed is next at the slow host.
         agenda.done(&host("slow"));
         assert_eq!(begun(&mut agenda), ["slow 004"]);
     }
@@ -321,7 +321,7 @@ mod tests {
         agenda.hurry("later");
         agenda.hurry("7");
         assert_eq!(begun(&mut agenda), ["7", "later", "0", "1"]);
-        // None of them is asked twice.
+        // No feed is fetched twice.
         for _ in 0..4 {
             agenda.done(&host("one"));
         }

@@ -1,4 +1,4 @@
-//! One feed is asked once: fetch, parse, keep, tell, plan.
+//! One fetch of one feed: fetch, parse, store, announce, plan.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::schedule::{self, Bounds, Failure, FeedHints, Plan};
 use crate::store::{Changes, FeedRow, Store, StoreError};
 use crate::{FeedsError, Inner};
 
-/// The largest feed on this machine.
+/// The largest feed in a file.
 pub(crate) const LOCAL_LIMIT: u64 = 16 * 1024 * 1024;
 
-/// What came of asking, when it is kept.
+/// The result of a fetch, to be stored.
 enum FeedAnswer {
     Unmodified {
         hints: fetch::Hints,
@@ -31,36 +31,36 @@ enum FeedAnswer {
         reason: String,
         failure: Failure,
     },
-    /// It was not asked, since it is on a private address.
+    /// It was not fetched, because it is on a private address.
     Forbidden {
         reason: String,
     },
 }
 
-/// What came of asking a feed, and the plan for the next time.
+/// The result of a fetch, and the plan for the next one.
 pub(crate) struct Asked {
     pub(crate) plan: Plan,
     pub(crate) outcome: AskOutcome,
 }
 
-/// What came of asking, for who waits for it.
+/// The result of a fetch, for those who wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AskOutcome {
-    /// What was news in it.
+    /// Its news.
     Answered(Changes),
     Failed(String),
-    /// It was not asked, since a guest may not: it is on a private address.
+    /// It was not fetched, because a guest may not fetch private addresses.
     Forbidden(String),
-    /// It was not asked, since nothing can be asked from this machine now.
+    /// It was not fetched, because this machine cannot reach anything now.
     Unable(String),
-    /// It was not asked: the server wants to be left alone until then.
+    /// It was not fetched: its server sent `Retry-After` until then.
     Postponed(Moment),
-    /// It was not asked: nobody may.
+    /// It was not fetched: this process may not fetch.
     Paused,
     Removed,
 }
 
-/// Asks a feed.
+/// Fetches a feed.
 pub(crate) async fn ask(
     inner: Arc<Inner>,
     fetcher: Fetcher,
@@ -71,11 +71,11 @@ pub(crate) async fn ask(
     let (bounds, now) = (inner.bounds(&row), inner.clock.time());
     let turn = Turn { row, plan, bounds, now };
     let answer = match answer {
-        // What a guest may not do says nothing of the feed.
+        // A guest's restrictions say nothing about the feed.
         FeedAnswer::Forbidden { reason } if inner.config.role.is_guest() => {
             return Asked { plan: turn.plan, outcome: AskOutcome::Forbidden(reason) };
         }
-        // A file that is as it was is nothing to write down.
+        // An unchanged file is not recorded.
         FeedAnswer::Unmodified { .. } if turn.is_good_file() => {
             let plan = turn.unchanged(FeedHints::default(), None);
             return Asked { plan, outcome: AskOutcome::Answered(Changes::default()) };
@@ -89,40 +89,40 @@ pub(crate) async fn ask(
             asked
         }
         Err(FeedsError::Store(StoreError::NoFeed(feed))) => {
-            debug!(feed, "a feed was removed while it was asked");
+            debug!(feed, "a feed was removed while it was fetched");
             Asked { plan: before.plan, outcome: AskOutcome::Removed }
         }
         Err(error) => {
             let reason = causes(&error);
-            warn!(feed = id, error = reason, "what a feed said could not be kept");
+            warn!(feed = id, error = reason, "the answer of a feed could not be stored");
             let said = match &error {
                 FeedsError::Store(error) => error.outside(),
                 error => error.to_string(),
             };
             inner.note_trouble(Some(said.clone()));
-            // It is no fault of the feed.
+            // This is not a failure of the feed.
             let plan = before.after(&schedule::Outcome::Failed(Failure::Here));
             Asked { plan, outcome: AskOutcome::Failed(said) }
         }
     }
 }
 
-/// A feed that was asked, before anything of that is kept.
+/// A fetched feed, before the result is stored.
 #[derive(Clone)]
 struct Turn {
     row: Arc<FeedRow>,
-    /// As it was when it was asked.
+    /// Its state when it was fetched.
     plan: Plan,
     bounds: Bounds,
-    /// When the answer came.
+    /// When the answer arrived.
     now: Moment,
 }
 
 impl Turn {
-    /// Keeps what came of asking and the plan that follows; gives what is to be told. Waits for the
+    /// Stores the result and the next plan, and returns the changes to announce. Waits for the
     /// disk.
     ///
-    /// Order: when it is asked again is kept before anybody hears of the answer.
+    /// Order: the next plan is stored before the answer is announced.
     fn keep(self, store: &Store, answer: FeedAnswer) -> Result<(Changes, Asked), StoreError> {
         let (id, at) = (&self.row.id, self.now.to_second());
         let (mut changes, mut planned, outcome) = match answer {
@@ -193,7 +193,7 @@ async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> FeedAnswer 
         Ok(Fetched::Document {
             bytes, content_type, validators, url, moved, hints, end, ..
         }) => {
-            // A path is no address that others could follow.
+            // A path is not an address that others could use.
             let base = row.address.web().map(|_| url);
             let known = parse::Hints { content_type, base };
             let turn = inner.taking.clone().acquire_owned().await.ok();
@@ -210,9 +210,9 @@ async fn fetched(inner: &Inner, fetcher: &Fetcher, row: &FeedRow) -> FeedAnswer 
     }
 }
 
-/// The file of a feed, unless it is as it was.
+/// The file of a feed, unless it is unchanged.
 async fn read_file(file: &FileAddress, known: &Validators) -> Result<Fetched, FeedAnswer> {
-    // Taken before the content: what changes in between is read again the next time.
+    // Read before the content: a change in between is found the next time.
     let stamp = local_stamp(file.path()).await;
     if stamp.is_some() && stamp == known.etag {
         return Ok(Fetched::NotModified { hints: fetch::Hints::default(), moved: None });
@@ -231,13 +231,13 @@ async fn read_file(file: &FileAddress, known: &Validators) -> Result<Fetched, Fe
     })
 }
 
-/// What the server of a feed says.
+/// The answer of a feed's server.
 async fn fetch_from(
     fetcher: &Fetcher,
     address: &WebAddress,
     row: &FeedRow,
 ) -> Result<Fetched, FeedAnswer> {
-    // Headers are for whom they were given for, not for whom that one points to.
+    // Headers are sent only to the server they were given for, not to a redirect's target.
     let is_same = row.address.has_same_origin(&row.asked);
     let request = Request {
         url: address.as_str().to_owned(),
@@ -260,7 +260,7 @@ impl FeedAnswer {
     }
 }
 
-/// What the system says, without the number of it: `No such file or directory (os error 2)`.
+/// A system error without its number: `No such file or directory (os error 2)`.
 fn without_number(text: &str) -> String {
     match text.split_once(" (os error ") {
         Some((words, rest)) => {
@@ -271,10 +271,16 @@ fn without_number(text: &str) -> String {
     }
 }
 
-/// An error with all that led to it.
+/// An error and its causes.
+pub(crate) fn chain<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&cause| cause.source())
+}
+
+/// An error and its causes as one text.
 pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |&cause| cause.source());
-    let causes: Vec<_> = causes.map(|cause| without_number(&cause.to_string())).collect();
+    let causes: Vec<_> = chain(error).map(|cause| without_number(&cause.to_string())).collect();
     causes.join(": ")
 }
 

@@ -1,4 +1,4 @@
-//! What is known of every feed, in memory: answers that need no disk, and names for contents.
+//! The state of every feed in memory: answers that need no disk, and fingerprints of contents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use crate::folder::with_parents;
 use crate::store::FeedRow;
 use crate::view::{self, Filter, View};
 
-/// What is known of every feed. The store is the truth; a row is put here after it was written
-/// there and before anybody is told.
+/// The state of every feed. The store is authoritative; a row is put here after it was written
+/// there and before it is announced.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     feeds: BTreeMap<String, SummarisedFeed>,
-    /// Names what `feeds://all` shows. There may be thousands of feeds and a change of each of
-    /// them, so it is never made anew.
+    /// The fingerprint of `feeds://all`. With thousands of feeds that change one by one, it is
+    /// never computed anew.
     sum: Sum,
-    /// When any feed last became another to read, also one that is gone.
+    /// When any feed last changed, including removed ones.
     modified: Option<Moment>,
-    /// How long all summaries are together.
+    /// The total length of all summaries.
     length: usize,
-    /// How many feeds are in each folder, those inside it included.
+    /// The number of feeds in each folder, including folders inside it.
     folders: BTreeMap<String, usize>,
 }
 
@@ -34,8 +34,8 @@ struct SummarisedFeed {
     summary: Box<str>,
 }
 
-/// The sum of the hashes of summaries, whatever their order: a summary can be taken out again.
-/// Each begins with its id, so that no two are equal and the order of the list is that of the ids.
+/// The sum of the hashes of summaries in any order, so that a summary can be subtracted again. Each
+/// begins with its id, so no two are equal, and the list is sorted by id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum([u128; 2]);
 
@@ -57,7 +57,7 @@ impl Board {
         self.feeds.get(id).map(|feed| &feed.row)
     }
 
-    /// The folders that feeds are in, in order.
+    /// The folders of the feeds, sorted.
     pub(crate) fn folders(&self) -> impl Iterator<Item = &str> {
         self.folders.keys().map(String::as_str)
     }
@@ -76,18 +76,18 @@ impl Board {
         body
     }
 
-    /// How many bytes that is.
+    /// Its length in bytes.
     pub(crate) fn size(&self) -> usize {
-        // A comma between two, a bracket at each end.
+        // A comma between two, and a bracket at each end.
         self.length + self.feeds.len().saturating_sub(1) + 2
     }
 
-    /// When any feed last became another to read.
+    /// When any feed last changed.
     pub(crate) fn last_modified(&self) -> Option<Moment> {
         self.modified
     }
 
-    /// Puts what is now known of a feed, or that it is gone. Says whether `feeds://all` moved.
+    /// Updates or removes a feed. Returns whether `feeds://all` changed.
     pub(crate) fn put(&mut self, id: &str, row: Option<FeedRow>) -> bool {
         let before = self.feeds.remove(id);
         if let Some(feed) = &before {
@@ -113,7 +113,7 @@ impl Board {
         has_moved
     }
 
-    /// A name for what a view shows now, if that is known without looking.
+    /// The fingerprint of a view, if it is known without reading the store.
     pub(crate) fn version(&self, view: &View) -> Option<Fingerprint> {
         let (id, parts): (&str, fn(&FeedRow) -> [i64; 2]) = match view {
             View::All => return Some(self.sum.fingerprint()),
@@ -129,7 +129,7 @@ impl Board {
             return Some(Fingerprint::of_bytes(b"not fetched yet"));
         }
         let [one, other] = parts(row);
-        // A feed that is removed and added again counts from the beginning, under another key.
+        // A feed that was removed and added again starts from the beginning, under another key.
         let named = [row.key, one, other].map(i64::to_le_bytes);
         Some(Fingerprint::of_bytes(&named.concat()))
     }
@@ -219,7 +219,7 @@ mod tests {
             board.put(&row.id.clone(), Some(row));
         }
         assert_eq!(board.last_modified(), Moment::from_unix(9));
-        // It was, also if that feed is there no more.
+        // The change remains, even though that feed is gone.
         board.put(&row(&store, 9).id, None);
         assert_eq!(board.last_modified(), Moment::from_unix(9));
     }

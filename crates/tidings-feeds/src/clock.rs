@@ -1,10 +1,9 @@
-//! The time of the wall clock, also while tests hold the other one.
+//! The wall clock, also while tests pause the other one.
 
 use tidings_store::date::Moment;
 use tokio::time::Instant;
 
-/// Tells the time. It does not follow a clock that is set back, and it goes on while the machine
-/// sleeps.
+/// The time. It does not go back with the wall clock, and it advances while the machine sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     began: Instant,
@@ -16,18 +15,18 @@ impl Clock {
         Self { began: Instant::now(), wall: wall() }
     }
 
-    /// The later one of what the wall says and what it would say if nobody had touched it.
+    /// The later of the wall clock and the clock that nobody sets.
     pub(crate) fn time(&self) -> Moment {
         self.wall.after(self.began.elapsed()).max(wall())
     }
 
-    /// When a time will have come.
+    /// The instant of a future time.
     pub(crate) fn instant(&self, time: Moment) -> Instant {
         Instant::now() + time.since(self.time())
     }
 }
 
-/// No time is before 1970, whatever the wall says.
+/// No time is before 1970, whatever the wall clock shows.
 fn wall() -> Moment {
     Moment::now().max(Moment::EPOCH)
 }

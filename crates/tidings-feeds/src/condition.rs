@@ -1,32 +1,32 @@
-//! How a feed does: one word for it, shared by the schedule, the store and people.
+//! The condition of a feed: one word, shared by the schedule, the store and people.
 
 use serde::{Deserialize, Serialize};
 
-/// How a feed does.
+/// The condition of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Condition {
-    /// It was fetched the last time.
+    /// The last fetch succeeded.
     #[serde(alias = "fine")]
     Good,
-    /// It was never asked.
+    /// It was never fetched.
     New,
-    /// It could not be fetched; it is tried again, less and less often.
+    /// The last fetch failed; it is retried, less and less often.
     Failing,
-    /// It failed so often that it is tried once a day.
+    /// It failed so often that it is retried once a day.
     #[serde(alias = "open")]
     Resting,
-    /// Somebody does not want it to be asked.
+    /// It is paused.
     Paused,
-    /// Its server says that it will not come back.
+    /// Its server reported that it is gone for ever.
     Gone,
-    /// It is of an earlier configuration. What is kept of it stays, for when it comes back.
+    /// It belongs to an earlier configuration. Its stored items stay, in case it returns.
     Unserved,
 }
 
 impl Condition {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order of reports.
     pub const ALL: [Self; 7] = [
         Self::Good,
         Self::New,
@@ -37,7 +37,7 @@ impl Condition {
         Self::Unserved,
     ];
 
-    /// The one word for it.
+    /// Its word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -51,13 +51,13 @@ impl Condition {
         }
     }
 
-    /// Whether it is asked by itself, sooner or later.
+    /// Whether it is fetched by itself at some time.
     #[must_use]
     pub fn is_asked(self) -> bool {
         !matches!(self, Self::Paused | Self::Gone | Self::Unserved)
     }
 
-    /// Whether it is not as it should be.
+    /// Whether it needs attention.
     #[must_use]
     pub fn is_trouble(self) -> bool {
         matches!(self, Self::Failing | Self::Resting | Self::Gone)

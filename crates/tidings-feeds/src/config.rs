@@ -1,4 +1,4 @@
-//! What an operator can set of the feeds, with the defaults and their reasons.
+//! The configuration of feeds, with the defaults and their reasons.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,29 +6,29 @@ use std::time::Duration;
 use crate::address::FeedAddress;
 use crate::store::{Registration, Retention, Settings};
 
-/// Which feeds, and how they are kept.
+/// The feeds, and how they are stored.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// Where they are kept.
+    /// Where they are stored.
     pub data: Data,
-    /// What this process does with them: it serves and fetches them.
+    /// The role of this process. Default: it serves and fetches the feeds.
     pub role: Role,
-    /// The feeds of the configuration. Those that were added while it ran are there besides.
+    /// The feeds of the configuration. Feeds added at run time are served too.
     pub feeds: Vec<FeedConfig>,
-    /// What becomes of feeds of an earlier configuration that this one does not name.
+    /// Whether feeds of an earlier configuration are still served.
     pub earlier: Earlier,
-    /// How much is kept of each feed.
+    /// How many items are stored for each feed.
     pub retention: Retention,
-    /// Whether feeds may be on private addresses; no, since whoever can add a feed could look
-    /// around in the network of this machine otherwise.
+    /// Whether feeds may be on private addresses. Default: no, because whoever can add a feed could
+    /// otherwise explore the network of this machine.
     pub allow_private: bool,
-    /// Which tools clients get; all of them.
+    /// The tools for clients. Default: all.
     pub tools: Tools,
 }
 
 impl Config {
-    /// The defaults, kept there.
+    /// The defaults, with this storage.
     #[must_use]
     pub fn new(data: Data) -> Self {
         Self {
@@ -43,25 +43,25 @@ impl Config {
     }
 }
 
-/// What a process does with the feeds of a directory.
+/// The role of a process for the feeds of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
-    /// It serves them; there is one at a time. The feeds are those of its configuration and those
+    /// It serves them, one process at a time. The feeds are those of its configuration and those
     /// that were added.
     Server(Fetching),
-    /// It serves what another process keeps, as long as that one does, and fetches in its place
-    /// when it is gone. The feeds are those that are there.
+    /// It serves the feeds that another process fetches, and fetches in its place after that one
+    /// ended. The feeds are the stored ones.
     Follower(Fetching),
-    /// It comes beside a server or without one, as a command does: the feeds of the configuration
-    /// stay as they are, and nothing is fetched unless it is asked for.
+    /// It runs beside a server or without one, as a command does. The configured feeds stay as they
+    /// are, and nothing is fetched unless requested.
     Guest(Fetching),
-    /// It serves what is there, and writes and fetches nothing. What others write is told as if it
-    /// were ours.
+    /// It serves the stored feeds, and writes and fetches nothing. Changes by other processes are
+    /// announced like its own.
     Reader,
 }
 
-/// Whether a process may ask feeds. Where it may not, they can still be added and removed.
+/// Whether a process may fetch. If not, feeds can still be added and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fetching {
     /// It may.
@@ -78,7 +78,7 @@ impl Default for Role {
 }
 
 impl Role {
-    /// Whether it may ask feeds.
+    /// Whether it may fetch.
     #[must_use]
     pub fn fetches(self) -> bool {
         match self {
@@ -89,48 +89,48 @@ impl Role {
         }
     }
 
-    /// Whether it may change what is kept.
+    /// Whether it may write to the store.
     #[must_use]
     pub fn writes(self) -> bool {
         self != Self::Reader
     }
 
-    /// Whether it does what it was asked for, and leaves by itself.
+    /// Whether it does one task and ends by itself.
     #[must_use]
     pub fn is_guest(self) -> bool {
         matches!(self, Self::Guest(_))
     }
 }
 
-/// What becomes of feeds of an earlier configuration that is no longer the one.
+/// What happens to feeds of an earlier configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Earlier {
-    /// They are not served. What is known of them stays, for when they come back.
+    /// They are not served. Their items stay, in case they return.
     #[default]
     Dropped,
-    /// They are served on.
+    /// They are still served.
     Served,
 }
 
-/// Where feeds are kept.
+/// Where feeds are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
     /// In memory; every item is new after a restart.
     Memory,
-    /// In this directory, which is made if it is not there.
+    /// In this directory, which is created if missing.
     Directory(PathBuf),
 }
 
-/// Which tools clients get.
+/// The tools for clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tools {
-    /// All that can do their work here.
+    /// All that can work in this role.
     #[default]
     All,
-    /// Those that change nothing that is kept: no feed, no mark and no agent's inbox.
+    /// Those that write nothing: no feed, no mark and no agent's inbox.
     Reading,
-    /// None. Resources and prompts are there still.
+    /// None. Resources and prompts are still offered.
     None,
 }
 
@@ -138,17 +138,17 @@ pub enum Tools {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedConfig {
-    /// Where it is.
+    /// Its address.
     pub address: FeedAddress,
-    /// A title to be used in place of its own.
+    /// A title in place of its own.
     pub title: Option<String>,
-    /// The folder it is in, when feeds are exported.
+    /// Its folder in exports.
     pub category: Option<String>,
-    /// How often it is fetched. By default that depends on how often it changes.
+    /// The time between fetches. By default it depends on how often the feed changes.
     pub interval: Option<Duration>,
-    /// Sent with each request, as for a feed that wants a token. They are kept with the feed.
+    /// Sent with each request, for example a token. They are stored with the feed.
     pub headers: Vec<(String, String)>,
-    /// What is shown in place of the URL, if that has something secret in it.
+    /// Shown in place of the URL, if that contains a secret.
     pub shown_url: Option<String>,
 }
 

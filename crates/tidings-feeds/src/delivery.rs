@@ -1,4 +1,4 @@
-//! A document that was fetched, and how it is kept: what it says, and when to ask again.
+//! A fetched document: how its content and the next plan are stored.
 
 use std::time::Duration;
 
@@ -10,21 +10,20 @@ use crate::rounds::random;
 use crate::schedule::{Bounds, FeedHints, Outcome, Plan, Skip};
 use crate::store::{Changes, FeedRow, Store, StoreError};
 
-/// A document and what came with it.
+/// A fetched document with its headers.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) document: Document,
     pub(crate) validators: Validators,
     pub(crate) hints: fetch::Hints,
-    /// Where it is for good, if the server said so.
+    /// Its permanent new address, if the server sent one.
     pub(crate) moved: Option<String>,
     /// How its document ended.
     pub(crate) end: End,
 }
 
 impl Delivery {
-    /// Keeps what the document says, and gives what was news in it and the next plan. Waits for
-    /// the disk.
+    /// Stores the document's content, and returns its news and the next plan. Waits for the disk.
     pub(crate) fn keep(
         self,
         store: &Store,
@@ -34,12 +33,12 @@ impl Delivery {
         now: Moment,
     ) -> Result<(Changes, Plan), StoreError> {
         let Self { document, validators, hints, moved, end } = self;
-        // A document that was cut off is asked for again, whole; a file changes when it is.
-        // One that is too long is so the next time, too.
+        // A document that was cut off is fetched again as a whole; a file is read when it changes.
+        // A document that is too long stays too long.
         let cut = document.truncated && row.address.web().is_some() && end != End::Long;
         let validators = if cut { Validators::default() } else { validators };
-        // Order: the validators after the document, or a program that is killed in between would
-        // never ask for it again.
+        // Order: the validators after the document. Otherwise a program killed in between would
+        // never fetch it again.
         let changes = store.apply(&row.id, &document, now.to_second())?;
         store.keep_validators(&row.id, &validators)?;
         let (hints, moved) = (feed_hints(Some(&document), &hints), moved.as_deref());
@@ -55,13 +54,13 @@ impl Delivery {
     }
 }
 
-/// When the items of a document were posted.
+/// When the items of a document were published.
 fn posted(document: &Document) -> Vec<Moment> {
     let dates = document.items.iter().filter_map(|item| item.published.or(item.updated));
     dates.filter(|posted| *posted >= Moment::EPOCH).collect()
 }
 
-/// What the headers and the document say about the next time.
+/// What the headers and the document say about the next fetch.
 pub(crate) fn feed_hints(document: Option<&Document>, hints: &fetch::Hints) -> FeedHints {
     let mut found = FeedHints {
         max_age: hints.max_age,

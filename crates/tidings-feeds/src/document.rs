@@ -1,4 +1,4 @@
-//! One document fetched for somebody who asks for it by its URL, as carefully as any feed.
+//! One document fetched by its URL, with the same checks as any feed.
 
 use std::error::Error;
 
@@ -11,9 +11,9 @@ use crate::fetch::{self, Accept, Fetcher, Request};
 pub struct Fetched {
     /// Its content, unpacked.
     pub bytes: Vec<u8>,
-    /// What the server says it is.
+    /// Its type according to the server.
     pub content_type: Option<String>,
-    /// Where it was in the end.
+    /// Its final URL.
     pub url: String,
 }
 
@@ -24,14 +24,14 @@ pub enum FetchDocumentError {
     /// Nothing can be fetched on this machine.
     #[error("no document can be fetched")]
     Client(#[source] Box<dyn Error + Send + Sync>),
-    /// The server has it not, or it may not be asked.
+    /// The server does not have it, or it may not be fetched.
     #[error(transparent)]
     Fetch(Box<dyn Error + Send + Sync>),
 }
 
 impl FetchDocumentError {
-    /// Whether it was not asked for because it is on a private address, or on a port that is not
-    /// of the web.
+    /// Whether it was not fetched because it is on a private address, or on a port that is not for
+    /// the web.
     #[must_use]
     pub fn is_private(&self) -> bool {
         let Self::Fetch(error) = self else { return false };
@@ -39,11 +39,11 @@ impl FetchDocumentError {
     }
 }
 
-/// Fetches one document with the limits that all have: in size, time, redirects and addresses.
+/// Fetches one document with the usual limits of size, time, redirects and addresses.
 ///
 /// # Errors
 ///
-/// It is not there, may not be fetched, or is too much.
+/// It is missing, may not be fetched, or is too large.
 pub async fn fetch_document(
     address: &WebAddress,
     allow_private: bool,
@@ -57,7 +57,7 @@ pub async fn fetch_document(
         Ok(fetch::Fetched::Document { bytes, content_type, url, .. }) => {
             Ok(Fetched { bytes, content_type, url })
         }
-        // Nobody asked whether it changed.
+        // The request has no validators, so this answer is wrong.
         Ok(fetch::Fetched::NotModified { .. }) => {
             Err(FetchDocumentError::Fetch("the server says that nothing changed".into()))
         }

@@ -1,11 +1,11 @@
-//! Folders: where feeds are put in lists, and how they are named, compared and chosen.
+//! Folders of feeds: how they are named, compared and chosen.
 
 use crate::Inner;
 use crate::store::FeedRow;
 use crate::words;
 
-/// Whether a feed of this folder is in the one that is wanted, or in one inside it. Case and spaces
-/// do not matter.
+/// Whether a feed of this folder is in the wanted one, or in one inside it. Case and spaces are
+/// ignored.
 pub(crate) fn is_in(folder: Option<&str>, wanted: &str) -> bool {
     let Some(folder) = folder.map(words::label) else { return false };
     let wanted = words::label(wanted);
@@ -13,14 +13,14 @@ pub(crate) fn is_in(folder: Option<&str>, wanted: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A folder and those it is in: `A/B` and `A`.
+/// A folder and its parents: `A/B` and `A`.
 pub(crate) fn with_parents(folder: &str) -> impl Iterator<Item = &str> {
     let parents = folder.match_indices('/').map(|(at, _)| &folder[..at]);
     std::iter::once(folder).chain(parents).filter(|name| !name.is_empty())
 }
 
 impl Inner {
-    /// The keys of the feeds in a folder; if there are none, why.
+    /// The keys of the feeds in a folder; an error if there are none.
     pub(crate) fn keys_in(&self, folder: &str) -> Result<Vec<i64>, String> {
         let board = self.board();
         let is_in = |row: &&std::sync::Arc<FeedRow>| is_in(row.category.as_deref(), folder);
@@ -37,7 +37,7 @@ impl Inner {
     }
 }
 
-/// How many folders are named to who asks for one that is not there.
+/// How many folders are listed in the error for an unknown one.
 const SHOWN: usize = 20;
 
 #[cfg(test)]

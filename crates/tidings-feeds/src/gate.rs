@@ -1,5 +1,5 @@
-//! Whether the web is asked at all: closed while this machine cannot reach it, and tried with one
-//! feed now and then; pure.
+//! The gate to the web: closed while this machine cannot reach it, and tested with one feed now and
+//! then; pure.
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ const TRIED_EVERY: Duration = Duration::from_secs(30);
 pub(crate) struct Gate(Option<Moment>);
 
 impl Gate {
-    /// What may be asked now.
+    /// The feeds that may be fetched now.
     pub(crate) fn reach(&self, now: Moment) -> Reach {
         if self.0.is_none_or(|until| until <= now) { Reach::Web } else { Reach::Near }
     }
 
-    /// A feed of the web is asked: if the gate is closed, the others wait for what comes of it.
+    /// A feed of the web is fetched. If the gate is closed, the others wait for its result.
     pub(crate) fn asked(&mut self, now: Moment) {
         self.0 = self.0.map(|_| now.after(TRIED_EVERY));
     }
 
-    /// Nothing could be asked; says whether that is news.
+    /// Nothing could be reached; returns whether that is new.
     pub(crate) fn close(&mut self, now: Moment) -> bool {
         self.0.replace(now.after(TRIED_EVERY)).is_none()
     }
 
-    /// Somebody answered.
+    /// A server answered.
     pub(crate) fn open(&mut self) {
         self.0 = None;
     }
@@ -40,7 +40,7 @@ impl Gate {
         self.0 = self.0.map(|_| now);
     }
 
-    /// When the next one is tried, if it is closed.
+    /// When the next one is tried, if the gate is closed.
     pub(crate) fn opens_at(&self) -> Option<Moment> {
         self.0
     }

@@ -1,5 +1,5 @@
-//! Feeds of a directory changed from outside, as by a person at a shell: directly if nobody serves
-//! it, and through whoever does.
+//! Changes of a directory from outside, for example from a shell: directly if no process serves it,
+//! else through that process.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,17 +20,17 @@ use crate::store::{FeedRow, Hold, Holder, Listing, Seen, Store, StoreError};
 use crate::view::Filter;
 use crate::{Data, ExportFormat, Feeds, FeedsError, Inner, opml, tools};
 
-/// How long a directory is tried that another process holds: who only looks lets go at once.
+/// How long to wait for a lock that another process holds: one that only reads releases it at once.
 const FOR_A_LOOK: Duration = Duration::from_millis(500);
-/// How long a server waits for somebody who fetches once: as long as many slow feeds may take.
+/// How long a server waits for a process that fetches once: as long as many slow feeds may take.
 pub(super) const FOR_A_GUEST: Duration = Duration::from_mins(10);
 /// The time between two tries.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
-/// How many feeds are asked at once, those that wait for their host included.
+/// The maximum number of feeds in progress, including those that wait for their host.
 const AT_ONCE: usize = 64;
-/// How often it is looked whether a wish was fulfilled.
+/// How often to check whether a wish was fulfilled.
 const LOOK: Duration = Duration::from_millis(100);
-/// How many new and changed items are named; all are counted.
+/// How many new and changed items are listed; all are counted.
 const NAMED: usize = 100;
 
 impl Feeds {
@@ -39,7 +39,7 @@ impl Feeds {
     ///
     /// # Errors
     ///
-    /// What is kept cannot be read.
+    /// The store cannot be read.
     pub async fn export_as(
         &self,
         format: ExportFormat,
@@ -62,11 +62,11 @@ impl Feeds {
         Ok(tools::exported(format, &rows, &items))
     }
 
-    /// Who serves the directory, if anybody does.
+    /// The process that serves the directory, if there is one.
     ///
     /// # Errors
     ///
-    /// It cannot be looked at.
+    /// The lock cannot be read.
     pub fn holder(&self) -> Result<Option<Holder>, StoreError> {
         match &self.0.config.data {
             Data::Memory => Ok(None),
@@ -74,13 +74,14 @@ impl Feeds {
         }
     }
 
-    /// Has feeds asked now, and tells of each when it was: here if nobody serves the directory,
-    /// else by whoever does, who is given so much time. Another visitor is waited for as long.
-    /// Those that are not told of when this returns were removed, or not asked in time.
+    /// Has feeds fetched now, and reports each when it is done: here if no process serves the
+    /// directory, else by that process within this time. A process that fetches once is waited for
+    /// as long. Feeds that were not reported when this returns were removed, or not fetched in
+    /// time.
     ///
     /// # Errors
     ///
-    /// What is kept cannot be used, or nothing can be fetched.
+    /// The store cannot be used, or nothing can be fetched.
     pub async fn refresh_each(
         &self,
         ids: &[String],
@@ -106,7 +107,7 @@ impl Feeds {
             },
         };
         let fetcher = self.0.fetcher.clone().ok_or(FeedsError::Offline)?;
-        // Who was waited for may have asked the same feeds.
+        // The other process may have fetched the same feeds.
         self.change(Inner::catch_up).await?;
         let (rounds, line) = Rounds::new(self.0.clone(), fetcher, Mode::Wanted);
         *self.0.line() = Some(line);
@@ -139,7 +140,7 @@ impl Feeds {
                         return Ok(());
                     }
                 }
-                // One that is gone has nothing to tell.
+                // A removed feed has no report.
                 Err(FeedsError::Store(StoreError::NoFeed(_))) => {}
                 Err(error) => return Err(error),
             }
@@ -183,7 +184,7 @@ impl Feeds {
         self.look(move |store| Ok(Sight { row: store.feed(&id)?, items: store.seen(&id)? })).await
     }
 
-    /// What came of asking a feed, seen from outside; nothing if it is gone.
+    /// The result of a fetch from the store; `None` if the feed is gone.
     async fn difference(&self, id: &str, before: &Sight) -> Result<Option<Refreshed>, FeedsError> {
         let now = self.sight(id).await?;
         let Some(row) = &now.row else { return Ok(None) };
@@ -223,7 +224,7 @@ impl Feeds {
         Ok(news)
     }
 
-    /// Looks into the store on a thread that may wait.
+    /// Reads the store on a thread that may wait.
     pub(super) async fn look<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
@@ -234,17 +235,17 @@ impl Feeds {
     }
 }
 
-/// A feed and its items at one moment.
+/// A feed and its items at one time.
 struct Sight {
     row: Option<FeedRow>,
     items: Seen,
 }
 
-/// Why a feed that was wanted did not answer; nothing if it did.
+/// Why a requested feed failed; `None` if it did not.
 fn outcome(before: Option<&FeedRow>, now: &FeedRow) -> Option<Refresh> {
     let last = |row: &FeedRow| row.plan.as_ref().and_then(|plan| plan.last);
     if before.and_then(last) == last(now) {
-        // A file that is as it was leaves no trace.
+        // An unchanged file leaves no record.
         return match (&now.address, now.next_fetch) {
             _ if now.is_paused() => Some(Refresh::Paused),
             (FeedAddress::Web(_), Some(until)) => Some(Refresh::Postponed(until)),
@@ -254,8 +255,8 @@ fn outcome(before: Option<&FeedRow>, now: &FeedRow) -> Option<Refresh> {
     now.last_error.clone().map(Refresh::Failed)
 }
 
-/// Takes the right to fetch for a directory. Who has it for a moment only is waited for, and who
-/// fetches once for so long.
+/// Takes the right to fetch for a directory. Waits briefly for a process that holds it for a
+/// moment, and this long for one that fetches once.
 pub(super) async fn hold(
     directory: &Path,
     clock: Clock,

@@ -1,7 +1,8 @@
-//! Names of feeds and items, and checksums of what items say.
+//! Names of feeds and items, and checksums of items.
 //!
-//! Names are FNV-1a, the same on every machine and in every release: databases are full of them.
-//! Checksums are BLAKE3. They are stored too, but made again when the rules in [`crate::html`] change.
+//! Names are FNV-1a, the same on every machine and in every release, because databases contain
+//! them. Checksums are BLAKE3. They are stored too, but computed again when the rules in
+//! [`crate::html`] change.
 
 /// The id of a feed: the 32-bit hash of its URL.
 pub(crate) fn short(url: &str) -> String {
@@ -12,7 +13,7 @@ pub(crate) fn short(url: &str) -> String {
     format!("{hash:08x}")
 }
 
-/// The id of a feed whose short one is another's already.
+/// The id of a feed whose short id is taken already.
 pub(crate) fn long(url: &str) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in url.bytes() {
@@ -21,8 +22,8 @@ pub(crate) fn long(url: &str) -> String {
     format!("{hash:016x}")
 }
 
-/// A name made of several texts, wide enough to stand for them. Items are found again by it, so it
-/// must never be computed in another way.
+/// A name computed from several texts, long enough to be unique. Items are found again by it, so
+/// the computation must never change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digest(u128);
 
@@ -31,7 +32,7 @@ impl Digest {
         Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
     }
 
-    /// Adds a text. Texts do not run into each other, and none is not an empty one.
+    /// Adds a text. The separator keeps texts apart, and a missing text differs from an empty one.
     pub(crate) fn add(&mut self, text: Option<&str>) {
         for byte in text.unwrap_or_default().bytes() {
             self.byte(byte);
@@ -50,7 +51,7 @@ impl Digest {
     }
 }
 
-/// A checksum of several texts: equal texts have equal ones, and nobody can make others that have.
+/// A checksum of several texts, safe against deliberate collisions.
 #[derive(Debug)]
 pub(crate) struct Checksum(blake3::Hasher);
 
@@ -59,14 +60,14 @@ impl Checksum {
         Self(blake3::Hasher::new())
     }
 
-    /// Adds a text. Texts do not run into each other, and none is not an empty one.
+    /// Adds a text. The separator keeps texts apart, and a missing text differs from an empty one.
     pub(crate) fn add(&mut self, text: Option<&str>) {
         let length = text.map_or(u64::MAX, |text| text.len() as u64);
         self.0.update(&length.to_le_bytes());
         self.0.update(text.unwrap_or_default().as_bytes());
     }
 
-    /// Half of all its digits, which is enough.
+    /// Half of its digits is enough.
     pub(crate) fn finish(self) -> String {
         let mut digits = self.0.finalize().to_hex().to_string();
         digits.truncate(32);

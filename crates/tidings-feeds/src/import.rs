@@ -1,4 +1,4 @@
-//! Lists of feeds taken in: what is good in them is added, and the rest is told by its line.
+//! Import of lists of feeds: valid feeds are added, and the others reported with their lines.
 
 use crate::address::{Asker, WebAddress};
 use crate::ask::causes;
@@ -8,46 +8,46 @@ use crate::opml::{self, ReadOpmlError};
 use crate::store::Changes;
 use crate::{Feeds, FeedsError};
 
-/// What came of a list.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Imported {
-    /// The ids of the feeds that were not there before.
+    /// The ids of the feeds that are new.
     pub added: Vec<String>,
-    /// The ids of those that were.
+    /// The ids of those that were stored already.
     pub known: Vec<String>,
-    /// What could not be taken.
+    /// The entries that were skipped.
     pub problems: Vec<opml::Problem>,
 }
 
-/// Why a list was not taken in.
+/// Why a list was not imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// It is none.
+    /// It is not a list of feeds.
     #[error(transparent)]
     Opml(#[from] ReadOpmlError),
-    /// It could not be fetched; why.
+    /// It could not be fetched, with the reason.
     #[error("the list `{url}` could not be fetched: {reason}")]
     Fetch {
-        /// What was asked for.
+        /// Its address.
         url: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
-    /// Its feeds cannot be kept.
+    /// Its feeds cannot be stored.
     #[error(transparent)]
     Feeds(#[from] FeedsError),
 }
 
 impl Feeds {
-    /// Adds the feeds of a list in OPML, with folders as categories. They stay after a restart;
-    /// what is set for those that were there stays as it is. Whose list it is says what it may name:
-    /// see [`opml::read_list`].
+    /// Adds the feeds of a list in OPML, with folders as categories. They stay after a restart; the
+    /// settings of known feeds do not change. The origin of the list decides what it may name: see
+    /// [`opml::read_list`].
     ///
     /// # Errors
     ///
-    /// It is no list, or its feeds cannot be kept.
+    /// It is not a list of feeds, or its feeds cannot be stored.
     pub async fn import(&self, bytes: &[u8], asker: Asker) -> Result<Imported, ImportError> {
         let list = opml::read_list(bytes, asker)?;
         let registrations: Vec<_> = list.feeds.iter().map(FeedConfig::registration).collect();
@@ -65,11 +65,11 @@ impl Feeds {
         Ok(Imported { added: names(added), known: names(known), problems: list.problems })
     }
 
-    /// From now on the feeds of the configuration are these.
+    /// Makes these the feeds of the configuration.
     ///
     /// # Errors
     ///
-    /// They cannot be kept.
+    /// They cannot be stored.
     pub async fn configure(
         &self,
         feeds: Vec<FeedConfig>,
@@ -83,7 +83,7 @@ impl Feeds {
         .await
     }
 
-    /// The bytes of a list on the web, fetched as everything is: guarded and within limits.
+    /// The bytes of a list on the web, fetched with the usual checks and limits.
     ///
     /// # Errors
     ///

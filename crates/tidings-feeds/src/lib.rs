@@ -1,7 +1,7 @@
-//! RSS, Atom and JSON feeds as a live source: read when they are due, kept, and told of.
+//! RSS, Atom and JSON feeds as a live source: fetched when they are due, stored, and announced.
 //!
-//! The way of a document: `fetch` (bytes) → [`parse`] (what they say) → `store` (what of it is
-//! news?) → `board` (what can be read at once) → the hub. `view` says what a URI asks for.
+//! The path of a document: `fetch` (bytes) → [`parse`] (items) → `store` (which are new?) → `board`
+//! (state in memory) → the hub. `view` resolves URIs.
 
 mod address;
 mod agenda;
@@ -39,7 +39,6 @@ mod tests;
 mod tools;
 mod touched;
 mod view;
-mod watch;
 mod words;
 
 use std::path::Path;
@@ -70,70 +69,70 @@ pub use self::store::{Holder, Retention, StoreError};
 pub use self::tools::ExportFormat;
 use self::touched::Touched;
 
-/// How many resources are read at once.
+/// The maximum number of concurrent reads.
 const READS: usize = 4;
-/// How many documents are taken in at once: one is read while another is stored.
+/// The maximum number of documents in progress: one is parsed while another is stored.
 const DOCUMENTS: usize = 2;
 
 /// Why feeds cannot be served or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeedsError {
-    /// What is kept cannot be used.
+    /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Nothing can be fetched on this machine.
     #[error("no feed can be fetched")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Only what is in a directory can be served without being fetched.
-    #[error("feeds that are kept in memory cannot be read only")]
+    /// Only feeds in a directory can be served without fetching.
+    #[error("feeds in memory cannot be read-only")]
     NothingToRead,
-    /// Nothing is fetched.
+    /// This process does not fetch.
     #[error("nothing is fetched here")]
     Offline,
-    /// The feeds are served as they are.
+    /// The feeds are read-only.
     #[error("the feeds are read only")]
     ReadOnly,
-    /// The work was given up.
-    #[error("the work on the feeds was given up")]
+    /// The work was cancelled.
+    #[error("the work on the feeds was cancelled")]
     Interrupted,
 }
 
-/// Feeds that are served.
+/// Feeds to serve.
 ///
-/// Cloning is cheap and every clone is the same feeds, so that they can be changed while a hub
-/// serves them. Reads are answered from what is kept and never wait for a feed.
+/// Cloning is cheap, and all clones are the same feeds, which can be changed while a hub serves
+/// them. Reads are answered from the store and never wait for a fetch.
 #[derive(Clone)]
 pub struct Feeds(Arc<Inner>);
 
 pub(crate) struct Inner {
     store: Store,
     config: Config,
-    /// Nothing is fetched without one.
+    /// Without it, nothing is fetched.
     fetcher: Option<Fetcher>,
     clock: Clock,
     board: RwLock<Board>,
-    /// What is on the shelf, once there is one. Held while the shelf is brought up to date, so
-    /// that two that publish do so in turns.
+    /// The items on the shelf, once there is one. Locked while the shelf is updated, so that two
+    /// publishers take turns.
     offer: Mutex<Option<Offer>>,
-    /// The feeds that came, went, or are to be planned in another way.
+    /// The feeds that were added, removed, or need a new plan.
     touched: Touched,
-    /// The line of those who want a feed to be asked, while the rounds run.
+    /// The queue of requests to fetch, while the rounds run.
     line: Mutex<Option<mpsc::Sender<Wanted>>>,
-    /// Whether there is a file that the system does not tell of.
+    /// Whether there is a file whose changes the system does not report.
     unwatched: AtomicBool,
-    /// Why what a feed said last could not be stored, if it could not.
+    /// Why the last answer of a feed could not be stored, if so.
     trouble: Mutex<Option<String>>,
-    /// How far the first fetches are.
+    /// The progress of the first fetches.
     progress: Tally,
-    /// One for each read of a resource and each write that may be under way at once: the hub
-    /// compares many at once, and many feeds answer at once, but there is one disk.
+    /// One permit for each concurrent read of a resource and each write: the hub compares many at
+    /// once, and many feeds answer at once, but there is one disk.
     reading: Semaphore,
     writing: Semaphore,
-    /// One for each document that may be read and stored at once. The others wait as they came: a
-    /// thread for each would hold memory for long after.
+    /// One permit for each document that is parsed and stored. The others wait as bytes: a thread
+    /// for each would hold memory for long.
     taking: Arc<Semaphore>,
-    /// Whoever fetches for a directory has it; who follows another gets it when that one is gone.
+    /// The right to fetch for a directory. A follower gets it when the other process ends.
     hold: Mutex<Option<Hold>>,
 }
 
@@ -144,18 +143,18 @@ impl Feeds {
         directory.join(store::FILE).exists()
     }
 
-    /// Opens what is kept and makes it the feeds of the configuration. Nothing is fetched before a
-    /// hub runs the source.
+    /// Opens the store and applies the configuration. Nothing is fetched before a hub runs the
+    /// source.
     ///
     /// # Errors
     ///
-    /// The store cannot be used, or the configuration names what is no feed.
+    /// The store cannot be used, or the configuration contains an invalid feed.
     pub async fn open(config: Config) -> Result<Self, FeedsError> {
         let allow_private = config.allow_private;
         Self::open_with(config, fetch::Config { allow_private, ..fetch::Config::default() }).await
     }
 
-    /// The same with a client of these settings.
+    /// As [`Self::open`], with these settings of the HTTP client.
     async fn open_with(config: Config, fetching: fetch::Config) -> Result<Self, FeedsError> {
         let clock = Clock::new();
         let hold = match (&config.data, config.role) {
@@ -169,12 +168,12 @@ impl Feeds {
         Ok(Self(Arc::new(opened.map_err(|_| FeedsError::Interrupted)??)))
     }
 
-    /// Adds a feed without looking what is there, or changes what is said here of one that is known;
-    /// gives its id. It stays after a restart.
+    /// Adds a feed without fetching it, or changes the settings of a known one; returns its id. It
+    /// stays after a restart.
     ///
     /// # Errors
     ///
-    /// It cannot be kept.
+    /// It cannot be stored.
     pub async fn add(&self, feed: FeedConfig) -> Result<String, FeedsError> {
         self.change(move |inner| {
             let row = inner.store.add(&feed.registration(), inner.clock.time().to_second())?;
@@ -185,8 +184,8 @@ impl Feeds {
         .await
     }
 
-    /// Removes a feed and all that is kept of it; says whether it was there. One that is in the
-    /// configuration is there again after a restart.
+    /// Removes a feed and its items; returns whether it existed. A configured feed is back after a
+    /// restart.
     ///
     /// # Errors
     ///
@@ -202,21 +201,21 @@ impl Feeds {
         .await
     }
 
-    /// Leaves a feed alone until it is resumed, also after a restart. What is kept of it is served
-    /// on. Says whether it was asked before.
+    /// Pauses a feed until it is resumed, also after a restart. Its stored items are still served.
+    /// Returns whether it was active before.
     ///
     /// # Errors
     ///
-    /// There is no such feed, or it cannot be kept.
+    /// There is no such feed, or the change cannot be stored.
     pub async fn pause(&self, id: &str) -> Result<bool, FeedsError> {
         self.set_paused(id, true).await
     }
 
-    /// Asks a feed again that was paused, soon. Says whether it was paused.
+    /// Resumes a paused feed, which is fetched soon. Returns whether it was paused.
     ///
     /// # Errors
     ///
-    /// There is no such feed, or it cannot be kept.
+    /// There is no such feed, or the change cannot be stored.
     pub async fn resume(&self, id: &str) -> Result<bool, FeedsError> {
         self.set_paused(id, false).await
     }
@@ -271,7 +270,7 @@ impl Inner {
             (Data::Memory, Role::Reader) => return Err(FeedsError::NothingToRead),
             (Data::Memory, _) => Store::in_memory(retention)?,
             (Data::Directory(path), Role::Reader) => Store::read_only(path)?,
-            // Where nothing can be written, one can still follow.
+            // A directory that cannot be written can still be followed.
             (Data::Directory(path), Role::Follower(_)) => Store::in_directory(path, retention)
                 .or_else(|error| Store::read_only(path).map_err(|_| error))?,
             (Data::Directory(path), _) => Store::in_directory(path, retention)?,
@@ -282,7 +281,7 @@ impl Inner {
                 store.configure(&feeds, config.earlier, clock.time().to_second())?;
                 store.tell_retention()?;
             }
-            // How much is kept is for the host to say.
+            // The server of the directory decides how many items are stored.
             Role::Guest(_) => store.follow_retention()?,
             Role::Follower(_) | Role::Reader => {}
         }
@@ -319,10 +318,10 @@ impl Inner {
     }
 }
 
-/// Leaves alone the hosts that asked for it before the restart, or another process.
+/// Skips the hosts that sent `Retry-After` before the restart, or to another process.
 fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Moment) {
     for row in rows {
-        // What was planned by a clock that has since been set back says nothing.
+        // A plan of a clock that was set back since is ignored.
         let plan = row.plan.as_ref().filter(|plan| plan.last.is_some_and(|last| last <= now));
         let until = plan.and_then(|plan| plan.left_alone_until(now));
         if let Some((until, host)) = until.zip(row.address.web().and_then(WebAddress::host)) {
@@ -331,7 +330,7 @@ fn leave_alone(fetcher: &Fetcher, rows: &[FeedRow], now: Moment) {
     }
 }
 
-/// Leaves alone the hosts that asked for it while no feed of them was kept, whomever they asked.
+/// Skips the hosts that sent `Retry-After` while no feed of them was stored.
 fn respect_pauses(fetcher: &Fetcher, store: &Store, now: Moment) -> Result<(), StoreError> {
     for (host, length) in store.pauses(now)? {
         fetcher.leave_alone(&host, length);

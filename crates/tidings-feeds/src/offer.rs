@@ -1,4 +1,4 @@
-//! What is on the shelf: tools, prompts, and the resources of every feed.
+//! The items on the shelf: tools, prompts, and the resources of every feed.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::view::{
 
 const JSON: &str = "application/json";
 
-/// What is on the shelf.
+/// The items on the shelf.
 pub(crate) struct Offer {
     shelf: Shelf,
     all: Handle<Resource>,
@@ -23,7 +23,7 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// Puts on the shelf what every server of feeds has.
+    /// Adds the items that every server of feeds has.
     pub(crate) fn new(
         shelf: Shelf,
         tools: Vec<tidings_server::Offer<Tool>>,
@@ -57,7 +57,7 @@ impl Offer {
         Ok(Self { shelf, all, feeds, folders })
     }
 
-    /// Announces that everything of a feed may have changed.
+    /// Announces that all resources of a feed may have changed.
     pub(crate) fn feed_changed(&self, id: &str) {
         self.changed(&feed_uri(id));
         self.changed(&meta_uri(id));
@@ -71,12 +71,12 @@ impl Offer {
         }
     }
 
-    /// Announces that all resources that begin with this may have changed.
+    /// Announces that all resources with this prefix may have changed.
     pub(crate) fn changed_below(&self, prefix: &str) {
         let Ok(()) = self.shelf.changed(Change::below(prefix));
     }
 
-    /// Brings the shelf up to date with the feeds there are, in one step.
+    /// Updates the shelf for all feeds, in one step.
     pub(crate) fn refresh(&mut self, board: &Board) -> Result<(), EditError> {
         let mut transaction = self.shelf.transaction();
         let mut before = self.feeds.clone();
@@ -102,7 +102,7 @@ impl Offer {
         Ok(())
     }
 
-    /// Brings the shelf up to date with one feed that is there.
+    /// Updates the shelf for one feed.
     pub(crate) fn put(&mut self, row: &FeedRow, board: &Board) -> Result<(), EditError> {
         let mut transaction = self.shelf.transaction();
         transaction.update(&self.all, all_feeds(board))?;
@@ -124,7 +124,7 @@ impl Offer {
         Ok(())
     }
 
-    /// Takes a feed off the shelf.
+    /// Removes a feed from the shelf.
     pub(crate) fn remove(&mut self, id: &str, board: &Board) -> Result<(), EditError> {
         let Some(handles) = self.feeds.remove(id) else { return Ok(()) };
         let mut transaction = self.shelf.transaction();
@@ -139,7 +139,7 @@ impl Offer {
     }
 }
 
-/// Brings the folders on the shelf up to date with those there are; gives their handles.
+/// Updates the folders on the shelf, and returns their handles.
 fn folders(
     transaction: &mut Transaction,
     before: &BTreeMap<String, Handle<Resource>>,
@@ -187,14 +187,14 @@ fn resources(row: &FeedRow) -> [Resource; 3] {
     })
 }
 
-/// How long a feed, its items and what it says of itself are, where that is known.
+/// The sizes of a feed, its items and its description, where they are known.
 fn sizes(row: &FeedRow) -> [Option<u64>; 3] {
     if !row.is_known() {
         return [None; 3];
     }
-    // Without the two brackets of no items, which are those of the items.
+    // Without the two brackets of an empty list, which are counted with the items.
     let around = bytes(view::feed(row, &[]).len()) - 2;
-    // While it fails the reason is shown, and another reason is not told.
+    // While it fails, the reason is part of it, and a new reason is not announced.
     let meta = (!row.is_failing()).then(|| bytes(view::meta(row).len()));
     [row.items_size.map(|items| around + items), row.items_size, meta]
 }
@@ -203,7 +203,7 @@ fn bytes(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// Says when a resource last changed. That is left out of account where lists are compared.
+/// Sets the modification time of a resource, which is ignored when lists are compared.
 fn modified(mut resource: Resource, moment: Option<Moment>) -> Resource {
     if let Some(moment) = moment {
         let mut annotations = Annotations::default();

@@ -1,4 +1,4 @@
-//! Lists of feeds as programs exchange them: OPML, with folders as categories.
+//! Lists of feeds in the usual exchange format: OPML, with folders as categories.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -11,50 +11,50 @@ use crate::address::{Asker, FeedAddress};
 use crate::config::FeedConfig;
 use crate::parse;
 
-/// The most feeds of one list; nobody reads as many.
+/// The maximum number of feeds in one list.
 const MOST: usize = 10_000;
-/// The most problems that are told.
+/// The maximum number of reported problems.
 const PROBLEMS: usize = 100;
-/// How much of an address is told.
+/// The reported length of an address.
 const SHOWN: usize = 200;
 /// The deepest folder.
 const DEEPEST: usize = 32;
-/// What stands for `/` in the name of a folder, where `/` is between two.
+/// The replacement of `/` in the name of a folder, because `/` separates folders.
 const SLASH: &str = "\u{2215}";
 
 /// One feed of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// Where the feed is.
+    /// Its address.
     pub url: String,
     /// Its title.
     pub title: Option<String>,
-    /// The page it belongs to.
+    /// Its page.
     pub page: Option<String>,
-    /// The folders it is in, from the outermost, with `/` between them; one in a name is `∕`.
+    /// Its folders from the outermost, separated by `/`; a slash in a name is `∕`.
     pub category: Option<String>,
 }
 
-/// Why there is no list of feeds in a file.
+/// Why a file has no list of feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the file is not a list of feeds: it has no outlines")]
 pub struct ReadOpmlError;
 
-/// What a list says.
+/// The content of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeedList {
-    /// The feeds that can be taken, under the titles they have there.
+    /// The valid feeds, with their titles.
     pub feeds: Vec<FeedConfig>,
-    /// What cannot.
+    /// The problems of the others.
     pub problems: Vec<Problem>,
 }
 
-/// Something of a list that cannot be taken.
+/// An entry of a list that is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The line it begins on, from 1.
+    /// Its first line, from 1.
     pub line: usize,
     /// What is wrong with it.
     pub reason: String,
@@ -66,8 +66,7 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// Reads a list of feeds. What cannot be understood is left out; of a feed that is there more than
-/// once the first stays.
+/// Reads a list of feeds. Invalid entries are skipped; of a repeated feed the first entry counts.
 ///
 /// ```
 /// use tidings_feeds::opml;
@@ -80,18 +79,17 @@ impl std::fmt::Display for Problem {
 ///
 /// # Errors
 ///
-/// There is not one outline in it.
+/// It has no outline.
 pub fn read(bytes: &[u8]) -> Result<Vec<Outline>, ReadOpmlError> {
     scan(bytes).map(|list| list.outlines)
 }
 
-/// Reads a list of feeds, and says what in it is none. A file that the operator named may name files
-/// by their whole paths. A list that came from elsewhere may not, or it could have anything here
-/// served.
+/// Reads a list of feeds, and reports its invalid entries. A file that the operator named may name
+/// files by absolute paths. A list from elsewhere may not, because it could have any file served.
 ///
 /// # Errors
 ///
-/// There is not one outline in it.
+/// It has no outline.
 pub fn read_list(bytes: &[u8], asker: Asker) -> Result<FeedList, ReadOpmlError> {
     let reason = match asker {
         Asker::Client => "is not the URL of a feed on the web",
@@ -158,7 +156,7 @@ fn scan(bytes: &[u8]) -> Result<List, ReadOpmlError> {
     if list.is_one { Ok(list) } else { Err(ReadOpmlError) }
 }
 
-/// Writes a list of feeds, in the order of their folders and then as they are given.
+/// Writes a list of feeds, sorted by folder and then in the given order.
 #[must_use]
 pub fn write(outlines: &[Outline]) -> String {
     let mut root = Folder::default();
@@ -178,18 +176,18 @@ pub fn write(outlines: &[Outline]) -> String {
     text
 }
 
-/// What was read so far.
+/// The content so far.
 #[derive(Default)]
 struct List {
     outlines: Vec<Outline>,
     seen: HashSet<String>,
-    /// The outlines that are open; those of feeds have no name.
+    /// The open outlines; those of feeds have no name.
     folders: Vec<Option<String>>,
-    /// Whether there was an outline at all.
+    /// Whether there was an outline.
     is_one: bool,
-    /// Where each of the outlines begins.
+    /// The line of each outline.
     lines: Vec<usize>,
-    /// The line that is being read.
+    /// The current line.
     line: usize,
     problems: Vec<Problem>,
 }
@@ -211,7 +209,7 @@ impl List {
         let within: Vec<_> = self.folders.iter().flatten().take(DEEPEST).cloned().collect();
         self.folders.push(None);
         let category = if within.is_empty() {
-            // The first of those that are given beside the folders.
+            // The first category that is given beside the folders.
             let given = value("category");
             given.and_then(|it| it.split(',').next().map(|it| it.trim_matches(['/', ' ']).into()))
         } else {
@@ -237,14 +235,14 @@ fn attributes(tag: &BytesStart<'_>) -> BTreeMap<String, String> {
     for attribute in tag.html_attributes().with_checks(false).flatten() {
         let name = String::from_utf8_lossy(attribute.key.as_ref().as_ref()).to_ascii_lowercase();
         let raw = String::from_utf8_lossy(attribute.value.as_ref().as_ref()).into_owned();
-        // With a reference that nobody knows it stays as it is written.
+        // A text with an unknown reference stays unchanged.
         let value = unescape(&raw).map_or_else(|_| raw.clone(), std::borrow::Cow::into_owned);
         found.entry(name).or_insert_with(|| value.trim().to_owned());
     }
     found
 }
 
-/// An address without the scheme that some programs put before it.
+/// An address without the scheme that some programs add.
 fn address(url: &str) -> String {
     match url.strip_prefix("feed:") {
         Some(rest) if rest.starts_with("//") => format!("http:{rest}"),
@@ -257,7 +255,7 @@ fn is_outline(name: &(impl AsRef<[u8]> + ?Sized)) -> bool {
     name.as_ref().eq_ignore_ascii_case(b"outline")
 }
 
-/// A folder while a list is written.
+/// A folder of the list being written.
 #[derive(Default)]
 struct Folder<'a> {
     folders: BTreeMap<String, Folder<'a>>,
@@ -287,8 +285,8 @@ impl Folder<'_> {
     }
 }
 
-/// A text within XML: in an element, or in an attribute. What XML cannot hold is a sign that
-/// something was there.
+/// A text for XML, in an element or in an attribute. Characters that XML does not allow are
+/// replaced.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -305,7 +303,7 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Whether XML can hold a character.
+/// Whether XML allows a character.
 pub(crate) fn is_held(letter: char) -> bool {
     matches!(letter, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
 }

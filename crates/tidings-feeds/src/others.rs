@@ -1,5 +1,5 @@
-//! What other processes do to the feeds of a directory while they are served here: it is seen
-//! within a second, told like our own, and what they wish for is done.
+//! Changes by other processes to the directory that is served here: found within a second and
+//! announced like our own. Their wishes are fulfilled.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -14,18 +14,18 @@ use crate::config::{Fetching, Role};
 use crate::store::{FeedRow, Hold, Holder, StoreError, Wish};
 use crate::{Data, Feeds, Inner, respect_pauses, view};
 
-/// How often it is looked whether somebody else wrote: a number is read, and nothing is written.
+/// How often to check for writes by others: one number is read, and nothing is written.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long nobody must have fetched before who follows does: a server that is started again finds
+/// How long no process must have fetched before a follower does, so that a restarted server finds
 /// its place free.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Sees what other processes write.
+/// Finds the writes of other processes.
 pub(crate) struct Others {
     inner: Arc<Inner>,
-    /// What the store said when we last looked.
+    /// The store's number at the last check.
     seen: Option<i64>,
-    /// The wishes that are being fulfilled.
+    /// The wishes in progress.
     under_way: HashSet<i64>,
     tasks: JoinSet<i64>,
 }
@@ -35,7 +35,8 @@ impl Others {
         Self { inner, seen: None, under_way: HashSet::new(), tasks: JoinSet::new() }
     }
 
-    /// Until the token is cancelled. What is in memory nobody else can see: then it ends at once.
+    /// Runs until the token is cancelled. Data in memory has no other processes, so it ends at
+    /// once.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         if self.inner.config.data == Data::Memory {
             return;
@@ -53,14 +54,14 @@ impl Others {
                 }
             }
         }
-        // A wish that was not fulfilled stays for whoever comes next.
+        // A wish that was not fulfilled stays for the next process.
         self.tasks.shutdown().await;
     }
 
     async fn look(&mut self) {
         let (inner, seen) = (self.inner.clone(), self.seen);
         let look = move || -> Result<_, StoreError> {
-            // Order: what is written from here on moves the number again.
+            // Order: writes from here on change the number again.
             let now = inner.store.written_by_others()?;
             if now == seen {
                 return Ok((now, Vec::new()));
@@ -79,8 +80,8 @@ impl Others {
                     self.begin(wish);
                 }
             }
-            Ok(Err(error)) => warn!(%error, "what others did to the feeds cannot be seen"),
-            Err(error) => warn!(%error, "looking for what others did failed"),
+            Ok(Err(error)) => warn!(%error, "changes by other processes cannot be read"),
+            Err(error) => warn!(%error, "checking for changes by other processes failed"),
         }
     }
 
@@ -100,21 +101,22 @@ async fn fulfil(inner: &Arc<Inner>, wish: Wish) {
     let Wish { key, feed } = wish;
     let feeds = Feeds(inner.clone());
     if let Err(error) = feeds.refresh(&feed).await {
-        debug!(feed, %error, "a feed that is wanted cannot be asked");
+        debug!(feed, %error, "a requested feed cannot be fetched");
     }
     let granted = feeds.change(move |inner| inner.store.granted(&[key])).await;
     if let Err(error) = granted {
-        warn!(%error, "a wish could not be taken away");
+        warn!(%error, "a request of another process could not be removed");
     }
 }
 
 impl Inner {
-    /// Whether another process fetches what is served here, or nobody does yet.
+    /// Whether another process fetches these feeds, or none does yet.
     pub(crate) fn is_following(&self) -> bool {
         matches!(self.config.role, Role::Follower(_)) && self.hold().is_none()
     }
 
-    /// Waits until this process may fetch: at once, unless it follows another. Says whether it may.
+    /// Waits until this process may fetch: at once, unless it follows another. Returns whether it
+    /// may.
     pub(crate) async fn turn(&self, cancel: &CancellationToken) -> bool {
         let Data::Directory(path) = &self.config.data else { return true };
         let mut ticks = interval(LOOK);
@@ -135,13 +137,14 @@ impl Inner {
             }
             match Hold::take(path, self.clock.time().to_second(), Role::Server(Fetching::On)) {
                 Ok(hold) => {
-                    warn!("whoever fetched the feeds is gone; they are fetched here from now on");
+                    warn!("the process that fetched the feeds ended; this one fetches them now");
                     *self.hold() = Some(hold);
                 }
                 Err(StoreError::Held { .. }) => {}
                 Err(error) if !is_told => {
                     is_told = true;
-                    warn!(%error, "whoever fetched the feeds is gone, and nobody fetches them");
+                    warn!(%error, "the process that fetched the feeds ended; nobody fetches them \
+                        now");
                 }
                 Err(_) => {}
             }
@@ -153,7 +156,7 @@ impl Inner {
         self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes readable what others wrote, and tells of what moved. Waits for the disk.
+    /// Makes the writes of others readable, and announces the changes. Waits for the disk.
     pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
         // Order: one at a time, as in `publish`.
         let mut offer = self.offer();
@@ -177,7 +180,8 @@ impl Inner {
             let mut board = self.board.write().unwrap_or_else(PoisonError::into_inner);
             for (id, before, now) in differing {
                 self.progress.step(before.as_deref(), now.as_ref());
-                // By its key too: one that was removed and added again may have the same revisions.
+                // Compared by key too: a feed that was removed and added again may have the same
+                // revisions.
                 let named = |row: Option<&FeedRow>| row.map(|row| (row.key, row.revisions));
                 let has_moved = named(before.as_deref()) != named(now.as_ref());
                 has_all_moved |= board.put(&id, now);
@@ -191,7 +195,7 @@ impl Inner {
         if !moved.is_empty()
             && let Err(error) = offer.refresh(&self.board())
         {
-            warn!(%error, "the feeds are not offered as they should be");
+            warn!(%error, "the feeds could not be offered");
         }
         if has_all_moved {
             offer.changed(view::ALL);

@@ -1,26 +1,26 @@
-//! How far the first fetches are: for somebody who waits for many feeds.
+//! Progress of the first fetches of many feeds.
 
 use tokio::sync::watch;
 
 use crate::Feeds;
 use crate::store::FeedRow;
 
-/// How far the first fetches are, since the feeds were opened.
+/// Progress of the first fetches since the feeds were opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
     /// Feeds that were never fetched before.
     pub total: usize,
-    /// Of those, how many have been asked.
+    /// How many of those are done.
     pub done: usize,
-    /// Of those, how many could not be fetched.
+    /// How many of those failed.
     pub failing: usize,
     /// How many items the others had.
     pub items: u64,
 }
 
 impl Progress {
-    /// Whether there is nothing left to wait for.
+    /// Whether all are done.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.done >= self.total
@@ -28,7 +28,7 @@ impl Progress {
 }
 
 impl Feeds {
-    /// How far the first fetches are, from now on.
+    /// The progress from now on.
     #[must_use]
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.0.progress.0.subscribe()
@@ -44,7 +44,7 @@ impl Tally {
         Self(watch::Sender::new(Progress { total, ..Progress::default() }))
     }
 
-    /// What is known of a feed became something else.
+    /// A feed changed.
     pub(crate) fn step(&self, before: Option<&FeedRow>, now: Option<&FeedRow>) {
         let was_new = before.is_some_and(FeedRow::is_new);
         self.0.send_if_modified(|progress| {

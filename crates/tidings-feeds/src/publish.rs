@@ -1,4 +1,4 @@
-//! What was written becomes readable, and who listens is told; one feed at a time.
+//! Publishing: stored changes become readable and are announced, one feed at a time.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError, RwLockReadGuard};
@@ -20,7 +20,7 @@ impl Inner {
         self.offer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where to say which feeds are wanted, while the rounds run.
+    /// The sender of requests to fetch, while the rounds run.
     pub(crate) fn line(&self) -> MutexGuard<'_, Option<mpsc::Sender<Wanted>>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -29,7 +29,7 @@ impl Inner {
         !self.unwatched.load(Ordering::Relaxed)
     }
 
-    /// There is a file that the system does not tell of.
+    /// Notes a file that the system does not watch.
     pub(crate) fn note_unwatched(&self) {
         self.unwatched.store(true, Ordering::Relaxed);
     }
@@ -39,13 +39,13 @@ impl Inner {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Something could not be stored, for this reason; or it could.
+    /// Notes whether the last write to the store failed, and why.
     pub(crate) fn note_trouble(&self, reason: Option<String>) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 
-    /// Writes what is new of a feed, then makes it readable and tells of it, once. Gives what else
-    /// came of the work.
+    /// Writes the news of a feed, then makes it readable and announces it, once. Returns the other
+    /// results of the work.
     pub(crate) async fn record<T: Send + 'static>(
         self: &Arc<Self>,
         id: &str,
@@ -61,10 +61,10 @@ impl Inner {
         tokio::task::spawn_blocking(record).await.map_err(|_| FeedsError::Interrupted)?
     }
 
-    /// Makes what was written readable at once, and tells of it. Waits for the disk.
+    /// Makes stored changes readable at once, and announces them. Waits for the disk.
     pub(crate) fn publish(&self, id: &str, changes: &Changes) -> Result<(), StoreError> {
-        // Order: one at a time from here on, or the row of an older change could be the last one
-        // that is put.
+        // Order: one at a time from here on. Otherwise the row of an older change could be put
+        // last.
         let mut offer = self.offer();
         let row = self.store.feed(id)?;
         let (before, now, has_moved) = {
@@ -85,7 +85,7 @@ impl Inner {
         };
         if let Err(error) = edited {
             // Another source has one of these addresses.
-            tracing::warn!(feed = id, %error, "a feed is not offered as it should be");
+            tracing::warn!(feed = id, %error, "a feed could not be offered");
         }
         if has_moved {
             offer.changed(view::ALL);

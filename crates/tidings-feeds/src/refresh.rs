@@ -1,4 +1,4 @@
-//! Feeds that somebody wants to be asked now, and what really came of it.
+//! Fetches on request, and their real results.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::rounds::{Mode, Rounds, Wanted};
 use crate::store::{Changes, StoreError};
 use crate::{Feeds, FeedsError, Inner};
 
-/// How many new and changed items are named; all are counted.
+/// How many new and changed items are listed; all are counted.
 const NAMED: usize = 100;
 
-/// What came of asking a feed now.
+/// The result of a requested fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refreshed {
@@ -23,63 +23,65 @@ pub struct Refreshed {
     pub id: String,
     /// The title under which it is listed.
     pub title: String,
-    /// What came of it.
+    /// The result.
     pub outcome: Refresh,
-    /// When it is asked next by itself, if ever.
+    /// When it is fetched next by itself, if ever.
     pub next: Option<Moment>,
 }
 
-/// What came of asking.
+/// The outcome of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refresh {
-    /// It answered.
+    /// It succeeded.
     Answered(News),
-    /// It did not, or with something else than a feed; why.
+    /// It failed, or the answer was not a feed, with the reason.
     Failed(String),
-    /// It was not asked, since it is on a private address and this is only a visit; why.
+    /// It was not fetched, because it is on a private address and this process runs only once, with
+    /// the reason.
     Forbidden(String),
-    /// It was not asked: its server wants to be left alone until then.
+    /// It was not fetched: its server sent `Retry-After` until then.
     Postponed(Moment),
-    /// It was not asked: it is paused.
+    /// It was not fetched: it is paused.
     Paused,
 }
 
-/// What was news in an answer. What only looks different, as a date that is always now, is none.
+/// The news in an answer. Differences of form only, such as a date that is always now, do not
+/// count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct News {
-    /// How many items were not there before.
+    /// How many items are new.
     pub new: usize,
-    /// How many say something else than before.
+    /// How many items changed.
     pub changed: usize,
-    /// How many the feed took back.
+    /// How many items the feed withdrew.
     pub withdrawn: usize,
-    /// How many of those that are kept say what they said.
+    /// How many stored items are unchanged.
     pub unchanged: usize,
-    /// Whether the feed says something else of itself.
+    /// Whether the feed's own description changed.
     pub metadata: bool,
     /// The new items and then the changed ones, at most 100 of both together.
     pub headlines: Vec<Headline>,
 }
 
-/// An item that is news.
+/// A new or changed item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Headline {
-    /// Whether it was not there before.
+    /// Whether it is new.
     pub is_new: bool,
     /// Its title.
     pub title: Option<String>,
-    /// Where it is.
+    /// Its link.
     pub link: Option<String>,
     /// When it was published.
     pub published: Option<Moment>,
 }
 
 impl Feeds {
-    /// Asks a feed now and waits for what comes of it. If it is being asked already, that is what
-    /// is waited for; if its server wants to be left alone, it is not asked.
+    /// Fetches a feed now and waits for the result. If a fetch is in progress, its result counts.
+    /// If its server sent `Retry-After`, it is not fetched.
     ///
     /// # Errors
     ///
@@ -93,7 +95,8 @@ impl Feeds {
         refreshed.into_iter().next().ok_or_else(|| StoreError::NoFeed(id.to_owned()).into())
     }
 
-    /// Asks all feeds now, as far as their servers let us, and waits for all of them.
+    /// Fetches all feeds now, except those whose servers sent `Retry-After`, and waits for all of
+    /// them.
     ///
     /// # Errors
     ///
@@ -112,7 +115,7 @@ impl Feeds {
         if let Some(line) = line.filter(|line| !line.is_closed()) {
             return asked(&self.0, &line, ids).await;
         }
-        // Nobody runs the rounds, so that this is done for as long as it is wanted.
+        // No rounds are running, so they run for as long as this waits.
         let (rounds, line) = Rounds::new(self.0.clone(), fetcher, Mode::Wanted);
         tokio::select! {
             () = rounds.run(CancellationToken::new()) => Err(FeedsError::Interrupted),
@@ -121,7 +124,7 @@ impl Feeds {
     }
 }
 
-/// Has feeds asked; those that are gone when it is their turn are left out.
+/// Has feeds fetched; removed ones are skipped.
 async fn asked(
     inner: &Arc<Inner>,
     line: &mpsc::Sender<Wanted>,

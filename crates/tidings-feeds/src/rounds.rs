@@ -1,10 +1,11 @@
-//! The one task of the feeds: asks each when it is due or wanted, keeps what it says, and plans the
-//! next time.
+//! The main task of the feeds: fetches each when it is due or requested, stores the result, and
+//! plans the next fetch.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidings_store::watch::FileWatch;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -21,26 +22,24 @@ use crate::fetch::Fetcher;
 use crate::gate::Gate;
 use crate::schedule::{Bounds, Plan};
 use crate::store::{FeedRow, Settings};
-use crate::watch::Watch;
 
-/// The clock is looked at this often: a machine that slept wakes up at another time than the one
-/// it was waiting for.
+/// How often to read the clock: after a sleep, a machine wakes up at another time than planned.
 const LOOK: Duration = Duration::from_mins(1);
-/// How many may be in line to have a feed asked; who comes later waits to get in line.
+/// The maximum number of requests to fetch in the queue; later ones wait to enter it.
 const WANTED: usize = 64;
 
-/// Somebody wants a feed to be asked now.
+/// A request to fetch a feed now.
 pub(crate) struct Wanted {
     pub(crate) id: String,
     pub(crate) reply: oneshot::Sender<AskOutcome>,
 }
 
-/// Which feeds are asked.
+/// The feeds that are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Those that are due and those that are wanted.
+    /// Those that are due and those that are requested.
     All,
-    /// Those that are wanted and no others.
+    /// Only those that are requested.
     Wanted,
 }
 
@@ -50,32 +49,32 @@ pub(crate) struct Rounds {
     fetcher: Fetcher,
     clock: Clock,
     mode: Mode,
-    /// The plans of the feeds that are not being asked.
+    /// The plans of the feeds that are not in progress.
     agenda: Agenda,
     asking: JoinSet<Asked>,
-    /// The feeds that are being asked.
+    /// The feeds in progress.
     asked: HashMap<String, Asking>,
     names: HashMap<Id, String>,
-    /// What was set for each feed when it was planned.
+    /// The settings of each feed when it was planned.
     planned: HashMap<String, Settings>,
-    /// Who waits for feeds that are not being asked yet.
+    /// Requests for feeds that are not in progress yet.
     waiting: HashMap<String, Vec<oneshot::Sender<AskOutcome>>>,
     wanted: mpsc::Receiver<Wanted>,
-    watch: Watch,
+    watch: FileWatch,
     gate: Gate,
 }
 
-/// A feed that is being asked.
+/// A feed in progress.
 struct Asking {
     lane: Lane,
-    /// Who waits for what comes of it.
+    /// The requests that wait for its result.
     waiting: Vec<oneshot::Sender<AskOutcome>>,
-    /// Its file was changed meanwhile.
+    /// Its file changed meanwhile.
     again: bool,
 }
 
 impl Rounds {
-    /// Rounds, and the line for those who want a feed to be asked.
+    /// The rounds, and the queue of requests to fetch.
     pub(crate) fn new(
         inner: Arc<Inner>,
         fetcher: Fetcher,
@@ -94,13 +93,13 @@ impl Rounds {
             planned: HashMap::new(),
             waiting: HashMap::new(),
             wanted,
-            watch: Watch::new(),
+            watch: FileWatch::new(),
             gate: Gate::default(),
         };
         (rounds, line)
     }
 
-    /// Until the token is cancelled.
+    /// Runs until the token is cancelled.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         let inner = self.inner.clone();
         let ids: Vec<_> = inner.board().rows().map(|row| row.id.clone()).collect();
@@ -115,15 +114,15 @@ impl Rounds {
                 ids = inner.touched.taken() => ids.iter().for_each(|id| self.take_up(id)),
                 Some(wanted) = self.wanted.recv() => self.want(wanted),
                 Some(done) = self.asking.join_next_with_id() => self.finish(done),
-                ids = self.watch.heard() => ids.iter().for_each(|id| self.look(id)),
+                ids = self.watch.changed() => ids.iter().for_each(|id| self.look(id)),
                 () = sleep_until(next) => {}
             }
         }
-        // What was fetched and is not kept is fetched again after a restart.
+        // A fetched document that is not stored is fetched again after a restart.
         self.asking.shutdown().await;
     }
 
-    /// Plans a feed as it is now, or forgets it if it is gone.
+    /// Plans a feed, or removes it if it is gone.
     fn take_up(&mut self, id: &str) {
         let Some(row) = self.inner.board().get(id).cloned() else {
             self.agenda.remove(id);
@@ -164,14 +163,14 @@ impl Rounds {
         self.agenda.put(id, lane(&row), plan);
     }
 
-    /// The plan of a feed that has none here yet: the one that was kept, seen from now.
+    /// The plan of a feed that has none here yet: the stored one, adjusted to now.
     fn begun(&self, row: &FeedRow) -> Plan {
         let now = self.clock.time();
         let Some(plan) = &row.plan else { return Plan::new(now) };
-        // A clock may have been set back since, and who is gone is asked once at a start.
+        // The clock may have been set back since. A feed that is gone is tried once at a start.
         match plan.condition {
             Condition::Gone => plan.resumed(now),
-            // The headers may be what it failed for the want of.
+            // New headers may mend the failure.
             Condition::Failing | Condition::Resting if !row.settings.headers.is_empty() => {
                 plan.resumed(now)
             }
@@ -183,7 +182,7 @@ impl Rounds {
         }
     }
 
-    /// The plan of a feed for which something else is set than before.
+    /// The plan of a feed with changed settings.
     fn set_anew(&self, plan: &Plan, row: &FeedRow, before: &Settings) -> Plan {
         let now = self.clock.time();
         if before.headers != row.settings.headers {
@@ -192,11 +191,11 @@ impl Rounds {
         plan.hastened(&self.inner.bounds(row), now, random())
     }
 
-    /// Asks a feed as soon as that can be, for somebody who waits for it.
+    /// Fetches a feed as soon as possible, for a request.
     fn want(&mut self, wanted: Wanted) {
         let Wanted { id, reply } = wanted;
         let now = self.clock.time();
-        // It may have come or been resumed a moment ago.
+        // It may have been added or resumed a moment ago.
         self.take_up(&id);
         if let Some(asking) = self.asked.get_mut(&id) {
             asking.waiting.push(reply);
@@ -208,17 +207,17 @@ impl Rounds {
             Some(plan) => plan.left_alone_until(now).map(AskOutcome::Postponed),
         };
         if let Some(outcome) = refused {
-            // Who gave up waiting hears nothing.
+            // A request that was abandoned gets no result.
             let _ = reply.send(outcome);
             return;
         }
         self.agenda.hurry(&id);
-        // Somebody waits for it: it is tried, whatever came of the last one.
+        // It was requested, so it is tried even if the web was not reachable.
         self.gate.knock(now);
         self.waiting.entry(id).or_default().push(reply);
     }
 
-    /// The file of a feed was changed, or a directory on the way to it.
+    /// The file of a feed changed, or a directory on its path.
     fn look(&mut self, id: &str) {
         let row = self.inner.board().get(id).cloned();
         let Some(file) = row.as_ref().and_then(|row| row.address.file()) else { return };
@@ -230,7 +229,7 @@ impl Rounds {
         }
     }
 
-    /// Begins to ask the feeds that are due.
+    /// Begins to fetch the feeds that are due.
     fn begin(&mut self) {
         let now = self.clock.time();
         if self.mode == Mode::All {
@@ -256,10 +255,12 @@ impl Rounds {
         let (task, asked) = match done {
             Ok((task, asked)) => (task, asked),
             Err(failed) => {
-                error!(error = %failed, "asking a feed failed");
-                // After a fault of ours nothing is known; asking at once would repeat it for ever.
+                error!(error = %failed, "fetching a feed failed");
+                // After a fault of ours the state is unknown; an immediate retry would repeat it
+                // for ever.
                 let plan = Plan::new(self.clock.time().after(Duration::from_hours(1)));
-                let outcome = AskOutcome::Failed("asking it failed; the log says more".to_owned());
+                let outcome =
+                    AskOutcome::Failed("fetching it failed; the log has details".to_owned());
                 (failed.id(), Asked { plan, outcome })
             }
         };
@@ -270,7 +271,7 @@ impl Rounds {
             let _ = reply.send(asked.outcome.clone());
         }
         match &asked.outcome {
-            // What is near says nothing of the web.
+            // A host nearby says nothing about the web.
             _ if place.is_near() => {}
             AskOutcome::Unable(reason) => self.close(reason),
             AskOutcome::Answered(_) | AskOutcome::Failed(_) => self.gate.open(),
@@ -289,7 +290,7 @@ impl Rounds {
         }
     }
 
-    /// Nothing of the web can be asked for now: whoever waits is told so.
+    /// The web cannot be reached now: all waiting requests are answered so.
     fn close(&mut self, reason: &str) {
         if self.gate.close(self.clock.time()) {
             warn!(reason, "feeds cannot be fetched, will retry");
@@ -316,7 +317,7 @@ impl Rounds {
     }
 }
 
-/// Where a feed queues.
+/// The queue of a feed.
 fn lane(row: &FeedRow) -> Lane {
     match &row.address {
         FeedAddress::File(_) => Lane::Files,
@@ -324,22 +325,22 @@ fn lane(row: &FeedRow) -> Lane {
     }
 }
 
-/// How often a feed that is a file is looked at besides, unless the operator says otherwise: the
-/// system may not tell of what another machine writes.
+/// How often a feed in a file is read in addition, unless configured: the system may not report
+/// changes by other machines.
 const LOCAL_EVERY: Duration = Duration::from_mins(1);
 
-/// How often where the system tells of nothing.
+/// How often if the system reports no changes.
 const LOCAL_UNWATCHED: Duration = Duration::from_secs(2);
 
-/// How long one that is missing is waited for at most.
+/// The maximum time between reads of a missing file.
 const LOCAL_AT_MOST: Duration = Duration::from_mins(1);
 
 impl Inner {
-    /// Between which limits a feed is asked.
+    /// The limits of the time between fetches.
     pub(crate) fn bounds(&self, row: &FeedRow) -> Bounds {
         let fixed = row.settings.interval.map(Duration::from_secs);
         if let FeedAddress::File(_) = row.address {
-            // A file costs nobody anything to look at.
+            // Reading a file costs nobody else anything.
             let every = if self.are_files_watched() { LOCAL_EVERY } else { LOCAL_UNWATCHED };
             let fixed = fixed.or(Some(every));
             return Bounds { fixed, ceiling: LOCAL_AT_MOST, ..Bounds::default() };
@@ -348,7 +349,7 @@ impl Inner {
     }
 }
 
-/// Good enough to keep requests from coming at one moment; nobody must be unable to guess it.
+/// Good enough to spread requests; it need not be unpredictable.
 pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(0_u8)
@@ -364,8 +365,8 @@ mod tests {
 
     const URL: &str = "https://example.com/feed.xml";
 
-    /// In how many minutes a feed is asked that was refused just now, was to be asked in a day, and
-    /// gets these settings.
+    /// The minutes until the next fetch of a feed that was refused just now, was planned in a day,
+    /// and gets these settings.
     async fn minutes(set: impl Fn(&mut FeedConfig)) -> u64 {
         let mut config = Config::new(Data::Memory);
         config.role = Role::Server(Fetching::Off);
@@ -387,7 +388,7 @@ mod tests {
         rounds.agenda.next_time().unwrap().since(now).as_secs() / 60
     }
 
-    /// It once waited for up to 15 minutes, longer than many sessions last.
+    /// It used to wait for up to 15 minutes, longer than many sessions last.
     #[tokio::test(start_paused = true)]
     async fn a_feed_that_is_overdue_at_a_start_is_asked_at_once() {
         let mut config = Config::new(Data::Memory);

@@ -1,4 +1,4 @@
-//! The feeds as a source: reads are answered from what is kept, and who listens hears of news.
+//! The feeds as a source: reads are answered from the store, and news is announced.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::store::{FeedRow, FoundItems, Label, Listing, StoreError};
 use crate::view::{self, FOLDER_TEMPLATE, Filter, TEMPLATE, View};
 use crate::{Feeds, Inner, prompts, tools};
 
-/// How many items of a folder are read if nothing else is asked for.
+/// The default number of items of a folder.
 const IN_FOLDER: u32 = 1_000;
 
 impl Feeds {
@@ -28,7 +28,7 @@ impl Feeds {
     /// Another source has one of their names.
     pub fn on(self, shelf: Shelf) -> Result<impl Source, EditError> {
         {
-            // Held from the first look on: a feed that is added meanwhile waits for its turn.
+            // Held from the first read on: a feed that is added meanwhile waits for its turn.
             let mut place = self.0.offer();
             let mut offer = Offer::new(shelf, tools::offered(&self.0), prompts::offered())?;
             offer.refresh(&self.0.board())?;
@@ -41,7 +41,7 @@ impl Feeds {
     ///
     /// # Errors
     ///
-    /// Why there is nothing to read.
+    /// Why nothing can be read.
     pub async fn read(&self, uri: &ResourceUri) -> Result<Contents, AnswerError> {
         let body = match View::parse(uri)? {
             View::All => self.0.board().all(),
@@ -76,7 +76,7 @@ impl Source for Shelved {
             }
         };
         tokio::join!(rounds, Others::new(self.0.clone()).run(cancel.clone()));
-        // Whoever copies the database after a clean end has all of it in one file.
+        // After a clean end, the whole database is in one file that can be copied.
         if self.0.config.role.writes() {
             let settled = self.0.blocking(|inner| inner.store.settle()).await;
             if let Err(error) = settled {
@@ -145,8 +145,8 @@ impl Inner {
         if row.is_known() { Ok(row) } else { Err(unavailable(&row)) }
     }
 
-    /// What is found, as it is read: to make texts safe takes time, and is for a thread that may
-    /// take it.
+    /// The matches as they are read. Making texts safe takes time, so it happens on a thread that
+    /// may wait.
     async fn find(
         self: &Arc<Self>,
         id: String,
@@ -164,7 +164,7 @@ impl Inner {
     /// The items of the feeds in a folder, newest first.
     async fn items_in(self: &Arc<Self>, name: &str, filter: Filter) -> Result<String, AnswerError> {
         let feeds = self.keys_in(name).map_err(|_| no_folder(name))?;
-        // A folder of feeds that were never fetched is not taken for one without items.
+        // A folder of feeds that were never fetched counts as unavailable, not as empty.
         let rows: Vec<_> = self.board().rows().cloned().collect();
         let mut inside = rows.iter().filter(|row| feeds.contains(&row.key));
         if !inside.clone().any(|row| row.is_known())
@@ -172,7 +172,7 @@ impl Inner {
         {
             return Err(unavailable(row));
         }
-        // Of many feeds nobody wants all that is kept.
+        // Without a limit, many feeds would return too many items.
         let filter = Filter { limit: filter.limit.or(Some(IN_FOLDER)), ..filter };
         let listing = Listing { feeds, filter, ..Listing::default() };
         let _turn = self.reading.acquire().await;
@@ -184,7 +184,7 @@ impl Inner {
         self.blocking(read).await
     }
 
-    /// The folders that begin with what was typed.
+    /// The folders that begin with the typed text.
     pub(crate) fn fitting_folders(&self, typed: &str) -> Vec<String> {
         let typed = typed.to_lowercase();
         let board = self.board();
@@ -192,7 +192,7 @@ impl Inner {
         board.folders().filter(fits).map(str::to_owned).collect()
     }
 
-    /// Asks the store on a thread that may wait.
+    /// Reads the store on a thread that may wait.
     pub(crate) async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
@@ -202,11 +202,11 @@ impl Inner {
         match done {
             Ok(Ok(found)) => Ok(found),
             Ok(Err(error)) => Err(AnswerError::Failed(error.outside())),
-            Err(_) => Err(AnswerError::Failed("the read was given up".to_owned())),
+            Err(_) => Err(AnswerError::Failed("the read was cancelled".to_owned())),
         }
     }
 
-    /// The labels of a feed's items, or of all items, that begin with what was typed.
+    /// The labels of a feed's items, or of all items, that begin with the typed text.
     pub(crate) async fn fitting_labels(
         self: &Arc<Self>,
         id: Option<String>,
@@ -220,7 +220,7 @@ impl Inner {
         Ok(labels)
     }
 
-    /// The ids that begin with what was typed, and those of feeds with a word that does.
+    /// The ids that begin with the typed text, and those of feeds with such a word.
     pub(crate) fn fitting_ids(&self, typed: &str) -> Vec<String> {
         let typed = typed.to_lowercase();
         let has_word = |row: &FeedRow| {
@@ -243,7 +243,7 @@ fn no_feed(id: &str) -> AnswerError {
     AnswerError::Absent(format!("Feed with ID '{id}' not found"))
 }
 
-/// Why there is nothing yet, and when there may be.
+/// Why there are no items yet, and when there may be.
 fn unavailable(row: &FeedRow) -> AnswerError {
     let reason = match &row.last_error {
         Some(error) => format!("Feed fetch failed: {error}"),

@@ -1,4 +1,4 @@
-//! How each feed does, in words for people.
+//! The status of each feed, for people.
 
 use tidings_store::date::Moment;
 
@@ -6,52 +6,52 @@ use crate::condition::Condition;
 use crate::store::{FeedRow, Store};
 use crate::{Feeds, FeedsError};
 
-/// What a person wants to know of a feed.
+/// The status of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// What names it here.
+    /// Its id.
     pub id: String,
-    /// Where it was when it was added, without a name and a password.
+    /// Its address when it was added, without a user name and password.
     pub asked_url: String,
-    /// Where it is fetched from, without a name and a password.
+    /// The address it is fetched from, without a user name and password.
     pub url: String,
-    /// The title under which it is listed.
+    /// Its title in lists.
     pub title: String,
-    /// The folder it is in.
+    /// Its folder.
     pub category: Option<String>,
-    /// How it does.
+    /// Its condition.
     pub condition: Condition,
-    /// How many of its items are kept.
+    /// The number of its stored items.
     pub items: u64,
-    /// Why it could not be fetched the last time.
+    /// Why the last fetch failed.
     pub last_error: Option<String>,
-    /// When it was last asked.
+    /// When it was last fetched, with or without success.
     pub last_fetch: Option<Moment>,
-    /// When it could last be fetched.
+    /// When a fetch last succeeded.
     pub last_success: Option<Moment>,
-    /// When it will be asked, if ever.
+    /// When it will be fetched, if ever.
     pub next_fetch: Option<Moment>,
     /// How often it failed in a row.
     pub failures: u32,
-    /// Whether its document was cut off the last time; its complete items are kept.
+    /// Whether its document was cut off the last time; its complete items are stored.
     pub truncated: bool,
-    /// Since when it is here.
+    /// When it was added.
     pub added: Moment,
 }
 
 impl Feeds {
-    /// How each feed does, by id.
+    /// The status of each feed, by id.
     #[must_use]
     pub fn statuses(&self) -> Vec<Status> {
         self.0.board().rows().map(|row| status(row)).collect()
     }
 
-    /// The feeds of an earlier configuration, by id: they are kept and not served.
+    /// The feeds of an earlier configuration, by id: they are stored and not served.
     ///
     /// # Errors
     ///
-    /// What is kept cannot be read.
+    /// The store cannot be read.
     pub async fn unserved(&self) -> Result<Vec<Status>, FeedsError> {
         let rows = self.look(Store::unserved).await?;
         let unserved = |row: &FeedRow| Status {
@@ -62,7 +62,7 @@ impl Feeds {
         Ok(rows.iter().map(unserved).collect())
     }
 
-    /// How one feed does.
+    /// The status of one feed.
     #[must_use]
     pub fn status(&self, id: &str) -> Option<Status> {
         self.0.board().get(id).map(|row| status(row))
@@ -72,7 +72,7 @@ impl Feeds {
 fn status(row: &FeedRow) -> Status {
     let plan = row.plan.as_ref();
     let due = match plan {
-        // It is asked as soon as somebody looks.
+        // It is fetched as soon as the rounds run.
         None => Some(row.added),
         Some(plan) => plan.due().map(Moment::to_second),
     };

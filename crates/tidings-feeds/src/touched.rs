@@ -1,11 +1,11 @@
-//! Which feeds are to be planned anew: a set, written by anybody and taken by the rounds.
+//! Feeds whose plan may have changed: a set, written by anybody and taken by the rounds.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The feeds that are to be planned anew.
+/// The feeds whose plan may have changed.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
     ids: Mutex<BTreeSet<String>>,

@@ -1,4 +1,4 @@
-//! What counts as the same text when people look for it: words without case and accents.
+//! Text search: words without case and accents.
 
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
@@ -8,8 +8,8 @@ use crate::parse::unescaped;
 
 /// The words of a text, in order, without case and accents.
 ///
-/// Scripts that put no spaces between words have one word for each character, so that a part of a
-/// sentence is found as a phrase.
+/// In scripts without spaces between words, each character is a word, so that a part of a sentence
+/// is found as a phrase.
 pub(crate) fn words(text: &str) -> Vec<String> {
     if text.is_ascii() {
         let words = text.split(|character: char| !character.is_ascii_alphanumeric());
@@ -18,7 +18,7 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     spelled(text)
 }
 
-/// The same of a text of any characters.
+/// As [`words`], of a text of any characters.
 fn spelled(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -41,25 +41,25 @@ fn spelled(text: &str) -> Vec<String> {
     words
 }
 
-/// The words of a text that may be HTML: what stands in tags is none of them.
+/// The words of a text that may be HTML, without the tags.
 pub(crate) fn words_of_markup(text: &str) -> Vec<String> {
     words(&plain(text))
 }
 
-/// A name as it is compared: without case, and with one space where it has any.
+/// A name for comparison: without case, and with single spaces.
 pub(crate) fn name(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     words.join(" ").to_lowercase()
 }
 
-/// A category or a person as they are looked for: without case and spaces.
+/// A category or a person for comparison: without case and spaces.
 pub(crate) fn label(text: &str) -> String {
     let mut label = name(text);
     label.retain(|character| character != ' ');
     label
 }
 
-/// Stands where there is no letter: where a word may be broken, which is nothing to be found.
+/// Invisible characters, such as soft hyphens, which a search ignores.
 const NOTHING: char = '\u{ad}';
 
 fn finish(words: &mut Vec<String>, word: &mut String) {
@@ -69,8 +69,8 @@ fn finish(words: &mut Vec<String>, word: &mut String) {
 }
 
 fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
-    // Lower case may bring an accent of its own, as for the dotted İ, so accents go last.
-    // Letters that are no letter with an accent, as people write them who do not have them.
+    // Lower case may add an accent, as for the dotted İ, so accents are removed last. Letters with
+    // a usual transliteration are replaced by it.
     let letters = text.nfkd().flat_map(char::to_lowercase).nfkd().filter(|it| !is_accent(*it));
     letters.flat_map(|letter| {
         let spelled = match letter {
@@ -83,7 +83,7 @@ fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
             'ħ' => ['h', NOTHING],
             'ı' => ['i', NOTHING],
             'ς' => ['σ', NOTHING],
-            // These say where a line cannot be broken.
+            // These prevent a line break.
             '\u{2060}' | '\u{feff}' => [NOTHING, NOTHING],
             other => [other, NOTHING],
         };
@@ -111,14 +111,14 @@ fn is_a_word(character: char) -> bool {
     in_script && character.is_alphanumeric()
 }
 
-/// The text between the tags. What begins like a tag and does not end stays.
+/// The text between the tags. An unfinished tag stays.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for token in tokens(text) {
         match token {
             Token::Text(words) | Token::Unended(words) => plain.push_str(&unescaped(words)),
             Token::Start(Tag { name, .. }) | Token::End(name) => {
-                // Others can stand in the middle of a word.
+                // Others can occur in the middle of a word.
                 if !is_inline(&name) {
                     plain.push(' ');
                 }

@@ -2,14 +2,12 @@
 //!
 //! `cargo run --example counter -- --http 127.0.0.1:8000`, or `--stdio`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
 
-use tidings_server::schemars::JsonSchema;
+use tidings_server::schemars::{self, JsonSchema};
 use tidings_server::{Config, Fingerprint, Hub, Merging, Offer};
 
 #[derive(serde::Deserialize, JsonSchema)]
-#[schemars(crate = "tidings_server::schemars")]
 struct Bump {
     /// How many times; default once.
     n: Option<u64>,
@@ -21,13 +19,11 @@ pub(crate) fn hub() -> Result<Hub, Box<dyn std::error::Error>> {
     config.merging = Merging::off();
     let (hub, number) = (Hub::with_config(config), Arc::new(AtomicU64::new(0)));
     let shelf = hub.source("counter")?;
-    let now = |number: &Arc<AtomicU64>| {
-        let number = number.clone();
-        move || number.load(Ordering::SeqCst)
-    };
-    let (read, version) = (now(&number), now(&number));
-    let counter = Offer::resource("bench://counter", "counter", move || read().to_string())
-        .version(move || Fingerprint::of_bytes(&version().to_le_bytes()));
+    let (read, version) = (number.clone(), number.clone());
+    let counter = Offer::resource("bench://counter", "counter", move || {
+        read.load(Ordering::SeqCst).to_string()
+    })
+    .version(move || Fingerprint::of_bytes(&version.load(Ordering::SeqCst).to_le_bytes()));
     let counter = shelf.add(counter)?;
     shelf.tool("bump", "Changes the counter n times", move |bump: Bump| {
         let (number, counter) = (number.clone(), counter.clone());

@@ -105,9 +105,9 @@
 //!
 //! # Inside
 //!
-//! The path of a change: `catalog` (readable) → `windows` (quiet for a moment?) → `path`
-//! (fingerprint moved?) → `subscriptions` (who subscribed?) → `outbox` (what one listener has yet to
-//! be sent) → `transport` (bytes).
+//! The path of a change: `catalog` (readable) → `windows` (quiet for a moment?) → `pipeline`
+//! (fingerprint changed?) → `subscriptions` (who subscribed?) → `outbox` (unsent notices of one
+//! listener) → `transport` (bytes).
 
 mod about;
 mod answer;
@@ -119,7 +119,9 @@ mod edit;
 mod era;
 mod handler;
 mod hub;
+mod identity;
 mod inspect;
+mod labels;
 mod member;
 mod method;
 mod metrics;
@@ -131,7 +133,9 @@ mod raw;
 mod shelf;
 mod source;
 mod subscriptions;
+mod tokens;
 mod transport;
+mod viewers;
 mod weight;
 mod windows;
 
@@ -143,7 +147,9 @@ pub use context::{AskError, Context};
 pub use edit::EditError;
 pub use era::VersionRules;
 pub use hub::{AddError, Hub};
+pub use identity::{Identity, IdentityLimits};
 pub use inspect::{Inspection, SourceInfo};
+pub use labels::{LabelError, Labels};
 pub use offer::{
     CompletionReply, Function, Json, NoInput, Offer, PromptReply, ReadReply, Reply, ToolReply,
 };
@@ -156,4 +162,5 @@ pub use tidings_core::{
     Change, Fingerprint, ListKind, ListKinds, Pace, ResourceUri, Template, UriError,
 };
 pub use transport::{http, stdio};
+pub use viewers::GrantError;
 pub use windows::Merging;

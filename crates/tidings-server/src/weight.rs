@@ -19,7 +19,7 @@ const ONE_NODE: usize = 11;
 const DEPTH: usize = 128;
 
 /// Estimates the memory of the tree that a JSON text becomes; at least what it takes, at most about
-/// twice that. Stops counting above `limit`. Works on any bytes: what is not JSON is never built.
+/// twice that. Stops counting above `limit`. Works on any bytes; invalid JSON is never built.
 pub(crate) fn of(text: &[u8], limit: usize) -> usize {
     let mut weight = VALUE;
     // How many values each open array or object has so far.

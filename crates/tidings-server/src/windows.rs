@@ -6,9 +6,9 @@ use std::time::Duration;
 use tidings_core::{ListKind, Pace, ResourceUri};
 use tokio::time::Instant;
 
-/// How far apart many checks of one thing are, if the maximum wait is no shorter.
+/// The time between many checks of one thing, if the maximum wait is not shorter.
 const APART: Duration = Duration::from_millis(250);
-/// How many checks are remembered before old ones are swept out.
+/// How many checks are remembered before old ones are removed.
 const SWEEP: usize = 1024;
 /// How many checks of one thing may follow each other before they are the maximum wait apart.
 const BURST: u32 = 4;
@@ -18,8 +18,10 @@ const BURST: u32 = 4;
 pub(crate) enum Topic {
     /// A list of this kind.
     List(ListKind),
-    /// What a read of this URI returns.
+    /// The content of this URI.
     Uri(ResourceUri),
+    /// Everything that the listener of this number follows: its labels changed.
+    View(u64),
 }
 
 /// How changes that follow each other are merged into one notice.
@@ -28,12 +30,12 @@ pub(crate) enum Topic {
 pub struct Merging {
     /// A thing is checked when it has not changed for this long. Zero: at once.
     pub quiet: Duration,
-    /// And at the latest this long after its first change that was not checked.
+    /// And at the latest this long after its first unchecked change.
     pub max_wait: Duration,
 }
 
 impl Merging {
-    /// Both times; a maximum shorter than the quiet time is the maximum all the same.
+    /// Both times. A maximum shorter than the quiet time still applies.
     #[must_use]
     pub fn new(quiet: Duration, max_wait: Duration) -> Self {
         Self { quiet, max_wait }
@@ -53,8 +55,8 @@ impl Default for Merging {
     }
 }
 
-/// The dirty things and when each is due. A mark costs the same however many things are dirty: it
-/// moves a time stamp, and the schedule is corrected only when the thing comes up.
+/// The dirty things and their due times. The cost of a mark does not depend on the number of dirty
+/// things: it changes a time, and the schedule is corrected only when the thing comes up.
 #[derive(Debug)]
 pub(crate) struct Windows {
     merging: Merging,
@@ -62,7 +64,7 @@ pub(crate) struct Windows {
     /// Invariant: one entry for each dirty thing, and one more for each that is hurried.
     schedule: BTreeMap<(Instant, u64), Topic>,
     next: u64,
-    /// When things that are checked without waiting were last checked; old ones are swept out.
+    /// The last checks of things that are checked without waiting; old ones are removed.
     checked: HashMap<Topic, Checked>,
 }
 
@@ -70,9 +72,9 @@ pub(crate) struct Windows {
 #[derive(Clone, Copy, Debug)]
 struct Checked {
     at: Instant,
-    /// The next check is not before this. Each check moves it on by the maximum wait, or [`APART`],
-    /// from a few such times in the past: some checks may follow each other, and many are that far
-    /// apart.
+    /// The earliest time of the next check. Each check advances it by the maximum wait, or
+    /// [`APART`]. It starts a few such times in the past, so a few checks may follow each other and
+    /// many are that far apart.
     free: Instant,
 }
 
@@ -82,9 +84,9 @@ struct Window {
     last: Instant,
     /// The last change was complete, and the thing had rested before it.
     settled: bool,
-    /// There is an entry for looking at it at once.
+    /// The schedule has an entry to check it at once.
     hurried: bool,
-    /// It is not checked before this, if its checks are counted.
+    /// The earliest time of its check, if its checks are counted.
     not_before: Option<Instant>,
     /// Its checks are counted.
     paced: bool,
@@ -138,7 +140,7 @@ impl Windows {
         true
     }
 
-    /// As [`Self::mark`], for a thing whose changes were gathered before they are marked, so that
+    /// As [`Self::mark`], for a thing whose changes are collected before they are marked, so that
     /// they are further apart than the quiet time: its checks are counted.
     pub(crate) fn mark_unsettled(&mut self, topic: &Topic, now: Instant) -> bool {
         let fresh = self.mark(topic.clone(), now);
@@ -178,7 +180,7 @@ impl Windows {
                 return None;
             }
             let topic = entry.remove();
-            // What came up sooner has been checked by its other entry.
+            // Its other entry came up sooner, so it was checked already.
             let Some(window) = self.dirty.get(&topic) else { continue };
             let due = window.due(self.merging);
             if due > now {
@@ -195,7 +197,7 @@ impl Windows {
 
     fn remember(&mut self, topic: Topic, now: Instant) {
         let Merging { quiet, max_wait } = self.merging;
-        // Whoever wants no quiet time wants every change at once.
+        // Without a quiet time, every change is checked at once.
         let apart = if quiet.is_zero() { Duration::ZERO } else { max_wait.min(APART) };
         if self.checked.len() >= SWEEP {
             self.checked.retain(|_, checked| checked.at + quiet > now || checked.free > now);
@@ -256,7 +258,7 @@ mod tests {
         assert_eq!(checks, 7, "one each 260 ms: the maximum, then the next change");
     }
 
-    /// A file that is rewritten all the time: its changes are gathered for 40 ms each.
+    /// A file that is rewritten continuously: its changes are collected for 40 ms each.
     #[test]
     fn complete_changes_without_end_are_the_maximum_wait_apart() {
         let start = Instant::now();

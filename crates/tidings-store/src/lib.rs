@@ -13,6 +13,8 @@
 //!
 //! - [`database`]: open, migrate and read `SQLite` databases.
 //! - [`temporary`]: temporary files, locked while they are in use.
+//! - [`lock`]: lock files that name their holder.
+//! - [`watch`]: follow files through the events of the system.
 //! - [`settle`]: wait until a save in several steps is complete.
 //! - [`mod@date`]: moments, parsed from any text and written as the protocol needs.
 //! - [`mime`]: the MIME type of a file.
@@ -20,7 +22,9 @@
 
 pub mod database;
 pub mod date;
+pub mod lock;
 pub mod mime;
 pub mod settle;
 pub mod temporary;
 pub mod testing;
+pub mod watch;

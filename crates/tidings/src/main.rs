@@ -7,6 +7,7 @@ mod demo;
 mod draft;
 mod feeds;
 mod folder;
+mod follow;
 mod hosts;
 mod logging;
 mod machine;
@@ -14,7 +15,9 @@ mod present;
 mod report;
 mod schema;
 mod session;
+mod settings;
 mod target;
+mod tokens;
 mod values;
 
 use std::process::ExitCode;

@@ -63,6 +63,13 @@ pub(crate) fn lines(error: &anyhow::Error) -> String {
     text(error).trim_end().to_owned()
 }
 
+/// The same as one line, for logs.
+pub(crate) fn line(error: &anyhow::Error) -> String {
+    let text = lines(error);
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    text.replace("\ncaused by: ", ": ").replace("\nhint: ", "; ")
+}
+
 fn text(error: &anyhow::Error) -> String {
     let usage = error.downcast_ref::<Usage>().and_then(|usage| usage.hint.clone());
     let hint = error.downcast_ref::<Hint>().map(ToString::to_string);

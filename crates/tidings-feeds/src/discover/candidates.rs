@@ -1,4 +1,4 @@
-//! The feeds that a page may mean, and which of them is its main one; pure.
+//! The candidates for the feed of a page, and the main one of them; pure.
 
 use std::collections::HashSet;
 
@@ -7,12 +7,12 @@ use reqwest::Url;
 use crate::address::WebAddress;
 use crate::parse::Found;
 
-/// Where most sites have their feed.
+/// The usual paths of feeds.
 const USUAL: [&str; 6] = ["feed", "feed.xml", "rss.xml", "atom.xml", "index.xml", "rss"];
-/// What a header calls feeds.
+/// The types of feeds in headers.
 const TYPES: [&str; 3] = ["application/rss+xml", "application/atom+xml", "application/feed+json"];
 
-/// The feeds that a page names, or else its server in the header `Link`, each once.
+/// The feeds that a page names, or else its server in the header `Link`, without repeats.
 pub(super) fn of_page(named: Vec<Found>, linked: Option<&str>, page: &str) -> Vec<Found> {
     let mut feeds =
         if named.is_empty() { of_header(linked.unwrap_or_default(), page) } else { named };
@@ -21,8 +21,8 @@ pub(super) fn of_page(named: Vec<Found>, linked: Option<&str>, page: &str) -> Ve
     feeds
 }
 
-/// The one that a reader of the page wants: the only one that is not of comments, or the first of
-/// those that are the same in several formats.
+/// The main feed of the page: the only one that is not for comments, or the first of those that are
+/// the same in several formats.
 pub(super) fn main(feeds: &[Found]) -> Option<&Found> {
     if let [only] = feeds {
         return Some(only);
@@ -47,7 +47,7 @@ fn is_of_comments(feed: &Found) -> bool {
     title.contains("comments") || url.contains("/comments/")
 }
 
-/// What a header names: `<feed.xml>; rel="alternate"; type="application/rss+xml"`.
+/// The feeds in a header: `<feed.xml>; rel="alternate"; type="application/rss+xml"`.
 fn of_header(header: &str, page: &str) -> Vec<Found> {
     let base = Url::parse(page).ok();
     let found = |part: &str| {
@@ -63,7 +63,7 @@ fn of_header(header: &str, page: &str) -> Vec<Found> {
         let url = base.as_ref()?.join(target).ok()?.into();
         is_feed.then(|| Found { url, title: parameter("title"), kind })
     };
-    // A comma may be in an address too: one begins with an angle.
+    // An address may contain a comma too: one begins with an angle bracket.
     header
         .split(", <")
         .flat_map(|part| part.split(",<"))

@@ -1,4 +1,4 @@
-//! Which feed is at an address: the one it is itself, or the main one of the page there.
+//! Discovery of the feed at an address: the document itself, or the main feed of the page there.
 
 mod candidates;
 
@@ -18,10 +18,10 @@ use crate::schedule::{Failure, Plan};
 use crate::store::{Changes, FeedRow};
 use crate::{FeedConfig, Feeds, FeedsError, Inner};
 
-/// How long a server is left alone that wants to be and does not say for how long.
+/// How long a host is skipped if it refuses without `Retry-After`.
 const UNSAID: Duration = Duration::from_mins(1);
 
-/// A feed that was found and fetched, and is not kept yet.
+/// A feed that was found and fetched, but not stored yet.
 #[derive(Debug)]
 pub struct Discovery {
     feed: FeedConfig,
@@ -29,67 +29,67 @@ pub struct Discovery {
     delivery: Delivery,
 }
 
-/// Why there is no feed at an address that could be added.
+/// Why no feed at an address can be added.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoverError {
-    /// A page names something that is not on the web.
+    /// A page names a feed that is not on the web.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// Nothing is fetched.
+    /// This process does not fetch.
     #[error("nothing is fetched here")]
     Offline,
-    /// It could not be fetched; why.
+    /// It could not be fetched, with the reason.
     #[error("`{url}` could not be fetched: {reason}")]
     Fetch {
-        /// What was asked for.
+        /// The address.
         url: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
-        /// What stood in the way.
+        /// The kind of obstacle.
         obstacle: Obstacle,
     },
-    /// It is a file that could not be read; why.
+    /// It is a file that could not be read, with the reason.
     #[error("`{path}` could not be read: {reason}")]
     Read {
-        /// What was asked for.
+        /// The address.
         path: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
-    /// A page that names more than one feed.
+    /// A page with more than one feed.
     #[error("`{url}` is a web page that names {} feeds; choose one: {}", .feeds.len(), list(.feeds))]
     Several {
         /// The page.
         url: String,
-        /// The feeds it names.
+        /// Its feeds.
         feeds: Vec<Found>,
     },
-    /// A list of feeds, to be imported.
+    /// A list of feeds, which can be imported.
     #[error("`{url}` is a list of feeds in OPML, not a feed")]
     List {
-        /// What was asked for.
+        /// The address.
         url: String,
     },
-    /// Neither a feed nor a page that names one.
+    /// Neither a feed nor a page with one.
     #[error("there is no feed at `{url}`: {reason}")]
     None {
-        /// What was asked for.
+        /// The address.
         url: String,
-        /// What is there instead.
+        /// The document found there.
         reason: String,
     },
 }
 
-/// What stood in the way of a request.
+/// The obstacle to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Obstacle {
-    /// It would be on a private address, or on a port that is not of the web.
+    /// A private address, or a port that is not for the web.
     Private,
-    /// It may well work later.
+    /// A retry may succeed.
     Passing,
-    /// It will not work unless something else changes.
+    /// A retry will not succeed.
     Lasting,
 }
 
@@ -106,19 +106,19 @@ impl Obstacle {
 }
 
 impl Discovery {
-    /// Where the feed is.
+    /// The address of the feed.
     #[must_use]
     pub fn url(&self) -> &str {
         self.feed.address.as_str()
     }
 
-    /// The page that named it, if it was found on one.
+    /// The page that named it, if any.
     #[must_use]
     pub fn page(&self) -> Option<&str> {
         self.page.as_deref()
     }
 
-    /// What it says.
+    /// Its content.
     #[must_use]
     pub fn document(&self) -> &Document {
         &self.delivery.document
@@ -126,13 +126,13 @@ impl Discovery {
 }
 
 impl Feeds {
-    /// Looks for a feed at an address: reads the file; or fetches what is on the web and, if that is
-    /// a page, the main feed that it names, or the one at an address that is usual. Every request is
-    /// guarded as all are; nothing is kept.
+    /// Finds the feed at an address: reads the file, or fetches the document on the web. If that is
+    /// a page, its main feed is fetched, or one at a usual path. Every request is checked as usual;
+    /// nothing is stored.
     ///
     /// # Errors
     ///
-    /// There is none, or more than one and none of them is the main one.
+    /// There is no feed, or more than one and no main one.
     pub async fn discover(&self, feed: FeedConfig) -> Result<Discovery, DiscoverError> {
         match feed.address.clone() {
             FeedAddress::Web(address) => self.discover_on_web(feed, &address).await,
@@ -161,7 +161,7 @@ impl Feeds {
         };
         let found = WebAddress::parse(&found.url)?;
         let mut feed = FeedConfig { address: FeedAddress::Web(found.clone()), ..feed };
-        // Headers are for whom they were given for.
+        // Headers are sent only to the server they were given for.
         if !found.has_same_origin(address) {
             feed.headers.clear();
         }
@@ -171,7 +171,7 @@ impl Feeds {
         }
     }
 
-    /// Looks for a feed where most sites have theirs, for a page that names none.
+    /// Tries the usual paths, for a page that names no feed.
     async fn at_usual_places(
         &self,
         fetcher: &Fetcher,
@@ -189,7 +189,7 @@ impl Feeds {
         Err(DiscoverError::None { url: page.to_string(), reason: reason.to_owned() })
     }
 
-    /// What was found, as the feed that is there already if it moved to where that one is.
+    /// The found feed, as the stored one if it moved to that address.
     fn at_home(&self, feed: FeedConfig, page: Option<String>, delivery: Delivery) -> Discovery {
         let moved = delivery.moved.as_ref().filter(|_| feed.headers.is_empty());
         let known = moved.and_then(|moved| self.0.feed_at(moved));
@@ -200,18 +200,18 @@ impl Feeds {
         Discovery { feed, page, delivery }
     }
 
-    /// The id of the feed that was asked for by this URL, or is there now.
+    /// The id of the feed that was added with this URL, or has it now.
     #[must_use]
     pub fn id_at(&self, url: &str) -> Option<String> {
         self.0.feed_at(url).map(|row| row.id.clone())
     }
 
-    /// Adds a feed that was found, with what it says; gives its id. It can be read at once, and
-    /// it stays after a restart. For one that was there already, what is not said now stays set.
+    /// Adds a found feed with its items; returns its id. It can be read at once, and it stays after
+    /// a restart. For a stored feed, settings that are not given now stay.
     ///
     /// # Errors
     ///
-    /// It cannot be kept.
+    /// It cannot be stored.
     pub async fn add_found(&self, found: Discovery) -> Result<String, FeedsError> {
         let Discovery { feed, delivery, .. } = found;
         self.change(move |inner| {
@@ -223,7 +223,7 @@ impl Feeds {
             let kept = delivery.keep(&inner.store, &row, &plan, &bounds, now);
             let (changes, mut plan) = match kept {
                 Ok(kept) => kept,
-                // What is said to have failed must not be there after the next start.
+                // A feed that was reported as failed must not exist after the next start.
                 Err(error) if !was_there && inner.store.remove(&row.id).is_ok() => {
                     return Err(error);
                 }
@@ -250,8 +250,7 @@ impl Feeds {
         .await
     }
 
-    /// What is at an address: a feed, or why there is none in what came; and what the server links
-    /// it to.
+    /// The document at an address: a feed, or why it is not one; and the header `Link`.
     async fn delivered(
         &self,
         fetcher: &Fetcher,
@@ -262,7 +261,7 @@ impl Feeds {
             let obstacle = Obstacle::Lasting;
             DiscoverError::Fetch { url: address.to_string(), reason, obstacle }
         };
-        // A feed that is there is asked as it always is.
+        // A stored feed is requested as usual.
         let is_same = |row: &Arc<FeedRow>| {
             row.asked.web().is_some_and(|asked| asked.has_same_origin(address))
         };
@@ -291,7 +290,7 @@ impl Feeds {
         Ok((parsed.map(|document| Delivery { document, validators, hints, moved, end }), link))
     }
 
-    /// Keeps in mind that a server wants to be left alone, also for whoever asks it after this.
+    /// Notes a server's `Retry-After`, also for later requests by others.
     async fn remember(&self, address: &WebAddress, error: &FetchError) {
         let (Failure::Refused { retry_after }, Some(host)) = (error.kind(), address.host()) else {
             return;
@@ -301,15 +300,15 @@ impl Feeds {
         let kept =
             self.change(move |inner| inner.store.keep_pause(&host, length, inner.clock.time()));
         if let Err(error) = kept.await {
-            warn!(%error, "that a server wants to be left alone could not be kept");
+            warn!(%error, "the `Retry-After` of a server could not be stored");
         }
     }
 }
 
-/// Reads the feed in a file; nothing is kept.
+/// Reads the feed in a file; nothing is stored.
 async fn discover_file(feed: FeedConfig, file: &FileAddress) -> Result<Discovery, DiscoverError> {
     let failed = |reason: String| DiscoverError::Read { path: file.as_str().to_owned(), reason };
-    // Taken before the content: what changes in between is read again the next time.
+    // Read before the content: a change in between is found the next time.
     let stamp = local_stamp(file.path()).await;
     let read = read_beginning(file.path(), LOCAL_LIMIT).await;
     let bytes = read.map_err(|error| failed(causes(&error)))?;
@@ -324,7 +323,7 @@ async fn discover_file(feed: FeedConfig, file: &FileAddress) -> Result<Discovery
 }
 
 impl Inner {
-    /// The feed that was asked for by this URL, or is there now.
+    /// The feed that was added with this URL, or has it now.
     pub(crate) fn feed_at(&self, url: &str) -> Option<Arc<FeedRow>> {
         let board = self.board();
         let asked = board.rows().find(|row| row.asked.as_str() == url);
@@ -355,7 +354,7 @@ mod tests {
     use crate::tests::feed_at;
     use crate::{Config, Data, Fetching, Role};
 
-    /// It once was there after the next start, though the answer said that it was not added.
+    /// It used to exist after the next start, although the answer said that it was not added.
     #[tokio::test]
     async fn a_feed_for_which_there_is_no_room_is_not_added() {
         let directory = tempfile::tempdir().unwrap();
@@ -373,13 +372,10 @@ mod tests {
         let found = feeds.discover(feed.clone()).await.unwrap();
         feeds.0.store.fill_up();
         let error = feeds.add_found(found).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the disk is full; nothing can be stored until there is room on it"
-        );
+        assert_eq!(error.to_string(), "the disk is full; free some space on it");
         assert!(feeds.0.store.feeds().unwrap().is_empty());
         assert_eq!(feeds.0.trouble(), None);
-        // One that is there stays there, and what could not be stored is said.
+        // A stored feed stays, and the failed write is reported.
         let id =
             feeds.0.store.add(&feed.registration(), feeds.0.clock.time().to_second()).unwrap().id;
         feeds.0.publish(&id, &Changes::default()).unwrap();

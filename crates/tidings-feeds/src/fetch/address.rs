@@ -1,8 +1,8 @@
-//! Which addresses belong to the public internet; everything else is refused.
+//! Public addresses of the internet; all others are refused.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Networks of which nobody on the internet is part, and the length of their prefixes.
+/// Networks that are not part of the public internet, and the length of their prefixes.
 const NOT_PUBLIC: [(Ipv4Addr, u32); 18] = [
     // "This network", loopback, link-local (with the metadata services of clouds).
     (Ipv4Addr::UNSPECIFIED, 8),
@@ -26,12 +26,12 @@ const NOT_PUBLIC: [(Ipv4Addr, u32); 18] = [
     (Ipv4Addr::new(198, 18, 0, 0), 15),
     // Multicast, reserved, broadcast.
     (Ipv4Addr::new(224, 0, 0, 0), 3),
-    // A public address at which one cloud serves its own machines.
+    // A public address that one cloud uses for its own machines.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
 ];
 
-/// Whether anybody on the internet could be at this address. What is not known to be public is not:
-/// a feed must not make us ask the machine itself, its network or its provider's metadata service.
+/// Whether an address is on the public internet. Unknown ones are not: a feed must not make us
+/// contact this machine, its network or its provider's metadata service.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -48,8 +48,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
-        // NAT64 with the well-known prefix: the last 32 bits are where the packet ends up.
-        // 6to4: the address of the relay follows the prefix.
+        // NAT64 with the well-known prefix: the last 32 bits are the target. 6to4: the address of
+        // the relay follows the prefix.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
         }
@@ -58,7 +58,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
             false
         }
         // Global unicast is 2000::/3. Loopback, unspecified, mapped and compatible IPv4, unique
-        // local, link-local, site-local, multicast and segment routing all lie outside of it.
+        // local, link-local, site-local, multicast and segment routing are all outside it.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP client below the fetcher: whom it trusts and what it leaves to us.
+//! The HTTP client below the fetcher: its trust and its limits.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,18 +11,18 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 use super::Config;
 use super::resolve::{Directory, Resolver};
 
-/// Why there is no client.
+/// Why no client could be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// The operating system does not say whom to trust.
+    /// The operating system has no trusted certificates.
     #[error("could not set up TLS")]
     Trust(#[from] rustls::Error),
-    /// The client does not like its settings.
+    /// The client refused its settings.
     #[error("could not set up the HTTP client")]
     Settings(#[from] reqwest::Error),
 }
 
-/// A client that connects only to what the resolver lets through.
+/// A client that connects only to addresses that the resolver admits.
 pub(super) fn build(config: &Config, directory: Directory) -> Result<reqwest::Client, ClientError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let trust = ClientConfig::builder_with_details(provider, Arc::new(Clock))
@@ -34,14 +34,14 @@ pub(super) fn build(config: &Config, directory: Directory) -> Result<reqwest::Cl
         .tls_backend_preconfigured(trust)
         .user_agent(config.user_agent.as_str())
         .dns_resolver(resolver)
-        // A proxy would look names up by itself, and is found in the environment.
+        // A proxy is found in the environment and would resolve names by itself.
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(config.connect_timeout)
-        // No connection is kept: a feed is asked too seldom for it to be worth a descriptor, and
-        // thousands of hosts would hold thousands of them. TLS sessions are resumed all the same.
+        // Connections are not kept: a feed is fetched too rarely to be worth a file descriptor, and
+        // thousands of hosts would hold thousands of them. TLS sessions are still resumed.
         .pool_max_idle_per_host(0)
-        // Bodies are unpacked by us, even if somebody else in the program wants a client that can.
+        // We decompress bodies, even if another part of the program enables it in the client.
         .no_gzip()
         .no_brotli()
         .no_zstd()
@@ -50,7 +50,7 @@ pub(super) fn build(config: &Config, directory: Directory) -> Result<reqwest::Cl
     Ok(client)
 }
 
-/// The time certificates are judged by. Without one there is no connection: the library's own clock
+/// The time for checking certificates. Without it there is no connection: the library's own clock
 /// panics before 1970.
 #[derive(Debug)]
 struct Clock;

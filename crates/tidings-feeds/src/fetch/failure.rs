@@ -1,4 +1,4 @@
-//! Why nothing was fetched, and what that means for the next attempt.
+//! Why a fetch failed, and what that means for the next attempt.
 
 use std::error::Error;
 use std::io;
@@ -6,44 +6,45 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::resolve::{PrivateName, Unresolved};
+use crate::ask::chain;
 use crate::schedule::Failure;
 
 /// Why a document could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    /// 410: it is not coming back.
-    #[error("the server says that this is gone for good (410)")]
+    /// 410: it is gone for ever.
+    #[error("the server reports that this is gone for ever (410)")]
     Gone,
     /// 404.
     #[error("the server has nothing at this address (404)")]
     Missing,
-    /// 429 or 503: not now.
-    #[error("the server wants to be left alone for now ({status})")]
+    /// 429 or 503: later.
+    #[error("the server refuses requests for now ({status})")]
     Refused {
-        /// Which of the two.
+        /// The status.
         status: u16,
-        /// For how long, if it said so.
+        /// For how long, if stated.
         retry_after: Option<Duration>,
     },
-    /// The host said earlier that it wants to be left alone; it was not asked again.
-    #[error("`{host}` wants to be left alone for another {} s", .remaining.as_secs())]
+    /// The host sent `Retry-After` earlier; it was not contacted again.
+    #[error("`{host}` refuses requests for another {} s", .remaining.as_secs())]
     Paused {
-        /// Who said so.
+        /// The host.
         host: String,
-        /// How much of the time is left.
+        /// The rest of the time.
         remaining: Duration,
     },
-    /// Any other answer that is no document.
+    /// Any other status without a document.
     #[error("the server answered {0}")]
     Status(u16),
-    /// More bytes than the limit allows, unpacked.
+    /// Larger than the limit, decompressed.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(u64),
-    /// A longer chain of redirects than is followed.
+    /// More redirects than are followed.
     #[error("the server redirects more than {0} times")]
     Redirects(usize),
-    /// A redirect that does not say where to.
-    #[error("the server redirects to nowhere")]
+    /// A redirect without an address.
+    #[error("the server redirects without an address")]
     Location,
     /// A redirect from `https` to this address.
     #[error("the server redirects from https to the unprotected {0}")]
@@ -51,48 +52,48 @@ pub(crate) enum FetchError {
     /// An address that is not on the public internet.
     #[error("`{host}` is at the private address {address}")]
     Private {
-        /// The host as it was named.
+        /// The name of the host.
         host: String,
-        /// Where it is.
+        /// Its address.
         address: IpAddr,
     },
     /// Not a URL.
-    #[error("this is no URL")]
+    #[error("this is not a URL")]
     Url,
     /// Neither `http` nor `https`.
     #[error("`{0}` addresses are not fetched")]
     Scheme(String),
-    /// A port where something else than the web is expected.
-    #[error("port {0} is not one of the web")]
+    /// A port that is not for the web.
+    #[error("port {0} is not for the web")]
     Port(u16),
-    /// A URL with a name or password in it.
-    #[error("a URL with a name or password in it is not used: give a header instead")]
+    /// A URL with a user name or password.
+    #[error("a URL with a user name or password is not accepted: give a header instead")]
     Credentials,
-    /// A header that is none.
+    /// An invalid header.
     #[error("`{0}` is not a header that can be sent")]
     Header(String),
-    /// It took too long.
+    /// The timeout passed.
     #[error("the server took longer than {} s", .0.as_secs_f32())]
     Timeout(Duration),
-    /// No connection, or none that could be trusted, with the reason.
+    /// No connection, or no trusted one, with the reason.
     #[error("could not reach the server: {0}")]
     Connect(String),
     /// The name server did not answer for this host.
     #[error("could not look up `{0}`: the name server did not answer")]
     Unresolved(String),
-    /// This machine can open no connection at all; nothing is known about the server.
+    /// This machine cannot open any connection; the server's state is unknown.
     #[error("{0}")]
     Here(&'static str),
-    /// The answer broke off, with the reason.
-    #[error("the answer broke off: {0}")]
+    /// The answer was interrupted, with the reason.
+    #[error("the answer was interrupted: {0}")]
     Broken(String),
-    /// The answer is not packed the way it says.
-    #[error("the answer could not be unpacked")]
+    /// The answer is not compressed as it claims.
+    #[error("the answer could not be decompressed")]
     Decode(#[source] std::io::Error),
 }
 
 impl FetchError {
-    /// Whether the same request may well succeed later.
+    /// Whether a retry may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Refused { .. }
@@ -107,7 +108,7 @@ impl FetchError {
         }
     }
 
-    /// Whether an answer came and ended before its end.
+    /// Whether the answer was incomplete.
     pub(super) fn is_cut(&self) -> bool {
         match self {
             Self::Broken(_) | Self::TooLarge(_) => true,
@@ -116,12 +117,13 @@ impl FetchError {
         }
     }
 
-    /// Whether it was not asked because private addresses are not: somebody else may be allowed to.
+    /// Whether it was not fetched because private addresses are not allowed; another process may be
+    /// allowed to.
     pub(crate) fn is_private(&self) -> bool {
         matches!(self, Self::Private { .. } | Self::Port(_))
     }
 
-    /// How long the server wants to be left alone, if it said so.
+    /// The server's `Retry-After`, if it sent one.
     #[cfg(test)]
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -131,7 +133,7 @@ impl FetchError {
         }
     }
 
-    /// What this means for the schedule.
+    /// Its meaning for the schedule.
     pub(crate) fn kind(&self) -> Failure {
         match self {
             Self::Gone => Failure::Gone,
@@ -145,13 +147,13 @@ impl FetchError {
         }
     }
 
-    /// What the client says about a request that got no answer. The URL is taken out of it: it may
-    /// be secret, and whoever reads the error knows it.
+    /// The failure of a request without an answer. The URL is removed from it: it may be secret,
+    /// and readers of the error know it.
     pub(super) fn of_request(error: &reqwest::Error, connect_timeout: Duration) -> Self {
         if let Some(private) = chain(error).find_map(|cause| cause.downcast_ref::<PrivateName>()) {
             return Self::Private { host: private.host.clone(), address: private.address };
         }
-        // The only time the client itself watches is that of connecting.
+        // The client's only timeout is for connecting.
         if error.is_timeout() {
             return Self::Timeout(connect_timeout);
         }
@@ -164,17 +166,13 @@ impl FetchError {
         Self::Connect(reason(error))
     }
 
-    /// What the client says about an answer that ended too soon.
+    /// The failure of an incomplete answer.
     pub(super) fn of_body(error: &reqwest::Error) -> Self {
         Self::Broken(reason(error))
     }
 }
 
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&cause| cause.source())
-}
-
-/// What is wrong on this machine, if that is what an error says.
+/// The fault of this machine in an error, if there is one.
 fn here(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let error = error.downcast_ref::<io::Error>()?;
     // `EMFILE` and `ENFILE` are the same numbers on every Unix; the library has no name for them.
@@ -187,10 +185,10 @@ fn here(error: &(dyn Error + 'static)) -> Option<&'static str> {
     }
 }
 
-/// Said where the network is gone, as against one server.
+/// The message if the network is down, as opposed to one server.
 pub(super) const NO_NETWORK: &str = "this machine has no network";
 
-/// The innermost cause, which alone is about the matter: those around it name parts of libraries.
+/// The innermost cause: those around it name parts of libraries.
 fn reason(error: &(dyn Error + 'static)) -> String {
     let cause = chain(error).last().map(ToString::to_string).unwrap_or_default();
     // `Connection refused (os error 111)`.

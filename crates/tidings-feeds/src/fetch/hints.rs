@@ -1,4 +1,4 @@
-//! What an answer says about when to ask again.
+//! Hints in an answer's headers about the next request.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,22 +6,22 @@ use reqwest::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, HeaderMap, HeaderName, 
 
 use crate::schedule::FeedHints;
 
-/// Who asks for more than this made a mistake; a feed must not be lost to it.
+/// Longer times are mistakes; a feed must not be lost to them.
 const LONGEST: Duration = Duration::from_hours(30 * 24);
 
-/// When to ask again, as the headers of an answer say; each counted from the answer.
+/// The hints of an answer's headers, each counted from the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
-    /// How long the answer stays fresh, of `Cache-Control`, less the `Age` it already had.
+    /// How long the answer stays fresh by `Cache-Control`, less its `Age`.
     pub(crate) max_age: Option<Duration>,
-    /// The same of `Expires`, which is the older way.
+    /// The same by `Expires`, the older header.
     pub(crate) expires: Option<Duration>,
-    /// How long the server wants to be left alone.
+    /// `Retry-After`.
     pub(crate) retry_after: Option<Duration>,
 }
 
 impl Hints {
-    /// Reads the headers of an answer that came at `now`.
+    /// Reads the headers of an answer at `now`.
     pub(super) fn read(headers: &HeaderMap, now: SystemTime) -> Self {
         // Two dates of one clock have the right distance, even if the clock is wrong.
         let now = text(headers, &DATE).and_then(date).unwrap_or(now);
@@ -36,7 +36,7 @@ impl Hints {
     }
 }
 
-/// As the schedule wants them; what the document says is added by who reads it.
+/// In the form of the schedule; the document's hints are added later.
 impl From<Hints> for FeedHints {
     fn from(hints: Hints) -> Self {
         let Hints { max_age, expires, retry_after } = hints;
@@ -44,7 +44,7 @@ impl From<Hints> for FeedHints {
     }
 }
 
-/// The first `max-age`; `no-cache` and `no-store` say that there is nothing to wait for.
+/// The first `max-age`; zero for `no-cache` and `no-store`.
 fn max_age(headers: &HeaderMap) -> Option<Duration> {
     let values = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
     let directives = values.flat_map(|value| value.split(',')).map(str::trim);
@@ -68,7 +68,7 @@ fn seconds(value: &str) -> Option<Duration> {
     if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // Digits that do not fit are a large number all the same.
+    // Digits that do not fit are still a large number.
     Some(value.parse().map_or(LONGEST, Duration::from_secs).min(LONGEST))
 }
 

@@ -7,15 +7,15 @@ use tokio::io::AsyncReadExt as _;
 /// Why a local document could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadLocalError {
-    /// A folder, a pipe, a device.
+    /// A directory, a pipe, a device.
     #[error("this is not a file")]
     NotAFile,
-    /// The operating system says no.
+    /// The operating system refuses.
     #[error("could not read the file")]
     Read(#[from] std::io::Error),
 }
 
-/// Names a file as it is now, without reading it; another name is worth a look.
+/// Identifies a file's version without reading it; a new one must be read.
 pub(crate) async fn local_stamp(path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
     let metadata = tokio::fs::metadata(path).await.ok()?;
@@ -24,16 +24,16 @@ pub(crate) async fn local_stamp(path: &Path) -> Option<String> {
     Some(format!("{size}-{inode}-{seconds}.{nanoseconds}"))
 }
 
-/// Reads a file, or the first `limit` bytes of it: the items of a feed that are in them are as good
-/// as those of a document that was cut off.
+/// Reads a file, or its first `limit` bytes: their items are as good as those of a document that
+/// was cut off.
 pub(crate) async fn read_beginning(path: &Path, limit: u64) -> Result<Vec<u8>, ReadLocalError> {
-    // Opening a pipe would wait for somebody to write to it.
+    // Opening a pipe would wait for a writer.
     if !tokio::fs::metadata(path).await?.is_file() {
         return Err(ReadLocalError::NotAFile);
     }
     let file = tokio::fs::File::open(path).await?;
     let mut bytes = Vec::new();
-    // The file may grow while it is read, so its size says nothing.
+    // The file may grow meanwhile, so its size is no limit.
     file.take(limit).read_to_end(&mut bytes).await?;
     Ok(bytes)
 }

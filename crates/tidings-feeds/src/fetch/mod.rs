@@ -1,5 +1,5 @@
-//! One guarded client for feeds, pages, pictures and lists of feeds: it asks politely, unpacks with
-//! a limit, and cannot be led into private networks.
+//! One guarded client for feeds, pages, pictures and lists of feeds: polite, with a limit on
+//! decompressed size, and never led into private networks.
 
 mod address;
 mod client;
@@ -40,28 +40,27 @@ use queue::{Place, Queue};
 use reach::Reach;
 use target::Target;
 
-/// How documents are fetched.
+/// The settings of the fetcher.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// How we introduce ourselves; default the name and version of this program, and where to
-    /// complain.
+    /// The user agent; default the name and version of this program, and its website.
     pub(crate) user_agent: String,
-    /// Whether private addresses and any port may be asked; default no.
+    /// Whether private addresses and all ports are allowed; default no.
     pub(crate) allow_private: bool,
-    /// The largest document, unpacked; default 16 MiB.
+    /// The largest document, decompressed; default 16 MiB.
     pub(crate) body_limit: u64,
-    /// How many redirects are followed for one document; default 5.
+    /// The maximum number of redirects for one document; default 5.
     pub(crate) redirects: usize,
-    /// How long a connection may take to be made; default 10 s.
+    /// The timeout of connecting; default 10 s.
     pub(crate) connect_timeout: Duration,
-    /// How long one document may take over all its redirects, without the time it waits in the
-    /// queue; default 30 s.
+    /// The timeout of one document with all its redirects, without the time in the queue; default
+    /// 30 s.
     pub(crate) timeout: Duration,
-    /// Requests at once, altogether; default 16.
+    /// Concurrent requests in total; default 16.
     pub(crate) at_once: usize,
-    /// Requests at once to one host; default 1.
+    /// Concurrent requests to one host; default 1.
     pub(crate) host_at_once: usize,
-    /// The least time between two requests to one host; default 1 s.
+    /// The minimum time between two requests to one host; default 1 s.
     pub(crate) apart: Duration,
 }
 
@@ -82,31 +81,31 @@ impl Default for Config {
     }
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fetched {
-    /// The version that is already here is the newest.
+    /// The document did not change.
     NotModified {
         /// As in a document.
         moved: Option<String>,
-        /// When to ask again.
+        /// Hints about the next request.
         hints: Hints,
     },
     /// A document.
     Document {
-        /// Its content, unpacked.
+        /// Its content, decompressed.
         bytes: Vec<u8>,
-        /// What the server says it is, verbatim.
+        /// The server's `Content-Type`, unchanged.
         content_type: Option<String>,
-        /// To ask with the next time.
+        /// For the next request.
         validators: Validators,
-        /// Where it was in the end.
+        /// Its final URL.
         url: String,
-        /// The same, if every redirect on the way there was for good (301, 308).
+        /// The same, if every redirect was permanent (301, 308).
         moved: Option<String>,
-        /// When to ask again.
+        /// Hints about the next request.
         hints: Hints,
-        /// What the server links it to, verbatim: the header `Link`.
+        /// The header `Link`, unchanged.
         link: Option<String>,
         /// How it ended.
         end: End,
@@ -118,9 +117,9 @@ pub(crate) enum Fetched {
 pub(crate) enum End {
     #[default]
     Whole,
-    /// Its transfer broke off: the next one may be whole.
+    /// The transfer was interrupted: the next one may be complete.
     Broken,
-    /// It is longer than what is read: the next one will be too.
+    /// It is longer than the limit, and will be the next time.
     Long,
 }
 
@@ -136,19 +135,19 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher that asks the operating system for names and for whom to trust.
+    /// A fetcher that uses the operating system's resolver and certificates.
     pub(crate) fn new(config: Config) -> Result<Self, ClientError> {
         Self::with_directory(config, Directory::System)
     }
 
-    /// A fetcher that asks this directory for names.
+    /// A fetcher that uses this resolver.
     pub(crate) fn with_directory(
         config: Config,
         directory: Directory,
     ) -> Result<Self, ClientError> {
         let client = client::build(&config, directory)?;
         let queue = Queue::new(queue::Rules {
-            // None at all would wait for ever.
+            // Zero would wait for ever.
             at_once: config.at_once.max(1),
             host_at_once: config.host_at_once.max(1),
             apart: config.apart,
@@ -156,15 +155,16 @@ impl Fetcher {
         Ok(Self { config: Arc::new(config), client, queue, reach: Arc::default() })
     }
 
-    /// Leaves a host alone for this long.
+    /// Skips a host for this long.
     pub(crate) fn leave_alone(&self, host: &str, length: Duration) {
         self.queue.pause(host, length);
     }
 
     /// Fetches one document, after waiting for its turn.
     ///
-    /// Redirects are followed here and not by the client: each hop is checked, queues at its own
-    /// host, and gets the request's own headers only while the origin is still the first one.
+    /// Redirects are followed here and not by the client: each hop is checked, waits in its own
+    /// host's queue, and gets the request's own headers only while the origin is still the first
+    /// one.
     pub(crate) async fn fetch(&self, request: Request) -> Result<Fetched, FetchError> {
         let common = request.headers_for_all();
         let mut headers = common.clone();
@@ -180,14 +180,15 @@ impl Fetcher {
                 .await
                 .map_err(|_| FetchError::Timeout(self.config.timeout))?
                 .map_err(|error| match error {
-                    // Gone is for the address itself to say, or for one that it left its place to.
+                    // Only the address itself, or its permanent successor, can report that it is
+                    // gone.
                     FetchError::Gone if !is_permanent => FetchError::Missing,
                     FetchError::Unresolved(host) => self.reach.unresolved(host),
                     FetchError::Here(NO_NETWORK) => self.reach.unreachable(target.host()),
                     error => error,
                 })?;
-            // Order: the place is free before the next is waited for, or two fetches that
-            // redirect to each other's hosts would wait for ever.
+            // Order: the place is released before the next is waited for. Otherwise two fetches
+            // that redirect to each other's hosts would wait for ever.
             drop(place);
             budget = budget.saturating_sub(began.elapsed());
             let moved = || (hop > 0 && is_permanent).then(|| target.url().to_string());
@@ -257,7 +258,7 @@ impl Fetcher {
             | StatusCode::TEMPORARY_REDIRECT
             | StatusCode::PERMANENT_REDIRECT => {
                 let location = response.headers().get(LOCATION).ok_or(FetchError::Location)?;
-                // Not all servers escape what they should.
+                // Not all servers escape correctly.
                 let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
                 Ok(HopAnswer::Redirect { location, for_good: matches!(status.as_u16(), 301 | 308) })
             }
@@ -299,7 +300,7 @@ impl Fetcher {
             if is_long {
                 end = End::Long;
             } else if is_cut {
-                // The next time all of it is wanted.
+                // The next request is for the whole document.
                 validators = Validators::default();
                 end = End::Broken;
             }
@@ -308,8 +309,8 @@ impl Fetcher {
     }
 }
 
-/// What came of a feed before its transfer broke off, if there are items in it, and whether its end
-/// is missing: they are as good as those of a document that ends in the middle.
+/// The received part of a feed before an interruption, if it contains items, and whether its end is
+/// missing: its items are as good as those of a document that was cut off.
 async fn worth(
     bytes: Vec<u8>,
     known: parse::Hints,
@@ -320,13 +321,13 @@ async fn worth(
         document.map(|document| (bytes, document.truncated))
     });
     match parsed.await {
-        // Where something else went wrong than that the end is missing, only all of it will do.
+        // After any other failure only the whole document is useful.
         Ok(Some((bytes, is_cut))) if error.is_cut() || !is_cut => Ok((bytes, is_cut)),
         _ => Err(error),
     }
 }
 
-/// What one server on the way says.
+/// The answer of one server on the way.
 enum HopAnswer {
     NotModified {
         hints: Hints,
@@ -345,7 +346,7 @@ enum HopAnswer {
     },
 }
 
-/// Good enough to keep requests from coming at one moment; nobody must be unable to guess it.
+/// Good enough to spread requests; it need not be unpredictable.
 fn random() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(0u8)

@@ -1,4 +1,4 @@
-//! What is asked for, and how that is said in headers.
+//! Requests, and their headers.
 
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, ETAG, HOST, HeaderMap, HeaderName,
@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 use super::failure::FetchError;
 use super::unpack;
 
-/// A validator that is longer is not worth keeping; nobody means one like that.
+/// A longer validator is not stored; it is surely a mistake.
 const LONGEST_VALIDATOR: usize = 8 << 10;
-/// What the client alone says: with these a request could be made to look like two, or like one to
+/// Headers that only the client sets: with these a request could be split in two, or sent to
 /// another host.
 const RESERVED: [HeaderName; 4] = [CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING];
 
 /// One document to fetch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
-    /// Where it is.
+    /// Its URL.
     pub(crate) url: String,
-    /// Of the version that is already here.
+    /// The validators of the stored version.
     pub(crate) validators: Validators,
-    /// Sent to the server of the URL, and to no other it may redirect to. They take the place of
-    /// our own of the same names.
+    /// Sent only to the server of the URL, not after a redirect elsewhere. They replace our own
+    /// headers of the same names.
     pub(crate) headers: Vec<(String, String)>,
-    /// What is hoped for.
+    /// The expected kind.
     pub(crate) accept: Accept,
 }
 
-/// What kind of document is hoped for. Servers are told; what they send is not judged by it, since
-/// many a feed comes as `text/html`.
+/// The expected kind of document, for the header `Accept`. Answers are not judged by it, because
+/// many feeds come as `text/html`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Accept {
     /// RSS, Atom or JSON Feed.
@@ -42,12 +42,12 @@ pub(crate) enum Accept {
     Opml,
 }
 
-/// What a server gave to recognise a version by, byte for byte: each is one letter.
+/// The validators of a version, compared byte for byte.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Validators {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) etag: Option<String>,
-    /// Not read as a date: servers compare it as text.
+    /// Not parsed as a date: servers compare it as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_modified: Option<String>,
 }
@@ -81,7 +81,7 @@ impl Accept {
 }
 
 impl Request {
-    /// The headers that every server on the way gets. The validators are among them: they came
+    /// The headers for every server on the way. The validators are among them, because they came
     /// from the end of the same way.
     pub(super) fn headers_for_all(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -92,7 +92,7 @@ impl Request {
             (IF_MODIFIED_SINCE, &self.validators.last_modified),
         ];
         for (name, value) in validators {
-            // What is no header value did not come from a server, and means nothing to one.
+            // An invalid header value did not come from a server, so it is not sent.
             let bytes = |text: &String| text.chars().map(|it| u8::try_from(it).ok()).collect();
             let bytes: Option<Vec<u8>> = value.as_ref().and_then(bytes);
             if let Some(value) = bytes.and_then(|it| HeaderValue::from_bytes(&it).ok()) {
@@ -102,7 +102,7 @@ impl Request {
         headers
     }
 
-    /// The headers that only the server of the URL gets.
+    /// The headers for the server of the URL only.
     pub(super) fn headers_for_origin(&self) -> Result<HeaderMap, FetchError> {
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {

@@ -1,7 +1,7 @@
-//! Names to addresses, where only addresses that may be asked come out.
+//! Name resolution that returns only admitted addresses.
 //!
-//! The client connects to what comes out here and looks nothing up again, so a name server that
-//! changes its mind between the check and the connection changes nothing.
+//! The client connects to these addresses and resolves nothing again, so a name server that changes
+//! its answer between the check and the connection has no effect.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address;
 
-/// Why a name has no address for us. It travels inside the client's error and is found there again.
+/// Why a name has no admitted address. It is found again inside the client's error.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{host}` is at the private address {address}")]
 pub(super) struct PrivateName {
@@ -17,25 +17,25 @@ pub(super) struct PrivateName {
     pub(super) address: IpAddr,
 }
 
-/// A name that has no address at all.
+/// A name without any address.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` has no address")]
 struct NoAddress(String);
 
-/// The name server did not answer: it may well do so later, and may answer for others.
+/// The name server did not answer: it may do so later, or for other names.
 #[derive(Debug, thiserror::Error)]
 #[error("the name server did not answer for `{0}`")]
 pub(super) struct Unresolved(pub(super) String);
 
-/// Who knows the addresses of names.
+/// The source of addresses.
 #[derive(Clone)]
 pub(crate) enum Directory {
     /// The operating system.
     System,
-    /// What a test says; asked anew each time, as a name server is.
+    /// A test; asked each time, like a name server.
     #[cfg(test)]
     Told(Teller),
-    /// Nobody answers.
+    /// No answer.
     #[cfg(test)]
     Silent,
 }
@@ -47,13 +47,14 @@ pub(crate) type Teller = std::sync::Arc<dyn Fn(&str) -> Vec<ResolvedAddress> + S
 /// An address of a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResolvedAddress {
-    /// What is judged.
+    /// The address that is checked.
     pub(crate) address: IpAddr,
-    /// What is connected to: the same, but in tests, where what is public is on this machine too.
+    /// The address to connect to: the same, except in tests, where public addresses are on this
+    /// machine too.
     pub(crate) socket: SocketAddr,
 }
 
-/// The client's way from names to addresses.
+/// The client's resolver.
 pub(super) struct Resolver {
     pub(super) directory: Directory,
     pub(super) allow_private: bool,
@@ -62,7 +63,7 @@ pub(super) struct Resolver {
 impl Directory {
     async fn look_up(&self, host: &str) -> std::io::Result<Vec<ResolvedAddress>> {
         match self {
-            // The port is not known here; the client puts in its own for 0.
+            // The port is unknown here; the client replaces 0 by its own.
             Self::System => Ok(tokio::net::lookup_host((host, 0))
                 .await?
                 .map(|socket| ResolvedAddress { address: socket.ip(), socket })
@@ -77,8 +78,8 @@ impl Directory {
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// Whether a name was not looked up at all, as against having no address. The system says so in
-/// words alone: glibc, then musl.
+/// Whether the name server did not answer, as opposed to a name without address. The system has
+/// only texts for it: glibc, then musl.
 fn is_temporary(error: &std::io::Error) -> bool {
     let text = error.to_string();
     text.contains("Temporary failure in name resolution") || text.ends_with("Try again")
@@ -94,7 +95,7 @@ impl Resolve for Resolver {
                 if is_temporary(&error) {
                     Failed::from(Unresolved(host.to_owned()))
                 } else if error.raw_os_error().is_none() {
-                    // The system says in words of its own that nobody has this name.
+                    // The system's own text for an unknown name.
                     NoAddress(host.to_owned()).into()
                 } else {
                     error.into()

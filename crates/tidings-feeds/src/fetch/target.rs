@@ -1,4 +1,4 @@
-//! Where a request may go: what of a URL can be judged before anybody is asked.
+//! Checks of a URL before any request.
 
 use std::net::IpAddr;
 
@@ -7,28 +7,28 @@ use reqwest::Url;
 use super::address;
 use super::failure::FetchError;
 
-/// Ports from 1024 on where something other than HTTP listens, as browsers refuse them.
+/// Ports from 1024 on for other protocols than HTTP, as browsers refuse them.
 const OTHER_SERVICES: [u16; 24] = [
     1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6379, 6566, 6665, 6666, 6667, 6668,
     6669, 6679, 6697, 9100, 10080, 11211, 25565, 27017,
 ];
 
-/// A URL that was checked, without its fragment.
+/// A checked URL, without its fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     url: Url,
 }
 
 impl Target {
-    /// Checks a URL as it was given to us.
+    /// Checks a given URL.
     pub(super) fn parse(text: &str, allow_private: bool) -> Result<Self, FetchError> {
         let url = Url::parse(text.trim()).map_err(|_| FetchError::Url)?;
         Self::checked(url, allow_private)
     }
 
-    /// Where a redirect leads. An address that was asked for with TLS is not exchanged for one
-    /// without: whoever wrote `https` would not notice that anybody on the way can rewrite the
-    /// feed. Who wants that address can give it directly.
+    /// The target of a redirect. An address with TLS is not replaced by one without: the author of
+    /// `https` would not notice that anybody on the way can rewrite the feed. That address can be
+    /// given directly.
     pub(super) fn follow(&self, location: &str, allow_private: bool) -> Result<Self, FetchError> {
         let url = self.url.join(location.trim()).map_err(|_| FetchError::Url)?;
         let target = Self::checked(url, allow_private)?;
@@ -43,7 +43,7 @@ impl Target {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(FetchError::Scheme(url.scheme().to_owned()));
         }
-        // A name and password in a URL end up in logs, lists and redirects.
+        // A user name and password in a URL would end up in logs, lists and redirects.
         if !url.username().is_empty() || url.password().is_some() {
             return Err(FetchError::Credentials);
         }
@@ -55,8 +55,7 @@ impl Target {
         if !is_allowed(port) {
             return Err(FetchError::Port(port));
         }
-        // The client asks nobody about an address that is written out, so the resolver never
-        // sees it.
+        // The client does not resolve a numeric address, so the resolver never sees it.
         let written = host.trim_matches(['[', ']']).parse::<IpAddr>();
         if let Ok(address) = written
             && !address::is_public(address)
@@ -70,7 +69,7 @@ impl Target {
         &self.url
     }
 
-    /// Whom requests are counted by. Ports and schemes of one host are one host.
+    /// The host that requests count for. All ports and schemes of a host are one host.
     pub(super) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default().trim_end_matches('.')
     }

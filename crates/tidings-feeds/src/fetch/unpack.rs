@@ -1,7 +1,7 @@
-//! Bodies, unpacked as they arrive and measured unpacked.
+//! Decompression of bodies as they arrive, with a limit on the decompressed size.
 //!
-//! The client could unpack too, but takes the first of several gzip members for the whole, and the
-//! setting would hold for every other client in the program.
+//! The client could decompress too, but it reads only the first of several gzip members, and the
+//! setting would apply to every other client in the program.
 
 use std::io;
 use std::pin::Pin;
@@ -17,32 +17,32 @@ use tokio_util::io::StreamReader;
 
 use super::failure::FetchError;
 
-/// The packings that are understood, as a request says it.
+/// The supported encodings, for the request.
 pub(super) const UNDERSTOOD: &str = "gzip, br, zstd, deflate";
-/// The largest window of zstd, as a power of two: what RFC 9659 allows on the web. Without it
-/// a few bytes could ask for much memory.
+/// The largest window of zstd, as a power of two, allowed by RFC 9659 on the web. Without a limit a
+/// few bytes could demand much memory.
 const ZSTD_WINDOW: u32 = 23;
-/// How often a body may be packed: some servers do twice what their proxy does once more.
+/// How often a body may be compressed: some servers do so twice, and their proxy once more.
 const TIMES: usize = 3;
-/// How many bytes tell one packing from another, and what is packed from what is not.
+/// The number of bytes that identify an encoding, or an uncompressed body.
 const HEAD: usize = 16;
 
-/// A body as far as it came.
+/// The received part of a body.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
-    /// Why there is no more of it, if there should be.
+    /// Why the rest is missing, if so.
     pub(super) broken: Option<FetchError>,
 }
 
-/// Reads a body to its end, or to one byte more than the limit: what does not fit is not unpacked.
+/// Reads a body to its end, or to one byte more than the limit; the rest is not decompressed.
 pub(super) async fn collect(response: reqwest::Response, limit: u64) -> Result<Body, FetchError> {
     let packings = packings(response.headers())?;
     let packed = StreamReader::new(response.bytes_stream().map_err(io::Error::other));
     let mut packings = packings.into_iter().rev();
     let mut body = read(packed, packings.next().unwrap_or(Packing::None), limit).await?;
-    // Order: what was done last is undone first. Each time the limit holds, or a little would become
-    // much on the way to little.
+    // Order: the last encoding is undone first. The limit applies each time, because a small body
+    // could become large in between.
     for packing in packings {
         let Body { bytes, broken } = read(body.bytes.as_slice(), packing, limit).await?;
         body = Body { bytes, broken: body.broken.or(broken) };
@@ -50,7 +50,7 @@ pub(super) async fn collect(response: reqwest::Response, limit: u64) -> Result<B
     Ok(body)
 }
 
-/// How a body is packed, by what a header says.
+/// The encoding in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     None,
@@ -72,11 +72,11 @@ fn packings(headers: &HeaderMap) -> Result<Vec<Packing>, FetchError> {
             "br" => Packing::Brotli,
             "zstd" => Packing::Zstd,
             "deflate" => Packing::Deflate,
-            other => return Err(unsupported(format!("it is packed as `{other}`"))),
+            other => return Err(unsupported(format!("its encoding is `{other}`"))),
         });
     }
     if packings.len() > TIMES {
-        return Err(unsupported(format!("it is packed {} times", packings.len())));
+        return Err(unsupported(format!("it is encoded {} times", packings.len())));
     }
     Ok(packings)
 }
@@ -85,7 +85,7 @@ fn unsupported(reason: String) -> FetchError {
     FetchError::Decode(io::Error::new(io::ErrorKind::Unsupported, reason))
 }
 
-/// Unpacks once, up to the limit.
+/// Decompresses once, up to the limit.
 async fn read(
     mut packed: impl AsyncBufRead + Send + Unpin,
     packing: Packing,
@@ -97,14 +97,14 @@ async fn read(
         return Ok(Body { bytes: Vec::new(), broken: Some(failure(error)) });
     }
     let is_gzip = head.starts_with(&[0x1f, 0x8b]);
-    // The first byte says how it is packed, and both together can be divided by 31.
+    // The first byte names the method, and both together are divisible by 31.
     let is_zlib = matches!(*head, [first, second, ..]
         if first & 0x0f == 8 && u16::from_be_bytes([first, second]) % 31 == 0);
-    // A header that nobody meant: the body is as it is.
+    // The header is wrong: the body is not compressed.
     let is_bare = is_text(&head) || packing == Packing::Gzip && !is_gzip;
     let packing = if is_bare { Packing::None } else { packing };
     let packed = head.as_slice().chain(packed);
-    // The unpackers are many types, and which it is is known only now.
+    // The decoders have different types, chosen at run time.
     let unpacked: Pin<Box<dyn AsyncRead + Send + '_>> = match packing {
         Packing::Gzip => {
             let mut decoder = GzipDecoder::new(packed);
@@ -129,7 +129,7 @@ async fn read(
         return Ok(Body { bytes, broken: Some(FetchError::TooLarge(limit)) });
     }
     let broken = ended.err().map(failure).map(|error| match error {
-        // What this unpacker says of an end that is missing, and of nothing else.
+        // This decoder's error for a missing end, and only for that.
         FetchError::Decode(error)
             if packing == Packing::Deflate && error.kind() == io::ErrorKind::Other =>
         {
@@ -140,15 +140,15 @@ async fn read(
     Ok(Body { bytes, broken })
 }
 
-/// Whether a body begins as a document does, and not as anything that is packed: with markup or an
-/// object, in letters that can be read.
+/// Whether a body begins like a document and not like compressed data: with markup or an object, in
+/// readable characters.
 fn is_text(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let is_read = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
     head.iter().all(is_read) && matches!(head.trim_ascii_start(), [b'<' | b'{', ..])
 }
 
-/// What the client said comes through the unpackers unchanged; all else is theirs.
+/// Errors of the client pass through the decoders unchanged; all others are theirs.
 fn failure(error: io::Error) -> FetchError {
     match error.downcast::<reqwest::Error>() {
         Ok(error) => FetchError::of_body(&error),

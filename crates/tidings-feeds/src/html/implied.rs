@@ -1,8 +1,8 @@
-//! Elements that end where another begins, though nobody wrote their end.
+//! Elements that end where another begins, without an end tag.
 
 use super::level::is_inline;
 
-/// What ends a paragraph by beginning.
+/// Elements that end a paragraph.
 const BLOCKS: [&str; 35] = [
     "address",
     "article",
@@ -44,7 +44,7 @@ const CELLS: [&str; 2] = ["td", "th"];
 const ROWS: [&str; 3] = ["td", "th", "tr"];
 const PARTS: [&str; 8] = ["caption", "colgroup", "tbody", "td", "tfoot", "th", "thead", "tr"];
 
-/// How many of the open elements stay open where one of this name begins.
+/// How many open elements stay open where one of this name begins.
 pub(crate) fn open_before(name: &str, open: &[String]) -> usize {
     let in_item = |name: &str| is_inline(name) || matches!(name, "address" | "div" | "p");
     let in_row = |name: &str| !matches!(name, "table" | "tr");
@@ -61,7 +61,7 @@ pub(crate) fn open_before(name: &str, open: &[String]) -> usize {
     if is_block(name) { outermost(&open[..left], &["p"], is_inline) } else { left }
 }
 
-/// Whether an element stands for itself, and ends a paragraph by beginning.
+/// Whether an element is a block, which ends a paragraph.
 pub(super) fn is_block(name: &str) -> bool {
     BLOCKS.contains(&name)
 }

@@ -1,5 +1,4 @@
-//! HTML of known elements, each ended, none too deep in others, and with no more attributes than
-//! anybody needs.
+//! Levelled HTML: known elements, each ended, with limits on depth and attributes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,23 +11,23 @@ use super::links::Links;
 use super::tokens::{Tag as Start, Token, quoted_angles, tokens};
 use crate::parse::unescaped;
 
-/// How deep elements may lie in each other. What is deeper stays, without its tags.
+/// The maximum depth of elements. Deeper ones lose their tags and keep their content.
 const DEPTH: usize = 48;
-/// How many attributes a tag may have; one with more loses all of them: they are compared with each
-/// other.
+/// The maximum number of attributes of a tag; with more, it loses all of them, because they are
+/// compared with each other.
 const ATTRIBUTES: usize = 40;
-/// How many references a tag may have, and after how many a text is split: to read them takes time
-/// in proportion to the square of their number.
+/// The maximum number of references in a tag, and after how many a text is split: reading them
+/// takes time in proportion to the square of their number.
 const REFERENCES: usize = 64;
-/// The longest tag; one that is longer loses its attributes.
+/// The longest tag; a longer one loses its attributes.
 const LONGEST: usize = 32 << 10;
 
-/// Elements that have no end.
+/// Elements without an end tag.
 pub(crate) const VOID: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
     "track", "wbr",
 ];
-/// Elements that hold no words for readers, with all that is in them.
+/// Elements without words for readers, dropped with their content.
 const UNREAD: [&str; 13] = [
     "iframe",
     "noembed",
@@ -44,7 +43,7 @@ const UNREAD: [&str; 13] = [
     "title",
     "xmp",
 ];
-/// Elements that can stand in the middle of a word, or of a formula.
+/// Elements that can occur in the middle of a word or formula.
 const INLINE: [&str; 42] = [
     "a",
     "abbr",
@@ -90,7 +89,7 @@ const INLINE: [&str; 42] = [
     "tspan",
 ];
 
-/// Elements that the next of their kind ends.
+/// Elements that are ended by the next of their kind.
 const ENDED_BY_NEXT: [&str; 6] = ["dd", "dt", "li", "p", "td", "tr"];
 
 /// A part of HTML.
@@ -102,22 +101,22 @@ pub(super) enum Piece<'a> {
     Close(&'a str),
 }
 
-/// A tag as it is written again.
+/// A rewritten tag.
 pub(super) struct Tag<'a> {
     /// In lower case.
     pub(super) name: &'a str,
     attributes: Cow<'a, str>,
 }
 
-/// Splits texts that have too many references, with comments. It counts from text to text: those
-/// between which a tag was left out become one.
+/// Splits texts with too many references, using comments. It counts across texts, because texts
+/// become one if the tag between them is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
     references: usize,
 }
 
 impl Splitter {
-    /// Gives the parts of a text in order, with the comments between them.
+    /// Passes on the parts of a text in order, with the comments between them.
     pub(crate) fn split(&mut self, text: &str, mut take: impl FnMut(&str)) {
         let mut begin = 0;
         for (at, _) in text.match_indices('&') {
@@ -133,11 +132,11 @@ impl Splitter {
     }
 }
 
-/// The same HTML, levelled, with addresses seen from a base.
+/// Levelled HTML, with addresses resolved against a base.
 pub(crate) fn levelled(source: &str, base: Option<&str>) -> String {
     let mut level = String::with_capacity(source.len());
     let mut open: Vec<String> = Vec::new();
-    // Elements that are too deep, by name: their ends end nothing.
+    // Elements that are too deep, by name: their end tags are ignored.
     let mut deeper: HashMap<String, usize> = HashMap::new();
     let mut splitter = Splitter::default();
     pieces(source, Links::new(base), |piece| match piece {
@@ -147,7 +146,7 @@ pub(crate) fn levelled(source: &str, base: Option<&str>) -> String {
             tag.write(&mut level);
         }
         Piece::Open(tag) if !KNOWN.contains(tag.name) => {
-            // Words in two of them are two.
+            // The words of two such elements stay apart.
             if is_block(tag.name) && !level.is_empty() {
                 level.push(' ');
             }
@@ -176,17 +175,17 @@ pub(crate) fn levelled(source: &str, base: Option<&str>) -> String {
     level
 }
 
-/// Writes the ends of all elements but the first so many.
+/// Writes the end tags of all elements except the first ones.
 fn end_down_to(count: usize, open: &mut Vec<String>, level: &mut String) {
     for name in open.drain(count..).rev() {
         let _ = write!(level, "</{name}>");
     }
 }
 
-/// Gives the parts of HTML in order, without comments and what is not for readers.
+/// Passes on the parts of HTML in order, without comments and hidden content.
 pub(super) fn pieces(source: &str, mut links: Links<'_>, mut take: impl FnMut(Piece<'_>)) {
     let mut parts = tokens(source).peekable();
-    // Once a font without size hid nothing, it is taken to hide nothing, so that nothing is read
+    // Once a font without size hid nothing, it is ignored from then on, so that nothing is read
     // twice for it again.
     let mut shrinks = true;
     while let Some(part) = parts.next() {
@@ -222,7 +221,7 @@ fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Whether something inside of an element may have a size of its own, where the font has none.
+/// Whether a part of an element may have a size of its own, where the font has none.
 fn has_size_inside(source: &str, tag: &Start<'_>) -> bool {
     let mut has_size = false;
     let inside = source.get(tag.end..).unwrap_or_default();
@@ -232,7 +231,7 @@ fn has_size_inside(source: &str, tag: &Start<'_>) -> bool {
     has_size
 }
 
-/// Gives a link to what a player would play or a frame show: neither is there for readers.
+/// Passes on a link to the content of a player or frame, because readers have neither.
 fn link(tag: &Start<'_>, links: &mut Links<'_>, take: &mut impl FnMut(Piece<'_>)) {
     let source = match tag.name.as_str() {
         "iframe" | "video" | "audio" | "embed" | "source" => "src",
@@ -242,7 +241,7 @@ fn link(tag: &Start<'_>, links: &mut Links<'_>, take: &mut impl FnMut(Piece<'_>)
     let Some(address) = tag.attributes.iter().find(|it| it.name == source) else { return };
     let absolute = links.resolved(address.value);
     let address = absolute.as_deref().unwrap_or(address.value.trim());
-    // What does not lead to the web leads nowhere.
+    // Only addresses on the web are links.
     if !address.starts_with("http://") && !address.starts_with("https://") {
         return;
     }
@@ -254,9 +253,9 @@ fn link(tag: &Start<'_>, links: &mut Links<'_>, take: &mut impl FnMut(Piece<'_>)
     take(Piece::Close("p"));
 }
 
-/// Passes what is in an element that is hidden, and gives it part by part. It goes on to the end that
-/// is its own, with those of the same name inside it counted. One whose end may be left out ends with
-/// what it is in, too.
+/// Skips a hidden element and passes on its parts. It continues to the matching end tag, counting
+/// those of the same name inside. An element whose end tag may be omitted also ends with its
+/// parent.
 fn pass_hidden<'a>(
     parts: &mut Peekable<impl Iterator<Item = Token<'a>>>,
     name: &str,
@@ -295,8 +294,8 @@ pub(crate) fn is_inline(name: &str) -> bool {
 }
 
 impl<'a> Tag<'a> {
-    /// A tag as it is written again: without the slash at its end, which says nothing, and without
-    /// its attributes if they are too many.
+    /// A rewritten tag: without the slash at its end, which has no meaning, and without its
+    /// attributes if there are too many.
     fn of(start: &'a Start<'_>, links: &mut Links<'_>) -> Self {
         let is_plain = start.attributes.len() > ATTRIBUTES
             || start.references() > REFERENCES
@@ -310,8 +309,8 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// Whether no reader sees what is in the element: by its own word or by its style, for which a font
-/// without size may count.
+/// Whether an element is hidden, by an attribute or its style, in which a font without size may
+/// count.
 fn is_hidden(tag: &Start<'_>, shrinks: bool) -> bool {
     tag.attributes.iter().any(|attribute| match attribute.name.as_str() {
         "hidden" => true,
@@ -320,7 +319,7 @@ fn is_hidden(tag: &Start<'_>, shrinks: bool) -> bool {
     })
 }
 
-/// What is so far beside the page is not seen, in any unit.
+/// A large offset is outside the page, in any unit.
 const ASIDE: f32 = -500.0;
 
 /// Whether a style hides its element.
@@ -328,7 +327,7 @@ fn hides(style: &str, shrinks: bool) -> bool {
     let mut plain = String::with_capacity(style.len());
     let mut parts = style.split("/*");
     plain.push_str(parts.next().unwrap_or_default());
-    // A comment is no part of a word.
+    // A comment is not part of a word.
     parts.for_each(|part| plain.push_str(part.split_once("*/").map_or("", |(_, after)| after)));
     plain.to_ascii_lowercase().split(';').any(|rule| {
         let Some((property, value)) = rule.split_once(':') else { return false };
@@ -336,7 +335,7 @@ fn hides(style: &str, shrinks: bool) -> bool {
         match property.trim() {
             "display" => value == "none",
             "visibility" => value == "hidden",
-            // Beside the page, where nobody looks.
+            // Outside the page.
             "left" | "right" | "top" | "bottom" | "text-indent" | "margin-left" | "margin-top" => {
                 let number = value.trim_end_matches(|it: char| !it.is_ascii_digit());
                 number.parse::<f32>().is_ok_and(|value| value <= ASIDE)

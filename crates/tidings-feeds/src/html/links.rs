@@ -1,16 +1,16 @@
-//! Addresses in HTML, seen from where it was found.
+//! Addresses in HTML, resolved against its base.
 
 use std::borrow::Cow;
 
 use super::tokens::Tag;
 use crate::parse::{is_relative, joined, unescaped};
 
-/// Attributes that are one address.
+/// Attributes with one address.
 const ADDRESSES: [&str; 6] = ["background", "cite", "href", "longdesc", "poster", "src"];
-/// How much longer a text may become: a base is written as often as there are addresses.
+/// How much longer a text may become: the base is repeated for each address.
 const MORE: usize = 256 << 10;
 
-/// What relative addresses of one text are seen from.
+/// The base of one text's relative addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Links<'a> {
     base: Option<&'a str>,
@@ -23,17 +23,17 @@ impl<'a> Links<'a> {
         Self { base, more: 0 }
     }
 
-    /// What stands between the name and the end of a tag, with every relative address resolved and
-    /// all else as it was.
+    /// The part between the name and the end of a tag, with every relative address resolved and the
+    /// rest unchanged.
     pub(super) fn attributes<'t>(&mut self, tag: &Tag<'t>) -> Cow<'t, str> {
         let end = if tag.is_closed { "/>" } else { ">" };
-        // Invariant: the name has only letters and digits of ASCII, so it is as long as it was
-        // written. It and the angle are before the attributes.
+        // Invariant: the name has only ASCII letters and digits, so its length did not change. It
+        // and the angle bracket come before the attributes.
         let begin = 1 + tag.name.len();
         let written = tag.written.strip_suffix(end).and_then(|written| written.get(begin..));
         let written = written.unwrap_or_default();
         let mut out = String::new();
-        // Places are those in the whole text.
+        // Positions in the whole text.
         let start = tag.end - tag.written.len() + begin;
         let mut taken = 0;
         for attribute in &tag.attributes {
@@ -53,8 +53,8 @@ impl<'a> Links<'a> {
         Cow::Owned(out)
     }
 
-    /// An address of an attribute, resolved and as it can stand there. Nothing if it stays as it is:
-    /// one that is absolute, that leads to a place in the text itself, or that cannot be resolved.
+    /// The resolved address of an attribute, escaped. `None` if it stays unchanged: it is absolute,
+    /// leads to a place in the text itself, or cannot be resolved.
     pub(super) fn resolved(&mut self, written: &str) -> Option<String> {
         let base = self.base.filter(|_| self.more < MORE)?;
         let address = meant(written);
@@ -68,14 +68,14 @@ impl<'a> Links<'a> {
     }
 }
 
-/// The address that an attribute means: without references, and without what browsers pass over.
+/// The address of an attribute: without references, and without characters that browsers ignore.
 fn meant(written: &str) -> String {
     let address = unescaped(written);
     let address = address.trim_matches(|letter| letter <= ' ').trim();
     address.chars().filter(|letter| !matches!(letter, '\t' | '\n' | '\r')).collect()
 }
 
-/// An address as it can stand in an attribute, in quotation marks of any kind or in none.
+/// An address escaped for an attribute, with quotation marks of any kind or none.
 fn escaped(address: &str) -> String {
     let mut out = String::with_capacity(address.len());
     for letter in address.chars() {
@@ -101,7 +101,7 @@ mod tests {
 
     const BASE: &str = "https://a.org/b/c";
 
-    /// The same HTML with the addresses of all tags resolved.
+    /// The same HTML with all addresses resolved.
     fn resolved(source: &str, base: Option<&str>) -> String {
         let mut links = Links::new(base);
         let (mut out, mut taken) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! HTML as Markdown, in which no markup of HTML is left.
+//! HTML as Markdown, without any remaining HTML markup.
 
 use std::fmt::Write as _;
 
@@ -7,19 +7,19 @@ use htmd::options::Options;
 
 use super::tokens::{Token, tokens};
 
-/// HTML that is safe, as Markdown that is.
+/// Safe HTML as safe Markdown.
 ///
-/// Whoever converts writes what texts and attributes say without references, and a reader of
-/// Markdown takes tags for tags. So whatever could become one keeps its reference.
+/// The converter writes texts and attributes without references, and a reader of Markdown would
+/// take them for tags. So every character that could begin a tag keeps its reference.
 pub(crate) fn markdown_of(safe: &str, options: Options) -> String {
     let quoted = quoted(safe);
     let converter = HtmlToMarkdown::builder().options(options).build();
-    // Nothing is read or written that could fail; then it is shown with all its references.
+    // Nothing here can fail; otherwise it is shown with all its references.
     converter.convert(&quoted).unwrap_or(quoted)
 }
 
-/// The same HTML, where each angle that is no markup is a reference that survives reading it once,
-/// except where it is code, and but for those that can begin no tag wherever they stand.
+/// The same HTML, where each angle bracket outside markup is a reference that survives one parse,
+/// except in code and where it cannot begin a tag.
 fn quoted(safe: &str) -> String {
     let mut out = String::with_capacity(safe.len());
     let mut code = Code::default();
@@ -34,7 +34,7 @@ fn quoted(safe: &str) -> String {
                 code.end(&name);
                 let _ = write!(out, "</{name}>");
             }
-            // What had no end is no markup, and would not be read as any.
+            // An unfinished part is not markup, and would not be parsed as such.
             Token::Unended(_) => {}
         }
     }
@@ -61,14 +61,14 @@ fn words(text: &str, is_code: bool, out: &mut String) {
     out.push_str(rest);
 }
 
-/// A tag whose attributes begin no tag.
+/// A tag whose attributes do not begin a tag.
 fn attributes(tag: &str, out: &mut String) {
     let Some(inner) = tag.strip_prefix('<') else { return };
     out.push('<');
     out.push_str(&inner.replace("&lt;", "&amp;lt;").replace('<', "&amp;lt;"));
 }
 
-/// Whether what comes is code that is shown between marks, where references are no references.
+/// Whether an element is code that is shown between marks, where references are not read.
 #[derive(Default)]
 struct Code {
     is_fenced: bool,
@@ -82,7 +82,7 @@ impl Code {
             self.is_fenced = true;
         } else if name == "code" {
             self.depth += 1;
-            // Marks inside could end it, and so could a line without words.
+            // Marks inside could end it, and so could an empty line.
             let end = after.find("</code>").unwrap_or(after.len());
             let code = &after[..end];
             self.is_shown = self.depth == 1
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(markdown(html), expected);
     }
 
-    /// Each of these once was a tag for whoever read the Markdown.
+    /// Each of these was once a tag for a reader of the Markdown.
     #[test]
     fn what_only_looks_like_a_tag_stays_words() {
         check("&lt;<b></b>img src=x onerror=y()&gt;", "&lt;img src=x onerror=y()>");
@@ -134,12 +134,12 @@ mod tests {
         check("<pre><code>a &lt; b\n\n&lt;T&gt;</code></pre>", "```\na < b\n\n<T>\n```");
         let cut = shown("<code>Vec&lt;T&gt; and more</code>", None, TextFormat::Markdown, 8);
         assert_eq!((cut.text.as_str(), cut.is_cut), ("`Vec…", true));
-        // Unless it could end before it ends.
+        // Unless it could end early.
         check("<code>a` &lt;b&gt;</code>", "``a` &lt;b>``");
     }
 
     fn is_tag(text: &str) -> bool {
-        // An address may stand between angles.
+        // An address may be in angle brackets.
         let is_address = |at: usize| text[..at].ends_with("](");
         text.match_indices('<')
             .any(|(at, _)| crate::html::begins_tag(&text[at..]) && !is_address(at))

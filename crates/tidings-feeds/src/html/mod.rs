@@ -1,7 +1,7 @@
-//! HTML of strangers, shown: made safe, as Markdown, or as plain text.
+//! HTML from strangers: made safe, as Markdown, or as plain text.
 //!
-//! Whatever it is, it is levelled first: parsers of HTML take time and room in proportion to how deep
-//! elements lie in each other and how many attributes they have, and neither has a limit in HTML.
+//! All HTML is levelled first: parsers take time and memory in proportion to the depth of elements
+//! and the number of attributes, and HTML limits neither.
 
 mod implied;
 mod level;
@@ -22,8 +22,8 @@ pub(crate) use self::markdown::markdown_of;
 pub(crate) use self::tokens::{Tag, Token, quoted_angles, tokens};
 use crate::parse::unescaped;
 
-/// The rules by which texts are made safe, as they are kept with what was made by them: the library
-/// and its release, and a number that goes up with whatever is changed here or in checksums.
+/// The version of these rules, stored with the texts they produced: the library and its release,
+/// and a number that grows with every change here or in checksums.
 macro_rules! rules {
     () => {
         "ammonia 4.2.4, 4"
@@ -31,8 +31,8 @@ macro_rules! rules {
 }
 pub(crate) use rules;
 
-/// The library with its own rules, but for where a quotation is from: an address that nobody
-/// follows and that is not looked at.
+/// The library's own rules, except for the source address of a quotation, which nobody follows and
+/// nobody checks.
 static SANITISER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
     let mut builder = ammonia::Builder::default();
     for tag in ["blockquote", "del", "ins", "q"] {
@@ -43,7 +43,7 @@ static SANITISER: LazyLock<ammonia::Builder<'static>> = LazyLock::new(|| {
 /// The elements that it knows.
 static KNOWN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| SANITISER.clone_tags());
 
-/// How a text is shown.
+/// The form of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TextFormat {
@@ -51,11 +51,11 @@ pub(crate) enum TextFormat {
     #[default]
     Text,
     Markdown,
-    /// Without what can do harm.
+    /// Without anything harmful.
     Html,
 }
 
-/// A text that is shown.
+/// A text in its form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) text: String,
@@ -63,18 +63,17 @@ pub(crate) struct Shown {
     pub(crate) is_cut: bool,
 }
 
-/// How many bytes of markup are looked at for each character that is shown, and besides.
+/// How many bytes of markup are read for each shown character, and in addition.
 const MARKUP: usize = 16;
 const MARKUP_BESIDES: usize = 16 << 10;
-/// How much longer than twice what was received a text may be that is made safe; of one that is
-/// longer only the words are shown.
+/// How much longer than twice its source a safe text may be; a longer one is shown as plain words.
 const LONGER: usize = 64 << 10;
-/// How often markup is cut shorter until it fits.
+/// How often markup is shortened until it fits.
 const TRIES: usize = 4;
 
-/// A text of a feed, at most so many characters of it, with addresses seen from a base. It takes
-/// time in proportion to what is shown, a millisecond for a long article; on hostile markup, tens
-/// of them.
+/// A text of a feed, cut to this many characters, with addresses resolved against a base. The time
+/// is in proportion to the shown text: a millisecond for a long article, tens of them for hostile
+/// markup.
 pub(crate) fn shown(source: &str, base: Option<&str>, format: TextFormat, most: usize) -> Shown {
     let looked_at = most.saturating_mul(MARKUP).saturating_add(MARKUP_BESIDES);
     let beginning = &source[..source.floor_char_boundary(looked_at)];
@@ -88,8 +87,8 @@ pub(crate) fn shown(source: &str, base: Option<&str>, format: TextFormat, most: 
     shown
 }
 
-/// A text of a feed as HTML that can do no harm, whole, with addresses seen from a base; none if
-/// nothing is left of it.
+/// A whole text of a feed as safe HTML, with addresses resolved against a base; `None` if nothing
+/// is left of it.
 pub(crate) fn safe<'a>(source: &'a str, base: Option<&str>) -> Option<Cow<'a, str>> {
     let safe = if has_tag(source) {
         let safe = cleaned(source, base);
@@ -105,8 +104,8 @@ pub(crate) fn safe<'a>(source: &'a str, base: Option<&str>) -> Option<Cow<'a, st
     Some(safe).filter(|safe| !safe.trim().is_empty())
 }
 
-/// A text without characters that no reader sees and a program reads: tags of plane 14, with which
-/// whole sentences are hidden, operators without a sign, and what turns the order of letters around.
+/// A text without invisible characters that programs read: tags of plane 14, which hide whole
+/// sentences, invisible operators, and marks that reverse the order of letters.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     let is_hidden = |it: char| {
         matches!(it, '\u{e0000}'..='\u{e0fff}' | '\u{2061}'..='\u{2064}' | '\u{206a}'..='\u{206f}'
@@ -119,7 +118,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A line of words in which nothing is markup of Markdown.
+/// A line of words without markup of Markdown.
 pub(crate) fn as_markdown(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     for character in line.chars() {
@@ -134,8 +133,8 @@ pub(crate) fn as_markdown(line: &str) -> String {
     text
 }
 
-/// HTML without what can do harm: scripts, styles, forms, frames, addresses that run something.
-/// What has no tag has none of these, and is as it was.
+/// HTML without anything harmful: scripts, styles, forms, frames, addresses that run something. A
+/// text without tags has none of these and stays unchanged.
 fn sanitised<'a>(source: &'a str, base: Option<&str>) -> Cow<'a, str> {
     if has_tag(source) { Cow::Owned(cleaned(source, base)) } else { Cow::Borrowed(source) }
 }
@@ -144,7 +143,7 @@ fn cleaned(source: &str, base: Option<&str>) -> String {
     SANITISER.clean(&levelled(source, base)).to_string()
 }
 
-/// Whether anything in a text would be read as a tag, a comment or a declaration.
+/// Whether a text contains a tag, a comment or a declaration.
 pub(crate) fn has_tag(text: &str) -> bool {
     text.match_indices('<').any(|(at, _)| begins_tag(&text[at..]))
 }
@@ -155,9 +154,9 @@ pub(crate) fn begins_tag(text: &str) -> bool {
     text.strip_prefix('<').is_some_and(|rest| rest.starts_with(opens))
 }
 
-/// Whether an address is one that runs something, or is its own content.
+/// Whether an address runs something, or contains its own content.
 pub(crate) fn is_harmful(address: &str) -> bool {
-    // Readers of addresses pass over these too.
+    // Readers of addresses ignore these too.
     let letters = address.chars().filter(|it| !it.is_control() && !it.is_whitespace());
     let begin: String = letters.take(16).collect();
     let begin = begin.to_ascii_lowercase();
@@ -202,7 +201,7 @@ fn html(source: &str, base: Option<&str>, most: usize) -> Shown {
         }
         length = beginning.len() / (count / most.max(1) + 1);
     }
-    // Much markup around few words: then the words.
+    // Much markup around few words: show the words.
     Shown { text: quoted(&plain(source), most), is_cut: true }
 }
 
@@ -228,8 +227,8 @@ fn quoted(words: &str, most: usize) -> String {
     text
 }
 
-/// The same of Markdown. What was cut in the middle of code in a line is no code any more, and what
-/// looks like a tag in it would be one.
+/// The same for Markdown. Inline code that was cut is not code any more, so a tag in it would be
+/// one.
 fn cut_outside_code(text: &str, most: usize) -> Shown {
     let mut shown = cut(text, most);
     let is_fenced = shown.text.matches("```").count() % 2 == 1;
@@ -241,7 +240,7 @@ fn cut_outside_code(text: &str, most: usize) -> Shown {
     shown
 }
 
-/// So many characters of a text, with a sign where it was cut.
+/// The first characters of a text, with a mark where it was cut.
 fn cut(text: &str, most: usize) -> Shown {
     let text = text.trim();
     let Some((_, _)) = text.char_indices().nth(most) else {

@@ -1,4 +1,4 @@
-//! The one reader of markup: HTML as tags and texts, as browsers read it, with where each stands.
+//! The only parser of markup: HTML as tags and texts, as browsers parse it, with positions.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -7,31 +7,31 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
-use html5gum::{Span, Tokenizer};
+use html5gum::{Emitter, ForwardingEmitter, Span, Tokenizer};
 
-/// A part of HTML. Comments and declarations are none.
+/// A part of HTML. Comments and declarations are skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
-    /// A text as it was written, with its references. A `<` in it begins no tag.
+    /// A text in its original spelling, with references. A `<` in it does not begin a tag.
     Text(&'a str),
     Start(Tag<'a>),
-    /// The end of an element; its name in lower case.
+    /// An end tag; its name in lower case.
     End(String),
-    /// A tag or a comment that had not ended when the text did. It is always the last part.
+    /// An unfinished tag or comment at the end of the text. It is always the last part.
     Unended(&'a str),
 }
 
-/// A tag that begins an element.
+/// A start tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tag<'a> {
     /// In lower case.
     pub(crate) name: String,
-    /// The whole tag as it was written.
+    /// The whole tag in its original spelling.
     pub(crate) written: &'a str,
-    /// Where it ends.
+    /// Its end.
     pub(crate) end: usize,
     pub(crate) attributes: Vec<Attribute<'a>>,
-    /// Whether it ends with a slash, which counts for drawings and formulas alone.
+    /// Whether it ends with a slash, which counts only in drawings and formulas.
     pub(crate) is_closed: bool,
 }
 
@@ -40,25 +40,25 @@ pub(crate) struct Tag<'a> {
 pub(crate) struct Attribute<'a> {
     /// In lower case.
     pub(crate) name: String,
-    /// Its value as it was written, with its references and without its quotation marks.
+    /// Its value in its original spelling, with references and without quotation marks.
     pub(crate) value: &'a str,
-    /// Where that is.
+    /// The position of its value.
     pub(crate) place: Range<usize>,
 }
 
 impl Tag<'_> {
-    /// How many references are in it.
+    /// The number of references in it.
     pub(crate) fn references(&self) -> usize {
         self.written.bytes().filter(|byte| *byte == b'&').count()
     }
 }
 
-/// A text that can stand between tags whatever is around it.
+/// A text that can be put between tags anywhere.
 pub(crate) fn quoted_angles(text: &str) -> Cow<'_, str> {
     if text.contains('<') { Cow::Owned(text.replace('<', "&lt;")) } else { Cow::Borrowed(text) }
 }
 
-/// The parts of HTML in order. It is read once, in time in proportion to its length.
+/// The parts of HTML in order. The time is in proportion to the length.
 pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     // A text without markup takes a short cut.
     let (words, source) = if source.contains('<') { ("", source) } else { (source, "") };
@@ -69,7 +69,7 @@ pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     let take = move |event: CallbackEvent<'_>, span: Span<usize>| reader.take(&event, span);
     let mut emitter = CallbackEmitter::new(take);
     emitter.naively_switch_states(true);
-    let parts = Tokenizer::new_with_emitter(source, emitter);
+    let parts = Tokenizer::new_with_emitter(source, WithoutErrors(emitter));
     let parts = parts.map(|part: Result<_, Infallible>| match part {
         Ok(part) => part,
         Err(never) => match never {},
@@ -78,11 +78,27 @@ pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     words.into_iter().chain(parts).chain(std::iter::once_with(rest).flatten())
 }
 
+/// The library's emitter without parse errors. Nobody reads them, and finding them takes almost half
+/// of the time.
+struct WithoutErrors<E>(E);
+
+impl<E: Emitter> ForwardingEmitter for WithoutErrors<E> {
+    type Token = E::Token;
+
+    fn inner(&mut self) -> &mut impl Emitter<Token = Self::Token> {
+        &mut self.0
+    }
+
+    fn should_emit_errors(&mut self) -> bool {
+        false
+    }
+}
+
 struct TokenReader<'a> {
     source: &'a str,
-    /// Where the last part ended that had an end.
+    /// The end of the last finished part.
     ended: Rc<Cell<usize>>,
-    /// The tag that is being read, and where it begins.
+    /// The current tag, and its beginning.
     tag: Tag<'a>,
     start: usize,
 }
@@ -117,7 +133,7 @@ impl<'a> TokenReader<'a> {
             }
             CallbackEvent::EndTag { name } => {
                 self.ended.set(span.end);
-                // An end may be written with attributes, which say nothing.
+                // An end tag may have attributes, which have no meaning.
                 self.tag = Tag::default();
                 return Some(Token::End(text(name)));
             }
@@ -232,7 +248,7 @@ mod tests {
                     prop_assert_eq!(&source[attribute.place.clone()], attribute.value);
                     prop_assert!(attribute.place.end < tag.end && attribute.place.start > tag.end - part.len());
                 }
-                // A tag is the same wherever it stands.
+                // A tag is the same wherever it is.
                 let alone = tokens(part).next();
                 let alone = if let Some(Token::Start(tag)) = alone { tag } else { Tag::default() };
                 let said = |tag: &Tag<'_>| {

@@ -8,10 +8,10 @@ use tidings_store::date::Moment;
 use super::bound::{Bounded, bounded};
 use crate::html::{levelled, markdown_of, visible};
 
-/// The longest text about a page that is believed.
+/// The longest description of a page that is used.
 const LONGEST: usize = 1_000;
 
-/// An article and what its page says about it.
+/// An article with the details of its page.
 #[derive(Debug, Default)]
 pub(super) struct Article {
     pub(super) title: Option<String>,
@@ -20,11 +20,11 @@ pub(super) struct Article {
     pub(super) published: Option<Moment>,
     pub(super) language: Option<String>,
     pub(super) markdown: String,
-    /// Whether the page was read to its end.
+    /// Whether the whole page was read.
     pub(super) is_whole: bool,
 }
 
-/// Reads a page. Takes time in proportion to it; call it on a thread that may.
+/// Reads a page. The time is in proportion to its length; call it on a thread that may wait.
 pub(super) fn article(html: &str, url: &str) -> Article {
     let Bounded { html, is_whole } = bounded(html);
     let Ok(mut page) = Readability::new(html.as_str(), Some(url), None) else {
@@ -33,7 +33,7 @@ pub(super) fn article(html: &str, url: &str) -> Article {
     let said = page.get_article_metadata(page.parse_json_ld());
     let (said, content) = match page.parse() {
         Ok(found) => (metadata(&found, said), found.content.to_string()),
-        // Nothing on it looks like an article: then all of it is shown.
+        // Nothing on it looks like an article, so all of it is shown.
         Err(_) => (said, html),
     };
     Article {
@@ -47,7 +47,7 @@ pub(super) fn article(html: &str, url: &str) -> Article {
     }
 }
 
-/// What was found in an article goes before what the page says.
+/// The details of the article take precedence over those of the page.
 fn metadata(found: &Found, said: Metadata) -> Metadata {
     Metadata {
         title: if found.title.is_empty() { said.title } else { found.title.clone() },
@@ -59,14 +59,14 @@ fn metadata(found: &Found, said: Metadata) -> Metadata {
     }
 }
 
-/// Markup as Markdown, without what could do anything.
+/// Markup as Markdown, without anything harmful.
 fn markdown(html: &str, url: &str) -> String {
     let mut cleaner = ammonia::Builder::default();
     cleaner.rm_tags(["title"]);
     if let Ok(base) = ammonia::Url::parse(url) {
         cleaner.url_relative(UrlRelative::RewriteWithBase(base));
     }
-    // What was found has no comments any more that would split its texts.
+    // The found article has no comments any more that would split its texts.
     let clean = cleaner.clean(&levelled(html, None)).to_string();
     let options = Options { ul_bullet_spacing: 1, ol_number_spacing: 1, ..Options::default() };
     markdown_of(&clean, options).trim().to_owned()

@@ -1,30 +1,30 @@
-//! A page made harmless for whoever builds a tree of it: nested so deep, so many elements, no
-//! attributes without end. What is left out costs its markup and not its text.
+//! Pages made harmless for a tree builder: limits on depth, elements and attributes. Beyond them,
+//! markup is dropped and text is kept.
 //!
-//! Trees are walked by functions that call themselves, and elements that are never closed are
-//! opened again in every paragraph that follows: a page of a few kilobytes can take all memory.
-//! So this closes what it opens. It reads every byte once.
+//! Trees are walked recursively, and unclosed elements are opened again in every following
+//! paragraph: a page of a few kilobytes can take all memory. So this closes every element that it
+//! opens. It reads every byte once.
 
 use crate::html::{Splitter, Tag, Token, VOID, open_before, quoted_angles, tokens};
 
-/// How deep elements may be in each other.
+/// The maximum depth of elements.
 const DEPTH: usize = 100;
-/// How many of them may be of those that are opened again after every block.
+/// The maximum number of open elements that are opened again after every block.
 const FORMATTING_DEPTH: usize = 8;
-/// How many elements there may be; the longest articles have a tenth of it.
+/// The maximum number of elements; the longest articles have a tenth of it.
 const ELEMENTS: usize = 50_000;
-/// The longest page, without what is left out; an article is a tenth of it.
+/// The longest page without dropped parts; an article is a tenth of it.
 const LENGTH: usize = 2 << 20;
-/// A longer tag is kept without its attributes: they are compared with each other.
+/// A longer tag loses its attributes, because they are compared with each other.
 const TAG: usize = 2_048;
-/// How many references a tag may have before it loses its attributes.
+/// The maximum number of references in a tag; with more, it loses its attributes.
 const REFERENCES: usize = 64;
-/// How much of a title is kept.
+/// The longest title.
 const TITLE: usize = 4 << 10;
-/// The longest description of the page for machines that is kept.
+/// The longest description of the page for machines.
 const DATA: usize = 64 << 10;
 
-/// Elements that are left out with all they hold.
+/// Elements that are dropped with their content.
 const DROPPED: &[&str] = &[
     "iframe",
     "math",
@@ -48,7 +48,7 @@ const FORMATTING: &[&str] = &[
 #[derive(Debug, Default)]
 pub(super) struct Bounded {
     pub(super) html: String,
-    /// Whether it is there to its end.
+    /// Whether it is complete.
     pub(super) is_whole: bool,
 }
 
@@ -63,19 +63,19 @@ pub(super) fn bounded(html: &str) -> Bounded {
 #[derive(Default)]
 struct PageBuilder {
     html: String,
-    /// The elements that are open.
+    /// The open elements.
     open: Vec<String>,
     formatting: usize,
-    /// How many were opened and left out because they were too deep.
+    /// How many elements were dropped because they were too deep.
     skipped: usize,
     elements: usize,
     splitter: Splitter,
-    /// Whether something that is left out has no end, and all after it is left out with it.
+    /// Whether a dropped element has no end, so that the rest is dropped with it.
     is_cut: bool,
 }
 
 impl PageBuilder {
-    /// Reads to the end; nothing if there is more than fits.
+    /// Reads to the end; `None` if there is more than fits.
     fn read(&mut self, html: &str) -> Option<()> {
         let mut parts = tokens(html);
         while let Some(part) = parts.next() {
@@ -89,7 +89,7 @@ impl PageBuilder {
         Some(())
     }
 
-    /// Writes what a reader sees.
+    /// Writes visible text.
     fn words(&mut self, text: &str) -> Option<()> {
         let mut splitter = std::mem::take(&mut self.splitter);
         let mut written = Some(());
@@ -104,7 +104,7 @@ impl PageBuilder {
         (text.len() <= room).then_some(())
     }
 
-    /// Begins an element; what is not read of it is taken from the parts that follow.
+    /// Begins an element; its dropped parts are skipped.
     fn start<'a>(
         &mut self,
         tag: &Tag<'_>,
@@ -123,7 +123,7 @@ impl PageBuilder {
                 self.text(content)?;
                 return self.text(&format!("</{name}>"));
             }
-            // Drawings and formulas may end where they begin; nothing else does.
+            // Only drawings and formulas may end where they begin.
             "svg" | "math" if tag.is_closed => return Some(()),
             dropped if DROPPED.contains(&dropped) => {
                 self.content(parts, name);
@@ -146,7 +146,7 @@ impl PageBuilder {
         Some(())
     }
 
-    /// Passes what is in an element, and gives the first text of it.
+    /// Skips the content of an element, and returns its first text.
     fn content<'a>(&mut self, parts: &mut impl Iterator<Item = Token<'a>>, name: &str) -> &'a str {
         let mut content = None;
         let mut is_empty = true;
@@ -185,7 +185,7 @@ impl PageBuilder {
         }
     }
 
-    /// Many elements end where the next of their kind begins, with what formats a text in them.
+    /// Many elements end where the next of their kind begins, with the formatting in them.
     fn end_what_it_ends(&mut self, name: &str) {
         let length = open_before(name, &self.open);
         self.close_down_to(length);
@@ -195,7 +195,7 @@ impl PageBuilder {
         while self.open.len() > length {
             let Some(name) = self.open.pop() else { return };
             self.formatting -= usize::from(FORMATTING.contains(&name.as_str()));
-            // There is room for a few more letters than for a page.
+            // A few more letters than a page fit.
             self.html.push_str("</");
             self.html.push_str(&name);
             self.html.push('>');

@@ -1,4 +1,4 @@
-//! A page of the web for a reader: its main article as Markdown, or what it is, within limits.
+//! A web page for a reader: its main article as Markdown, or its text, within limits.
 
 mod article;
 mod bound;
@@ -16,41 +16,41 @@ use crate::{Feeds, WebAddress};
 /// How many pages are read at once, each on a thread of its own.
 static READING: Semaphore = Semaphore::const_new(2);
 
-/// In which form a page is wanted.
+/// The wanted form of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// The main article as Markdown; what is no web page comes as it is.
+    /// The main article as Markdown; other documents unchanged.
     #[default]
     Article,
-    /// The text as it was received.
+    /// The text as received.
     Raw,
 }
 
-/// A page that was fetched.
+/// A fetched page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Page {
-    /// Where it was in the end, after all redirects.
+    /// Its final URL, after all redirects.
     pub url: String,
-    /// Whether that is somewhere else than where it was looked for.
+    /// Whether that differs from the requested one.
     pub was_redirected: bool,
-    /// What it is: a media type.
+    /// Its media type.
     pub content_type: String,
     /// Its title.
     pub title: Option<String>,
-    /// Who wrote it.
+    /// Its author.
     pub byline: Option<String>,
-    /// The site it is of.
+    /// Its site.
     pub site: Option<String>,
     /// When it was published.
     pub published: Option<Moment>,
-    /// The language it is in.
+    /// Its language.
     pub language: Option<String>,
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// Whether the text is Markdown of the main article.
     pub is_article: bool,
-    /// Whether all of it was read; of a page without end only the beginning is.
+    /// Whether the whole page was read; of an endless page only the beginning is.
     pub is_whole: bool,
 }
 
@@ -58,37 +58,36 @@ pub struct Page {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchPageError {
-    /// Something that is not on the web.
+    /// An address that is not on the web.
     #[error("`{0}` is not a URL on the web; it begins with `https://` or `http://`")]
     Url(String),
-    /// Nothing is fetched.
+    /// This process does not fetch.
     #[error("nothing is fetched here")]
     Offline,
-    /// It could not be fetched; why.
+    /// It could not be fetched, with the reason.
     #[error("`{url}` could not be fetched: {reason}")]
     Fetch {
-        /// What was asked for.
+        /// The address.
         url: String,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
-    /// Something else than text.
-    #[error("`{url}` is {content_type}, which is no text: web pages, plain text, JSON and XML are")]
+    /// Not a text.
+    #[error("`{url}` is {content_type}; only web pages, plain text, JSON and XML can be shown")]
     NotText {
-        /// Where it is.
+        /// Its address.
         url: String,
-        /// What it is.
+        /// Its type.
         content_type: String,
     },
 }
 
 impl Feeds {
-    /// Fetches a page on the web and makes it readable. Every redirect is guarded as all requests
-    /// are.
+    /// Fetches a page on the web and makes it readable. Every redirect is checked like any request.
     ///
     /// # Errors
     ///
-    /// It cannot be fetched, or is no text.
+    /// It cannot be fetched, or is not a text.
     pub async fn fetch_page(&self, url: &str, form: Form) -> Result<Page, FetchPageError> {
         let asked = url.trim();
         let address =
@@ -104,7 +103,7 @@ impl Feeds {
         let was_redirected = !is_same(asked, &url);
         let turn = READING.acquire().await.map_err(|error| failed(error.to_string()))?;
         let read = move || {
-            // Held to the end of the work, also if nobody waits for it any more.
+            // Held to the end of the work, even if the caller left.
             let _turn = turn;
             let page = read(&bytes, content_type.as_deref(), &url, form);
             page.map(|page| Page { was_redirected, ..page })
@@ -144,8 +143,8 @@ fn read(bytes: &[u8], header: Option<&str>, url: &str, form: Form) -> Result<Pag
     })
 }
 
-/// What a document is: by its first bytes if they are those of something that is no text, else
-/// what the server says, else what it looks like.
+/// The type of a document: by its first bytes if they show that it is not text, else by the server,
+/// else by its content.
 fn kind(bytes: &[u8], header: Option<&str>) -> String {
     let found = infer::get(bytes).map(|kind| kind.mime_type());
     if let Some(found) = found.filter(|kind| !is_text(kind)) {
@@ -163,14 +162,14 @@ fn kind(bytes: &[u8], header: Option<&str>) -> String {
 
 fn is_text(kind: &str) -> bool {
     let is_whole = ["application/json", "application/xml", "application/yaml", "application/toml"];
-    // `x-sh` and the like are programs that people read.
+    // `x-sh` and similar types are programs that people read.
     kind.starts_with("text/")
         || is_whole.contains(&kind)
         || kind.starts_with("application/")
             && (kind.ends_with("+json") || kind.ends_with("+xml") || kind.ends_with("/javascript"))
 }
 
-/// The header with the charset that a page declares for itself, where the header has none.
+/// The header with the charset that the page declares, if the header has none.
 fn charset(bytes: &[u8], header: Option<&str>, is_page: bool) -> Option<String> {
     let has_charset = header.is_some_and(|it| it.to_ascii_lowercase().contains("charset"));
     if has_charset || !is_page {
@@ -187,7 +186,7 @@ fn charset(bytes: &[u8], header: Option<&str>, is_page: bool) -> Option<String> 
     }
 }
 
-/// Whether two addresses are the same but for how they are written.
+/// Whether two addresses differ only in their spelling.
 fn is_same(asked: &str, found: &str) -> bool {
     let plain = |url: &str| {
         let url = url.split('#').next().unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::prompts::given::Given;
 use crate::prompts::{CATEGORY, FEED, MAX_TOKENS, Made, SINCE, UNTIL, Words, titles};
 use crate::tools::{ShownItem, Texts, fitting};
 
-/// How many items are looked at; fewer fit in most cases.
+/// The number of items; in most cases fewer fit.
 const ITEMS: u32 = 200;
 
 pub(super) const WORDS: Words = Words {
@@ -41,7 +41,7 @@ pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, Answ
     let (list, is_empty) = made.await?;
     let chosen = given.described();
     if is_empty {
-        let text = format!("There are no items{chosen}. Say so; there is nothing to sum up.");
+        let text = format!("There are no items{chosen}. Say so; there is nothing to summarise.");
         return Ok(Made { text, is_empty });
     }
     let text = format!(

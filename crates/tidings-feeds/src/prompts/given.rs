@@ -1,4 +1,4 @@
-//! The arguments of a prompt, which are texts, as what they mean.
+//! The arguments of a prompt: parsing of their texts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,16 +13,16 @@ use crate::store::Listing;
 use crate::tools::{Budget, Unavailable, part};
 use crate::view::Filter;
 
-/// Arguments that were given.
+/// The given arguments.
 #[derive(Debug)]
 pub(super) struct Given {
     texts: BTreeMap<String, String>,
-    /// Those of the feeds they name that never could be fetched.
+    /// The named feeds that were never fetched.
     unavailable: Unavailable,
 }
 
 impl Given {
-    /// Takes those that a prompt has; an empty one is as good as none.
+    /// Takes the arguments of a prompt; an empty one counts as missing.
     pub(super) fn read(
         inner: &Inner,
         words: &Words,
@@ -52,7 +52,7 @@ impl Given {
         }
     }
 
-    /// The same, with a look at the feeds that are named.
+    /// The same, with the state of the named feeds.
     fn looked(mut self, inner: &Inner) -> Result<Self, AnswerError> {
         if self.names_feeds() {
             let mut keys: Vec<_> = self.feed(inner)?.into_iter().collect();
@@ -95,19 +95,19 @@ impl Given {
         number.map(Some).ok_or_else(|| AnswerError::invalid(name, text, details()))
     }
 
-    /// How long what is said of items may be.
+    /// The length of an item's text.
     pub(super) fn budget(&self) -> Result<Budget, AnswerError> {
         let tokens = self.number("maxTokens", 1_000..=200_000)?;
         let budget = tokens.map(Budget::of_tokens).unwrap_or_default();
         Ok(self.unavailable.rest_of(budget))
     }
 
-    /// The key of the feed that is named, if one is.
+    /// The key of the named feed, if any.
     pub(super) fn feed(&self, inner: &Inner) -> Result<Option<i64>, AnswerError> {
         self.text("feed").map(|id| key_of(inner, "feed", id)).transpose()
     }
 
-    /// Which items are meant by the arguments that most prompts have.
+    /// The items that the usual arguments choose.
     pub(super) fn listing(&self, inner: &Inner, limit: u32) -> Result<Listing, AnswerError> {
         let names = ["since", "until", "category", "search"];
         let pairs = names.iter().filter_map(|name| Some((*name, self.text(name)?)));

@@ -1,5 +1,5 @@
-//! Prompts made of what is kept: every number and every line in them was counted or read. One file
-//! for each, and one line in the table.
+//! Prompts from the stored items: every number and line in them was counted or read. One file for
+//! each, and one line in the table.
 
 mod compare;
 mod digest;
@@ -21,7 +21,7 @@ use crate::Inner;
 use crate::store::Label;
 use crate::tools::{Unavailable, part};
 
-/// What is asked of an argument.
+/// The definition of an argument.
 struct Argument {
     name: &'static str,
     description: &'static str,
@@ -38,14 +38,14 @@ impl Argument {
     }
 }
 
-const FEED: Argument = Argument::optional("feed", "The id of a feed; all feeds without");
+const FEED: Argument = Argument::optional("feed", "The id of a feed; default: all feeds");
 const CATEGORY: Argument = Argument::optional("category", "Only items with this category");
 const SINCE: Argument = Argument::optional("since", "From this day on, as 2026-01-31");
 const UNTIL: Argument = Argument::optional("until", "Up to and including this day");
 const MAX_TOKENS: Argument =
-    Argument::optional("maxTokens", "About how long it may be, in tokens; 8000 without");
+    Argument::optional("maxTokens", "About how long it may be, in tokens; default: 8000");
 
-/// A prompt as it is listed.
+/// A prompt in the list.
 struct Words {
     name: &'static str,
     title: &'static str,
@@ -65,10 +65,10 @@ impl Words {
     }
 }
 
-/// A prompt that is filled in.
+/// A filled-in prompt.
 struct Made {
     text: String,
-    /// Whether there is no item for it.
+    /// Whether it has no item.
     is_empty: bool,
 }
 
@@ -93,7 +93,7 @@ table! {
     trends,
 }
 
-/// The prompts that there are.
+/// All prompts.
 pub(crate) fn offered() -> impl Iterator<Item = Prompt> {
     WORDS.iter().map(|words| words.prompt())
 }
@@ -102,7 +102,7 @@ pub(crate) fn offered() -> impl Iterator<Item = Prompt> {
 ///
 /// # Errors
 ///
-/// There is none of this name, or an argument has a value that cannot be.
+/// There is no prompt of this name, or an argument is invalid.
 pub(crate) async fn fill(
     inner: &Arc<Inner>,
     request: GetPromptRequestParams,
@@ -117,14 +117,14 @@ pub(crate) async fn fill(
     Ok(result.into())
 }
 
-/// The text of a prompt, with the feeds of which it has nothing because they never could be fetched.
-/// If none was named, that is told where there is nothing else.
+/// The text of a prompt, with the feeds that are missing because they were never fetched. If no
+/// feed was named, they are listed only if there are no items.
 fn told(inner: &Inner, given: &Given, made: Made) -> Result<String, AnswerError> {
     let named = given.unavailable();
     if named.is_all() {
         return Ok(format!(
-            "No feed that was asked for could be fetched yet, so there is nothing to work with. Say \
-             so, and why; do not guess what is in them.\n\n{}",
+            "None of the requested feeds could be fetched yet, so there are no items. Say so, and \
+             why; do not guess their content.\n\n{}",
             named.lines()
         ));
     }
@@ -139,7 +139,7 @@ fn told(inner: &Inner, given: &Given, made: Made) -> Result<String, AnswerError>
         return Ok(made.text);
     }
     Ok(format!(
-        "{}\n\nThese feeds could not be fetched yet, so nothing of them is here. Say so, and \
+        "{}\n\nThese feeds could not be fetched yet, so their items are missing. Say so, and \
          why.\n\n{}",
         made.text.trim_end(),
         unavailable.lines()

@@ -1,4 +1,4 @@
-//! `trends`: what is written about more than before, and what less.
+//! `trends`: topics that are covered more than before, and less.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use crate::prompts::{Argument, FEED, MAX_TOKENS, Made, UNTIL, Words, titles};
 use crate::store::{Span, TITLES, Trend};
 use crate::words::words;
 
-/// How many days are compared with as many before them, unless it is said.
+/// The default number of days, compared with as many before them.
 const DAYS: u64 = 7;
 const DAY: i64 = 86_400;
-/// How many lines each list has at most.
+/// The maximum number of lines in each list.
 const LINES: usize = 30;
 /// Shorter words say little in most languages.
 const LETTERS: usize = 4;
@@ -24,9 +24,9 @@ const LETTERS: usize = 4;
 pub(super) const WORDS: Words = Words {
     name: "trends",
     title: "Trends",
-    description: "What is written about more than before, and what less, as counted",
+    description: "Topics that are covered more than before, and less, by counts",
     arguments: &[
-        Argument::optional("days", "How many days, compared with as many before them; 7 without"),
+        Argument::optional("days", "How many days, compared with as many before them; default: 7"),
         FEED,
         UNTIL,
         MAX_TOKENS,
@@ -57,7 +57,7 @@ pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, Answ
         |(value, shown, count): &(String, String, u64)| (value.clone(), shown.clone(), *count);
     let categories =
         lines(now.categories.iter().map(shown), before.categories.iter().map(shown), 1);
-    // A word that is in one title only is no trend.
+    // A word in only one title is not a trend.
     let words = lines(in_titles(&now), in_titles(&before), 2);
     let is_sample = now.titles.len().max(before.titles.len()) >= TITLES;
     let in_titles = if is_sample {
@@ -79,14 +79,15 @@ pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, Answ
         return Ok(Made { text, is_empty: true });
     }
     let text = format!(
-        "Below is what was counted in the {days} days until {to}, and in the {days} days before \
-         them. Say what is written about more, what less, and what is new; where counts are small, \
-         say that they are. Use these numbers and no others.\n\n{list}"
+        "Below are counts for the {days} days until {to}, and for the {days} days before them. Say \
+         what is written about more, what less, and what is new; where counts are small, say that \
+         they are. Use these numbers and no others.\n\n{list}"
     );
     Ok(Made { text, is_empty: false })
 }
 
-/// Lines of counts, those that moved most first, of what is there at least so often now or before.
+/// Lines of counts, the largest changes first, for words that occur at least this often now or
+/// before.
 fn lines<K: std::hash::Hash + Eq + Clone>(
     now: impl Iterator<Item = (K, String, u64)>,
     before: impl Iterator<Item = (K, String, u64)>,
@@ -109,7 +110,7 @@ fn lines<K: std::hash::Hash + Eq + Clone>(
     lines.map(|(shown, now, before)| format!("- {shown}: {now} (before: {before})")).collect()
 }
 
-/// In how many titles each word is.
+/// The number of titles with each word.
 fn in_titles(trend: &Trend) -> impl Iterator<Item = (String, String, u64)> + use<> {
     let mut counts: HashMap<String, u64> = HashMap::new();
     for title in &trend.titles {

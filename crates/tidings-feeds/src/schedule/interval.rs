@@ -1,17 +1,17 @@
-//! How often a feed is worth asking, from when it posted.
+//! The useful time between fetches, from the dates of posts.
 
 use std::time::Duration;
 
 use tidings_store::date::Moment;
 
-/// How many of the last posts say how often a feed posts now.
+/// How many of the last posts are considered.
 const POSTS: usize = 11;
 
-/// Half of what usually lies between two of the last posts, so that a post waits half its
-/// successor's time at most; nothing if there are too few. The median, since a long silence or
-/// a dozen posts within a minute are not what is usual.
+/// Half of the usual time between two of the last posts, so that a post waits half its successor's
+/// time at most; `None` if there are too few. The median, because a long silence or a dozen posts
+/// within a minute are unusual.
 pub(super) fn of_posts(posted: &[Moment], now: Moment) -> Option<Duration> {
-    // Dates in the future announce something, or are wrong.
+    // Dates in the future are announcements, or wrong.
     let mut posted: Vec<_> = posted.iter().copied().filter(|moment| *moment <= now).collect();
     posted.sort_unstable();
     posted.dedup();
@@ -21,7 +21,7 @@ pub(super) fn of_posts(posted: &[Moment], now: Moment) -> Option<Duration> {
     gaps.get(gaps.len() / 2).map(|median| *median / 2)
 }
 
-/// A little longer than before: nothing new came.
+/// A little longer than before, because nothing new came.
 pub(super) fn lengthened(interval: Duration) -> Duration {
     interval.saturating_add(interval / 8)
 }

@@ -1,15 +1,15 @@
-//! Lengths of time: a share of one, and how they are stored.
+//! Durations: fractions, and their stored form.
 
 use std::time::Duration;
 
-/// A part of a length, from none of it to all of it.
+/// A fraction of a duration, from zero to all of it.
 pub(super) fn share(length: Duration, random: u64) -> Duration {
     let whole = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
     let part = u128::from(whole) * u128::from(random) / u128::from(u64::MAX);
     Duration::from_millis(u64::try_from(part).unwrap_or(whole))
 }
 
-/// Lengths are stored in milliseconds, as moments are.
+/// Durations are stored in milliseconds, as moments are.
 pub(super) mod milliseconds {
     use std::time::Duration;
 

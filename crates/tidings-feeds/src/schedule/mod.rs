@@ -1,4 +1,4 @@
-//! When a feed is asked next: from what came of the last time to a plan for the next. Pure: moments
+//! The schedule of a feed: from the result of the last fetch to a plan for the next. Pure: moments
 //! and random numbers are passed in.
 
 mod explain;
@@ -22,30 +22,30 @@ pub(crate) use skip::Skip;
 
 use length::{milliseconds, share};
 
-/// How often a feed is asked of which nothing is known yet.
+/// The interval of an unknown feed.
 const FIRST_INTERVAL: Duration = Duration::from_hours(1);
-/// No interval is shorter, whoever asks for it.
+/// The shortest interval, even if requested.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// After so many failures in a row a feed is only probed.
+/// After this many failures in a row, a feed is only probed.
 const FAILURES_TO_OPEN: u32 = 8;
-/// How often.
+/// The interval of probes.
 const PROBE: Duration = Duration::from_hours(24);
-/// How often in a row a new address has to do well before it replaces the old one.
+/// How often in a row a new address must succeed before it replaces the old one.
 const GOOD_TO_ADOPT: u8 = 3;
-/// When a feed is asked again whose transfer broke off.
+/// The wait after an interrupted transfer.
 const AGAIN: Duration = Duration::from_mins(15);
-/// When a feed is tried again that could not be asked for a reason of this machine.
+/// The wait after a fault of this machine.
 const HERE: Duration = Duration::from_mins(1);
 
-/// Between which limits a feed is asked.
+/// The limits of intervals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// The least time between two requests; default 15 minutes.
+    /// The minimum time between two requests; default 15 minutes.
     pub(crate) floor: Duration,
-    /// The most, unless the server wants more; default one day.
+    /// The maximum, unless the server wants more; default one day.
     pub(crate) ceiling: Duration,
-    /// An interval set by the operator. It takes the place of the floor, of what the feed's posts
-    /// suggest and of what the publisher hints at; hours to be skipped and `Retry-After` remain.
+    /// An interval set by the operator. It replaces the minimum, the feed's usual interval and the
+    /// publisher's hints; hours to be skipped and `Retry-After` remain.
     pub(crate) fixed: Option<Duration>,
 }
 
@@ -60,39 +60,39 @@ impl Default for Bounds {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Moved {
     pub(crate) to: String,
-    /// How often in a row it did well.
+    /// How often it succeeded in a row.
     pub(crate) good: u8,
 }
 
-/// When a feed is asked next, and why. It is kept across restarts.
+/// The next fetch of a feed, and its reasons. It is stored across restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// Meaningless while the feed is paused or gone: see [`Plan::due`].
     pub(crate) next: Moment,
-    /// When it was last asked.
+    /// When it was last fetched.
     pub(crate) last: Option<Moment>,
-    /// How often it is worth asking, apart from hints and failures.
+    /// The useful interval, without hints and failures.
     #[serde(with = "milliseconds")]
     pub(crate) interval: Duration,
     /// In a row.
     pub(crate) failures: u32,
-    /// How the feed does as far as the schedule knows: it never says `New` or `Unserved`.
+    /// The condition of the feed as far as the schedule knows: never `New` or `Unserved`.
     #[serde(rename = "health")]
     pub(crate) condition: Condition,
     pub(crate) moved: Option<Moved>,
-    /// What the server asked for with `Retry-After`.
+    /// The server's `Retry-After`.
     #[serde(default)]
     not_before: Moment,
-    /// As of the last document: a failure does not say which hours to skip.
+    /// From the last document: a failure does not change the hours to be skipped.
     #[serde(default)]
     skip: Skip,
-    /// How long the last document wants to be kept; an answer that nothing changed does not say.
+    /// How long the last document is fresh; an answer without a document has no such hint.
     #[serde(default, with = "milliseconds")]
     asked: Duration,
 }
 
 impl Plan {
-    /// A feed that was never asked is asked at once.
+    /// A feed that was never fetched is fetched at once.
     pub(crate) fn new(now: Moment) -> Self {
         Self {
             next: now,
@@ -107,23 +107,23 @@ impl Plan {
         }
     }
 
-    /// When to ask, if ever.
+    /// When to fetch, if ever.
     pub(crate) fn due(&self) -> Option<Moment> {
         self.condition.is_asked().then_some(self.next)
     }
 
-    /// Whether the operator does not want it to be asked.
+    /// Whether the feed is paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.condition == Condition::Paused
     }
 
-    /// Until when the server wants to be left alone, if it does.
+    /// The end of the server's `Retry-After`, if it sent one.
     pub(crate) fn left_alone_until(&self, now: Moment) -> Option<Moment> {
         Some(self.not_before).filter(|until| *until > now)
     }
 
-    /// The plan after an outcome. The random number spreads what would fall together; it only
-    /// ever makes a wait longer.
+    /// The plan after a result. The random number spreads simultaneous fetches; it only makes a
+    /// wait longer.
     pub(crate) fn after(
         &self,
         outcome: &Outcome,
@@ -138,7 +138,7 @@ impl Plan {
                 plan.succeed(hints, *moved, bounds, now, random);
             }
             Outcome::Unchanged { hints, moved } => {
-                // Who asks before it is due learns nothing about how often it is worth it.
+                // A fetch before the due time says nothing about the useful interval.
                 if now >= self.next {
                     plan.interval = interval::lengthened(self.interval);
                 }
@@ -157,11 +157,11 @@ impl Plan {
         plan
     }
 
-    /// The plan of a feed at a start. One that is overdue is asked at once: the queue sees to it
-    /// that few are asked at a time, and each host now and then.
+    /// The plan of a feed at a start. An overdue feed is fetched at once; the queue limits the
+    /// number of fetches, and those of each host.
     pub(crate) fn caught_up(&self, now: Moment, random: u64) -> Self {
         let mut plan = self.clone();
-        // What was planned by a clock that has since been set back may be years away.
+        // A plan of a clock that was set back since may be years away.
         if self.last.is_some_and(|last| last > now) {
             plan.last = None;
             plan.not_before = Moment::EPOCH;
@@ -173,8 +173,7 @@ impl Plan {
         plan
     }
 
-    /// The plan of a feed that may have been planned with a longer interval than the one that is set
-    /// now: no later than that one says.
+    /// The plan of a feed whose configured interval may have become shorter: no later than that.
     pub(crate) fn hastened(&self, bounds: &Bounds, now: Moment, random: u64) -> Self {
         let (Some(last), Some(_)) = (self.last, bounds.fixed) else { return self.clone() };
         let mut plan = self.clone();
@@ -184,7 +183,7 @@ impl Plan {
         plan
     }
 
-    /// The same after an answer that broke off: no later than soon.
+    /// The same after an interrupted answer: no later than soon.
     pub(crate) fn again_soon(&self, now: Moment, random: u64) -> Self {
         let mut plan = self.clone();
         plan.schedule(now, AGAIN, share(AGAIN / 10, random), random);
@@ -192,24 +191,24 @@ impl Plan {
         plan
     }
 
-    /// What the last document asked for, with what came since: for an answer without a document.
+    /// The last document's hints with the new ones, for an answer without a document.
     pub(crate) fn remembered(&self, mut hints: FeedHints) -> FeedHints {
         hints.skip = self.skip;
         hints.ttl = Some(self.asked).filter(|asked| !asked.is_zero());
         hints
     }
 
-    /// The new address, once it has done well often enough; the trial is over then.
+    /// The new address, once it succeeded often enough; the trial is over then.
     pub(crate) fn take_address(&mut self) -> Option<String> {
         self.moved.take_if(|moved| moved.good >= GOOD_TO_ADOPT).map(|moved| moved.to)
     }
 
-    /// Not asked until it is resumed.
+    /// Not fetched until it is resumed.
     pub(crate) fn paused(&self) -> Self {
         Self { condition: Condition::Paused, ..self.clone() }
     }
 
-    /// Asked again, soon. A feed that was gone gets another chance too.
+    /// Fetched again, soon. A feed that was gone gets another chance too.
     pub(crate) fn resumed(&self, now: Moment) -> Self {
         let next = self.skip.next_allowed(now.max(self.not_before), 0);
         Self { condition: Condition::Good, failures: 0, next, ..self.clone() }
@@ -246,15 +245,15 @@ impl Plan {
         if let Failure::Refused { retry_after: Some(length) } = failure {
             self.not_before = now.after(*length);
         }
-        // Who asks before it is due, as by hand while a server is down, learns nothing about how
-        // long it will be.
+        // A fetch before the due time, for example by hand while a server is down, says nothing
+        // about the length of the outage.
         if now < self.next && *failure != Failure::Gone {
             self.stay(now, random);
             return;
         }
         self.failures = self.failures.saturating_add(1);
-        // The first wait is the floor. An address that is wrong is given up faster than a server
-        // that is down.
+        // The first wait is the minimum. A wrong address is abandoned faster than a server that is
+        // down.
         let doublings = match failure {
             Failure::Missing | Failure::Rejected => (self.failures - 1).saturating_mul(2),
             _ => self.failures - 1,
@@ -263,10 +262,10 @@ impl Plan {
         let mut wait = bounds.least().saturating_mul(factor).min(bounds.most());
         let mut condition = Condition::Failing;
         if let Failure::Refused { retry_after: Some(length) } = failure {
-            // It said when to come back; there is nothing to guess.
+            // The server stated the time, so nothing is guessed.
             wait = bounds.least().max(*length);
         }
-        // What costs nobody anything is not given up.
+        // Files are not abandoned, because reading them costs nobody anything.
         if self.failures >= FAILURES_TO_OPEN && bounds.ceiling >= PROBE {
             condition = Condition::Resting;
             wait = wait.max(PROBE).max(bounds.most());
@@ -279,7 +278,7 @@ impl Plan {
         self.schedule(now, wait, share(wait / 4, random), random);
     }
 
-    /// Asked later, though nothing is known of it that was not known before.
+    /// Postponed, without any new knowledge.
     fn postpone(&mut self, by: Duration, now: Moment, random: u64) {
         if now < self.next {
             self.stay(now.after(by), random);
@@ -288,20 +287,20 @@ impl Plan {
         }
     }
 
-    /// Stays as it was planned, but not before then.
+    /// Stays as planned, but not before then.
     fn stay(&mut self, earliest: Moment, random: u64) {
         let next = self.next.max(earliest).max(self.not_before);
         self.next = self.skip.next_allowed(next, random);
     }
 
-    /// Invariant: every `next` but the first is made here or in `stay`, so none is before
+    /// Invariant: every `next` except the first is set here or in `stay`, so none is before
     /// `not_before` or in an hour to be skipped.
     fn schedule(&mut self, now: Moment, wait: Duration, spread: Duration, random: u64) {
         let next = now.after(wait).after(spread).max(self.not_before);
         self.next = self.skip.next_allowed(next, random);
     }
 
-    /// A request may still be under way when the operator pauses its feed.
+    /// A request may still be in progress when the operator pauses its feed.
     fn become_unless_paused(&mut self, condition: Condition) {
         if self.condition != Condition::Paused {
             self.condition = condition;
@@ -315,7 +314,7 @@ impl Bounds {
         self.fixed.unwrap_or(self.floor).max(SHORTEST)
     }
 
-    /// The longest wait, of those that we choose.
+    /// The longest wait that we choose.
     fn most(&self) -> Duration {
         self.ceiling.max(self.least())
     }

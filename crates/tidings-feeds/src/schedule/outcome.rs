@@ -1,4 +1,4 @@
-//! What came of asking for a feed, as far as the schedule wants to know.
+//! The result of a fetch, as far as the schedule needs it.
 
 use std::time::Duration;
 
@@ -6,63 +6,63 @@ use tidings_store::date::Moment;
 
 use super::Skip;
 
-/// What a publisher says about when to ask, in the document and in its headers.
+/// A publisher's hints about the next request, in the document and in its headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FeedHints {
-    /// How long the feed may be kept, of RSS.
+    /// The `ttl` of RSS.
     pub(crate) ttl: Option<Duration>,
-    /// How often it changes, of the syndication module: see [`FeedHints::update_every`].
+    /// The update period of the syndication module: see [`FeedHints::update_every`].
     pub(crate) update: Option<Duration>,
-    /// When not to ask.
+    /// Hours and days to be skipped.
     pub(crate) skip: Skip,
-    /// Of `Cache-Control`.
+    /// From `Cache-Control`.
     pub(crate) max_age: Option<Duration>,
-    /// Of `Expires`, from now on.
+    /// From `Expires`, counted from now.
     pub(crate) expires: Option<Duration>,
-    /// A server may say so with a document too.
+    /// `Retry-After`, which a server may send with a document too.
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// What came of asking.
+/// The result of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome<'a> {
     /// Something new.
     Changed {
-        /// When the posts in the feed were made, in any order.
+        /// The dates of the posts in the feed, in any order.
         posted: &'a [Moment],
         hints: FeedHints,
-        /// Where the feed now is for good, if the server said so.
+        /// The permanent new address of the feed, if the server sent one.
         moved: Option<&'a str>,
     },
-    /// Nothing new, whether the server said so or the document did.
+    /// Nothing new, according to the server or the document.
     Unchanged { hints: FeedHints, moved: Option<&'a str> },
-    /// Nothing at all.
+    /// No document.
     Failed(Failure),
 }
 
-/// How asking failed.
+/// Why a fetch failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It may well work later.
+    /// A retry may succeed.
     Transient,
-    /// There is nothing there.
+    /// It does not exist.
     Missing,
-    /// The server, or we, will hardly think differently later.
+    /// A retry will hardly succeed.
     Rejected,
-    /// The server wants to be left alone.
+    /// The server sent `Retry-After`.
     Refused { retry_after: Option<Duration> },
-    /// Not asked at all, since the host wants to be left alone: no failure of this feed.
+    /// Not fetched, because the host sent `Retry-After`: not a failure of this feed.
     Postponed { by: Duration },
-    /// Nothing could be asked from this machine: no failure of this feed.
+    /// Nothing could be fetched on this machine: not a failure of this feed.
     Here,
-    /// It is gone for good.
+    /// It is gone for ever.
     Gone,
-    /// There is something, but no feed.
+    /// A document, but not a feed.
     Unparsable,
 }
 
 impl FeedHints {
-    /// How often a feed changes, as `sy:updatePeriod` and `sy:updateFrequency` say.
+    /// The update period by `sy:updatePeriod` and `sy:updateFrequency`.
     pub(crate) fn update_every(period: &str, frequency: u32) -> Option<Duration> {
         let hours = match period.trim().to_ascii_lowercase().as_str() {
             "hourly" => 1,
@@ -75,9 +75,9 @@ impl FeedHints {
         Some(Duration::from_hours(hours) / frequency.max(1))
     }
 
-    /// The longest time that any of them asks for.
+    /// The longest of these times.
     pub(super) fn wanted(&self) -> Duration {
-        // `Expires` is not heard where `Cache-Control` speaks, as RFC 9111 (5.3) has it.
+        // `Expires` is ignored if there is `Cache-Control`, by RFC 9111 (5.3).
         let fresh = self.max_age.or(self.expires);
         [self.ttl, self.update, fresh].into_iter().flatten().max().unwrap_or_default()
     }

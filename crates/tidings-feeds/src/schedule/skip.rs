@@ -1,4 +1,4 @@
-//! The hours and days at which a publisher does not want to be asked.
+//! Hours and days at which a publisher does not want requests.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::length::share;
 const HOUR: i64 = 3_600_000;
 const DAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-/// Feeds that may be asked again from one hour on are not all asked at its first second.
+/// Feeds that may be fetched from one hour on are spread over its beginning.
 const SPREAD: Duration = Duration::from_mins(15);
 
-/// Hours of the day and days of the week, in UTC. All of them together mean nothing: nobody
+/// Hours of the day and days of the week, in UTC. All of them together are ignored, because nobody
 /// publishes a feed in order not to be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Skip {
@@ -24,8 +24,8 @@ pub(crate) struct Skip {
 }
 
 impl Skip {
-    /// From what a feed says: hours from 0 to 23 (24 is midnight too), and English names of days.
-    /// What is neither is passed over.
+    /// From a feed's hints: hours from 0 to 23 (24 is midnight too), and English names of days.
+    /// Anything else is ignored.
     pub(crate) fn new<'a>(
         hours: impl IntoIterator<Item = u8>,
         days: impl IntoIterator<Item = &'a str>,
@@ -40,14 +40,14 @@ impl Skip {
         }
     }
 
-    /// Whether a moment lies in an hour or on a day to be skipped.
+    /// Whether a moment is in an hour or on a day to be skipped.
     pub(crate) fn covers(self, moment: Moment) -> bool {
         let clock = moment.civil();
         let day = clock.weekday().to_monday_zero_offset();
         self.hours >> clock.hour() & 1 == 1 || self.days >> day & 1 == 1
     }
 
-    /// The moment itself if it is allowed, or one early in the next hour that is.
+    /// The moment itself if it is allowed, or one early in the next allowed hour.
     pub(super) fn next_allowed(self, moment: Moment, random: u64) -> Moment {
         if !self.covers(moment) {
             return moment;

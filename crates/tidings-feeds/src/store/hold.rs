@@ -1,23 +1,21 @@
-//! Who fetches the feeds of a directory: one process at a time, and everybody can see which.
+//! The lock of a directory of feeds: one process fetches them, and others can see which.
 
-use std::fs::{File, TryLockError};
-use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use tidings_store::database::directory;
 use tidings_store::date::Moment;
+use tidings_store::lock::{self, LockError, LockFile};
 
 use crate::config::{Fetching, Role};
 use crate::store::StoreError;
 
-/// The file that is locked. It says who locked it last; only the lock says whether that holds.
 const FILE: &str = "feeds.lock";
-/// What the file says of a process that fetches nothing.
+/// The word for a process that does not fetch.
 const OFFLINE: &str = "offline";
-/// What it says of one that does not stay.
+/// The word for a process that fetches once and ends.
 const VISIT: &str = "visit";
 
-/// What the file says of whoever has this role.
+/// The word for a role in the file.
 fn word(role: Role) -> &'static str {
     match role {
         Role::Server(Fetching::Off) => OFFLINE,
@@ -26,7 +24,7 @@ fn word(role: Role) -> &'static str {
     }
 }
 
-/// The role that the file says.
+/// The role of a word in the file.
 fn role(word: Option<&str>) -> Role {
     match word {
         Some(OFFLINE) => Role::Server(Fetching::Off),
@@ -35,42 +33,31 @@ fn role(word: Option<&str>) -> Role {
     }
 }
 
-/// Who fetches the feeds of a directory.
+/// The process that fetches the feeds of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// Its process id; `None` if it has not said yet.
+    /// Its process id; `None` if it has not written it yet.
     pub pid: Option<u32>,
     /// Since when.
     pub since: Option<Moment>,
-    /// What it does there: a server that fetches or does not, or a guest that fetches once.
+    /// Its role: a server that fetches or does not, or a guest that fetches once.
     pub role: Role,
 }
 
 impl Holder {
-    /// Who fetches the feeds of this directory now, if anybody does.
+    /// The process that fetches the feeds of this directory now, if there is one.
     ///
     /// # Errors
     ///
-    /// The lock cannot be looked at.
+    /// The lock file cannot be opened or locked.
     pub fn of(directory: &Path) -> Result<Option<Self>, StoreError> {
         let failed = |error| StoreError::Directory { path: directory.to_owned(), error };
-        let mut file = match File::open(directory.join(FILE)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(None),
-            Err(TryLockError::WouldBlock) => Ok(Some(Self::read(&mut file))),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
-        }
+        let holder = lock::holder(&directory.join(FILE)).map_err(failed)?;
+        Ok(holder.as_deref().map(Self::parse))
     }
 
-    fn read(file: &mut File) -> Self {
-        let mut text = String::new();
-        // What cannot be read is not known; that it is held is.
-        drop(file.read_to_string(&mut text));
+    fn parse(text: &str) -> Self {
         let mut words = text.split_whitespace();
         let pid = words.next().and_then(|word| word.parse().ok());
         let since = words.next().and_then(Moment::parse);
@@ -91,28 +78,22 @@ impl std::fmt::Display for Holder {
 /// The right to fetch the feeds of a directory, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    /// Locked; the lock goes with it, also when the process is killed.
-    _file: File,
+    _file: LockFile,
 }
 
 impl Hold {
-    /// Takes it, if nobody has it, and says in the file who did and what for.
+    /// Locks the directory, and writes the process and its role into the file.
     pub(crate) fn take(path: &Path, now: Moment, role: Role) -> Result<Self, StoreError> {
         let failed = |error| StoreError::Directory { path: path.to_owned(), error };
         directory::make(path).map_err(failed)?;
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(path.join(FILE)).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let (path, holder) = (path.to_owned(), Holder::read(&mut file));
-                return Err(StoreError::Held { path, holder });
+        let file = LockFile::open(&path.join(FILE)).map_err(failed)?;
+        let ours = format!("{} {now} {}", std::process::id(), word(role));
+        let file = file.lock(&ours).map_err(|error| match error {
+            LockError::Held(text) => {
+                StoreError::Held { path: path.to_owned(), holder: Holder::parse(&text) }
             }
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
-        let said = format!("{} {now} {}\n", std::process::id(), word(role));
-        file.set_len(0).and_then(|()| file.write_all(said.as_bytes())).map_err(failed)?;
+            LockError::File(error) => failed(error),
+        })?;
         if !role.is_guest() {
             directory::warn_if_open(path);
         }

@@ -24,6 +24,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinSet;
 
+use super::agent::innermost;
 use super::client::Client;
 use super::http::{HttpClient, HttpError};
 use super::mend::take_odd;
@@ -543,11 +544,7 @@ fn failure(error: ServiceError, timeout: Duration) -> RequestError {
                 _ => {}
             }
             // The library's own text comes first and adds nothing.
-            let mut cause: &dyn std::error::Error = error.error.as_ref();
-            while let Some(source) = cause.source() {
-                cause = source;
-            }
-            let text = cause.to_string();
+            let text = innermost(error.error.as_ref());
             RequestError::Transport(text.strip_prefix("Client error: ").unwrap_or(&text).into())
         }
         other => RequestError::Transport(other.to_string().into()),

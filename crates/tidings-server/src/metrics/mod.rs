@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::method::KNOWN_METHODS;
 
@@ -80,12 +80,20 @@ impl EncodeLabelValue for RequestOutcome {
     }
 }
 
+/// The name of the identity that sent a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NameLabel {
+    name: String,
+}
+
 /// The metrics of one hub.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
     /// HTTP requests by method and outcome.
     pub(crate) requests: Family<RequestLabels, Counter>,
+    /// HTTP requests by the name of their token; tokens without a name are not counted here.
+    named_requests: Family<NameLabel, Counter>,
     pub(crate) connections: Gauge,
     /// Connections that were closed or refused because there were too many.
     pub(crate) turned_away: Counter,
@@ -94,6 +102,7 @@ pub(crate) struct Metrics {
     pub(crate) sessions: Gauge,
     pub(crate) listeners: Gauge,
     pub(crate) subscriptions: Gauge,
+    pub(crate) views: Gauge,
     pub(crate) waiting: Gauge,
     pub(crate) changes: Counter,
     pub(crate) sent: Counter,
@@ -106,94 +115,66 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("tidings");
-        let requests = Family::default();
-        registry.register("http_requests", "HTTP requests by method and outcome", requests.clone());
-        let connections = Gauge::default();
-        registry.register("connections", "Open HTTP connections", connections.clone());
-        let turned_away = Counter::default();
-        registry.register(
-            "connections_turned_away",
-            "HTTP connections closed or refused because there were too many",
-            turned_away.clone(),
-        );
-        let in_flight = Gauge::default();
-        registry.register(
-            "in_flight_bytes",
-            "Bytes of requests and answers in progress",
-            in_flight.clone(),
-        );
-        let over_budget = Counter::default();
-        registry.register(
-            "budget_refusals",
-            "Requests and answers refused because too many bytes were in progress",
-            over_budget.clone(),
-        );
-        let sessions = Gauge::default();
-        registry.register("sessions", "Open legacy sessions", sessions.clone());
-        let listeners = Gauge::default();
-        registry.register(
-            "listeners",
-            "Sessions and listen requests that can be notified",
-            listeners.clone(),
-        );
-        let subscriptions = Gauge::default();
-        registry.register(
-            "subscriptions",
-            "Watched URIs, once per listener",
-            subscriptions.clone(),
-        );
-        let waiting = Gauge::default();
-        registry.register(
-            "queue_depth",
-            "Notices waiting to be sent to a listener",
-            waiting.clone(),
-        );
-        let changes = Counter::default();
-        registry.register("changes", "Changes announced by sources", changes.clone());
-        let sent = Counter::default();
-        registry.register("notices_sent", "Notices handed to a transport", sent.clone());
-        let suppressed = Counter::default();
-        registry.register(
-            "notices_suppressed",
-            "Notices not sent because the content was unchanged for the listener",
-            suppressed.clone(),
-        );
-        let merged = Counter::default();
-        registry.register(
-            "notices_merged",
-            "Changes merged into a notice that was already waiting",
-            merged.clone(),
-        );
-        let refused = Counter::default();
-        registry.register(
-            "requests_refused",
-            "Requests refused by a limit or a guard",
-            refused.clone(),
-        );
+        let all = &mut registry;
         let latency = Histogram::new(LATENCY_BUCKETS);
-        registry.register(
+        all.register(
             "notice_latency_seconds",
             "Time from the first change of a notice to the hand-over of its bytes to the transport",
             latency.clone(),
         );
         Self {
-            registry,
-            requests,
-            connections,
-            turned_away,
-            in_flight,
-            over_budget,
-            sessions,
-            listeners,
-            subscriptions,
-            waiting,
-            changes,
-            sent,
-            suppressed,
-            merged,
-            refused,
+            requests: register(all, "http_requests", "HTTP requests by method and outcome"),
+            named_requests: register(
+                all,
+                "token_requests",
+                "HTTP requests by the name of their token",
+            ),
+            connections: register(all, "connections", "Open HTTP connections"),
+            turned_away: register(
+                all,
+                "connections_turned_away",
+                "HTTP connections closed or refused because there were too many",
+            ),
+            in_flight: register(
+                all,
+                "in_flight_bytes",
+                "Bytes of requests and answers in progress",
+            ),
+            over_budget: register(
+                all,
+                "budget_refusals",
+                "Requests and answers refused because too many bytes were in progress",
+            ),
+            sessions: register(all, "sessions", "Open legacy sessions"),
+            listeners: register(
+                all,
+                "listeners",
+                "Sessions and listen requests that can be notified",
+            ),
+            views: register(all, "views", "Different sets of labels among listeners"),
+            subscriptions: register(all, "subscriptions", "Watched URIs, once per listener"),
+            waiting: register(all, "queue_depth", "Notices waiting to be sent to a listener"),
+            changes: register(all, "changes", "Changes announced by sources"),
+            sent: register(all, "notices_sent", "Notices handed to a transport"),
+            suppressed: register(
+                all,
+                "notices_suppressed",
+                "Notices not sent because the content was unchanged for the listener",
+            ),
+            merged: register(
+                all,
+                "notices_merged",
+                "Changes merged into a notice that was already waiting",
+            ),
+            refused: register(all, "requests_refused", "Requests refused by a limit or a guard"),
             latency,
+            registry,
         }
+    }
+
+    /// Counts a request of the identity with this name.
+    pub(crate) fn requests_of(&self, name: &str) {
+        self.named_requests.get_or_create(&NameLabel { name: name.to_owned() }).inc();
     }
 
     /// The metrics in the format of Prometheus.
@@ -205,4 +186,11 @@ impl Metrics {
             .expect("writing to a string cannot fail");
         text
     }
+}
+
+/// Registers a metric and returns the handle that counts.
+fn register<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
 }

@@ -1,16 +1,17 @@
-//! What one listener has yet to hear: a set of things, never a queue of messages.
+//! The unsent notices of one listener: a set of things, never a queue of messages.
 //!
-//! A thing is a list kind or a watched URI. For each the outbox remembers the fingerprint the
-//! listener was last told of, and the newest one. It waits while the two differ, at most once, and
-//! stops waiting if the content goes back to what the listener knows. Memory is therefore bounded
-//! by what the listener subscribed to, whatever the rate of change and however slowly it reads.
+//! A thing is a list kind or a watched URI. For each, the outbox remembers the fingerprint last
+//! announced to the listener, and the newest one. While the two differ, one notice waits. If the
+//! content returns to the announced state, the notice is dropped. Memory is therefore bounded by the
+//! number of subscriptions, whatever the rate of change and however slowly the listener reads.
 //!
-//! A notice is held back while its thing has changed again and was not checked yet: it may have
-//! gone back, and what the listener would read is not what it would be told of. It is not held
-//! longer than a change may wait to be checked.
+//! A notice is held back while its thing is dirty again: the content may have returned to the
+//! announced state. It is not held longer than a change may wait to be checked.
 
 mod few;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,10 +19,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tidings_core::{ListKind, ResourceUri};
+use tidings_core::{ListKind, ListKinds, ResourceUri};
 use tokio::time::Instant;
 
 use crate::about::{About, ListenerInfo};
+use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::windows::Topic;
@@ -30,12 +32,11 @@ use slot::{Held, Slot};
 
 pub(crate) use slot::{Check, Pulse};
 
-/// At most this many bytes leave in one piece, so that one busy listener does not hold a large
-/// buffer.
+/// The maximum size of one write, so that a busy listener does not hold a large buffer.
 const PIECE: usize = 16 * 1024;
 
-/// How many subscriptions a watched URI counts for: one for every 256 bytes or part of them, since
-/// a long URI is kept several times.
+/// The number of subscriptions that a watched URI counts as: one per 256 bytes or part of them,
+/// because a long URI is stored several times.
 pub(crate) fn price(uri: &ResourceUri) -> usize {
     uri.as_str().len().div_ceil(256)
 }
@@ -55,13 +56,16 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The labels of the client. Written while the subscriptions are locked, or before the listener
+    /// follows anything.
+    labels: Labels,
     lists: [Option<Slot>; ListKind::ALL.len()],
     uris: HashMap<ResourceUri, Slot>,
-    /// What they count for together, see [`price`].
+    /// Their total, see [`price`].
     held: usize,
     /// Things that wait, oldest first. Invariant: a thing is here at most once (`Slot::queued`).
     queue: Few<Topic>,
-    /// How many of them really wait; the others went back to what the listener knows.
+    /// How many of them really wait; the others returned to the announced state.
     waiting: usize,
     /// The streams that are open, newest first. Notices go to the newest: two streams of one
     /// listener must not share its notices between them.
@@ -70,10 +74,9 @@ struct State {
     attached: u64,
     /// How many notices were sent; the number of an event on a numbered wire.
     sent: u64,
-    /// When a notice that is held back goes out all the same.
     release: Option<Instant>,
     closed: bool,
-    /// How many notices went out although their thing was dirty, because they were held long.
+    /// How many notices were sent although their thing was dirty, because they were held too long.
     #[cfg(test)]
     hurried: usize,
 }
@@ -85,26 +88,35 @@ struct Reader {
     waker: Option<Waker>,
 }
 
-/// What a reader finds in an outbox.
+/// The result of a check of a URI, and its notices: for clients outside the audience the resource is
+/// absent.
+pub(crate) struct Seen<'a> {
+    pub(crate) check: Check,
+    pub(crate) audience: &'a Labels,
+    pub(crate) notice: &'a Arc<Notice>,
+    /// The notice without a title.
+    pub(crate) gone: &'a Arc<Notice>,
+}
+
+/// The next output for a reader.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
     /// Whole frames.
     Frames(Bytes),
-    /// The hub has ended this listener, and everything that waited was delivered.
+    /// The hub ended this listener, and all waiting notices were delivered.
     Closed,
 }
 
-/// What was left when a reader had taken what waits.
+/// What remains after a reader took the waiting notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// There may be more: this was as much as leaves in one piece.
+    /// There may be more: the write reached its maximum size.
     pub(crate) cut: bool,
-    /// The listener has ended, or something is held back until some time: that is for a task that
-    /// polls the outbox.
+    /// The listener ended, or a notice is held back until some time. A task must poll the outbox.
     pub(crate) wants_task: bool,
 }
 
-/// Frames on their way to a reader; one alone is not copied.
+/// Frames for a reader; a single one is not copied.
 #[derive(Default)]
 struct Frames {
     first: Option<Bytes>,
@@ -112,7 +124,7 @@ struct Frames {
 }
 
 impl Frames {
-    /// Puts a frame behind the others; returns how many bytes were copied.
+    /// Appends a frame; returns how many bytes were copied.
     fn push(&mut self, frame: Bytes) -> usize {
         match self.first.take() {
             None if self.all.is_empty() => self.first = Some(frame),
@@ -143,12 +155,12 @@ impl Outbox {
         Arc::new(Self { id, wire, about, since, metrics, patience, state })
     }
 
-    /// Who the listener is.
+    /// The identity of the listener.
     pub(crate) fn about(&self) -> &About {
         &self.about
     }
 
-    /// The client's name and version, if it said them.
+    /// The client's name and version, if stated.
     pub(crate) fn client(&self) -> Option<String> {
         self.about.client.as_deref().map(str::to_owned)
     }
@@ -166,40 +178,66 @@ impl Outbox {
             transport: self.about.transport,
             since: self.since,
             lists: ListKind::ALL.into_iter().filter(follows).collect(),
+            labels: state.labels.clone(),
             uris,
             waiting: state.waiting,
             told: state.sent,
         }
     }
 
-    /// Names the listener among the subscriptions.
+    /// Identifies the listener among the subscriptions.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// Starts to follow a list of which the listener knows nothing yet.
-    pub(crate) fn follow_list(&self, kind: ListKind, pulse: &Pulse) {
-        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, true));
+    /// Sets the labels, before the listener follows anything.
+    pub(crate) fn begin(&self, labels: &Labels) {
+        self.lock().labels.clone_from(labels);
     }
 
-    /// Starts to follow a list. Its baseline comes with [`Self::baseline_list`]; until then a change
-    /// of it is remembered and not told.
-    pub(crate) fn follow_known_list(&self, kind: ListKind, pulse: &Pulse) {
-        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, false));
+    /// The labels of the listener.
+    pub(crate) fn labels(&self) -> Labels {
+        self.lock().labels.clone()
     }
 
-    /// Says what the listener would have listed when it began to follow this list.
-    pub(crate) fn baseline_list(&self, kind: ListKind, check: Check) {
+    /// Replaces the labels. Everything the listener follows is dirty until it is checked. `pulses`
+    /// count the changes of the lists in its new view.
+    pub(crate) fn relabel(&self, labels: &Labels, pulses: &[Pulse; ListKind::ALL.len()]) {
         let mut state = self.lock();
-        let State { lists, waiting, .. } = &mut *state;
+        state.labels.clone_from(labels);
+        for (slot, pulse) in state.lists.iter_mut().zip(pulses) {
+            if let Some(slot) = slot {
+                slot.regroup(pulse);
+            }
+        }
+        state.uris.values_mut().for_each(|slot| slot.moved = true);
+    }
+
+    /// Starts to follow a list. If the listener `knows` it, its baseline comes with
+    /// [`Self::baseline_list`]; until then a change is stored and not announced.
+    pub(crate) fn follow_list(&self, kind: ListKind, pulse: &Pulse, knows: bool) {
+        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, !knows));
+    }
+
+    /// The lists that the listener follows.
+    pub(crate) fn lists(&self) -> ListKinds {
+        let state = self.lock();
+        ListKind::ALL.into_iter().filter(|kind| state.lists[kind.index()].is_some()).collect()
+    }
+
+    /// Sets the baseline of a list: its fingerprint for these labels when the listener began to
+    /// follow it.
+    pub(crate) fn baseline_list(&self, kind: ListKind, (check, seen_by): (Check, &Labels)) {
+        let mut state = self.lock();
+        let State { labels, lists, waiting, .. } = &mut *state;
         if let Some(slot) = &mut lists[kind.index()] {
-            slot.baseline(check, waiting);
+            slot.baseline(check, labels == seen_by, waiting);
         }
         Self::wake(state);
     }
 
-    /// Starts to follow a URI. Its baseline comes with [`Self::baseline`]; until then nothing of it
-    /// is told.
+    /// Starts to follow a URI. Its baseline comes with [`Self::baseline`]; until then a change is
+    /// stored and not announced.
     pub(crate) fn follow(&self, uri: &ResourceUri, pulse: &Pulse) -> bool {
         let mut state = self.lock();
         if state.uris.contains_key(uri) {
@@ -215,17 +253,18 @@ impl Outbox {
         self.lock().uris.contains_key(uri)
     }
 
-    /// Says what the listener would have read when it began to follow this URI.
-    pub(crate) fn baseline(&self, uri: &ResourceUri, check: Check) {
+    /// Sets the baseline of a URI with this audience: its fingerprint when the listener began to
+    /// follow it.
+    pub(crate) fn baseline(&self, uri: &ResourceUri, check: Check, audience: &Labels) {
         let mut state = self.lock();
-        let State { uris, waiting, .. } = &mut *state;
+        let State { labels, uris, waiting, .. } = &mut *state;
         if let Some(slot) = uris.get_mut(uri) {
-            slot.baseline(check, waiting);
+            slot.baseline(check.seen_by(labels, audience), true, waiting);
         }
         Self::wake(state);
     }
 
-    /// Stops following a URI; a notice that waits for it is dropped.
+    /// Stops following a URI; its waiting notice is dropped.
     pub(crate) fn unfollow(&self, uri: &ResourceUri) -> bool {
         let mut state = self.lock();
         let Some(slot) = state.uris.remove(uri) else { return false };
@@ -244,21 +283,25 @@ impl Outbox {
         self.lock().uris.keys().cloned().collect()
     }
 
-    /// How many subscriptions the URIs count for that this listener follows.
+    /// The number of subscriptions that this listener's URIs count as.
     pub(crate) fn followed_count(&self) -> usize {
         self.lock().held
     }
 
-    /// A list is this now. True if a notice waits.
+    /// Takes the result of a check of a list for these labels. True if a notice waits.
     pub(crate) fn mark_list(
         &self,
         kind: ListKind,
-        now: Check,
+        (now, seen_by): (Check, &Labels),
         notice: &Arc<Notice>,
         since: Instant,
     ) -> bool {
         let mut state = self.lock();
-        let State { lists, queue, waiting, .. } = &mut *state;
+        let State { labels, lists, queue, waiting, .. } = &mut *state;
+        if labels != seen_by {
+            // The labels changed meanwhile; a check of the new view follows.
+            return false;
+        }
         let Some(slot) = &mut lists[kind.index()] else { return false };
         let push = slot.mark(now, notice, since, waiting, &self.metrics);
         if push {
@@ -269,18 +312,14 @@ impl Outbox {
         waits
     }
 
-    /// A read of a URI returns this now. True if a notice waits.
-    pub(crate) fn mark(
-        &self,
-        uri: &ResourceUri,
-        now: Check,
-        notice: &Arc<Notice>,
-        since: Instant,
-    ) -> bool {
+    /// Takes the result of a check of a URI. True if a notice waits.
+    pub(crate) fn mark(&self, uri: &ResourceUri, now: &Seen<'_>, since: Instant) -> bool {
         let mut state = self.lock();
-        let State { uris, queue, waiting, .. } = &mut *state;
+        let State { labels, uris, queue, waiting, .. } = &mut *state;
         let Some(slot) = uris.get_mut(uri) else { return false };
-        let push = slot.mark(now, notice, since, waiting, &self.metrics);
+        let check = now.check.seen_by(labels, now.audience);
+        let notice = if now.audience.admits(labels) { now.notice } else { now.gone };
+        let push = slot.mark(check, notice, since, waiting, &self.metrics);
         if push {
             queue.push_back(Topic::Uri(uri.clone()));
         }
@@ -289,8 +328,8 @@ impl Outbox {
         waits
     }
 
-    /// A new reader of this outbox, which from now on gets what waits. Earlier readers stay open
-    /// and hear nothing, unless the newer ones leave.
+    /// A new reader of this outbox, which gets the notices from now on. Earlier readers stay open
+    /// and get nothing, unless the newer ones leave.
     pub(crate) fn attach(&self) -> u64 {
         let mut state = self.lock();
         state.attached += 1;
@@ -299,15 +338,14 @@ impl Outbox {
         id
     }
 
-    /// A reader leaves; the newest that is left gets what waits.
+    /// A reader leaves; the newest of the others gets the notices.
     pub(crate) fn detach(&self, reader: u64) {
         let mut state = self.lock();
         state.readers.retain(|attached| attached.id != reader);
         Self::wake(state);
     }
 
-    /// The client says that the event of this number is the last it has seen: what was sent after
-    /// it waits again.
+    /// Takes the number of the last event that the client saw. Later notices wait again.
     pub(crate) fn resume_after(&self, seen: u64) {
         let mut state = self.lock();
         let State { lists, uris, queue, waiting, .. } = &mut *state;
@@ -336,12 +374,12 @@ impl Outbox {
         self.lock().sent
     }
 
-    /// When a notice that is held back goes out all the same; whoever polls must poll again then.
+    /// When a held notice must be sent. The reader must poll again then.
     pub(crate) fn release(&self) -> Option<Instant> {
         self.lock().release
     }
 
-    /// Everything that waits, as whole frames, or pending until something does.
+    /// All waiting notices as whole frames; pending if there are none.
     pub(crate) fn poll_next(&self, reader: u64, context: &mut Context<'_>) -> Poll<Next> {
         let mut state = self.lock();
         let newest = state.readers.front().is_some_and(|newest| newest.id == reader);
@@ -368,8 +406,8 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// Everything that waits, put behind what is in the buffer. Unless there is more, the reader is
-    /// woken by `waker` from now on; one that has a waker keeps it.
+    /// Appends all waiting notices to the buffer. Unless there is more, the reader is woken by
+    /// `waker` from now on; a reader that has a waker keeps it.
     pub(crate) fn take_into(
         &self,
         reader: u64,
@@ -401,7 +439,7 @@ impl Outbox {
     pub(crate) async fn next(&self, reader: u64) -> Next {
         loop {
             let next = std::future::poll_fn(|context| {
-                // A poll that finds a notice held back says until when.
+                // If a notice is held back, the poll has set the time.
                 match self.poll_next(reader, context) {
                     Poll::Ready(next) => Poll::Ready(Ok(next)),
                     Poll::Pending => {
@@ -421,7 +459,7 @@ impl Outbox {
         }
     }
 
-    /// Ends the listener once what waits was delivered.
+    /// Ends the listener after its waiting notices were delivered.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -436,19 +474,20 @@ impl Outbox {
         self.lock().waiting
     }
 
-    /// How many notices went out although their thing was dirty.
+    /// How many notices were sent although their thing was dirty.
     #[cfg(test)]
     pub(crate) fn hurried(&self) -> usize {
         self.lock().hurried
     }
 
-    /// How many things are kept for the reader, waiting or not.
+    /// How many things are in the queue, waiting or not.
     #[cfg(test)]
     pub(crate) fn queued(&self) -> usize {
         self.lock().queue.len()
     }
 
-    /// Takes what waits, oldest first, until `put` says that it has enough bytes; true if it did.
+    /// Takes waiting notices, oldest first, until `put` returns that it has enough bytes; true if it
+    /// did.
     fn take(&self, state: &mut State, mut put: impl FnMut(&Notice, u64) -> usize) -> bool {
         let now = Instant::now();
         for _ in 0..state.queue.len() {
@@ -456,6 +495,7 @@ impl Outbox {
             let slot = match &thing {
                 Topic::List(kind) => state.lists[kind.index()].as_mut(),
                 Topic::Uri(uri) => state.uris.get_mut(uri),
+                Topic::View(_) => None,
             };
             let Some(slot) = slot else { continue };
             if slot.waits.is_some()
@@ -470,9 +510,9 @@ impl Outbox {
             }
             slot.queued = false;
             let Some((notice, since)) = slot.waits.take() else { continue };
-            // Order: what the listener knows moves on only with the bytes that tell it. If the
-            // thing is dirty again, it may read something that was not checked yet: then nobody
-            // knows what it knows, and the next check is told whatever it finds.
+            // Order: the announced fingerprint advances only with the notice's bytes. If the thing
+            // is dirty again, the listener may read unchecked content. Nobody knows its state then,
+            // so the next check is announced whatever it finds.
             let dirty = slot.is_dirty();
             slot.told = slot.now.filter(|_| !dirty).map(|check| check.fingerprint);
             slot.held = None;
@@ -509,34 +549,5 @@ impl Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         self.metrics.listeners.dec();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tidings_core::Fingerprint;
-
-    use super::*;
-
-    // What a subscriber found to begin with was marked before it became its baseline; a reader that
-    // was quick enough took it as news.
-    #[test]
-    fn nothing_is_told_before_the_baseline() {
-        let wire = Wire::Legacy { titled: false, numbered: false };
-        let outbox =
-            Outbox::new(1, wire, About::nobody(), Duration::ZERO, Arc::new(Metrics::new()));
-        let (uri, pulse) = (ResourceUri::parse("p://a").unwrap(), Pulse::default());
-        let notice = Arc::new(Notice::updated(&uri, None));
-        let check =
-            |text: &[u8]| Check { at: pulse.count(), fingerprint: Fingerprint::of_bytes(text) };
-        let reader = outbox.attach();
-        let poll = || outbox.poll_next(reader, &mut Context::from_waker(Waker::noop()));
-        outbox.follow(&uri, &pulse);
-        outbox.mark(&uri, check(b"first"), &notice, Instant::now());
-        assert_eq!(poll(), Poll::Pending);
-        outbox.baseline(&uri, check(b"first"));
-        assert_eq!(poll(), Poll::Pending);
-        outbox.mark(&uri, check(b"second"), &notice, Instant::now());
-        assert!(matches!(poll(), Poll::Ready(Next::Frames(_))));
     }
 }

@@ -1,4 +1,4 @@
-//! One thing that one listener follows: what it was told of, what there is now, what waits.
+//! One thing that one listener follows: the announced state, the newest one, and the notice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use tidings_core::Fingerprint;
 use tokio::time::Instant;
 
+use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::notice::Notice;
 
-/// Counts the changes a source spoke of, of one thing. A check of the thing is current if it was
-/// taken at the newest count.
+/// Counts the announced changes of one thing. A check is current if it was made at the newest count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pulse(Arc<AtomicU64>);
 
@@ -27,31 +27,43 @@ impl Pulse {
     }
 }
 
-/// What was found when a thing was checked.
+/// The result of a check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Check {
     /// The count of changes before the content was checked.
     pub(crate) at: u64,
-    /// What names the content.
+    /// The fingerprint of the content.
     pub(crate) fingerprint: Fingerprint,
+}
+
+impl Check {
+    /// The check as a client with these labels sees it: outside the audience, the thing is absent.
+    pub(super) fn seen_by(self, labels: &Labels, audience: &Labels) -> Self {
+        if audience.admits(labels) {
+            return self;
+        }
+        Self { fingerprint: Fingerprint::ABSENT, ..self }
+    }
 }
 
 /// A followed thing.
 #[derive(Debug)]
 pub(super) struct Slot {
     pulse: Pulse,
-    /// Whether there is no baseline to come. Before, a notice stays here: what it tells of may be
-    /// the baseline.
+    /// Whether the baseline is set. Before that, no notice is sent: its change may be part of the
+    /// baseline.
     pub(super) settled: bool,
-    /// What the listener was last told of; `None` before anything was.
+    /// The fingerprint last announced to the listener; `None` at the beginning.
     pub(super) told: Option<Fingerprint>,
     /// The newest check; written by `mark`.
     pub(super) now: Option<Check>,
+    /// Whether the listener's labels changed since the newest check.
+    pub(super) moved: bool,
     /// Since when the notice is held back.
     pub(super) held: Option<Instant>,
-    /// Whether the thing stands in the queue.
+    /// Whether the thing is in the queue.
     pub(super) queued: bool,
-    /// The notice to send, and when the first change it stands for was made.
+    /// The notice to send, and the time of its first change.
     pub(super) waits: Option<(Arc<Notice>, Instant)>,
     /// The notice that was sent last, and its number: it may have been lost on its way.
     pub(super) last: Option<(Arc<Notice>, u64)>,
@@ -59,9 +71,9 @@ pub(super) struct Slot {
 
 /// Why a notice is held back.
 pub(super) enum Held {
-    /// Its baseline is on its way.
+    /// Its baseline is not set yet.
     ForBaseline,
-    /// Its thing is dirty again; it goes out at this time whatever comes.
+    /// Its thing is dirty again. It is sent at this time at the latest.
     Until(Instant),
 }
 
@@ -73,6 +85,7 @@ impl Slot {
             settled,
             told: None,
             now: None,
+            moved: false,
             held: None,
             queued: false,
             waits: None,
@@ -82,7 +95,14 @@ impl Slot {
 
     /// Whether the thing changed since it was checked.
     pub(super) fn is_dirty(&self) -> bool {
-        self.now.is_some_and(|check| check.at != self.pulse.count())
+        self.moved || self.now.is_some_and(|check| check.at != self.pulse.count())
+    }
+
+    /// Moves the listener to another view of the list, whose changes this pulse counts.
+    pub(super) fn regroup(&mut self, pulse: &Pulse) {
+        self.pulse = pulse.clone();
+        self.now = None;
+        self.moved = true;
     }
 
     /// Whether the notice is held back.
@@ -98,15 +118,16 @@ impl Slot {
         (now < until).then_some(Held::Until(until))
     }
 
-    /// Sets what the listener knows, if it knows nothing yet.
-    pub(super) fn baseline(&mut self, check: Check, waiting: &mut usize) {
+    /// Sets the baseline, if there is none yet. The check `is_current` unless the labels of the
+    /// listener changed meanwhile.
+    pub(super) fn baseline(&mut self, check: Check, is_current: bool, waiting: &mut usize) {
         self.settled = true;
         if self.told.is_some() {
             return;
         }
         self.told = Some(check.fingerprint);
         // A newer check may have come first: then it stays, and so does its notice if it differs.
-        if self.now.is_none_or(|now| now.at <= check.at) {
+        if is_current && !self.moved && self.now.is_none_or(|now| now.at <= check.at) {
             self.now = Some(check);
         }
         let known = self.now.is_some_and(|now| now.fingerprint == check.fingerprint);
@@ -128,6 +149,7 @@ impl Slot {
             return false;
         }
         self.now = Some(now);
+        self.moved = false;
         if self.told == Some(now.fingerprint) {
             metrics.suppressed.inc();
             if self.waits.take().is_some() {

@@ -1,4 +1,4 @@
-//! One who listens: what it follows from when on, and what it knows when it begins.
+//! A listener: the lists and URIs it follows, and its baselines.
 
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ use crate::outbox::{Outbox, price};
 use crate::pipeline::{Event, Pipeline};
 
 use crate::subscriptions::IndexFull;
+use crate::viewers::Viewer;
 
-/// How often a URI is checked to begin with if it changes meanwhile.
+/// How often the baseline of a URI is checked if the URI changes meanwhile.
 const CHECKS: usize = 3;
 
 /// Why a URI cannot be watched.
@@ -27,63 +28,82 @@ pub(crate) enum SubscribeError {
     /// It is switched off.
     #[error("the resource is disabled")]
     Disabled,
-    /// It can never be read as it is written.
+    /// It is invalid, so no read of it can succeed.
     #[error(transparent)]
     Unreadable(AnswerError),
-    /// This listener watches as many as it may.
+    /// This listener watches the maximum number of URIs.
     #[error("a client may watch {0} resources at once, fewer if their URIs are long")]
     TooMany(usize),
-    /// All listeners together do.
+    /// All listeners together watch the maximum number of URIs.
     #[error(transparent)]
     Full(#[from] IndexFull),
 }
 
-/// One who listens: a legacy session, or one modern listen request. Everything it held is gone
-/// when it is dropped.
+/// A legacy session, or one modern listen request. Its subscriptions end when it is dropped.
 pub(crate) struct Listener {
     pipeline: Arc<Pipeline>,
     outbox: Arc<Outbox>,
+    /// The client; nothing if it is anybody and cannot become somebody.
+    viewer: Option<Arc<Viewer>>,
 }
 
 impl Listener {
-    pub(crate) fn new(pipeline: &Arc<Pipeline>, wire: Wire, about: About) -> Self {
+    pub(crate) fn new(
+        pipeline: &Arc<Pipeline>,
+        wire: Wire,
+        about: About,
+        viewer: Option<Arc<Viewer>>,
+    ) -> Self {
         let outbox = pipeline.subscriptions.listener(wire, about);
+        if let Some(viewer) = &viewer {
+            viewer.join(&outbox);
+        }
         pipeline.tell(|| Event::ListenerCame { id: outbox.id(), client: outbox.client() });
-        Self { pipeline: pipeline.clone(), outbox }
+        Self { pipeline: pipeline.clone(), outbox, viewer }
     }
 
     pub(crate) fn outbox(&self) -> &Arc<Outbox> {
         &self.outbox
     }
 
-    /// Follows lists from now on; what they hold now is known.
+    /// The client.
+    pub(crate) fn viewer(&self) -> Option<&Arc<Viewer>> {
+        self.viewer.as_ref()
+    }
+
+    /// Follows lists from now on. Their current content is the baseline.
     pub(crate) fn follow_lists(&self, kinds: ListKinds) {
         for kind in kinds.iter() {
-            self.outbox.follow_known_list(kind, &self.pipeline.list_pulses[kind.index()]);
-            self.pipeline.subscriptions.follow_list(kind, &self.outbox);
-            self.outbox.baseline_list(kind, self.pipeline.check_list(kind));
+            let subscriptions = &self.pipeline.subscriptions;
+            let (labels, pulse) = subscriptions.follow_list(kind, &self.outbox, true);
+            let now = self.pipeline.check_list(kind, &labels, &pulse);
+            self.outbox.baseline_list(kind, (now, &labels));
         }
     }
 
-    /// Begins a legacy session: follows its lists, and tells it of each once if the hub announces.
+    /// Begins a legacy session: follows its lists, and announces each once if the hub is configured
+    /// to.
     pub(crate) fn greet(&self, kinds: ListKinds) {
         match self.pipeline.config.greeting {
             Greeting::Silent => self.follow_lists(kinds),
             Greeting::Announce => {
                 let since = Instant::now();
                 for kind in kinds.iter() {
-                    self.outbox.follow_list(kind, &self.pipeline.list_pulses[kind.index()]);
-                    self.pipeline.subscriptions.follow_list(kind, &self.outbox);
-                    let now = self.pipeline.check_list(kind);
-                    self.outbox.mark_list(kind, now, self.pipeline.list_notice(kind), since);
+                    let subscriptions = &self.pipeline.subscriptions;
+                    let (labels, pulse) = subscriptions.follow_list(kind, &self.outbox, false);
+                    let now = self.pipeline.check_list(kind, &labels, &pulse);
+                    let notice = self.pipeline.list_notice(kind);
+                    self.outbox.mark_list(kind, (now, &labels), notice, since);
                 }
             }
         }
     }
 
-    /// Watches a URI from now on; what a read returns now is known. Asking twice is asking once.
+    /// Watches a URI from now on. The result of a read now is the baseline. Watching it twice has no
+    /// further effect.
     pub(crate) async fn subscribe(&self, uri: &ResourceUri) -> Result<(), SubscribeError> {
-        let route = self.pipeline.catalog.route(uri).map_err(|missing| match missing {
+        let labels = self.viewer.as_ref().map(|viewer| viewer.labels()).unwrap_or_default();
+        let route = self.pipeline.catalog.route(uri, &labels).map_err(|missing| match missing {
             Missing::Unknown => SubscribeError::Unknown,
             Missing::Disabled => SubscribeError::Disabled,
         })?;
@@ -99,21 +119,26 @@ impl Listener {
         let Some(watched) = self.pipeline.subscriptions.follow(uri, &self.outbox)? else {
             return Ok(());
         };
-        if watched.settle(&self.outbox) {
-            self.pipeline.watchers_moved(uri, &route.answerer.member);
+        // A source learns of every watcher of its resources, whatever the watcher may see.
+        let owner = route.is_withheld.then(|| self.pipeline.catalog.owner(uri).ok()).flatten();
+        let member = &owner.as_ref().unwrap_or(&route).answerer.member;
+        if watched.settle(&self.outbox, &route.audience) {
+            self.pipeline.watchers_moved(uri, member);
             return Ok(());
         }
         // Cancel-safe: a request that is dropped before its baseline is known watches nothing.
         let mut undo = Undo { listener: Some(self), uri };
-        self.pipeline.watchers_moved(uri, &route.answerer.member);
+        self.pipeline.watchers_moved(uri, member);
+        let mut audience = route.audience.clone();
         for _ in 0..CHECKS {
-            let (now, title) = self.pipeline.check(&watched).await;
-            self.pipeline.moved(&watched, now, title.as_deref(), Instant::now());
+            let (now, facts) = self.pipeline.check(&watched).await;
+            self.pipeline.moved(&watched, now, &facts, Instant::now());
+            audience = facts.audience;
             if now.at == watched.pulse().count() {
                 break;
             }
         }
-        watched.settle_with_latest(&self.outbox);
+        watched.settle_with_latest(&self.outbox, &audience);
         undo.listener = None;
         Ok(())
     }

@@ -5,6 +5,7 @@
 mod listener;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,33 +20,36 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::about::{About, Transport};
-use crate::catalog::{Catalog, Edit, Route, Touched};
+use crate::catalog::{Catalog, Edit, Reach, Route, Touched};
 use crate::config::Config;
 use crate::context::{Announce, Context};
 use crate::edit::EditError;
+use crate::labels::Labels;
 use crate::member::Member;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::outbox::{Check, Pulse};
-use crate::subscriptions::{Subscriptions, Watched};
+use crate::subscriptions::{Facts, Subscriptions, Watched};
+use crate::viewers::{GrantError, Scope, Viewer, Viewers, Word};
 use crate::windows::{Topic, Windows};
 
 pub(crate) use listener::{Listener, SubscribeError};
 
-/// How long a source may take to be read for comparing.
+/// The timeout of a read for a comparison.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many events a slow receiver may fall behind before it misses some; each is a line to show.
 const EVENTS: usize = 1024;
 
-/// Something a person who watches a hub would like to see.
+/// An event of a hub, for people who observe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Something changed, or its source said so, and what became of it.
+    /// A change, or a source's report of one, and its outcome.
     Change {
-        /// A list (`tools`, `prompts`, `resources`), a URI, or the prefix of URIs.
+        /// A list (`tools`, `prompts`, `resources`), a URI, the prefix of URIs, or the `labels` of a
+        /// client.
         what: String,
-        /// What became of it.
+        /// Its outcome.
         outcome: Outcome,
     },
     /// A listener came: a legacy session, or a modern listen request.
@@ -62,24 +66,24 @@ pub enum Event {
     },
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// So many listeners have a notice waiting now.
+    /// This many listeners have a notice waiting now.
     Announced(usize),
-    /// It is one with a change that has yet to be compared.
+    /// It was merged with a change that is not compared yet.
     Merged,
-    /// What clients would get is what they were last told of.
+    /// The content equals the last content announced.
     Equal,
     /// Nobody follows it.
     NotFollowed,
-    /// So many listeners are not notified because of their protocol revision.
+    /// This many listeners are not notified because of their protocol revision.
     Withheld(usize),
 }
 
-/// Whether the events of a legacy listener have numbers: over HTTP a client can come back with the
-/// last one it saw, over stdio there is nothing to come back to.
+/// Whether the events of a legacy listener have numbers. Over HTTP a client can reconnect and name
+/// the last event it saw; over stdio it cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Events {
     Plain,
@@ -92,17 +96,18 @@ pub(crate) struct Pipeline {
     pub(crate) config: Config,
     pub(crate) catalog: Catalog,
     pub(crate) subscriptions: Subscriptions,
+    /// Who the clients are.
+    pub(crate) viewers: Arc<Viewers>,
     pub(crate) metrics: Arc<Metrics>,
     /// Cancelled when the hub shuts down.
     pub(crate) stopped: CancellationToken,
     pub(crate) events: broadcast::Sender<Event>,
     list_notices: [Arc<Notice>; ListKind::ALL.len()],
-    list_pulses: [Pulse; ListKind::ALL.len()],
     windows: Mutex<Windows>,
     wake: Notify,
-    /// The watched URIs that their sources know of. Held while a source is told, so that it hears of
-    /// the first watcher and of the end of the last in the order they happened. Lock order: before
-    /// the subscriptions.
+    /// The watched URIs that their sources know of. Locked while a source is notified, so that it
+    /// learns of the first watcher and of the end of the last in the order they happened. Lock
+    /// order: before the subscriptions.
     watchers: Mutex<HashMap<ResourceUri, Arc<Member>>>,
 }
 
@@ -116,10 +121,10 @@ impl Pipeline {
                 config.merging.max_wait,
                 metrics.clone(),
             ),
+            viewers: Arc::default(),
             metrics,
             stopped: CancellationToken::new(),
             events: broadcast::Sender::new(EVENTS),
-            list_pulses: Default::default(),
             list_notices: ListKind::ALL.map(|kind| Arc::new(Notice::list_changed(kind))),
             windows: Mutex::new(Windows::new(config.merging)),
             wake: Notify::new(),
@@ -128,14 +133,14 @@ impl Pipeline {
         })
     }
 
-    /// Edits the catalog and makes dirty what may have moved.
+    /// Edits the catalog and marks the affected lists and URIs dirty.
     pub(crate) fn edit(&self, owner: u64, edits: Vec<Edit>) -> Result<(), EditError> {
         let touched = self.catalog.apply(owner, edits)?;
         self.touch(&touched);
         Ok(())
     }
 
-    /// Does those edits of the catalog that can be done, and says why the others cannot.
+    /// Applies the edits of the catalog that are possible, and returns the errors of the others.
     pub(crate) fn edit_possible(
         &self,
         owner: u64,
@@ -146,9 +151,9 @@ impl Pipeline {
         Ok(refused)
     }
 
-    /// Makes dirty what an edit of the catalog touched.
+    /// Marks the lists and URIs dirty that an edit of the catalog touched.
     pub(crate) fn touch(&self, touched: &Touched) {
-        self.lists_changed(touched.lists);
+        self.lists_changed(touched.lists, |kind| &touched.reach[kind.index()]);
         for uri in &touched.uris {
             self.resource_changed(uri, Pace::default());
         }
@@ -157,7 +162,7 @@ impl Pipeline {
         }
     }
 
-    /// Makes dirty what a source says may have changed.
+    /// Marks the lists or URIs dirty that a source reports as changed.
     pub(crate) fn change(&self, change: Change) {
         match change {
             Change::Resource(uri, pace) => self.resource_changed(&uri, pace),
@@ -169,7 +174,7 @@ impl Pipeline {
                 }
                 self.touch_all(&all);
             }
-            Change::Lists(kinds) => self.lists_changed(kinds),
+            Change::Lists(kinds) => self.lists_changed(kinds, |_| &Reach::Everyone),
             // Nothing else can change.
             _ => {}
         }
@@ -191,12 +196,12 @@ impl Pipeline {
         }
     }
 
-    pub(crate) fn lists_changed(&self, kinds: ListKinds) {
+    fn lists_changed<'a>(&self, kinds: ListKinds, reach: impl Fn(ListKind) -> &'a Reach) {
         let now = Instant::now();
         let mut fresh = false;
         for kind in kinds.iter() {
             self.metrics.changes.inc();
-            self.list_pulses[kind.index()].beat();
+            self.subscriptions.beat(kind, reach(kind));
             let is_new = self.windows().mark(Topic::List(kind), now);
             if !is_new {
                 self.tell_outcome(kind.as_str(), Outcome::Merged);
@@ -225,7 +230,7 @@ impl Pipeline {
         }
     }
 
-    /// Checks what is due, until the hub stops.
+    /// Checks the things that are due, until the hub stops.
     pub(crate) async fn announce(self: Arc<Self>) {
         let mut checks = Checks::default();
         loop {
@@ -240,6 +245,7 @@ impl Pipeline {
                 match topic {
                     Topic::List(kind) => self.announce_list(kind, since),
                     Topic::Uri(uri) => self.start_check(&mut checks, &uri, since),
+                    Topic::View(listener) => self.look_again(listener, since),
                 }
             }
         }
@@ -251,8 +257,13 @@ impl Pipeline {
     }
 
     fn announce_list(&self, kind: ListKind, since: Instant) {
-        let now = self.check_list(kind);
-        let told = self.subscriptions.announce_list(kind, now, self.list_notice(kind), since);
+        let dirty = self.subscriptions.take_dirty(kind).into_iter();
+        let told = dirty.map(|(labels, pulse)| {
+            let now = self.check_list(kind, &labels, &pulse);
+            let notice = self.list_notice(kind);
+            self.subscriptions.announce_list(kind, (now, &labels), notice, since)
+        });
+        let told = told.sum();
         let what = kind.as_str();
         if self.is_observed() {
             let withheld = self.subscriptions.withheld(kind);
@@ -266,8 +277,8 @@ impl Pipeline {
         self.report(what, told);
     }
 
-    /// Compares what a watched URI returns now, at once if its source names a version, else by
-    /// reading it in a task of its own: a slow source delays nobody else.
+    /// Compares the content of a watched URI: at once if its source names a version, else by reading
+    /// it in a task of its own, so that a slow source delays nobody else.
     fn start_check(self: &Arc<Self>, checks: &mut Checks, uri: &ResourceUri, since: Instant) {
         let Some(watched) = self.subscriptions.get(uri.as_ref()) else { return };
         if let Some(again) = checks.running.get_mut(uri) {
@@ -275,13 +286,13 @@ impl Pipeline {
             return;
         }
         let sight = match self.sight(&watched) {
-            Sight::Known(now, title) => return self.moved(&watched, now, title.as_deref(), since),
+            Sight::Known(now, facts) => return self.moved(&watched, now, &facts, since),
             unread @ Sight::Unread { .. } => unread,
         };
         let pipeline = self.clone();
         let check = checks.tasks.spawn(async move {
-            let (now, title) = pipeline.read(&watched, sight).await;
-            pipeline.moved(&watched, now, title.as_deref(), since);
+            let (now, facts) = pipeline.read(&watched, sight).await;
+            pipeline.moved(&watched, now, &facts, since);
         });
         checks.running.insert(uri.clone(), None);
         checks.names.insert(check.id(), uri.clone());
@@ -302,8 +313,8 @@ impl Pipeline {
         }
     }
 
-    fn moved(&self, watched: &Watched, now: Check, title: Option<&str>, since: Instant) {
-        let told = watched.apply(now, since, || Notice::updated(watched.uri(), title));
+    fn moved(&self, watched: &Watched, now: Check, facts: &Facts, since: Instant) {
+        let told = watched.apply(now, facts, since);
         self.report(watched.uri().as_ref(), told);
     }
 
@@ -315,12 +326,12 @@ impl Pipeline {
         self.tell_outcome(what, Outcome::Announced(listeners));
     }
 
-    /// Reports to observers what became of a change.
+    /// Reports the outcome of a change to observers.
     fn tell_outcome(&self, what: &str, outcome: Outcome) {
         self.tell(|| Event::Change { what: what.to_owned(), outcome });
     }
 
-    /// Reports to observers; costs nothing while nobody does.
+    /// Reports an event to observers. Free of cost without observers.
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if self.is_observed() {
             drop(self.events.send(event()));
@@ -331,7 +342,7 @@ impl Pipeline {
         self.events.receiver_count() > 0
     }
 
-    /// A URI got a watcher: tells its source if it is the first, and if the source wants to know.
+    /// A URI got a watcher: notifies its source of the first one, if the source wants to know.
     pub(crate) fn watchers_moved(&self, uri: &ResourceUri, member: &Arc<Member>) {
         if !member.source().wants_watchers() {
             return;
@@ -343,7 +354,7 @@ impl Pipeline {
         }
     }
 
-    /// A URI lost its last watcher: tells its source, if nobody watches it by now.
+    /// A URI lost its last watcher: notifies its source, unless somebody watches it again.
     pub(crate) fn unwatched(&self, uri: &ResourceUri) {
         let mut told = self.watchers();
         if self.subscriptions.get(uri.as_ref()).is_none()
@@ -353,20 +364,20 @@ impl Pipeline {
         }
     }
 
-    /// A source came: tells it what of its own is watched already.
+    /// A source was added: notifies it of its URIs that are watched already.
     pub(crate) fn introduce(&self, member: &Arc<Member>) {
         if !member.source().wants_watchers() {
             return;
         }
         for uri in self.subscriptions.watched() {
-            let route = self.catalog.route(&uri);
+            let route = self.catalog.owner(&uri);
             if route.is_ok_and(|route| Arc::ptr_eq(&route.answerer.member, member)) {
                 self.watchers_moved(&uri, member);
             }
         }
     }
 
-    /// A source left: nothing of it is told to it any more.
+    /// A source was removed: it is not notified of watchers any more.
     pub(crate) fn dismiss(&self, name: &str) {
         self.watchers().retain(|_, member| member.name != name);
     }
@@ -375,42 +386,42 @@ impl Pipeline {
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks a watched URI: at once if its source names a version, or nobody answers for it.
+    /// Checks a watched URI: at once if its source names a version, or no source answers for it.
     fn sight(&self, watched: &Watched) -> Sight {
         // Order: the count before the content, so that a change in between is checked again.
         let at = watched.pulse().count();
         let uri = watched.uri();
-        let Ok(route) = self.catalog.route(uri) else {
-            return Sight::Known(Check { at, fingerprint: Fingerprint::ABSENT }, None);
+        let Ok(route) = self.catalog.owner(uri) else {
+            return Sight::Known(Check { at, fingerprint: Fingerprint::ABSENT }, Facts::default());
         };
         match route.answerer.version(uri) {
-            Some(fingerprint) => Sight::Known(Check { at, fingerprint }, route.title),
+            Some(fingerprint) => Sight::Known(Check { at, fingerprint }, facts(&route)),
             None => Sight::Unread { at, route },
         }
     }
 
-    /// What a read of this URI returns now, and the resource's title in the list.
-    async fn check(self: &Arc<Self>, watched: &Watched) -> (Check, Option<String>) {
+    /// The fingerprint of a read of this URI now, its title and its audience.
+    async fn check(self: &Arc<Self>, watched: &Watched) -> (Check, Facts) {
         let sight = self.sight(watched);
         self.read(watched, sight).await
     }
 
-    /// Reads what a check must read.
-    async fn read(self: &Arc<Self>, watched: &Watched, sight: Sight) -> (Check, Option<String>) {
+    /// Does the read that a check needs.
+    async fn read(self: &Arc<Self>, watched: &Watched, sight: Sight) -> (Check, Facts) {
         let (at, route) = match sight {
-            Sight::Known(now, title) => return (now, title),
+            Sight::Known(now, facts) => return (now, facts),
             Sight::Unread { at, route } => (at, route),
         };
         let reading = self.fingerprint(watched.uri(), &route);
         let fingerprint = tokio::time::timeout(CHECK_TIMEOUT, reading).await.unwrap_or_else(|_| {
             warn!(uri = %watched.uri(), "reading a watched resource took too long");
-            // A client that waits longer may read anything: each such check is news.
+            // The content is unknown, so every such check counts as a change.
             Fingerprint::of_bytes(&at.to_le_bytes())
         });
-        (Check { at, fingerprint }, route.title)
+        (Check { at, fingerprint }, facts(&route))
     }
 
-    /// Names what a read of this URI returns now; that it fails is a state too.
+    /// The fingerprint of a read of this URI now. A failed read has a fingerprint too.
     async fn fingerprint(self: &Arc<Self>, uri: &ResourceUri, route: &Route) -> Fingerprint {
         let unavailable = || Fingerprint::of_bytes(b"unavailable");
         let answerer = &route.answerer;
@@ -433,12 +444,13 @@ impl Pipeline {
         self.metrics.text()
     }
 
-    /// A listener of a legacy session on this revision. It hears nothing before it is greeted.
+    /// A listener of a legacy session on this revision. It is not notified before it is greeted.
     pub(crate) fn legacy_listener(
         self: &Arc<Self>,
         version: &ProtocolVersion,
         client: &Implementation,
         events: Events,
+        viewer: Option<Arc<Viewer>>,
     ) -> Listener {
         let titled = crate::era::titles_updates(version);
         let numbered = events == Events::Numbered;
@@ -446,12 +458,14 @@ impl Pipeline {
         let lists = self.config.versions.lists_for(version.as_str());
         let withheld = ListKind::ALL.into_iter().filter(|kind| !lists.contains(*kind)).collect();
         let about = About::new(Some(client), transport, withheld);
-        Listener::new(self, Wire::Legacy { titled, numbered }, about)
+        Listener::new(self, Wire::Legacy { titled, numbered }, about, viewer)
     }
 
-    fn check_list(&self, kind: ListKind) -> Check {
-        let at = self.list_pulses[kind.index()].count();
-        Check { at, fingerprint: self.catalog.list_fingerprint(kind) }
+    /// What a list is to clients with these labels; the pulse is that of the list as they see it.
+    fn check_list(&self, kind: ListKind, labels: &Labels, pulse: &Pulse) -> Check {
+        // Order: as in `sight`.
+        let at = pulse.count();
+        Check { at, fingerprint: self.catalog.list_fingerprint(kind, labels) }
     }
 
     fn list_notice(&self, kind: ListKind) -> &Arc<Notice> {
@@ -467,18 +481,21 @@ impl Announce for Pipeline {
     fn announce(&self, change: Change) {
         self.change(change);
     }
+
+    fn say(&self, viewer: &Viewer, scope: Scope, words: (&Labels, Word)) -> Result<(), GrantError> {
+        self.say_to(viewer, scope, words)
+    }
 }
 
 /// A check of a watched URI, as far as it goes without waiting.
 enum Sight {
-    /// What was found, and the resource's title in the list.
-    Known(Check, Option<String>),
+    /// The result, with the title and the audience of the resource.
+    Known(Check, Facts),
     /// It must be read.
     Unread { at: u64, route: Route },
 }
 
-/// The reads that are under way to compare content: one for each URI, and whether another is
-/// wanted when it ends.
+/// The reads for comparisons that are under way: one for each URI, and whether another must follow.
 #[derive(Default)]
 struct Checks {
     tasks: JoinSet<()>,
@@ -486,7 +503,12 @@ struct Checks {
     running: HashMap<ResourceUri, Option<Instant>>,
 }
 
-async fn sleep_until(due: Option<Instant>) {
+fn facts(route: &Route) -> Facts {
+    Facts { title: route.title.clone(), audience: route.audience.clone() }
+}
+
+/// Waits for a moment, if there is one.
+pub(crate) async fn sleep_until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! Connections: accepted, tuned, owned, and ended when the server is.
+//! Connections: accept, configure, own and end them.
 
 use std::io;
 use std::sync::Arc;
@@ -24,29 +24,29 @@ use crate::transport::writer::Writers;
 
 /// A peer that acknowledges nothing for this long is gone.
 const PEER_SILENCE: Duration = Duration::from_mins(1);
-/// A connection on which no request comes, or only half of one, is closed after this. Usual clients
-/// close idle connections after 90 seconds at most. A server that closes them earlier makes requests
-/// fail that are sent at that moment.
+/// A connection without a complete request is closed after this. Usual clients close idle
+/// connections after 90 seconds at most. If a server closes them earlier, requests sent at that
+/// moment fail.
 const REQUEST_SILENCE: Duration = Duration::from_mins(2);
 /// The read buffer of a connection grows to this much, and so may the headers of a request. The
 /// library's default of 400 KiB would let idle connections hold more than the budget for bodies.
 const READ_BUFFER: usize = 64 << 10;
-/// How often connections are looked through for those that say nothing.
+/// How often silent connections are searched for.
 const SWEEP: Duration = Duration::from_secs(1);
-/// How long streams may take to end when the server does; then they are cut.
+/// How long streams may take to end when the server stops; then they are cut.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// After an accept that failed, for want of descriptors mostly, the next is tried so much later.
+/// The pause after a failed accept, mostly for lack of file descriptors.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Serves connections until `stop` is done; then no more are taken, and those that are open may
-/// end what they are at.
+/// Serves connections until `stop` is done. Then no more are accepted, and open ones may finish
+/// their requests.
 pub(crate) async fn serve(
     listener: TcpListener,
     gate: &Arc<Gate>,
     router: Router,
     stop: impl Future<Output = ()>,
 ) {
-    // Order: writers end after the connections, some of which have yet to be written.
+    // Order: writers end after the connections, because some connections must still be written.
     let writers = Writers::start();
     let mut connections = JoinSet::new();
     let ending = CancellationToken::new();
@@ -70,7 +70,7 @@ pub(crate) async fn serve(
                     if let Some(left_out) = failures.now() {
                         warn!(%error, left_out, "a connection could not be accepted");
                     }
-                    // A client that left before it was accepted says nothing of us.
+                    // The client left before it was accepted. That is not a fault of this server.
                     if error.kind() != std::io::ErrorKind::ConnectionAborted {
                         gate.relieve();
                     }

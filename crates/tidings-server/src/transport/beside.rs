@@ -1,8 +1,7 @@
 //! Threads for large messages, beside those that serve everyone.
 //!
-//! A large message is work from its first byte to its last: it is weighed, read, carried out,
-//! answered and dropped. All of that happens here, on half of the processors, so that whoever sends
-//! large messages delays only others who do.
+//! A large message is weighed, parsed, carried out, answered and dropped here, on half of the
+//! processors. A client that sends large messages delays only others that do.
 
 use std::num::NonZero;
 use std::sync::LazyLock;
@@ -11,10 +10,10 @@ use futures_util::FutureExt as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
-/// A longer message is handled here.
+/// Longer messages are handled here.
 const LARGE: usize = 64 << 10;
 
-/// Never dropped: a runtime must not end inside of another. None if the system has no threads left.
+/// Never dropped: a runtime must not end inside another. `None` if the system has no threads left.
 static THREADS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = (processors / 2).max(1);
@@ -26,8 +25,8 @@ static THREADS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     built.inspect_err(|error| tracing::warn!(%error, "no threads for large messages")).ok()
 });
 
-/// Does the work that a message of this length makes: that of a large one beside the runtime. The
-/// work ends when this is dropped.
+/// Does the work for a message of this length: for a large one, beside the runtime. The work ends
+/// when this is dropped.
 pub(crate) async fn run<T: Send + 'static>(
     length: usize,
     work: impl Future<Output = T> + Send + 'static,

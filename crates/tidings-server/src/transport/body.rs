@@ -12,14 +12,14 @@ use tokio::time::Instant;
 use crate::transport::budget::Share;
 use crate::transport::reply;
 
-/// A body ends within this time, or has sent so many bytes in each such time: 16 KiB a second.
+/// A body must end within this time, or send this many bytes in each such time: 16 KiB a second.
 const WINDOW: Duration = Duration::from_secs(10);
 const LEAST: usize = 160 << 10;
-/// A body is kept in pieces of this size until it is whole. Those of a body that is given up are
-/// used by the next ones at once, where buffers of all lengths would wait for the allocator.
+/// The size of a body's pieces. Pieces of one size can be reused at once when a body is abandoned;
+/// buffers of all lengths would wait for the allocator.
 const PIECE: usize = 64 << 10;
 
-/// Reads a body of at most `limit` bytes; each is counted in the share as it comes.
+/// Reads a body of at most `limit` bytes, counting each in the share as it arrives.
 pub(crate) async fn collect(
     headers: &HeaderMap,
     mut body: Body,
@@ -60,7 +60,7 @@ pub(crate) async fn collect(
     }
 }
 
-/// What came of a body.
+/// The received part of a body.
 #[derive(Debug)]
 pub(crate) struct Collected {
     /// All but the last are full.
@@ -90,7 +90,7 @@ impl Collected {
         self.length
     }
 
-    /// The whole of it. Each piece goes as soon as it was copied.
+    /// The whole body. Each piece is freed after it was copied.
     pub(crate) fn join(mut self) -> Bytes {
         if self.pieces.len() == 1 {
             return self.pieces.remove(0).into();
@@ -103,13 +103,13 @@ impl Collected {
     }
 }
 
-/// There is no room for more bytes in flight.
+/// The refusal when the budget of bytes in flight is used up.
 pub(crate) fn busy() -> Response {
     let details = "too many bytes are under way; try again in a moment";
     retry_later(reply::refuse(StatusCode::SERVICE_UNAVAILABLE, details))
 }
 
-/// Tells a client that it may ask again in a moment.
+/// Adds to an answer that the client may retry in a moment.
 pub(crate) fn retry_later(mut response: Response) -> Response {
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(status_of(dripping(100, 9, second), None, 1 << 20).await, Ok(900));
         assert_eq!(status_of(dripping(100, 11, second), None, 1 << 20).await, Err(408));
         assert_eq!(status_of(dripping(100, 2, 11 * second), None, 1 << 20).await, Err(408));
-        // Much at first does not buy time for the rest.
+        // Many bytes at first give no more time for the rest.
         let slow = dripping(90_000, 1, Duration::ZERO);
         let rest = dripping(1, 11, second);
         let frames = slow.into_data_stream().chain(rest.into_data_stream());

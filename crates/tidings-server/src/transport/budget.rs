@@ -1,5 +1,5 @@
-//! One budget in bytes for everything in flight: bodies that are read, messages that are built from
-//! them, and answers that their clients have not taken.
+//! One budget in bytes for everything in flight: bodies, the messages built from them, and answers
+//! not read yet.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,24 +11,23 @@ use crate::metrics::Metrics;
 use crate::transport::call::PendingAnswer;
 use crate::transport::shares::Origin;
 
-/// What is smaller than this passes also when the budget is used up by large requests, from a
-/// reserve of a quarter of it.
+/// Smaller requests may use a reserve of a quarter of the budget, after large ones used up the rest.
 const SMALL: usize = 64 << 10;
 
-/// How many bytes may be in flight at once.
+/// The bytes that may be in flight at once.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: usize,
     used: AtomicUsize,
-    /// What addresses that may not have all of it use.
+    /// The use by addresses that may not have all of it.
     held: Mutex<HashMap<Origin, usize>>,
-    /// Answers that nobody reads but for which a client may come back, the oldest first. They go
-    /// before anybody is refused.
+    /// Answers without a reader whose client may reconnect, oldest first. They are dropped before a
+    /// request is refused.
     kept: Mutex<VecDeque<UnreadAnswer>>,
     metrics: Arc<Metrics>,
 }
 
-/// An answer that nobody reads, and whose it is.
+/// An answer without a reader, and its client's address.
 type UnreadAnswer = (Option<Origin>, Weak<PendingAnswer>);
 
 impl Budget {
@@ -37,7 +36,7 @@ impl Budget {
         Arc::new(Self { limit, used, held, kept, metrics })
     }
 
-    /// A part of the budget that is empty to begin with.
+    /// An empty share of the budget.
     pub(crate) fn share(self: &Arc<Self>, origin: Option<Origin>) -> Share {
         let origin = origin.filter(|origin| origin.share(self.limit) < self.limit);
         Share { budget: self.clone(), origin, bytes: 0 }
@@ -48,21 +47,21 @@ impl Budget {
         self.used.load(Ordering::Relaxed) >= self.limit / 10 * 9
     }
 
-    /// Counts an answer until its last byte is taken for the wire; nothing if there is no room for
-    /// it.
+    /// Counts an answer until its last byte is handed to the transport; `None` if the budget is used
+    /// up.
     pub(crate) fn answer(self: &Arc<Self>, origin: Option<Origin>, bytes: Bytes) -> Option<Bytes> {
         let mut share = self.share(origin);
         share.grow(bytes.len()).then(|| share.carry(bytes))
     }
 
-    /// As [`Self::answer`], whether there is room or not: for what others wait for.
+    /// As [`Self::answer`], even beyond the budget: for answers that others wait for.
     pub(crate) fn question(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         let mut share = self.share(None);
         share.add(bytes.len());
         share.carry(bytes)
     }
 
-    /// Notes an answer whose reader went, and which is dropped first when there is no room.
+    /// Notes an answer whose reader left. It is dropped first when the budget is used up.
     pub(crate) fn keep(&self, origin: Option<Origin>, call: &Arc<PendingAnswer>) {
         let mut kept = self.kept();
         // Sessions forget answers after a while, about in this order.
@@ -72,7 +71,7 @@ impl Budget {
         kept.push_back((origin, Arc::downgrade(call)));
     }
 
-    /// Drops the oldest answer that nobody reads, of one address or of all; false if there is none.
+    /// Drops the oldest answer without a reader, of one address or of all; false if there is none.
     fn drop_kept(&self, origin: Option<Origin>) -> bool {
         let oldest = {
             let mut kept = self.kept();
@@ -86,7 +85,7 @@ impl Budget {
         true
     }
 
-    /// Takes bytes of the budget; how many were used before, or nothing if there are not as many.
+    /// Takes bytes of the budget, and returns how many were used before; `None` if too few are left.
     fn take(&self, bytes: usize, limit: usize) -> Option<usize> {
         loop {
             let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -117,13 +116,13 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
-    /// Whose it is, if that address may not have all.
+    /// The address, if it may not have the whole budget.
     origin: Option<Origin>,
     bytes: usize,
 }
 
 impl Share {
-    /// Takes more; false if there is not as much.
+    /// Takes more; false if too little is left.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let budget = &self.budget;
         let is_small = self.bytes + bytes <= SMALL;
@@ -144,7 +143,7 @@ impl Share {
         true
     }
 
-    /// Takes bytes of what its address may have; false if there are not as many.
+    /// Takes bytes of its address's part; false if too few are left.
     fn take_own(&self, bytes: usize, limit: usize) -> bool {
         let Some(origin) = self.origin else { return true };
         let mut held = self.budget.held();
@@ -156,19 +155,19 @@ impl Share {
         has_room
     }
 
-    /// Takes more, whatever there is.
+    /// Takes more, even beyond the budget.
     fn add(&mut self, bytes: usize) {
         let before = self.budget.used.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
         self.budget.changed(before + bytes);
     }
 
-    /// Bytes that are counted until the last of those who hold them lets go.
+    /// Bytes that are counted until their last clone is dropped.
     fn carry(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Carried { bytes, _share: self })
     }
 
-    /// Takes bytes off what its address uses.
+    /// Reduces the use of its address.
     fn give_back(&self, bytes: usize) {
         let Some(origin) = self.origin else { return };
         let mut held = self.budget.held();
@@ -189,7 +188,7 @@ impl Drop for Share {
     }
 }
 
-/// Bytes, and their part of the budget.
+/// Bytes and their share of the budget.
 struct Carried {
     bytes: Bytes,
     _share: Share,

@@ -1,8 +1,8 @@
 //! One request of a legacy session while it is answered, and the stream of its answer.
 //!
 //! The protocol library serves the request with a service that lives only as long as the request.
-//! The client may lose the connection meanwhile: that does not cancel anything, and it can come
-//! back to the stream with the id of the last event it saw.
+//! If the client loses the connection meanwhile, nothing is cancelled: it can reconnect to the
+//! stream with the id of the last event it saw.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -29,26 +29,26 @@ use crate::transport::session::{Session, StreamGuard};
 use crate::transport::shares::Origin;
 use crate::transport::stream::KeepAlive;
 
-/// So many messages of one answer are kept for a client that comes back, and so many bytes; older
-/// ones, which are progress and log messages, are forgotten, and their number is told.
+/// The messages of one answer that are kept for a client that reconnects, and their bytes. Older
+/// ones, which are progress and log messages, are dropped, and their number is reported.
 const KEPT: usize = 256;
 const KEPT_BYTES: usize = 1024 * 1024;
-/// While the reader is so many messages behind, whoever sends the next one waits.
+/// While the reader is this many messages behind, the next sender waits.
 const BEHIND: u64 = 128;
-/// But no longer than this: a client that does not read loses messages, and is told how many.
+/// But no longer than this: a client that does not read loses messages, and learns how many.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The answer to one request, as it comes.
+/// The answer to one request, message by message.
 pub(crate) struct PendingAnswer {
     number: u64,
     /// Ends the service of the request.
     pub(crate) given_up: CancellationToken,
-    /// What is kept here counts in it,
+    /// The kept messages count in it,
     budget: Arc<Budget>,
     /// for this address.
     origin: Option<Origin>,
     state: Mutex<State>,
-    /// A message was read, or nobody waits for that any more.
+    /// A message was read, or no sender waits any more.
     read: Notify,
 }
 
@@ -62,11 +62,11 @@ struct State {
     finished: Option<Instant>,
     /// The newest reader; earlier ones end.
     reader: u64,
-    /// When the newest reader went, if it did before the end.
+    /// When the newest reader left, if it left before the end.
     left: Option<Instant>,
-    /// Whether the budget knows that nobody reads it.
+    /// Whether the budget knows that it has no reader.
     noted: bool,
-    /// Readers up to this one were told to come back later.
+    /// Readers up to this one were asked to reconnect later.
     released: u64,
     waker: Option<Waker>,
 }
@@ -128,7 +128,7 @@ impl PendingAnswer {
         self.lock().finished
     }
 
-    /// Since when nobody has read it, if its reader went before the end.
+    /// Since when it has no reader, if the last one left before the end.
     pub(crate) fn left(&self) -> Option<Instant> {
         let state = self.lock();
         state.left.filter(|_| state.finished.is_none())
@@ -141,10 +141,10 @@ impl PendingAnswer {
         }
     }
 
-    /// Lets the present reader go; the client comes back for the rest.
+    /// Ends the current reader's stream; the client reconnects for the rest.
     pub(crate) fn release(&self) {
         let mut state = self.lock();
-        // Before there is a reader this lets the first one go.
+        // Without a reader, this ends the stream of the first one.
         state.released = state.reader.max(1);
         wake(state);
     }
@@ -156,8 +156,8 @@ impl PendingAnswer {
         wake(state);
     }
 
-    /// Drops what nobody reads. A client that comes back is told how many messages it missed, or
-    /// gets an empty stream if there will be no more.
+    /// Drops the messages if there is no reader. A client that reconnects learns how many it missed,
+    /// or gets an empty stream if no more will come.
     pub(crate) fn forget(&self) {
         let forgotten = {
             let mut state = self.lock();
@@ -168,11 +168,11 @@ impl PendingAnswer {
             state.bytes = 0;
             std::mem::take(&mut state.messages)
         };
-        // What they held of the budget has a lock of its own.
+        // Their share of the budget has a lock of its own.
         drop(forgotten);
     }
 
-    /// Lets the budget know of messages that nobody reads.
+    /// Reports messages without a reader to the budget.
     fn note(self: &Arc<Self>) {
         let mut state = self.lock();
         let is_kept = state.left.is_some() && !state.messages.is_empty();
@@ -189,7 +189,7 @@ impl PendingAnswer {
             self.budget.question(json)
         } else {
             self.budget.answer(self.origin, json).unwrap_or_else(|| {
-                // Whoever waits for the answer learns why there is none.
+                // The client gets the reason in place of the answer.
                 kind = Kind::Error;
                 too_busy(message)
             })
@@ -214,7 +214,7 @@ impl PendingAnswer {
         self.note();
     }
 
-    /// Waits until the reader has caught up, if it is far behind. One that went is not waited for.
+    /// Waits until a reader that is far behind has caught up. Does not wait without a reader.
     async fn room(&self) {
         let caught_up = async {
             loop {
@@ -233,12 +233,12 @@ impl PendingAnswer {
         }
     }
 
-    /// Waits until it is known how the request is answered.
+    /// Waits for the form of the answer.
     pub(crate) async fn answer(&self) -> AnswerForm {
         std::future::poll_fn(|context| {
             let mut state = self.lock();
             match state.messages.front() {
-                // The only one: nothing was said or forgotten before it.
+                // The only one: no message was sent or dropped before it.
                 Some(message)
                     if message.kind != Kind::Before
                         && message.sequence == 1
@@ -259,7 +259,7 @@ impl PendingAnswer {
         .await
     }
 
-    /// A reader of what follows the message of this number.
+    /// A reader of the messages after this number.
     pub(crate) fn read(
         self: &Arc<Self>,
         after: u64,
@@ -320,7 +320,7 @@ impl State {
     }
 }
 
-/// The log message in place of messages that were forgotten.
+/// The log message in place of dropped messages.
 fn left_out(number: u64) -> Bytes {
     let data = format!("{number} messages of this call were left out: they were not read in time");
     let params = serde_json::json!({ "level": "warning", "logger": "tidings", "data": data });
@@ -328,7 +328,7 @@ fn left_out(number: u64) -> Bytes {
     serde_json::json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string().into()
 }
 
-/// The error in place of an answer for which there is no room.
+/// The error in place of an answer that does not fit into the budget.
 fn too_busy(message: &ServerJsonRpcMessage) -> Bytes {
     let id = match message {
         JsonRpcMessage::Response(response) => Some(response.id.clone()),
@@ -351,7 +351,7 @@ pub(crate) fn priming(number: u64, retry: Duration) -> Bytes {
     format!("id: c{number}-0\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
 
-/// Which message of which call an event id names.
+/// The call and the message that an event id names.
 pub(crate) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
     let (call, sequence) = id.strip_prefix('c')?.split_once('-')?;
     Some((call.parse().ok()?, sequence.parse().ok()?))
@@ -363,7 +363,7 @@ pub(crate) struct CallBody {
     reader: u64,
     after: u64,
     first: Option<Bytes>,
-    /// What is left of an event, the next part last.
+    /// The unsent parts of an event, the next one last.
     rest: Vec<Bytes>,
     keep_alive: KeepAlive,
     /// The session is in use while this is read.
@@ -414,24 +414,24 @@ impl Body for CallBody {
 /// Carries one request to the protocol library and its messages back.
 pub(crate) struct CallTransport {
     request: Option<ClientJsonRpcMessage>,
-    /// Answers of the client to what it was asked meanwhile, and its cancellation.
+    /// The client's answers to questions of the request, and its cancellation.
     inbound: mpsc::Receiver<ClientJsonRpcMessage>,
     sender: mpsc::Sender<ClientJsonRpcMessage>,
     call: Arc<PendingAnswer>,
     session: Arc<Session>,
-    /// What travels beside the request.
+    /// The data that bypasses the library.
     beside: Beside,
     answered: CancellationToken,
 }
 
 impl CallTransport {
-    /// A transport for one request, and where further messages for it go.
+    /// A transport for one request, and the sender of further messages for it.
     pub(crate) fn new(
         mut request: JsonRpcRequest<ClientRequest>,
         call: Arc<PendingAnswer>,
         session: Arc<Session>,
     ) -> (Self, mpsc::Sender<ClientJsonRpcMessage>) {
-        // A client answers few questions at a time; one that floods is not heard further.
+        // A client answers few questions at a time. Further answers of a flood are dropped.
         let (sender, inbound) = mpsc::channel(16);
         let answered = CancellationToken::new();
         let beside = Beside::default();
@@ -463,7 +463,7 @@ impl Transport<RoleServer> for CallTransport {
         if is_answer {
             self.answered.cancel();
         }
-        // Order: it is in its place already; only who sends the next one waits.
+        // Order: the message is in its place already; only the sender of the next one waits.
         let call = self.call.clone();
         async move {
             if !is_answer {

@@ -1,4 +1,4 @@
-//! Chunks of an HTTP/1.1 body, as they stand on the wire.
+//! Chunks of an HTTP/1.1 body in their wire format.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ const HEAD: usize = 10;
 const KEPT: usize = 64 * 1024;
 const END: &[u8] = b"\r\n";
 
-/// A buffer in which chunks are made, each in one piece, so that each is one write.
+/// A buffer for chunks, each contiguous, so that each is one write.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     bytes: Vec<u8>,
@@ -19,7 +19,7 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// Some bytes as a chunk of their own; they must not be empty, for that would end the body.
+    /// Some bytes as a chunk; not empty, because that would end the body.
     pub(crate) fn one(content: &[u8]) -> Bytes {
         let mut chunks = Self::default();
         chunks.bytes.reserve_exact(HEAD + content.len() + END.len());
@@ -28,14 +28,14 @@ impl Chunks {
         chunk.map(|chunk| Bytes::from(chunks.bytes).slice(chunk)).unwrap_or_default()
     }
 
-    /// Begins a chunk; its content is what is put behind what is there.
+    /// Begins a chunk; the bytes appended from now on are its content.
     pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
         self.begin = self.bytes.len();
         self.bytes.extend_from_slice(&[0; HEAD]);
         &mut self.bytes
     }
 
-    /// Ends the chunk and says where it is; one without content is none.
+    /// Ends the chunk and returns its range; `None` if it has no content.
     pub(crate) fn finish(&mut self) -> Option<Range<usize>> {
         let content = self.begin + HEAD;
         let mut length = self.bytes.len() - content;
@@ -44,7 +44,7 @@ impl Chunks {
             return None;
         }
         self.bytes.extend_from_slice(END);
-        // From its end: only then it shows how many digits the length has.
+        // Backwards from its end, because the number of digits is known last.
         let mut at = content - END.len();
         self.bytes[at..content].copy_from_slice(END);
         while length > 0 {
@@ -60,7 +60,7 @@ impl Chunks {
         &self.bytes[chunk]
     }
 
-    /// Forgets all chunks, and gives back the memory of very large ones.
+    /// Removes all chunks, and frees the memory of very large ones.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT);

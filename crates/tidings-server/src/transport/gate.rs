@@ -1,10 +1,10 @@
-//! Which connections are open, and who goes when there are too many.
+//! The open connections, and which are closed when there are too many.
 //!
-//! A connection is *silent* while no request is under way on it and no stream is open, and a
-//! *stranger's* until a request on it was admitted: its host, origin and token are in order. When
-//! the server is full the longest silent ones are closed, those of strangers first, so that idle
-//! connections never keep a new client out; one on which a request or a stream is under way is never
-//! closed for another. If there is a token, those without it have half of the connections.
+//! A connection is *silent* while it has no request under way and no open stream. It is a
+//! *stranger's* until a request on it was admitted: its host, origin and token are valid. When the
+//! server is full, the longest silent connections are closed, those of strangers first, so idle
+//! connections never keep a new client out. A busy connection is never closed for another. If a
+//! token is needed, clients without it have half of the connections.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,14 +18,14 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::metrics::Metrics;
-use crate::transport::http::SharedToken;
+use crate::tokens::Tokens;
 use crate::transport::seldom::Seldom;
 use crate::transport::shares::{Origin, Scarce, Shares, TakenPlace};
 
-/// A connection on which no whole request has come after this is closed.
+/// A connection without a complete request is closed after this.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
-/// When the server is full, so many of all connections are closed at once if they are silent:
-/// looking for them is work too.
+/// When the server is full, this part of all connections is closed at once if they are silent,
+/// because each search for them costs time.
 const BATCH: usize = 64;
 
 /// All connections of one server.
@@ -33,7 +33,7 @@ const BATCH: usize = 64;
 pub(crate) struct Gate {
     limit: usize,
     shares: Arc<Shares>,
-    token: SharedToken,
+    tokens: Tokens,
     metrics: Arc<Metrics>,
     /// How many connections are strangers'.
     strangers: Arc<AtomicUsize>,
@@ -53,9 +53,9 @@ struct State {
 pub(crate) struct Guest {
     /// Requests and streams under way.
     busy: AtomicUsize,
-    /// Whether a request ever came.
+    /// Whether it ever had a request.
     begun: AtomicBool,
-    /// Whether none was admitted yet; then it is one of those that are counted.
+    /// Whether no request was admitted yet; then it counts as a stranger's.
     stranger: AtomicBool,
     strangers: Arc<AtomicUsize>,
     /// When it opened or was last busy, in milliseconds since the gate began.
@@ -70,15 +70,15 @@ impl Gate {
     pub(crate) fn new(
         limit: usize,
         shares: Arc<Shares>,
-        token: SharedToken,
+        tokens: Tokens,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         let (began, full, state) = (Instant::now(), Seldom::default(), Mutex::default());
         let strangers = Arc::default();
-        Arc::new(Self { limit, shares, token, metrics, strangers, began, full, state })
+        Arc::new(Self { limit, shares, tokens, metrics, strangers, began, full, state })
     }
 
-    /// Lets a connection in; nothing if there is no room for it.
+    /// Lets a connection in; `None` if the server is full.
     pub(crate) fn enter(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Admission> {
         let origin = address.map(Origin::of);
         let mut state = self.lock();
@@ -94,9 +94,9 @@ impl Gate {
         if state.open.len() >= self.limit {
             self.make_room(&mut state, (self.limit / BATCH).max(1), |_| true);
         } else if self.strangers.load(Ordering::Relaxed) >= (self.limit / 2).max(1)
-            && self.token.get().is_some()
+            && self.tokens.are_needed()
         {
-            // One that is busy is refused in a moment, so the newcomer need not be.
+            // A busy stranger may be refused in a moment, so the newcomer is let in.
             self.make_room(&mut state, (self.limit / BATCH).max(1), Guest::is_stranger);
         }
         if state.open.len() >= self.limit {
@@ -122,7 +122,7 @@ impl Gate {
         Some(Admission { gate: self.clone(), id, guest })
     }
 
-    /// Closes connections on which no request came in time.
+    /// Closes connections without a request in time.
     pub(crate) fn sweep(&self) {
         let mut state = self.lock();
         let limit = u64::try_from(FIRST_REQUEST.as_millis()).unwrap_or(u64::MAX);
@@ -138,7 +138,7 @@ impl Gate {
         self.count(&state);
     }
 
-    /// Closes silent connections, for the system has no descriptors left.
+    /// Closes silent connections, because the system has no file descriptors left.
     pub(crate) fn relieve(&self) {
         let mut state = self.lock();
         self.make_room(&mut state, (self.limit / BATCH).max(1), |_| true);
@@ -198,12 +198,12 @@ impl Guest {
         self.stranger.load(Ordering::Relaxed)
     }
 
-    /// The lowest goes first.
+    /// The order of closing: the lowest first.
     fn rank(&self) -> (bool, u64) {
         (!self.is_stranger(), self.silent_since.load(Ordering::Relaxed))
     }
 
-    /// It is not one of the strangers any more.
+    /// It does not count as a stranger's any more.
     fn known(&self) {
         if self.stranger.swap(false, Ordering::Relaxed) {
             self.strangers.fetch_sub(1, Ordering::Relaxed);
@@ -220,7 +220,7 @@ impl Guest {
     }
 }
 
-/// A connection that was let in, until this is dropped.
+/// The place of a connection, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
     gate: Arc<Gate>,
@@ -229,13 +229,13 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// The task to end when the connection has to go.
+    /// The task to end when the connection is closed.
     pub(crate) fn guest(&self) -> &Arc<Guest> {
         &self.guest
     }
 
-    /// A request is under way until what this returns is dropped. Its extensions say on which
-    /// connection it came, for [`admit`].
+    /// Begins a request, which is under way until the returned guard is dropped. Its extensions name
+    /// its connection, for [`admit`].
     pub(crate) fn begin(self: &Arc<Self>, extensions: &mut Extensions) -> Busy {
         extensions.insert(Arc::downgrade(&self.guest));
         self.guest.begun.store(true, Ordering::Relaxed);
@@ -245,7 +245,7 @@ impl Admission {
 }
 
 impl Guest {
-    /// Says which task serves the connection.
+    /// Sets the task that serves the connection.
     pub(crate) fn served_by(&self, task: AbortHandle) {
         drop(self.task.set(task));
     }
@@ -284,14 +284,14 @@ impl Drop for Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::guard::Token;
+    use crate::tokens::Token;
 
-    fn gate_with(limit: usize, token: Option<Token>) -> Arc<Gate> {
-        Gate::new(limit, Arc::default(), token.into(), Arc::new(Metrics::new()))
+    fn gate_with(limit: usize, tokens: Tokens) -> Arc<Gate> {
+        Gate::new(limit, Arc::default(), tokens, Arc::new(Metrics::new()))
     }
 
     fn gate(limit: usize) -> Arc<Gate> {
-        gate_with(limit, None)
+        gate_with(limit, Tokens::default())
     }
 
     const LOOPBACK: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
@@ -313,7 +313,7 @@ mod tests {
         assert!(is_open(&gate, &one) && !is_open(&gate, &two) && is_open(&gate, &three));
         let (_three, _four) =
             (three.begin(&mut Extensions::new()), four.begin(&mut Extensions::new()));
-        // Everyone is busy: there is no room.
+        // All connections are busy, so the server is full.
         assert!(gate.enter(LOOPBACK).is_none());
         drop(busy);
         assert!(gate.enter(LOOPBACK).is_some());
@@ -368,7 +368,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn those_without_the_token_have_half_of_the_connections() {
         let token = Token::new("0123456789abcdef").unwrap();
-        let gate = gate_with(8, Some(token));
+        let gate = gate_with(8, token.into());
         let known: Vec<_> = (0..3).map(|_| known(&gate)).collect();
         let strangers: Vec<_> = (0..100).map(|_| gate.enter(LOOPBACK).unwrap()).collect();
         assert_eq!(strangers.iter().filter(|entry| is_open(&gate, entry)).count(), 4);

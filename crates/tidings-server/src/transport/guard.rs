@@ -4,66 +4,27 @@ use std::net::IpAddr;
 
 use axum::response::Response;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
-use subtle::ConstantTimeEq;
+use http::{Extensions, HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
 use tracing::warn;
 
-use crate::transport::http::SharedToken;
+use crate::identity::Identity;
+use crate::tokens::{TokenHash, Tokens};
+use crate::transport::http::HttpConfig;
 use crate::transport::reply;
 use crate::transport::seldom::Seldom;
 
-/// A shorter token can be guessed.
-const SHORTEST: usize = 16;
-
-/// A bearer token. It is compared in constant time and never shown.
-#[derive(Clone)]
-pub struct Token(String);
-
-/// Why a text is no token.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TokenError {
-    /// It is empty.
-    #[error("the token is empty")]
-    Empty,
-    /// It can be guessed.
-    #[error("the token has less than 16 characters; make one with `openssl rand -hex 32`")]
-    Short,
-    /// It cannot stand in a header.
-    #[error(
-        "the token has a character that cannot stand in a header: use printable ASCII without spaces"
-    )]
-    Characters,
+/// Who asks: the identity, and the token that proves it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Admitted {
+    pub(crate) identity: Identity,
+    /// Nothing if no token was needed.
+    pub(crate) token: Option<TokenHash>,
 }
 
-impl Token {
-    /// A token; white space around it is not part of it.
-    ///
-    /// # Errors
-    ///
-    /// It is empty, shorter than 16 characters, or cannot stand in a header.
-    pub fn new(text: &str) -> Result<Self, TokenError> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(TokenError::Empty);
-        }
-        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(TokenError::Characters);
-        }
-        if text.len() < SHORTEST {
-            return Err(TokenError::Short);
-        }
-        Ok(Self(text.to_owned()))
-    }
-
-    fn is(&self, given: &[u8]) -> bool {
-        given.ct_eq(self.0.as_bytes()).into()
-    }
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Token(…)")
+impl Admitted {
+    /// Who sent the request with these extensions.
+    pub(crate) fn of(extensions: &Extensions) -> Self {
+        extensions.get().cloned().unwrap_or_default()
     }
 }
 
@@ -72,15 +33,22 @@ impl std::fmt::Debug for Token {
 pub(crate) struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
-    token: SharedToken,
+    tokens: Tokens,
+    /// Whether clients without a token are served, too.
+    anonymous: bool,
     refusals: Seldom,
 }
 
 impl Guard {
-    pub(crate) fn new(hosts: Vec<String>, origins: Vec<String>, token: SharedToken) -> Self {
-        let lower =
-            |names: Vec<String>| names.iter().map(|name| name.to_ascii_lowercase()).collect();
-        Self { hosts: lower(hosts), origins: lower(origins), token, refusals: Seldom::default() }
+    pub(crate) fn new(config: &HttpConfig) -> Self {
+        let lower = |names: &[String]| names.iter().map(|name| name.to_ascii_lowercase()).collect();
+        Self {
+            hosts: lower(&config.hosts),
+            origins: lower(&config.origins),
+            tokens: config.tokens.clone(),
+            anonymous: config.anonymous,
+            refusals: Seldom::default(),
+        }
     }
 
     /// Refuses a page from elsewhere that reached us through a name of its own (DNS rebinding).
@@ -120,21 +88,26 @@ impl Guard {
         Err(Box::new(self.refuse(peer, StatusCode::FORBIDDEN, details)))
     }
 
-    /// Refuses who does not know the token, if there is one.
-    pub(crate) fn check_token(
+    /// Who asks. Refuses a wrong token, and none if one is needed.
+    pub(crate) fn identify(
         &self,
         peer: Option<IpAddr>,
         headers: &HeaderMap,
-    ) -> Result<(), Box<Response>> {
-        let Some(token) = self.token.get() else { return Ok(()) };
-        let given =
-            headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+    ) -> Result<Admitted, Box<Response>> {
+        if !self.tokens.are_needed() {
+            return Ok(Admitted::default());
+        }
+        let given = headers.get(header::AUTHORIZATION);
+        if given.is_none() && self.anonymous {
+            return Ok(Admitted::default());
+        }
+        let given = given.map(HeaderValue::as_bytes).unwrap_or_default();
         let given = match given.split_at_checked(7) {
             Some((scheme, given)) if scheme.eq_ignore_ascii_case(b"bearer ") => given,
             _ => &[],
         };
-        if token.is(given) {
-            return Ok(());
+        if let Some(entry) = self.tokens.find(given) {
+            return Ok(Admitted { identity: entry.identity, token: Some(entry.hash) });
         }
         let details = "this server wants its bearer token";
         let mut response = self.refuse(peer, StatusCode::UNAUTHORIZED, details);
@@ -206,14 +179,19 @@ fn bad_request<T>(details: &str) -> Result<T, Box<Response>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokens::Token;
+
+    fn config() -> HttpConfig {
+        HttpConfig {
+            hosts: vec!["Hub.example:8080".into(), "plain.example".into()],
+            origins: vec!["https://app.example".into()],
+            tokens: Token::new("0123456789abcdef\n").unwrap().into(),
+            ..HttpConfig::default()
+        }
+    }
 
     fn guard() -> Guard {
-        let token = Token::new("0123456789abcdef\n").unwrap();
-        Guard::new(
-            vec!["Hub.example:8080".into(), "plain.example".into()],
-            vec!["https://app.example".into()],
-            Some(token).into(),
-        )
+        Guard::new(&config())
     }
 
     fn request(uri: &str, headers: &[(header::HeaderName, &str)]) -> Request<()> {
@@ -295,7 +273,7 @@ mod tests {
         let given = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, value.parse().unwrap());
-            guard().check_token(None, &headers).is_ok()
+            guard().identify(None, &headers).is_ok()
         };
         assert!(given("Bearer 0123456789abcdef"));
         assert!(given("bearer 0123456789abcdef"));
@@ -303,14 +281,17 @@ mod tests {
         assert!(!given("Bearer 0123456789abcdefg"));
         assert!(!given("Basic 0123456789abcdef"));
         assert!(!given("Bearer"));
-        assert!(guard().check_token(None, &HeaderMap::new()).is_err());
+        assert!(guard().identify(None, &HeaderMap::new()).is_err());
     }
 
     #[test]
-    fn a_token_is_never_shown() {
-        assert_eq!(format!("{:?}", Token::new("0123456789abcdef").unwrap()), "Token(…)");
-        assert_eq!(Token::new("secret").unwrap_err(), TokenError::Short);
-        assert_eq!(Token::new(" \n").unwrap_err(), TokenError::Empty);
-        assert_eq!(Token::new("a b").unwrap_err(), TokenError::Characters);
+    fn who_comes_without_a_token_is_anonymous_where_that_is_allowed() {
+        let mut config = config();
+        config.anonymous = true;
+        let guard = Guard::new(&config);
+        assert_eq!(guard.identify(None, &HeaderMap::new()).unwrap(), Admitted::default());
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer wrong"));
+        assert!(guard.identify(None, &headers).is_err(), "a wrong token is not none");
     }
 }

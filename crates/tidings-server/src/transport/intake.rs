@@ -1,8 +1,8 @@
-//! Bytes from a client to a message, or to the error that says what is wrong with them.
+//! Parsing: a client's bytes to a message, or to an error.
 //!
-//! A message is weighed before it is read: one that would take far more memory than its bytes is
-//! refused. The protocol library reads a message several times over, so the arguments of a heavy
-//! tool call do not pass through it: they are read once and put back into the message afterwards.
+//! A message is weighed before it is parsed. If it would take far more memory than its bytes, it is
+//! refused. The protocol library parses a message several times, so the arguments of a heavy tool
+//! call bypass it: they are parsed once and put back into the message afterwards.
 
 use std::ops::Range;
 
@@ -22,18 +22,18 @@ use crate::weight;
 
 /// The longest id of a request. It is kept and sent again with every notice of a listen request.
 const ID_LIMIT: usize = 256;
-/// How many trees of a message the library has at once while it reads it.
+/// How many trees of a message the library has at once while it parses it.
 const LIBRARY: usize = 4;
-/// What the library reads of any message, as the weight of one tree.
+/// The weight of one tree that the library may parse of any message.
 const LIGHT: usize = 1 << 20;
-/// What reading a message may take for each of its bytes,
+/// The memory that parsing a message may take for each of its bytes,
 const RATIO: usize = 9;
-/// but at least so much,
+/// but at least this much,
 const FLOOR: usize = LIGHT * LIBRARY;
 /// and no more than this.
 const CEILING: usize = 56 << 20;
 
-/// Why a message was not read.
+/// Why a message was refused.
 #[derive(Debug)]
 pub(crate) struct Fault {
     /// The id of the request, if it has one.
@@ -42,26 +42,26 @@ pub(crate) struct Fault {
     pub(crate) kind: FaultKind,
 }
 
-/// What kind of fault it is.
+/// The kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FaultKind {
     Malformed,
-    /// It may be a fine message, but takes too much memory.
+    /// It may be valid, but takes too much memory.
     TooLarge,
-    /// It is fine, but there is no room for it now.
+    /// It is valid, but the budget is used up.
     NoRoom,
 }
 
-/// How a message is to be read, and what that costs.
+/// How a message is parsed, and the cost.
 #[derive(Debug)]
 struct Load {
-    /// The memory that the message takes while it is read.
+    /// The memory that the message takes while it is parsed.
     weight: usize,
-    /// Where the arguments stand that the library does not see, and what they weigh.
+    /// The range of the arguments that bypass the library, and their weight.
     arguments: Option<(Range<usize>, usize)>,
 }
 
-/// A message that was read.
+/// A parsed message.
 #[derive(Debug)]
 pub(crate) struct Received {
     /// Without the arguments of a heavy call.
@@ -69,7 +69,7 @@ pub(crate) struct Received {
     pub(crate) heavy: Option<Heavy>,
 }
 
-/// What of a heavy call does not pass through the library.
+/// The part of a heavy call that bypasses the library.
 #[derive(Debug)]
 pub(crate) struct Heavy {
     pub(crate) arguments: JsonObject,
@@ -93,7 +93,7 @@ impl Received {
     }
 }
 
-/// Weighs a message before anything of it is built.
+/// Weighs a message before any of it is built.
 fn weigh(bytes: &[u8]) -> Result<Load, Fault> {
     let light = weight::of(bytes, LIGHT);
     if light <= LIGHT {
@@ -113,7 +113,7 @@ fn weigh(bytes: &[u8]) -> Result<Load, Fault> {
     Ok(Load { weight: light + heavy, arguments: arguments.map(|arguments| (arguments, heavy)) })
 }
 
-/// Reads a message; what it takes is counted in the share. Large messages are read with
+/// Parses a message; its memory is counted in the share. Large messages are parsed with
 /// [`beside::run`](crate::transport::beside::run).
 pub(crate) fn read(bytes: &[u8], share: Option<&mut Share>) -> Result<Received, Fault> {
     let load = weigh(bytes)?;
@@ -138,7 +138,7 @@ fn build(bytes: &[u8], load: Load) -> Result<Received, Fault> {
     Ok(Received { message, heavy: Some(Heavy { arguments, weight, light: light.into() }) })
 }
 
-/// Reads one message, all of it through the library.
+/// Parses one whole message with the library.
 pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Fault> {
     let Ok(mut message) = serde_json::from_slice::<ClientJsonRpcMessage>(bytes) else {
         return Err(explain(bytes));
@@ -162,7 +162,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Fault> {
     Ok(message)
 }
 
-/// A message in outline: nothing of what is inside is built.
+/// The outline of a message, without its contents.
 #[derive(Deserialize)]
 struct Outline<'a> {
     #[serde(borrow)]
@@ -171,7 +171,7 @@ struct Outline<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// The parameters that are looked at one by one.
+/// The parameters that are parsed one by one.
 #[derive(Deserialize)]
 struct Params<'a> {
     #[serde(borrow)]
@@ -186,11 +186,11 @@ fn params_of(bytes: &[u8]) -> Option<(&str, Params<'_>)> {
     Some((outline.method?.get(), params))
 }
 
-/// Where the arguments of a tool call stand.
+/// The range of a tool call's arguments.
 fn arguments_of(bytes: &[u8]) -> Option<Range<usize>> {
     let (method, params) = params_of(bytes)?;
     let arguments = params.arguments.filter(|_| method == r#""tools/call""#)?.get();
-    // What is borrowed is a part of the bytes.
+    // A borrowed text is a part of the bytes.
     let start = arguments.as_ptr().addr() - bytes.as_ptr().addr();
     Some(start..start + arguments.len())
 }
@@ -199,7 +199,7 @@ fn malformed(id: Option<RequestId>, error: ErrorData) -> Fault {
     Fault { id, error, kind: FaultKind::Malformed }
 }
 
-/// Why a message is refused that takes too much memory.
+/// The error for a message that takes too much memory.
 pub(crate) fn too_large() -> ErrorData {
     let details = "the message has too many small values for its length; send them as text, or in \
                    several messages";
@@ -210,14 +210,14 @@ fn too_heavy(bytes: &[u8]) -> Fault {
     Fault { id: id_of(bytes), error: too_large(), kind: FaultKind::TooLarge }
 }
 
-/// The id of a request, whatever else is in the message.
+/// The id of a request, even if the rest of the message is invalid.
 fn id_of(bytes: &[u8]) -> Option<RequestId> {
     let mut message = Overlong::default();
     message.read(bytes);
     message.into_id()
 }
 
-/// What is wrong with bytes that are no message.
+/// The error for bytes that are not a message.
 fn explain(bytes: &[u8]) -> Fault {
     let text = match serde_json::from_slice::<&RawValue>(bytes) {
         Ok(value) => value.get(),
@@ -235,7 +235,7 @@ fn explain(bytes: &[u8]) -> Fault {
     malformed(id_of(bytes), error)
 }
 
-/// Whether a list was asked for without a cursor, as the library understood it.
+/// Whether the library parsed a list request without a cursor.
 fn lists_from_the_start(request: &ClientRequest) -> bool {
     let params = match request {
         ClientRequest::ListToolsRequest(request) => &request.params,
@@ -247,7 +247,7 @@ fn lists_from_the_start(request: &ClientRequest) -> bool {
     params.as_ref().is_none_or(|params| params.cursor.is_none())
 }
 
-/// The library takes parameters it cannot read for none; a cursor of another type would list from
+/// The library ignores parameters that it cannot parse, so a cursor of another type would list from
 /// the start again.
 fn check_cursor(bytes: &[u8]) -> Result<(), ErrorData> {
     let cursor = params_of(bytes).and_then(|(_, params)| params.cursor);
@@ -329,7 +329,7 @@ mod tests {
         ));
         refused(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"x":{bomb}}}}}"#));
         refused(&format!(r#"{{"jsonrpc":"2.0","x":{bomb},"id":7}}"#));
-        // The arguments are light, but not what stands beside them.
+        // The arguments are light, but another parameter is heavy.
         let beside = format!(r#"{{}},"_meta":{{"x":{bomb}}}"#);
         refused(&call(&beside));
     }

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use http::{Extensions, HeaderMap, HeaderValue, Request, StatusCode};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, EmptyResult, ErrorData, GetExtensions,
     InitializeRequest, JsonRpcMessage, JsonRpcRequest, ProtocolVersion, RequestId,
@@ -21,6 +21,7 @@ use crate::handler::Handler;
 use crate::transport::body::retry_later;
 use crate::transport::budget::Share;
 use crate::transport::call::{self, AnswerForm, CallTransport, PendingAnswer};
+use crate::transport::guard::Admitted;
 use crate::transport::http::{App, RequestFacts, stopping};
 use crate::transport::lenient::Unnamed;
 use crate::transport::line::Line;
@@ -53,7 +54,7 @@ pub(crate) async fn post(
         JsonRpcMessage::Request(request) => Some(request.id.clone()),
         _ => None,
     };
-    let session = match session(app, headers, id) {
+    let session = match session(app, headers, &parts.extensions, id) {
         Ok(session) => session,
         Err(refusal) => return ping(&message).unwrap_or(*refusal),
     };
@@ -80,27 +81,27 @@ pub(crate) async fn post(
     response
 }
 
-/// Says in an answer, for the log, of which session it is.
+/// Notes the session in an answer, for the log.
 fn name_session(response: &mut Response, session: &Session) {
     let seen = response.extensions_mut().get_or_insert_default::<RequestFacts>();
     seen.session = Some(session.short_id().to_owned());
 }
 
-/// Opens the stream of a session, or goes on with the stream of a request that was cut off.
+/// Opens the stream of a session, or continues the interrupted stream of a request.
 pub(crate) fn get(app: &App, request: &Request<Body>) -> Response {
     let headers = request.headers();
     if let Some(refusal) = refuse_version(headers) {
         return refusal;
     }
-    let session = match session(app, headers, None) {
+    let session = match session(app, headers, request.extensions(), None) {
         Ok(session) => session,
         Err(refusal) => return *refusal,
     };
     let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
     if let Some((number, sequence)) = last.and_then(call::parse_event_id) {
         let Some(call) = session.call(number) else {
-            // The answer is not kept any more. An error would make clients ask for it again and
-            // again; an empty stream ends the matter.
+            // The answer is not kept any more. After an error clients would retry again and again;
+            // after an empty stream they do not.
             return reply::stream(Body::empty());
         };
         let guard = session.open_stream();
@@ -127,8 +128,8 @@ pub(crate) fn get(app: &App, request: &Request<Body>) -> Response {
 }
 
 /// Ends a session.
-pub(crate) fn delete(app: &App, headers: &HeaderMap) -> Response {
-    match session(app, headers, None) {
+pub(crate) fn delete(app: &App, request: &Request<Body>) -> Response {
+    match session(app, request.headers(), request.extensions(), None) {
         Ok(session) => {
             app.sessions.remove(&session.id);
             reply::empty(StatusCode::NO_CONTENT)
@@ -155,13 +156,18 @@ async fn initialize(
     }
     let origin = Line::peer(&parts.extensions).map(Origin::of);
     let take = || app.shares.take(origin, Scarce::Sessions, app.config.sessions);
-    // Who has its share loses its own sessions, and nobody else's.
+    // An address that used up its share loses only its own idle sessions.
     let place = take().or_else(|| {
         let is_ended = origin.is_some() && app.sessions.end_idle(1, origin);
         is_ended.then(take).flatten()
     });
-    let Some(place) = place.filter(|_| app.sessions.make_room()) else { return full(app, id) };
-    let session = app.sessions.make(place, origin);
+    let admitted = Admitted::of(&parts.extensions);
+    let own = admitted.identity.limits.sessions;
+    let own = app.shares.take_own(admitted.token, Scarce::Sessions, own);
+    let (Some(own), Some(place)) = (own, place.filter(|_| app.sessions.make_room())) else {
+        return full(app, id);
+    };
+    let session = app.sessions.make([own, place], origin, &admitted);
     let mut response = serve(app, &session, request, share).await;
     if session.connection.peer().is_some() {
         let name = HeaderValue::from_str(&session.id).expect("a session id is plain ASCII");
@@ -170,15 +176,17 @@ async fn initialize(
         let client: Option<String> = client.map(|name| name.chars().take(64).collect());
         tracing::info!(client = client.as_deref(), session = session.short_id(), "session opened");
         name_session(&mut response, &session);
-        if !app.sessions.keep(session) {
+        if !app.sessions.keep(session.clone()) {
             return full(app, id);
         }
+        // Order: kept, then checked, so that a token withdrawn in between ends it.
+        app.follow_token_of(&session);
     }
     response
 }
 
-/// Whether the header and the body of an `initialize` name the same revision. If the body names
-/// none, it is the header's, unless that one knows no handshake.
+/// Whether the header and the body of an `initialize` name the same revision. A body without one
+/// gets the header's, unless that revision has no handshake.
 fn agree(header: Option<&HeaderValue>, initialize: &mut InitializeRequest) -> bool {
     let Some(header) = header.and_then(|header| header.to_str().ok()) else { return true };
     if initialize.extensions.get::<Unnamed>().is_none() {
@@ -201,12 +209,7 @@ async fn serve(
     share: Share,
 ) -> Response {
     let id = request.id.clone();
-    let Some(number) = session.number() else {
-        app.pipeline.metrics.refused.inc();
-        let details = "this session has too many requests under way";
-        let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
-        return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error);
-    };
+    let Some(number) = session.number() else { return too_busy(app, id) };
     let call = PendingAnswer::new(
         number,
         session.cancel.child_token(),
@@ -215,7 +218,7 @@ async fn serve(
     );
     let primes = session.connection.version().is_some_and(era::primes_streams);
     if primes {
-        // Only a client that can come back may be let go.
+        // Only the stream of a client that can reconnect may be ended early.
         let released = call.clone();
         let release = Release(Arc::new(move || released.release()));
         request.request.extensions_mut().insert(release);
@@ -228,7 +231,7 @@ async fn serve(
     let under_way = app.under_way.token();
     app.own(async move {
         drop(service.waiting().await);
-        // What the request takes counts until it is carried out, whoever waits for it.
+        // The memory of the request counts until it is carried out, even if its client left.
         drop((under_way, share));
     });
     // The session is in use while somebody waits for this answer.
@@ -242,7 +245,7 @@ async fn serve(
         }
         answer = call.answer() => answer,
     };
-    // From here on the client has its answer, or the number of an event to come back with.
+    // From here on the client has its answer, or the id of an event to reconnect with.
     waiting.call = None;
     match answer {
         AnswerForm::Message { json, is_error } => {
@@ -258,8 +261,16 @@ async fn serve(
     }
 }
 
-/// A client that waits for the first word of an answer. If it goes, nothing can be come back to:
-/// it was given no event, so the request is given up.
+/// The refusal of a request of a session that has too many under way.
+fn too_busy(app: &App, id: RequestId) -> Response {
+    app.pipeline.metrics.refused.inc();
+    let details = "this session has too many requests under way";
+    let error = ErrorData::internal_error("Too busy", Some(json!({ "details": details })));
+    reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), error)
+}
+
+/// A client that waits for the beginning of an answer. If it leaves, the request is cancelled: the
+/// client got no event id, so it cannot reconnect.
 struct Waiting<'a> {
     session: &'a Arc<Session>,
     call: Option<&'a Arc<PendingAnswer>>,
@@ -276,13 +287,16 @@ impl Drop for Waiting<'_> {
 fn session(
     app: &App,
     headers: &HeaderMap,
+    extensions: &Extensions,
     request: Option<RequestId>,
 ) -> Result<Arc<Session>, Box<Response>> {
     let Some(id) = headers.get(SESSION) else {
         let details = "begin with `initialize` and send its Mcp-Session-Id with every request";
         return Err(Box::new(reply::refuse_request(StatusCode::BAD_REQUEST, request, details)));
     };
-    id.to_str().ok().and_then(|id| app.sessions.get(id)).ok_or_else(|| {
+    // The answer does not reveal that the session belongs to another token.
+    let token = Admitted::of(extensions).token;
+    id.to_str().ok().and_then(|id| app.sessions.get(id, token)).ok_or_else(|| {
         let details = "there is no such session, or not any more; begin again with `initialize`";
         Box::new(reply::refuse_request(StatusCode::NOT_FOUND, request, details))
     })

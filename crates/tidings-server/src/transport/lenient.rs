@@ -1,4 +1,4 @@
-//! An `initialize` request that leaves things out: what can be read of it, and defaults for the rest.
+//! Incomplete `initialize` requests: their valid members, and defaults for the others.
 
 use rmcp::model::{
     ClientCapabilities, ClientRequest, CustomRequest, GetMeta, Implementation,
@@ -16,7 +16,7 @@ const CLIENT_INFO: [&str; 6] = ["name", "title", "version", "description", "icon
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unnamed;
 
-/// Turns an `initialize` request that the library could not read into one that it can.
+/// Completes an `initialize` request that the library could not parse.
 ///
 /// The library takes such a request for one with an unknown method. Any other request, and an
 /// `initialize` whose `_meta` names a revision without a handshake, is returned as it is.
@@ -34,8 +34,8 @@ pub(crate) fn complete(request: ClientRequest) -> ClientRequest {
     }
 }
 
-/// What a client says of itself, with defaults for what is missing or has the wrong type: revision
-/// 2025-11-25, no capabilities, and the name "unknown" in version "0".
+/// A client's description of itself, with defaults for members that are missing or have the wrong
+/// type: revision 2025-11-25, no capabilities, and the name "unknown" in version "0".
 pub(crate) fn complete_initialize(params: Option<&Value>) -> InitializeRequestParams {
     let member = |name| params.and_then(|params| params.get(name));
     let capabilities: ClientCapabilities =
@@ -58,10 +58,9 @@ fn is_legacy_initialize(request: &CustomRequest) -> bool {
     request.method == "initialize" && request.get_meta().protocol_version().is_none()
 }
 
-/// The defaults, replaced by those of the named members that can be read.
+/// The defaults, replaced by the valid ones of the named members.
 ///
-/// Each member is tried by itself. If one that is an object cannot be read, its own members are
-/// tried the same way.
+/// Each member is tried by itself. If an object is invalid, its own members are tried the same way.
 fn readable<T: DeserializeOwned>(
     defaults: &Map<String, Value>,
     names: &[&str],
@@ -96,7 +95,7 @@ fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
 mod tests {
     use super::*;
 
-    /// Checks what is made of parameters; `expected` replaces the defaults.
+    /// Checks the completed parameters; `expected` replaces the defaults.
     #[track_caller]
     fn check(params: &Value, expected: &Value) {
         let completed = serde_json::to_value(complete_initialize(Some(params))).unwrap();

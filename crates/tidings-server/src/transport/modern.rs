@@ -1,7 +1,7 @@
-//! Requests of modern clients over HTTP: each stands for itself.
+//! Requests of modern clients over HTTP, each without a session.
 //!
-//! The protocol library checks and answers them. It checks and acknowledges a listen request too,
-//! but then its service ends and the stream goes on with bytes from the listener's outbox.
+//! The protocol library checks and answers them. It checks and acknowledges a listen request too.
+//! Then its service ends, and the stream continues with bytes from the listener's outbox.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use http_body_util::{BodyExt as _, Full};
 use rmcp::ServerHandler as _;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage, ServerResult, SubscriptionsListenResult,
+    ServerJsonRpcMessage, ServerResult, SubscriptionsListenRequest, SubscriptionsListenResult,
 };
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -32,6 +32,7 @@ use crate::notice;
 use crate::pipeline::{Listener, Pipeline};
 use crate::transport::body::{busy, retry_later};
 use crate::transport::budget::{Budget, Share};
+use crate::transport::guard::Admitted;
 use crate::transport::http::{App, HttpConfig, ListenPlace, RequestFacts, stopping};
 use crate::transport::intake::{self, Received};
 use crate::transport::legacy::VERSION;
@@ -39,16 +40,21 @@ use crate::transport::line::Line;
 use crate::transport::reply;
 use crate::transport::shares::Origin;
 use crate::transport::stream::Stream;
+use crate::viewers::Viewer;
 
-/// What arguments may weigh that the library must read because they are repeated in headers.
+/// The maximum weight of arguments that the library must parse because headers repeat them.
 const HEADER_ARGUMENTS: usize = 8 << 20;
 
 /// The protocol library's own HTTP service, for requests that need no session.
 pub(crate) type Service = StreamableHttpService<Handler, NeverSessionManager>;
 
-/// The service of one server. Host, origin and size were checked before it is asked, and it is not
-/// the one to say that the server stops.
-pub(crate) fn service(pipeline: Arc<Pipeline>, config: &HttpConfig) -> Service {
+/// The service of one server, or of one viewer. Host, origin and size are checked before, and it does
+/// not stop with the server.
+pub(crate) fn service(
+    pipeline: Arc<Pipeline>,
+    config: &HttpConfig,
+    viewer: Option<Arc<Viewer>>,
+) -> Service {
     let library = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -57,11 +63,11 @@ pub(crate) fn service(pipeline: Arc<Pipeline>, config: &HttpConfig) -> Service {
         .with_max_request_body_bytes(config.body_limit)
         .with_cancellation_token(CancellationToken::new())
         .disable_allowed_hosts();
-    let factory = move || Ok(Handler::stateless(pipeline.clone()));
+    let factory = move || Ok(Handler::stateless(pipeline.clone(), viewer.clone()));
     StreamableHttpService::new(factory, Arc::default(), library)
 }
 
-/// Whether a message is a modern client's: its own metadata says so, or the header.
+/// Whether a message is a modern client's, by its own metadata or the header.
 pub(crate) fn is_modern(parts: &request::Parts, message: &ClientJsonRpcMessage) -> bool {
     let header = parts.headers.get(VERSION).and_then(|version| version.to_str().ok());
     let by_header = header.is_some_and(era::is_modern);
@@ -87,8 +93,8 @@ pub(crate) async fn post(
     mut share: Share,
 ) -> Response {
     let JsonRpcMessage::Request(request) = received.message else {
-        // No notification of a client means anything here, and none is refused: older libraries
-        // send `notifications/cancelled` without the headers a request needs.
+        // Notifications of clients are ignored and not refused: older libraries send
+        // `notifications/cancelled` without the headers a request needs.
         return reply::accepted();
     };
     let id = request.id;
@@ -101,28 +107,13 @@ pub(crate) async fn post(
             let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "initialize", None);
             reply::error(StatusCode::NOT_FOUND, Some(id), error)
         }
-        ClientRequest::SubscriptionsListenRequest(mut listen) => {
-            let origin = Line::peer(&parts.extensions).map(Origin::of);
-            let Some(place) = app.listen_place(origin) else {
-                app.pipeline.metrics.refused.inc();
-                let error = ErrorData::internal_error("Too many listeners", None);
-                let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
-                return retry_later(response);
-            };
+        ClientRequest::SubscriptionsListenRequest(request) => {
             let about = About::new(client.as_ref(), Transport::Http, ListKinds::EMPTY);
-            let filter = &mut listen.params.notifications;
-            let listener = match accept_filter(&app.pipeline, &id, filter, about).await {
-                Ok(listener) => listener,
-                Err(error) => return reply::error(StatusCode::OK, Some(id), error),
-            };
-            let request = ClientRequest::SubscriptionsListenRequest(listen);
-            let message = ClientJsonRpcMessage::request(request, id.clone());
-            let body = serde_json::to_vec(&message).expect("a request is plain JSON");
-            listen_stream(app, parts, body.into(), &id, (place, listener)).await
+            listen(app, parts, id, request, about).await
         }
         ClientRequest::CallToolRequest(call) => {
             let body = match received.heavy {
-                Some(heavy) if has_header_parameters(app, &call.params.name) => {
+                Some(heavy) if has_header_parameters(app, &call.params.name, &parts) => {
                     // The library compares such headers with the arguments, so it must see them.
                     if heavy.weight > HEADER_ARGUMENTS {
                         let error = intake::too_large();
@@ -145,9 +136,45 @@ pub(crate) async fn post(
     }
 }
 
+/// Begins the stream of a listener.
+async fn listen(
+    app: &Arc<App>,
+    parts: request::Parts,
+    id: RequestId,
+    mut listen: SubscriptionsListenRequest,
+    about: About,
+) -> Response {
+    let origin = Line::peer(&parts.extensions).map(Origin::of);
+    let admitted = Admitted::of(&parts.extensions);
+    let viewer = viewer(app, &admitted);
+    let Some(place) = app.listen_place(origin, &admitted) else {
+        app.pipeline.metrics.refused.inc();
+        let error = ErrorData::internal_error("Too many listeners", None);
+        let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), error);
+        return retry_later(response);
+    };
+    let filter = &mut listen.params.notifications;
+    let listener = match accept_filter(&app.pipeline, &id, filter, about, viewer).await {
+        Ok(listener) => listener,
+        Err(error) => return reply::error(StatusCode::OK, Some(id), error),
+    };
+    let request = ClientRequest::SubscriptionsListenRequest(listen);
+    let message = ClientJsonRpcMessage::request(request, id.clone());
+    let body = serde_json::to_vec(&message).expect("a request is plain JSON");
+    listen_stream(app, parts, body.into(), &id, (place, listener)).await
+}
+
+/// Who sent a request; nothing if it is anybody.
+fn viewer(app: &App, admitted: &Admitted) -> Option<Arc<Viewer>> {
+    let identity = admitted.token.map(|_| admitted.identity.clone())?;
+    Some(app.pipeline.viewers.request(identity))
+}
+
 /// Whether some arguments of a tool must be repeated in headers.
-fn has_header_parameters(app: &App, tool: &str) -> bool {
-    let tool = app.pipeline.catalog.tool(tool);
+fn has_header_parameters(app: &App, tool: &str, parts: &request::Parts) -> bool {
+    let viewer = viewer(app, &Admitted::of(&parts.extensions));
+    let labels = viewer.map(|viewer| viewer.labels()).unwrap_or_default();
+    let tool = app.pipeline.catalog.tool(tool, &labels);
     tool.is_some_and(|tool| {
         serde_json::to_string(&tool.input_schema).is_ok_and(|it| it.contains("\"x-mcp-header\""))
     })
@@ -162,9 +189,13 @@ async fn serve(
 ) -> Response {
     let origin = Line::peer(request.extensions()).map(Origin::of);
     let under_way = app.under_way.token();
+    // The library asks a handler for tools before it has a request, so it must know who asks.
+    let viewer = viewer(app, &Admitted::of(request.extensions()));
+    let own = viewer.map(|viewer| service(app.pipeline.clone(), &app.config, Some(viewer)));
+    let service = own.as_ref().unwrap_or(&app.modern);
     let response = tokio::select! {
         biased;
-        response = app.modern.handle(request) => response,
+        response = service.handle(request) => response,
         () = app.cut.cancelled() => {
             let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), stopping());
             return retry_later(response);
@@ -188,7 +219,7 @@ async fn serve(
     finish(app, response, (id, beside), origin).await
 }
 
-/// Counts an answer in the budget, and makes JSON-RPC errors of what the library says in plain text.
+/// Counts an answer in the budget, and turns the library's plain-text errors into JSON-RPC errors.
 async fn finish(
     app: &App,
     response: LibraryResponse,
@@ -221,8 +252,8 @@ async fn finish(
     response
 }
 
-/// What a message answers with; nothing if it is no answer. It is read only to the first word that
-/// says so: an answer may be megabytes long.
+/// The kind of an answer; `None` if the message is not one. It is read only as far as necessary,
+/// because an answer may be megabytes long.
 fn part_of(message: &[u8]) -> Option<Part> {
     struct Members<'a>(&'a mut Option<Part>);
     impl<'de> serde::de::Visitor<'de> for Members<'_> {
@@ -249,7 +280,7 @@ fn part_of(message: &[u8]) -> Option<Part> {
     }
     let mut part = None;
     let mut reader = serde_json::Deserializer::from_slice(message);
-    // What follows is not read, which the reader takes for a fault.
+    // The rest is not read, which the reader reports as an error.
     drop(serde::Deserializer::deserialize_map(&mut reader, Members(&mut part)));
     part
 }
@@ -264,7 +295,7 @@ fn is_stream(response: &LibraryResponse) -> bool {
 
 /// An answer of several messages; if the server stops before the last one, an error is the last.
 struct Answering {
-    /// Nothing once it was cut off.
+    /// `None` after it was cut off.
     body: Option<LibraryBody>,
     id: RequestId,
     beside: Beside,
@@ -273,7 +304,7 @@ struct Answering {
     budget: Arc<Budget>,
     origin: Option<Origin>,
     _under_way: TaskTrackerToken,
-    /// What the request takes counts until it is answered.
+    /// The memory of the request counts until it is answered.
     _share: Share,
 }
 
@@ -303,7 +334,7 @@ impl http_body::Body for Answering {
 }
 
 impl Answering {
-    /// An event of the library, or the one in place of its last.
+    /// An event of the library, or the replacement of its last.
     fn written(&self, event: Bytes) -> Bytes {
         if !self.beside.has_answer() {
             return event;
@@ -313,7 +344,7 @@ impl Answering {
         message.map_or(event, |message| notice::event(&message))
     }
 
-    /// Nothing more comes but this error.
+    /// Ends with this error.
     fn end(&mut self, error: ErrorData) -> Bytes {
         self.body = None;
         let error = ServerJsonRpcMessage::error(error, Some(self.id.clone()));
@@ -321,7 +352,7 @@ impl Answering {
     }
 }
 
-/// Lets the protocol library check and acknowledge the request, then goes on by itself.
+/// Lets the protocol library check and acknowledge the request, then continues with the stream.
 async fn listen_stream(
     app: &Arc<App>,
     parts: request::Parts,
@@ -335,8 +366,8 @@ async fn listen_stream(
     if answer.status() != StatusCode::OK || !is_stream(&answer) {
         return finish(app, answer, (id.clone(), Beside::default()), origin).await;
     }
-    // The whole answer is read, though only its first event is sent on: the library's service ends
-    // by itself only if somebody takes its last words.
+    // The whole answer is read, although only its first event is sent: the library's service ends
+    // by itself only if its last event is read.
     let events = match answer.into_body().collect().await {
         Ok(events) => events.to_bytes(),
         Err(never) => match never {},
@@ -347,17 +378,17 @@ async fn listen_stream(
     };
     let outbox = listener.outbox().clone();
     let last = final_result(&app.pipeline, id);
-    // A copy: the library's bytes stand in a larger buffer, which would live as long.
+    // A copy: the library's bytes are part of a larger buffer, which would live as long.
     let first = Bytes::copy_from_slice(&acknowledgement);
     place.take(listener);
     let stream = Stream::new(outbox, (first, Some(last)), app.config.keep_alive, line, place);
     reply::stream(Body::new(stream))
 }
 
-/// How a stream ends that the server ends itself.
+/// The last event of a stream that the server ends.
 fn final_result(pipeline: &Arc<Pipeline>, id: &RequestId) -> Bytes {
     let mut result = SubscriptionsListenResult::complete(id.clone());
-    result.meta.set_server_info(Handler::stateless(pipeline.clone()).get_info().server_info);
+    result.meta.set_server_info(Handler::stateless(pipeline.clone(), None).get_info().server_info);
     let result = ServerResult::SubscriptionsListenResult(result);
     let message = ServerJsonRpcMessage::response(result, id.clone());
     notice::event(&serde_json::to_vec(&message).expect("a result is plain JSON"))

@@ -1,18 +1,17 @@
-//! A message that is too long to be kept: it is passed over, but for its id, so that whoever sent
-//! it hears why it has no answer.
+//! Messages that are too long: they are skipped except for the id, so that the sender gets an error.
 
 use rmcp::model::RequestId;
 
-/// The longest id that is looked for, as it is written.
+/// The longest id that is recognised, in bytes.
 const WRITTEN: usize = 512;
 
-/// Reads a JSON object piece by piece and keeps nothing of it but the value of its `id`.
+/// Reads a JSON object piece by piece and keeps only the value of its `id`.
 #[derive(Debug, Default)]
 pub(crate) struct Overlong {
     depth: usize,
     is_in_text: bool,
     is_escaped: bool,
-    /// What stands at the outermost level since the last `:` or `,`, as far as an id could.
+    /// The text at the outermost level since the last `:` or `,`, up to the length of an id.
     word: Vec<u8>,
     /// Whether the word is the value of `id`.
     is_id: bool,
@@ -20,7 +19,7 @@ pub(crate) struct Overlong {
 }
 
 impl Overlong {
-    /// Reads on.
+    /// Reads the next piece.
     pub(crate) fn read(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.next(*byte);
@@ -46,7 +45,7 @@ impl Overlong {
                 self.keep(byte);
             }
             b'{' | b'[' => {
-                // What is not a plain value is no id.
+                // An array or object is not an id.
                 self.is_id = false;
                 self.depth += 1;
                 self.word.clear();

@@ -7,7 +7,7 @@ use http::{HeaderValue, StatusCode, header};
 use rmcp::model::{ErrorData, JsonRpcError, RequestId};
 use serde_json::json;
 
-/// What a stream's headers say: an event stream that nobody on the way may hold back.
+/// The headers of a stream: an event stream that proxies must not buffer.
 pub(crate) fn stream(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
@@ -26,7 +26,7 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response {
     response
 }
 
-/// A JSON-RPC error; without an id if the request's could not be read.
+/// A JSON-RPC error; without an id if the request's is unknown.
 pub(crate) fn error(status: StatusCode, id: Option<RequestId>, error: ErrorData) -> Response {
     let message = JsonRpcError::new(id, error);
     json(status, serde_json::to_vec(&message).expect("an error is plain JSON"))
@@ -43,19 +43,19 @@ pub(crate) fn refuse_request(status: StatusCode, id: Option<RequestId>, details:
     error(status, id, ErrorData::invalid_request(message, Some(json!({ "details": details }))))
 }
 
-/// Why an answer is not sent although the request was carried out.
+/// The error in place of an answer to a request that was carried out.
 pub(crate) fn too_large_now() -> ErrorData {
     let details = "the request was carried out, but too many bytes are under way to send its \
                    answer; ask again in a moment";
     ErrorData::internal_error("Too busy", Some(json!({ "details": details })))
 }
 
-/// Accepted; there is nothing to say.
+/// Accepted, without a body.
 pub(crate) fn accepted() -> Response {
     empty(StatusCode::ACCEPTED)
 }
 
-/// Only a status.
+/// A status without a body.
 pub(crate) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;

@@ -1,4 +1,4 @@
-//! Log lines that an attacker could cause at will, at most one in a while.
+//! Log lines that an attacker could cause at will, limited in rate.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -21,7 +21,7 @@ struct State {
 }
 
 impl Seldom {
-    /// Whether to log it now, and then how many times it was left out before.
+    /// Whether to log it now, and how many were skipped before.
     pub(crate) fn now(&self) -> Option<u64> {
         let mut state = self.state.lock().expect("no code panics while it counts lines");
         if state.logged.is_some_and(|logged| logged.elapsed() < EVERY) {

@@ -1,5 +1,5 @@
-//! Legacy sessions over HTTP. An idle one holds its subscriptions and nothing else: no task, no
-//! service, no channel.
+//! Legacy sessions over HTTP. An idle one has subscriptions and nothing else: no task, no service, no
+//! channel.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -13,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handler::Connection;
 use crate::pipeline::Pipeline;
+use crate::tokens::TokenHash;
 use crate::transport::call::PendingAnswer;
+use crate::transport::guard::Admitted;
 use crate::transport::http::{App, HttpConfig};
 use crate::transport::shares::{Origin, TakenPlace};
 
@@ -23,13 +25,13 @@ const ANSWER_KEPT: Duration = Duration::from_mins(1);
 const CALLS: usize = 256;
 /// How many answers are kept for it.
 const ANSWERS: usize = 16;
-/// When there are as many sessions as may be, such a part of them ends at once if they are idle:
-/// looking for them is work too.
+/// At the maximum number of sessions, this part of them ends at once if they are idle, because each
+/// search for them costs time.
 const BATCH: usize = 100;
-/// Sessions are looked through no more often than this, and no less.
+/// The shortest and the longest time between two searches.
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(30);
-/// How long a request that was cancelled may go on before its service is ended.
+/// How long a cancelled request may continue before its service is ended.
 const LAST_CHANCE: Duration = Duration::from_secs(1);
 
 type Inbound = mpsc::Sender<ClientJsonRpcMessage>;
@@ -42,12 +44,14 @@ pub(crate) struct Session {
     pub(crate) cancel: CancellationToken,
     state: Mutex<State>,
     pub(crate) origin: Option<Origin>,
-    _place: TakenPlace,
+    /// The token that opened the session; no other one may use it.
+    pub(crate) token: Option<TokenHash>,
+    _places: [TakenPlace; 2],
 }
 
 struct State {
     seen: Instant,
-    /// Whether anything was heard of it since the handshake.
+    /// Whether it had a request since the handshake.
     used: bool,
     streams: usize,
     next: u64,
@@ -58,7 +62,7 @@ struct State {
 }
 
 impl State {
-    /// Forgets answers that nobody came back for, and gives requests up that nobody comes back to.
+    /// Drops answers that no client came back for, and cancels such requests.
     fn sweep(&mut self) {
         for (_, _, call) in self.calls.values() {
             if call.left().is_some_and(|when| when.elapsed() >= ANSWER_KEPT) {
@@ -78,10 +82,15 @@ impl State {
 }
 
 impl Session {
-    fn new(pipeline: &Arc<Pipeline>, place: TakenPlace, origin: Option<Origin>) -> Arc<Self> {
+    fn new(
+        pipeline: &Arc<Pipeline>,
+        places: [TakenPlace; 2],
+        origin: Option<Origin>,
+        admitted: &Admitted,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string().into(),
-            connection: Connection::new(pipeline.clone(), None),
+            connection: Connection::new(pipeline.clone(), admitted.identity.clone(), None),
             cancel: pipeline.stopped.child_token(),
             state: Mutex::new(State {
                 seen: Instant::now(),
@@ -92,23 +101,24 @@ impl Session {
                 asked: HashMap::new(),
             }),
             origin,
-            _place: place,
+            token: admitted.token,
+            _places: places,
         })
     }
 
-    /// The client was heard of.
+    /// Notes a request of the client.
     pub(crate) fn touch(&self) {
         let mut state = self.lock();
         state.seen = Instant::now();
         state.used = true;
     }
 
-    /// What a log says of the session: too little of its id to use it.
+    /// The session in logs: too little of its id to use it.
     pub(crate) fn short_id(&self) -> &str {
         short(&self.id)
     }
 
-    /// Takes a number for a request; none if too many are under way.
+    /// Takes a number for a request; `None` if too many are under way.
     pub(crate) fn number(&self) -> Option<u64> {
         let mut state = self.lock();
         state.sweep();
@@ -125,7 +135,7 @@ impl Session {
         self.lock().calls.insert(call.number(), (id, inbound, call));
     }
 
-    /// Forgets a request whose answer nobody will ask for again.
+    /// Removes a request whose answer was delivered.
     pub(crate) fn end(&self, call: &PendingAnswer) {
         let mut state = self.lock();
         state.calls.remove(&call.number());
@@ -140,7 +150,7 @@ impl Session {
     /// Notes a question to the client; returns the id it has in this session.
     pub(crate) fn asked(&self, own: RequestId, inbound: Inbound) -> RequestId {
         let mut state = self.lock();
-        // Questions that nobody waits for any more are forgotten here.
+        // Abandoned questions are removed here.
         state.asked.retain(|_, (_, inbound)| !inbound.is_closed());
         state.next += 1;
         let id = i64::try_from(state.next).unwrap_or(i64::MAX);
@@ -148,7 +158,7 @@ impl Session {
         RequestId::Number(id)
     }
 
-    /// Takes the client's answer to a question to who asked.
+    /// Passes the client's answer to the request that asked the question.
     pub(crate) fn answered(&self, message: ClientJsonRpcMessage) {
         let mut find = |id: &RequestId| match id {
             RequestId::Number(id) => self.lock().asked.remove(id),
@@ -170,7 +180,7 @@ impl Session {
         drop(inbound.try_send(message));
     }
 
-    /// Gives up a request whose client is gone and cannot come back.
+    /// Cancels a request whose client is gone and cannot reconnect.
     pub(crate) fn abandon(&self, call: &Arc<PendingAnswer>) {
         call.finish();
         call.given_up.cancel();
@@ -189,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Gives up a request of the client.
+    /// Cancels a request of the client.
     pub(crate) fn cancelled(
         &self,
         id: &RequestId,
@@ -205,7 +215,7 @@ impl Session {
             drop(inbound.try_send(message.clone()));
             call.finish();
             // The library drops the answer of a cancelled request, so its service would wait for
-            // one; what the tool does within a moment is its own.
+            // ever. The tool has a moment to finish.
             let given_up = call.given_up.clone();
             after(Box::pin(async move {
                 tokio::time::sleep(LAST_CHANCE).await;
@@ -220,8 +230,8 @@ impl Session {
         StreamGuard { session: self.clone() }
     }
 
-    /// Since when nothing has happened, and whether anything ever did; nothing while a stream is
-    /// open or a request under way.
+    /// Since when it is idle, and whether it was ever used; `None` while a stream is open or a
+    /// request under way.
     fn idle_since(&self) -> Option<(bool, Instant)> {
         let state = self.lock();
         let works = state.calls.values().any(|(_, _, call)| call.finished().is_none());
@@ -266,9 +276,14 @@ impl Sessions {
         Self { pipeline, limit, idle, unused, all: Mutex::default() }
     }
 
-    /// A session that nobody can name before it is kept.
-    pub(crate) fn make(&self, place: TakenPlace, origin: Option<Origin>) -> Arc<Session> {
-        Session::new(&self.pipeline, place, origin)
+    /// A session that cannot be used before it is kept.
+    pub(crate) fn make(
+        &self,
+        places: [TakenPlace; 2],
+        origin: Option<Origin>,
+        admitted: &Admitted,
+    ) -> Arc<Session> {
+        Session::new(&self.pipeline, places, origin, admitted)
     }
 
     /// Whether one more may be made.
@@ -276,12 +291,12 @@ impl Sessions {
         self.lock().len() < self.limit
     }
 
-    /// As [`Self::has_room`]; if there is none, idle sessions end.
+    /// As [`Self::has_room`], after ending idle sessions if necessary.
     pub(crate) fn make_room(&self) -> bool {
         self.has_room() || self.end_idle((self.limit / BATCH).max(1), None)
     }
 
-    /// Ends so many idle sessions, of one address or of all: first those that never did anything,
+    /// Ends this many idle sessions, of one address or of all: first those that were never used,
     /// then those that were idle longest. False if there are none.
     pub(crate) fn end_idle(&self, count: usize, origin: Option<Origin>) -> bool {
         let ended: Vec<_> = {
@@ -300,13 +315,13 @@ impl Sessions {
         !ended.is_empty()
     }
 
-    /// Whether one more may be made, if need be in the place of an idle one.
+    /// Whether one more may be made, if necessary in place of an idle one.
     pub(crate) fn has_place(&self) -> bool {
         let all = self.lock();
         all.len() < self.limit || all.values().any(|session| session.idle_since().is_some())
     }
 
-    /// Keeps a session whose client was answered; false if there is no room.
+    /// Keeps a session whose client was answered; false at the maximum number.
     pub(crate) fn keep(&self, session: Arc<Session>) -> bool {
         let mut all = self.lock();
         if all.len() >= self.limit {
@@ -317,9 +332,9 @@ impl Sessions {
         true
     }
 
-    /// The session of this id.
-    pub(crate) fn get(&self, id: &str) -> Option<Arc<Session>> {
-        let session = self.lock().get(id).cloned()?;
+    /// The session of this id, if this token opened it.
+    pub(crate) fn get(&self, id: &str, token: Option<TokenHash>) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).filter(|session| session.token == token).cloned()?;
         session.touch();
         Some(session)
     }
@@ -330,7 +345,12 @@ impl Sessions {
         removed.inspect(|session| self.ended(session)).is_some()
     }
 
-    /// Everything that a session held is gone, and its streams end.
+    /// All sessions.
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Ends the streams and subscriptions of a session.
     fn ended(&self, session: &Session) {
         let left = self.lock().len();
         self.pipeline.metrics.sessions.set(i64::try_from(left).unwrap_or(i64::MAX));
@@ -384,7 +404,7 @@ impl Sessions {
     }
 }
 
-/// Ends sessions that nobody was heard of in for long, while there is a server that has them.
+/// Ends sessions that were idle for long, as long as their server exists.
 pub(crate) async fn expire(app: Weak<App>, closing: CancellationToken) {
     let shortest = |app: Arc<App>| app.sessions.idle.min(app.sessions.unused);
     while let Some(every) = app.upgrade().map(|app| shortest(app) / 4) {

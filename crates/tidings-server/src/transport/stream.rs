@@ -1,9 +1,9 @@
 //! The bytes of one listener's stream over HTTP, both eras: a body that is fed from an outbox.
 //!
-//! No channel stands between the two. On a connection of ours a writer writes to the socket while
-//! the HTTP library waits for the body; elsewhere the library asks the body, and the body the
-//! outbox, when the socket can be written. Either way what a slow reader has not taken stays a set
-//! of dirty things.
+//! There is no channel between the two. On a connection of ours, a writer writes to the socket while
+//! the HTTP library waits for the body. Elsewhere the library polls the body, and the body polls the
+//! outbox, when the socket can be written. Either way the backlog of a slow reader stays a set of
+//! dirty things.
 
 use std::io;
 use std::pin::Pin;
@@ -18,11 +18,10 @@ use tokio::time::{Instant, Sleep};
 use crate::outbox::{Next, Outbox};
 use crate::transport::line::{Line, Step};
 
-/// Comments on a stream on which nothing else happens: clients ignore them, and they keep the path
-/// between us open.
+/// Comments on an idle stream: clients ignore them, and they keep the connection open.
 pub(crate) struct KeepAlive {
     every: Duration,
-    /// When something was sent last. The timer is not moved with each event: it looks here when it
+    /// The time of the last event. The timer is not reset with each event: it reads this when it
     /// fires.
     sent: Instant,
     next: Pin<Box<Sleep>>,
@@ -33,12 +32,12 @@ impl KeepAlive {
         Self { every, sent: Instant::now(), next: Box::pin(tokio::time::sleep(every)) }
     }
 
-    /// Something else was sent.
+    /// Notes an event.
     pub(crate) fn reset(&mut self) {
         self.sent_at(Instant::now());
     }
 
-    /// Something else was sent at this time.
+    /// Notes an event at this time.
     fn sent_at(&mut self, sent: Instant) {
         self.sent = self.sent.max(sent);
     }
@@ -60,25 +59,25 @@ impl KeepAlive {
 
 /// The stream of one listener.
 pub(crate) struct Stream<G> {
-    /// What comes first, whatever waits: the acknowledgement, or how to come back.
+    /// The first event: the acknowledgement, or the id to reconnect with.
     first: Option<Bytes>,
     outbox: Arc<Outbox>,
     reader: u64,
     /// The connection, if frames are written to it beside the HTTP library.
     line: Option<Arc<Line>>,
-    /// What comes last if the hub ends the stream.
+    /// The last event if the hub ends the stream.
     last: Option<Bytes>,
     ended: bool,
     keep_alive: KeepAlive,
-    /// Wakes the stream when a notice that was held back goes out all the same.
+    /// Wakes the stream when a held notice must be sent.
     release: Option<Pin<Box<Sleep>>>,
-    /// What must live as long as the stream: dropped when the client leaves.
+    /// Guards that live as long as the stream: dropped when the client leaves.
     _guard: G,
 }
 
 impl<G> Stream<G> {
-    /// A stream that begins with `first`, and with `last` ends if the hub ends it; `line` is what
-    /// [`Line::of`] says of the request that it answers.
+    /// A stream that begins with `first`, and ends with `last` if the hub ends it. `line` is
+    /// [`Line::of`] the request that it answers.
     pub(crate) fn new(
         outbox: Arc<Outbox>,
         (first, last): (Bytes, Option<Bytes>),
@@ -103,7 +102,7 @@ impl<G> Stream<G> {
         }
     }
 
-    /// The next bytes for the library; none if the stream has ended.
+    /// The next bytes for the library; `None` if the stream has ended.
     fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Ok(Some(first)));
@@ -127,7 +126,7 @@ impl<G> Stream<G> {
         }
     }
 
-    /// As [`Self::poll_bytes`], on a line: notices do not come this way.
+    /// As [`Self::poll_bytes`], on a line, where a writer sends the notices.
     fn poll_beside(
         &mut self,
         line: &Arc<Line>,
@@ -160,7 +159,7 @@ impl<G> Stream<G> {
         let release = self.release.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
         release.as_mut().reset(at);
         if release.as_mut().poll(context).is_ready() {
-            // It is time already: look again at once.
+            // The time has passed already: poll again at once.
             context.waker().wake_by_ref();
         }
     }

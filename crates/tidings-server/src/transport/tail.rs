@@ -1,4 +1,4 @@
-//! The body of an answer, and what must be held until it was sent.
+//! The body of an answer, with guards that are held until it was sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// A body that holds something until it was sent or its client is gone.
+/// A body that holds a guard until it was sent or its client is gone.
 pub(crate) struct Tail<T> {
     body: Body,
     _held: T,

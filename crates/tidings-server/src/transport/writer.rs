@@ -1,7 +1,7 @@
-//! Writers: tasks that write to the sockets of streams for which something waits.
+//! Writers: tasks that write waiting notices to the sockets of streams.
 //!
-//! A writer never waits for a socket. What one does not take is left to its connection's own task,
-//! so a reader that is slow delays nobody else.
+//! A writer never waits for a socket. The connection's own task writes the rest that a socket does
+//! not accept, so a slow reader delays nobody else.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,19 +14,19 @@ use tokio::time::Instant;
 use crate::transport::chunk::Chunks;
 use crate::transport::line::Line;
 
-/// So many sockets are written before other tasks have their turn: a fraction of a millisecond.
+/// How many sockets are written before other tasks run: a fraction of a millisecond.
 const TURN: usize = 64;
 
-/// The lines for which something waits, and the task that writes to them.
+/// The lines with waiting notices, and the task that writes to them.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
-    /// Invariant: a line is here at most once, so this is no longer than there are connections.
+    /// Invariant: a line is here at most once, so there are at most as many as connections.
     ready: Mutex<Vec<Arc<Line>>>,
     wake: Notify,
 }
 
 impl Writer {
-    /// Notes that something waits for a line.
+    /// Notes that a notice waits for a line.
     pub(crate) fn push(&self, line: Arc<Line>) {
         let mut ready = self.lock();
         ready.push(line);
@@ -42,14 +42,14 @@ impl Writer {
         loop {
             std::mem::swap(&mut *self.lock(), &mut lines);
             if lines.is_empty() {
-                // Cancel-safe: whoever makes the list longer than nothing leaves a permit.
+                // Cancel-safe: the first entry of an empty list leaves a permit.
                 self.wake.notified().await;
                 continue;
             }
             let mut left = lines.drain(..);
             while left.len() > 0 {
-                // All are taken, then all are written: with the kernel's work between, what the
-                // processor has in its caches would be another's each time.
+                // All are taken, then all are written: alternating with the kernel's work would
+                // empty the processor's caches each time.
                 let now = Instant::now();
                 for line in left.by_ref().take(TURN) {
                     taken.extend(line.take(&mut chunks).map(|chunk| (line, chunk)));

@@ -1,22 +1,19 @@
 //! The lock of a served directory, with the process that holds it.
 
-use std::fs::{File, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
 use std::path::Path;
 
 use tidings_store::date::Moment;
+use tidings_store::lock::{LockError, LockFile};
 
 use crate::WorkspaceError;
 use crate::store::give_to_owner;
 
 pub(super) const FILE: &str = "server.lock";
-/// More bytes than the description of a holder.
-const WORDS: u64 = 1024;
 
 /// Permission to serve a directory, until it is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    _file: LockFile,
 }
 
 impl Lock {
@@ -24,26 +21,17 @@ impl Lock {
     pub(super) fn take(directory: &Path) -> Result<Self, WorkspaceError> {
         let path = directory.join(FILE);
         let failed = |error| WorkspaceError::path(&path, error);
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(&path).map_err(failed)?;
+        let file = LockFile::open(&path).map_err(failed)?;
         give_to_owner(&path, directory).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                drop(file.take(WORDS).read_to_string(&mut holder));
-                let holder = holder.trim();
-                let holder = if holder.is_empty() { "another process" } else { holder }.to_owned();
-                return Err(WorkspaceError::Locked { path: directory.to_owned(), holder });
+        let ours = format!("process {} since {:.3}", std::process::id(), Moment::now());
+        match file.lock(&ours) {
+            Ok(file) => Ok(Self { _file: file }),
+            Err(LockError::File(error)) => Err(failed(error)),
+            Err(LockError::Held(holder)) => {
+                let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
+                Err(WorkspaceError::Locked { path: directory.to_owned(), holder })
             }
         }
-        file.set_len(0).map_err(failed)?;
-        file.rewind().map_err(failed)?;
-        writeln!(file, "process {} since {:.3}", std::process::id(), Moment::now())
-            .map_err(failed)?;
-        Ok(Self { _file: file })
     }
 }
 

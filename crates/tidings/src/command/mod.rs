@@ -17,6 +17,7 @@ mod run;
 mod serve;
 mod servers;
 mod show;
+mod token;
 mod watch;
 mod workspace;
 
@@ -53,6 +54,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Servers(args) => servers::run(&args),
         Command::Feeds(args) => feeds::run(&args).await,
         Command::Workspace(args) => workspace::run(&args).await,
+        Command::Token(args) => token::run(&args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),
         Command::Keep => keep::run(),

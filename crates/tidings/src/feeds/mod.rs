@@ -1,7 +1,5 @@
 //! Feeds on the command line: the directory, the names of feeds, relative times.
 
-pub(crate) mod settings;
-
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
@@ -12,10 +10,10 @@ use tidings_feeds::{
 use tidings_store::date::Moment;
 
 use crate::args::{FeedsPlace, Header, HeaderValue};
-use crate::feeds::settings::{Serving, Settings, USUAL};
 use crate::hosts::Environment;
 use crate::present::Output;
 use crate::report::{Hint, Usage};
+use crate::settings::{Serving, Settings, USUAL};
 use crate::values::nearest;
 
 /// The directory of the stored feeds: the given one, or the system's place for data.
@@ -23,13 +21,17 @@ pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given.to_owned());
     }
-    let folder =
-        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let data = folder("XDG_DATA_HOME")
-        .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
+    let data = data_home()
         .context("the home directory is unknown, so feeds cannot be stored there")
         .context(Hint("give a directory with `--data DIR`".to_owned()))?;
     Ok(data.join("tidings/feeds"))
+}
+
+/// The system's place for data of the user's programs.
+pub(crate) fn data_home() -> Option<PathBuf> {
+    let folder =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")))
 }
 
 /// The directory of a command's feeds, and whether they may be on private addresses.

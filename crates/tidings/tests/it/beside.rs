@@ -10,7 +10,7 @@ use tower::ServiceExt as _;
 
 async fn ask(method: &str, path: &str, headers: &[(&str, &str)]) -> http::Response<Body> {
     let mut config = HttpConfig::default();
-    config.token = Some(Token::new("0123456789abcdef").unwrap()).into();
+    config.tokens = Token::new("0123456789abcdef").unwrap().into();
     config.beside = Some(Router::new().route("/more", get(async || "here")));
     let hub = Hub::new("beside", "1");
     let router = server::router(&hub, config);

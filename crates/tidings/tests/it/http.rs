@@ -1,4 +1,4 @@
-//! What Streamable HTTP must do besides delivering: sessions, streams, guards and limits.
+//! Streamable HTTP besides delivery: sessions, streams, guards and limits.
 
 use std::time::Duration;
 
@@ -342,7 +342,7 @@ async fn a_request_that_never_comes_whole_is_given_up() {
 async fn a_page_of_an_allowed_origin_can_use_the_server() {
     let site = site(|config| {
         config.origins = vec!["https://app.example".to_owned()];
-        config.token = Some(Token::new("0123456789abcdef").unwrap()).into();
+        config.tokens = Token::new("0123456789abcdef").unwrap().into();
     })
     .await;
     let ask = |origin: &str| {
@@ -577,8 +577,7 @@ async fn bad_requests_get_the_right_error() {
 
 #[tokio::test(start_paused = true)]
 async fn strangers_are_refused_before_anything_is_looked_at() {
-    let site =
-        site(|config| config.token = Some(Token::new("0123456789abcdef").unwrap()).into()).await;
+    let site = site(|config| config.tokens = Token::new("0123456789abcdef").unwrap().into()).await;
     let mut rebound = post(initialize("2025-11-25"));
     rebound.headers_mut().insert("host", "evil.example".parse().unwrap());
     assert_eq!(site.ask(rebound).await.status(), StatusCode::FORBIDDEN);

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod access;
 mod attack;
 mod beside;
 mod check;
 mod command;
+mod config;
 mod failing;
 mod feeds;
 mod feeds_cli;
@@ -15,12 +17,14 @@ mod folder_env;
 mod http;
 mod mirror;
 mod piped;
+mod prober;
 mod program;
 mod raw;
 mod socket;
 mod stdio;
 mod support;
 mod tidy;
+mod troublemaker;
 mod watching;
 mod wire;
 mod workspace;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// The longest a source file may be.
 const LINES: usize = 600;
+/// The longest a function may be outside of tests: a screen.
+const FUNCTION: usize = 60;
 /// In how many modules one name of a type may be defined.
 const MODULES: usize = 3;
 /// The names of types that any module may define: where they are used, the module stands before them.
@@ -70,6 +72,49 @@ fn no_file_is_too_long() {
         let lines = text.lines().count();
         assert!(lines <= LINES, "{name} has {lines} lines: where is the seam?");
     }
+}
+
+/// The name of the function that a line begins, and the line that would end its body.
+fn begun_function(line: &str) -> Option<(&str, String)> {
+    let item = line.trim_start();
+    let indent = &line[..line.len() - item.len()];
+    let (before, rest) = item
+        .strip_prefix("fn ")
+        .map_or_else(|| item.split_once(" fn "), |rest| Some(("", rest)))?;
+    let is_item = before
+        .split(' ')
+        .all(|word| ["", "pub", "const", "async"].contains(&word) || word.starts_with("pub("));
+    let name = rest.split(|it: char| it != '_' && !it.is_alphanumeric()).next()?;
+    is_item.then(|| (name, format!("{indent}}}")))
+}
+
+/// The functions of a file with their numbers of lines. One without a body has none.
+fn functions(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<_> = text.lines().collect();
+    let functions = lines.iter().enumerate().filter_map(|(at, line)| {
+        let (name, end) = begun_function(line)?;
+        let head = lines[at..].iter().position(|line| line.ends_with(['{', ';', '}']))?;
+        let body = lines[at + head].ends_with('{');
+        let last = lines[at..].iter().position(|line| *line == end).filter(|_| body)?;
+        Some((name, last + 1))
+    });
+    functions.collect()
+}
+
+#[test]
+fn no_function_is_longer_than_a_screen() {
+    let all = sources();
+    let is_code = |name: &str| name.contains("/src/") && !is_test(name);
+    let mut seen = 0;
+    for (file, text) in all.iter().filter(|(file, _)| is_code(file)) {
+        for (name, lines) in functions(code(text)) {
+            assert!(lines <= FUNCTION, "`{name}` in {file} has {lines} lines: where is the seam?");
+            seen += 1;
+        }
+    }
+    assert!(seen > 1000, "functions are found: {seen}");
+    let text = "fn short();\n    pub(crate) async fn long(\n    ) {\n        it\n    }\n";
+    assert_eq!(functions(text), [("long", 4)]);
 }
 
 /// The type that a line defines. Associated types have the names that others gave them.

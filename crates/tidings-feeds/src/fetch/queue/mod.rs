@@ -1,5 +1,5 @@
-//! One queue for each host, and places for all of them together: who waits here is woken when it
-//! may ask.
+//! One queue for each host, and places for all of them together: waiting requests are woken when
+//! they may begin.
 
 mod order;
 
@@ -15,9 +15,9 @@ pub(crate) use order::{Elapsed, Order, Rules, Standing, Ticket};
 use super::failure::FetchError;
 use super::random;
 
-/// A host that wants to be left alone for longer than this is not waited for.
+/// Requests do not wait for a host with a longer `Retry-After` than this.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// For longer than this nobody speaks for everything else on the host.
+/// A longer `Retry-After` than this does not count for other documents of the host.
 const LONGEST_PAUSE: Duration = Duration::from_hours(24);
 
 /// The queue. Cheap to clone.
@@ -29,11 +29,11 @@ pub(super) struct Queue {
 
 struct State {
     order: Order,
-    /// Invariant: there is one for each ticket of the order.
+    /// Invariant: one for each ticket of the order.
     bells: HashMap<Ticket, Arc<Notify>>,
 }
 
-/// A place in the queue, then at the host. It is given back when it is dropped.
+/// A place in the queue, then at the host. It is released when it is dropped.
 pub(super) struct Place {
     queue: Queue,
     ticket: Ticket,
@@ -45,7 +45,7 @@ impl Queue {
         Self { state: Arc::new(Mutex::new(state)), beginning: Instant::now() }
     }
 
-    /// Waits until a host may be asked. Cancel-safe: who stops waiting gives its place back.
+    /// Waits for a turn at a host. Cancel-safe: dropping this releases the place.
     pub(super) async fn turn(&self, host: &str) -> Result<Place, FetchError> {
         let (place, bell) = self.enter(host);
         loop {
@@ -70,8 +70,8 @@ impl Queue {
         }
     }
 
-    /// A host asked to be left alone, and this much is left of it. Who waits for it already finds
-    /// out when it would have been its turn.
+    /// A host sent `Retry-After`, and this much is left. Requests that wait for it already learn so
+    /// at their turn.
     pub(super) fn pause(&self, host: &str, length: Duration) {
         let until = self.now() + length.min(LONGEST_PAUSE);
         self.lock().order.pause_host(host, until);
@@ -89,7 +89,7 @@ impl Queue {
         (Place { queue: self.clone(), ticket }, bell)
     }
 
-    /// Lets begin who may, and wakes them.
+    /// Begins requests that may begin, and wakes them.
     fn settle(&self, ticket: Ticket) {
         self.lock().settle(self.now(), ticket);
     }
@@ -107,7 +107,7 @@ impl State {
     fn settle(&mut self, now: Elapsed, ticket: Ticket) {
         let started = self.order.admit(now, random());
         for ticket in started.iter().chain([&ticket]) {
-            // The first at a host keeps its time. Whoever comes to be the first must hear of it.
+            // The first at a host keeps its time. A new first one must learn it.
             for ticket in self.order.waiting_with(*ticket).take(1).chain([*ticket]) {
                 self.ring(ticket);
             }
@@ -122,8 +122,8 @@ impl State {
 }
 
 impl Place {
-    /// The host asked to be left alone, for this long if it said so; everybody who waits for it
-    /// hears of it.
+    /// The host sent `Retry-After`, for this long if stated; all requests that wait for it learn
+    /// so.
     pub(super) fn pause(&self, length: Option<Duration>) {
         let now = self.queue.now();
         let mut state = self.queue.lock();
@@ -136,7 +136,7 @@ impl Place {
         }
     }
 
-    /// The host answered, whatever it was.
+    /// The host answered in any way.
     pub(super) fn welcome(&self) {
         self.queue.lock().order.welcome(self.ticket);
     }
@@ -146,7 +146,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
         let now = self.queue.now();
-        // Who waits at the host must be asked for before the ticket is gone.
+        // The waiting requests of the host must be found before the ticket is removed.
         let next: Vec<_> =
             state.order.waiting_with(self.ticket).filter(|next| *next != self.ticket).collect();
         state.order.leave(self.ticket, now);
@@ -218,7 +218,7 @@ mod tests {
         for waiting in [&mut second, &mut third] {
             assert!(tokio::time::timeout(Duration::from_secs(1), waiting).await.is_err());
         }
-        // The second is let in here, and goes away without having noticed.
+        // The second may begin here, and leaves without noticing.
         drop(first);
         drop(second);
         third.await.unwrap();
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(whole_seconds(beginning), 2);
     }
 
-    /// Nobody is forgotten, whoever else goes away and whenever.
+    /// No request is forgotten, whichever others leave and whenever.
     #[tokio::test(start_paused = true)]
     async fn everybody_who_stays_has_its_turn() {
         let queue = queue(3);
@@ -293,7 +293,7 @@ mod tests {
         for number in 0..300u64 {
             let queue = queue.clone();
             let host = (number % 7).to_string();
-            // Some are impatient, in the queue or at the host.
+            // Some leave early, in the queue or at the host.
             let patience = if number % 3 == 0 { number * 97 % 20_000 } else { u64::MAX };
             let visit = async move {
                 let place = queue.turn(&host).await.unwrap();

@@ -1,10 +1,9 @@
-//! Whose turn it is: the decisions of the queue, pure. Moments are counted from any one beginning.
+//! The decisions of the queue, pure. Times are counted from any beginning.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-/// How long a host is left alone that refuses and does not say for how long. It is doubled each
-/// time in a row.
+/// How long a host is skipped that refuses without `Retry-After`. Doubled each time in a row.
 const GUESS: Duration = Duration::from_mins(1);
 /// The longest of these.
 const LONGEST_GUESS: Duration = Duration::from_hours(1);
@@ -12,36 +11,36 @@ const LONGEST_GUESS: Duration = Duration::from_hours(1);
 /// A time, counted from the beginning of the queue.
 pub(crate) type Elapsed = Duration;
 
-/// How many at once, and how far apart.
+/// The limits on concurrency and distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// Requests under way altogether.
+    /// Concurrent requests in total.
     pub(crate) at_once: usize,
-    /// Requests under way at one host.
+    /// Concurrent requests to one host.
     pub(crate) host_at_once: usize,
-    /// The least time between two requests to one host: from the beginning of one, and from the
-    /// end of one, to the beginning of the next. Up to a quarter is added at random.
+    /// The minimum time between two requests to one host: from the beginning of one, and from its
+    /// end, to the beginning of the next. Up to a quarter is added at random.
     pub(crate) apart: Duration,
 }
 
-/// A place in the queue. Lower ones came earlier.
+/// A place in the queue. Lower ones are earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ticket(u64);
 
-/// Where a ticket stands.
+/// The state of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Its request may be made, or is being made.
+    /// Its request may be made, or is in progress.
     Started,
-    /// Its host wants to be left alone until then.
+    /// Its host must be skipped until then.
     Paused(Elapsed),
     /// It is the first at its host, whose turn comes then.
     At(Elapsed),
-    /// It waits for somebody else.
+    /// It waits for others.
     Behind,
 }
 
-/// All that wait and all that are under way.
+/// All waiting and running requests.
 #[derive(Debug)]
 pub(crate) struct Order {
     rules: Rules,
@@ -57,13 +56,13 @@ pub(crate) struct Order {
 struct Host {
     waiting: VecDeque<Ticket>,
     busy: usize,
-    /// The next request begins no earlier.
+    /// The earliest time of the next request.
     free_at: Elapsed,
-    /// The host itself said so.
+    /// Set by the host itself.
     paused_until: Elapsed,
-    /// How often in a row it refused and did not say for how long.
+    /// How often in a row it refused without `Retry-After`.
     refusals: u32,
-    /// The time between two requests, with its random part, as of the last one.
+    /// The time between the last two requests, with its random part.
     gap: Duration,
 }
 
@@ -85,7 +84,7 @@ impl Order {
         Self { rules, hosts, tickets, under_way: 0, next: 0 }
     }
 
-    /// Comes last at a host.
+    /// Adds a ticket at the end of a host's queue.
     pub(crate) fn enter(&mut self, host: &str, now: Elapsed) -> Ticket {
         self.hosts.retain(|_, host| !host.is_forgettable(now));
         let ticket = Ticket(self.next);
@@ -95,8 +94,7 @@ impl Order {
         ticket
     }
 
-    /// Lets begin who may: of the hosts that are ready, the one that has waited longest comes
-    /// first.
+    /// Begins requests that may begin: of the ready hosts, the longest waiting comes first.
     pub(crate) fn admit(&mut self, now: Elapsed, random: u64) -> Vec<Ticket> {
         let mut started = Vec::new();
         while self.under_way < self.rules.at_once {
@@ -118,7 +116,7 @@ impl Order {
         started
     }
 
-    /// Gives a place back, whether its request was made or not.
+    /// Releases a place, whether its request was made or not.
     pub(crate) fn leave(&mut self, ticket: Ticket, now: Elapsed) {
         let Some(name) = self.tickets.remove(&ticket) else { return };
         let Some(host) = self.hosts.get_mut(&name) else { return };
@@ -131,23 +129,23 @@ impl Order {
         self.under_way -= 1;
     }
 
-    /// Leaves the host of a ticket alone until then.
+    /// Skips the host of a ticket until then.
     pub(crate) fn pause(&mut self, ticket: Ticket, until: Elapsed) {
         if let Some(host) = self.host_of(ticket) {
             host.paused_until = host.paused_until.max(until);
         }
     }
 
-    /// The same for a host at which nobody may be.
+    /// The same for a host without tickets.
     pub(crate) fn pause_host(&mut self, name: &str, until: Elapsed) {
         let host = self.hosts.entry(name.to_owned()).or_default();
         host.paused_until = host.paused_until.max(until);
     }
 
-    /// The host of a ticket refused and did not say for how long: it is left alone, each time in a
-    /// row for longer.
+    /// The host of a ticket refused without `Retry-After`: it is skipped, longer each time in a
+    /// row.
     pub(crate) fn refuse(&mut self, ticket: Ticket, now: Elapsed) {
-        // Of several that were under way at once one counts.
+        // Of several concurrent refusals one counts.
         if let Some(host) = self.host_of(ticket).filter(|host| host.paused_until <= now) {
             let factor = 2u32.saturating_pow(host.refusals);
             host.paused_until = now + GUESS.saturating_mul(factor).min(LONGEST_GUESS);
@@ -180,13 +178,13 @@ impl Order {
         }
     }
 
-    /// Those who wait at the host of a ticket, in order.
+    /// The waiting tickets of a ticket's host, in order.
     pub(crate) fn waiting_with(&self, ticket: Ticket) -> impl Iterator<Item = Ticket> {
         let host = self.tickets.get(&ticket).and_then(|name| self.hosts.get(name));
         host.into_iter().flat_map(|host| host.waiting.iter().copied())
     }
 
-    /// The next moment at which somebody who waits for time alone could begin.
+    /// The next time at which a ticket that waits only for time could begin.
     #[cfg(test)]
     pub(crate) fn wakes_at(&self, now: Elapsed) -> Option<Elapsed> {
         let hosts = self
@@ -271,13 +269,13 @@ mod tests {
             if !is_in_a_row {
                 order.welcome(ticket);
             }
-            // By two that were under way at once.
+            // By two concurrent requests.
             order.refuse(ticket, now);
             order.refuse(ticket, now);
             order.leave(ticket, now);
             let until = order.hosts["a"].paused_until;
             let length = until.saturating_sub(now);
-            // Somebody else comes by in between.
+            // Another request comes in between.
             now = until + at(600);
             let other = order.enter("b", now);
             order.leave(other, now);

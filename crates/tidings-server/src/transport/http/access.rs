@@ -1,7 +1,8 @@
-//! What is known of a request when it ends: for the metrics, and for the access log.
+//! Facts about a finished request, for the metrics and the access log.
 
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
@@ -15,14 +16,14 @@ use tracing::info;
 
 use crate::metrics::RequestOutcome;
 
-/// A request, as far as it was understood. It travels in the extensions of the answer.
+/// The parsed facts of a request, in the extensions of its answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestFacts {
     /// The method of the message.
     pub(crate) method: Option<String>,
     pub(crate) id: Option<RequestId>,
     pub(crate) era: Option<&'static str>,
-    /// The beginning of the session's id, which alone opens nothing.
+    /// The beginning of the session's id, too short to be used.
     pub(crate) session: Option<String>,
     pub(crate) is_error: bool,
 }
@@ -41,7 +42,7 @@ impl RequestFacts {
         Self { method, id, era: Some(era), ..Self::default() }
     }
 
-    /// What became of the request.
+    /// The outcome of the request.
     pub(crate) fn outcome(&self, status: StatusCode) -> RequestOutcome {
         match status {
             StatusCode::OK | StatusCode::ACCEPTED | StatusCode::NO_CONTENT if !self.is_error => {
@@ -65,7 +66,7 @@ fn method_of(notification: &ClientNotification) -> String {
     short(known)
 }
 
-/// A method or an id as a log shows it: a client may write what it likes there.
+/// A method or an id for the log, made harmless: a client may send any text.
 fn short(text: &str) -> String {
     text.chars().take(64).map(|it| if it.is_control() { '?' } else { it }).collect()
 }
@@ -74,6 +75,8 @@ fn short(text: &str) -> String {
 pub(super) struct Record {
     pub(super) http_method: Method,
     pub(super) client: Option<IpAddr>,
+    /// The name of the client's token.
+    pub(super) who: Option<Arc<str>>,
     pub(super) status: StatusCode,
     pub(super) seen: RequestFacts,
     pub(super) began: Instant,
@@ -88,6 +91,7 @@ impl Drop for Record {
             http = %self.http_method,
             method = seen.method.as_deref(),
             client = self.client.map(tracing::field::display),
+            who = self.who.as_deref(),
             session = seen.session.as_deref(),
             era = seen.era,
             status = self.status.as_u16(),

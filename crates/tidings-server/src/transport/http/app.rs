@@ -1,28 +1,33 @@
-//! What the HTTP server shares between its requests.
+//! The state that the requests of an HTTP server share.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::Router;
+use axum::response::Response;
+use http::Request;
 use rmcp::model::ErrorData;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::HttpConfig;
 use super::health::Checked;
+use super::{HttpConfig, withdraw};
 use crate::hub::Hub;
 use crate::outbox::Outbox;
 use crate::pipeline::{Listener, Pipeline};
+use crate::tokens::TokenHash;
 use crate::transport::budget::Budget;
 use crate::transport::gate::Gate;
-use crate::transport::guard::Guard;
+use crate::transport::guard::{Admitted, Guard};
 use crate::transport::modern;
 use crate::transport::modern::Service;
-use crate::transport::session::{self, Sessions};
+use crate::transport::session::{self, Session, Sessions};
 use crate::transport::shares::{Origin, Scarce, Shares, TakenPlace};
+use crate::viewers::Viewer;
 
 /// One server.
 pub(crate) struct App {
@@ -37,10 +42,10 @@ pub(crate) struct App {
     pub(super) checked: Checked,
     listens: AtomicUsize,
     /// The streams of listen requests that are open.
-    open: Mutex<HashMap<u64, Arc<Outbox>>>,
+    open: Mutex<HashMap<u64, OpenStream>>,
     /// Cancelled when this server, or the hub, stops: no new work is taken.
     pub(crate) closing: CancellationToken,
-    /// Cancelled when requests that are under way have had their time.
+    /// Cancelled when the time for requests under way is over.
     pub(crate) cut: CancellationToken,
     /// Requests that are under way.
     pub(crate) under_way: TaskTracker,
@@ -52,20 +57,15 @@ impl App {
     pub(super) fn new(hub: &Hub, mut config: HttpConfig) -> (Arc<Self>, Option<Router>) {
         let beside = config.beside.take();
         let pipeline = hub.pipeline().clone();
-        let guard = Guard::new(
-            std::mem::take(&mut config.hosts),
-            std::mem::take(&mut config.origins),
-            config.token.clone(),
-        );
         let shares = Arc::new(Shares::default());
         let app = Arc::new(Self {
             sessions: Sessions::new(pipeline.clone(), &config),
-            modern: modern::service(pipeline.clone(), &config),
-            guard,
+            modern: modern::service(pipeline.clone(), &config, None),
+            guard: Guard::new(&config),
             gate: Gate::new(
                 config.connections,
                 shares.clone(),
-                config.token.clone(),
+                config.tokens.clone(),
                 pipeline.metrics.clone(),
             ),
             budget: Budget::new(config.budget, pipeline.metrics.clone()),
@@ -82,24 +82,57 @@ impl App {
         });
         let (expiring, closing) = (Arc::downgrade(&app), app.closing.clone());
         hub.own(async move { session::expire(expiring, closing).await });
+        let (following, closing) = (Arc::downgrade(&app), app.closing.clone());
+        hub.own(async move { withdraw::follow(following, closing).await });
         (app, beside)
     }
 
-    /// Takes a task over, so that it ends with the server.
+    /// Identifies the client, and notes its identity in the request.
+    pub(super) fn identify<B>(
+        &self,
+        peer: Option<IpAddr>,
+        request: &mut Request<B>,
+    ) -> Result<(), Box<Response>> {
+        let admitted = self.guard.identify(peer, request.headers()).inspect_err(|_| {
+            self.pipeline.metrics.refused.inc();
+        })?;
+        if let Some(name) = &admitted.identity.name {
+            self.pipeline.metrics.requests_of(name);
+        }
+        if admitted.token.is_some() {
+            request.extensions_mut().insert(admitted.identity.clone());
+            request.extensions_mut().insert(admitted);
+        }
+        Ok(())
+    }
+
+    /// Owns a task, so that it ends with the server.
     pub(crate) fn own(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut calls = self.calls.lock().expect("no code panics while it holds the calls");
         while calls.try_join_next().is_some() {}
         calls.spawn(task);
     }
 
-    /// A place for a listen request; none if there are as many as there may be.
-    pub(crate) fn listen_place(self: &Arc<Self>, origin: Option<Origin>) -> Option<ListenPlace> {
+    /// A place for a listen request; `None` if the maximum is open.
+    pub(crate) fn listen_place(
+        self: &Arc<Self>,
+        origin: Option<Origin>,
+        admitted: &Admitted,
+    ) -> Option<ListenPlace> {
         let limit = self.config.listeners;
+        let own = admitted.identity.limits.listeners;
+        let own = self.shares.take_own(admitted.token, Scarce::Listeners, own)?;
         let place = self.shares.take(origin, Scarce::Listeners, limit)?;
         let taken = self.listens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |listens| {
             (listens < limit).then_some(listens + 1)
         });
-        taken.ok().map(|_| ListenPlace { app: self.clone(), listener: None, _place: place })
+        let (token, places) = (admitted.token, [own, place]);
+        taken.ok().map(|_| ListenPlace {
+            app: self.clone(),
+            listener: None,
+            token,
+            _places: places,
+        })
     }
 
     /// Whether one more listen request may be open.
@@ -107,7 +140,7 @@ impl App {
         self.listens.load(Ordering::Relaxed) < self.config.listeners
     }
 
-    /// Takes no new work, ends streams, and lets requests under way end within their time.
+    /// Stops taking work, ends streams, and waits for requests under way within their time.
     pub(super) async fn drain(&self) {
         self.close_streams();
         self.under_way.close();
@@ -125,17 +158,53 @@ impl App {
         self.sessions.cut_calls(&stopping());
     }
 
-    /// Ends the streams of this server, each after what waits for it.
+    /// Ends the streams of this server, each after its waiting notices.
     fn close_streams(&self) {
         self.closing.cancel();
         self.sessions.close_streams();
         let open: Vec<_> = self.open().values().cloned().collect();
-        for outbox in open {
-            outbox.close();
+        for stream in open {
+            stream.outbox.close();
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<Outbox>>> {
+    /// The streams and sessions of a token that was withdrawn or has expired end, and the others
+    /// have the labels that their token has now.
+    pub(super) fn follow_tokens(&self) {
+        for session in self.sessions.all() {
+            self.follow_token_of(&session);
+        }
+        let open: Vec<_> = self.open().values().cloned().collect();
+        for stream in open {
+            if !self.is_served(stream.token, stream.viewer.as_deref()) {
+                stream.outbox.close();
+            }
+        }
+    }
+
+    /// As [`Self::follow_tokens`], for one session.
+    pub(crate) fn follow_token_of(&self, session: &Session) {
+        if !self.is_served(session.token, Some(session.connection.viewer())) {
+            tracing::info!(session = session.short_id(), "session ended with its token");
+            self.sessions.remove(&session.id);
+        }
+    }
+
+    /// Whether a client that was let in with this token may stay; then it is who its token says it
+    /// is now.
+    fn is_served(&self, token: Option<TokenHash>, viewer: Option<&Viewer>) -> bool {
+        let tokens = &self.config.tokens;
+        let Some(token) = token else { return !tokens.are_needed() || self.config.anonymous };
+        let (Some(identity), Some(viewer)) = (tokens.current(&token), viewer) else { return false };
+        // A token of another name is another person's.
+        let stays = viewer.who().name == identity.name;
+        if stays {
+            self.pipeline.identify(viewer, identity);
+        }
+        stays
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, OpenStream>> {
         self.open.lock().expect("no code panics while it holds the open streams")
     }
 
@@ -147,7 +216,7 @@ impl App {
     }
 }
 
-/// Why a request is not answered while the server stops.
+/// The error for requests while the server stops.
 pub(crate) fn stopping() -> ErrorData {
     let details = "the server is stopping; ask again in a moment";
     ErrorData::internal_error("Server is stopping", Some(json!({ "details": details })))
@@ -157,15 +226,28 @@ pub(crate) fn stopping() -> ErrorData {
 pub(crate) struct ListenPlace {
     app: Arc<App>,
     listener: Option<Listener>,
-    _place: TakenPlace,
+    token: Option<TokenHash>,
+    _places: [TakenPlace; 2],
+}
+
+/// The stream of a listen request, and the token it was opened with.
+#[derive(Clone)]
+struct OpenStream {
+    outbox: Arc<Outbox>,
+    token: Option<TokenHash>,
+    viewer: Option<Arc<Viewer>>,
 }
 
 impl ListenPlace {
     /// Keeps the listener until the stream is dropped.
     pub(crate) fn take(&mut self, listener: Listener) {
         let outbox = listener.outbox().clone();
-        self.app.open().insert(outbox.id(), outbox.clone());
-        if self.app.closing.is_cancelled() {
+        let viewer = listener.viewer().cloned();
+        let stream = OpenStream { outbox: outbox.clone(), token: self.token, viewer };
+        // Order: registered first, then checked, so that a token withdrawn in between ends it.
+        self.app.open().insert(outbox.id(), stream.clone());
+        let is_served = self.app.is_served(stream.token, stream.viewer.as_deref());
+        if !is_served || self.app.closing.is_cancelled() {
             outbox.close();
         }
         self.listener = Some(listener);

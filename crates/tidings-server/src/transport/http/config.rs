@@ -1,14 +1,14 @@
-//! What an operator can set of the HTTP server, with the defaults and their reasons.
+//! The configuration of an HTTP server, with the defaults and their reasons.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 
-use crate::transport::guard::Token;
+use crate::tokens::Tokens;
 
-/// How a server speaks HTTP.
+/// The configuration of an HTTP server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpConfig {
@@ -17,8 +17,11 @@ pub struct HttpConfig {
     pub hosts: Vec<String>,
     /// Origins whose pages may use the server, besides those of loopback and of `hosts`.
     pub origins: Vec<String>,
-    /// The token every client must send, if there is one. It can be replaced while the server runs.
-    pub token: SharedToken,
+    /// The tokens that clients must send one of, if any are needed. They can be replaced while the
+    /// server runs.
+    pub tokens: Tokens,
+    /// Whether clients without a token are served, too: no. They have no name and no labels.
+    pub anonymous: bool,
     /// The largest request body: 4 MiB.
     pub body_limit: usize,
     /// Bytes of all requests and answers under way at once: 256 MiB.
@@ -30,22 +33,22 @@ pub struct HttpConfig {
     pub sessions: usize,
     /// How many modern listen requests may be open: 20,000.
     pub listeners: usize,
-    /// A session without an open stream ends when nothing was heard of it for this long: 30 min.
+    /// A session without an open stream ends after this long without a request: 30 min.
     pub idle: Duration,
     /// A session that did nothing since its handshake ends after this: 60 s.
     pub unused: Duration,
-    /// A stream on which nothing happens has a comment this often: every 15 s.
+    /// The time between comments on an idle stream: 15 s.
     pub keep_alive: Duration,
-    /// After how long a client should come back to a stream it lost: 1 s.
+    /// The time after which a client should reconnect to a lost stream: 1 s.
     pub retry: Duration,
     /// How long requests under way may take when the server stops: 10 s.
     pub drain: Duration,
     /// Whether each request is logged when it ends: no. The lines have the target `access`.
     pub access_log: bool,
-    /// More that `/readyz` checks, besides the server itself.
+    /// Additional checks of `/readyz`.
     pub checks: Vec<Check>,
-    /// More routes for those who may use the server: host, origin and token are checked as for
-    /// `/mcp`, limits are the routes' own. None may be one of the server's.
+    /// Additional routes. Host, origin and token are checked as for `/mcp`; limits are the routes'
+    /// own. They must not repeat a route of the server.
     pub beside: Option<Router>,
 }
 
@@ -54,7 +57,8 @@ impl Default for HttpConfig {
         Self {
             hosts: Vec::new(),
             origins: Vec::new(),
-            token: SharedToken::default(),
+            tokens: Tokens::default(),
+            anonymous: false,
             body_limit: 4 << 20,
             budget: 256 << 20,
             connections: 32_768,
@@ -72,33 +76,7 @@ impl Default for HttpConfig {
     }
 }
 
-/// The token of a server, or that it has none. Clones share it, so that an operator can replace
-/// it while the server runs.
-#[derive(Clone, Debug, Default)]
-pub struct SharedToken {
-    token: Arc<Mutex<Option<Token>>>,
-}
-
-impl SharedToken {
-    /// Replaces the token; requests from now on need the new one.
-    pub fn replace(&self, token: Option<Token>) {
-        *self.token.lock().expect("no code panics while it holds the token") = token;
-    }
-
-    /// The token, if there is one.
-    #[must_use]
-    pub fn get(&self) -> Option<Token> {
-        self.token.lock().expect("no code panics while it holds the token").clone()
-    }
-}
-
-impl From<Option<Token>> for SharedToken {
-    fn from(token: Option<Token>) -> Self {
-        Self { token: Arc::new(Mutex::new(token)) }
-    }
-}
-
-/// Something that must be in order for the server to take requests.
+/// A condition for the server to take requests.
 #[derive(Clone)]
 pub struct Check {
     pub(crate) name: &'static str,
@@ -107,8 +85,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check of this name. It may read a file, but must not wait; what is wrong is shown to
-    /// anybody who asks, so it must hold no secrets.
+    /// A check of this name. It may read a file, but must not wait. Its error is shown to anybody,
+    /// so it must contain no secrets.
     pub fn new(
         name: &'static str,
         run: impl Fn() -> Result<(), String> + Send + Sync + 'static,

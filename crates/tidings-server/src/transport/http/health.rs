@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use super::{App, Check};
 
-/// How long a verdict holds.
+/// How long a verdict is cached.
 const FRESH: Duration = Duration::from_secs(1);
-/// Checks that take longer have failed.
+/// The timeout of the checks.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Whether the process works: a supervisor restarts one that does not.
@@ -40,20 +40,20 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
     respond(&checks)
 }
 
-/// The verdicts of the operator's checks. They may read files, and anybody may ask, so they are made
-/// once a second at most.
+/// The verdicts of the operator's checks. Checks may read files, and anybody may ask for them, so
+/// they run at most once a second.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     last: Arc<Mutex<Option<Made>>>,
 }
 
 type Verdict = (&'static str, Result<(), String>);
-/// When, and what was found.
+/// A verdict and its time.
 type Made = (Instant, Vec<Verdict>);
 
 impl Checked {
-    /// The checks run on one thread that may wait: a full or a remote disk can make them slow.
-    /// Whoever asks meanwhile waits without a thread.
+    /// The checks run on one thread that may wait, because a full or remote disk can make them slow.
+    /// Requests meanwhile wait without a thread.
     async fn verdicts(&self, checks: &[Check]) -> Vec<Verdict> {
         let making = async {
             let mut last = self.last.clone().lock_owned().await;

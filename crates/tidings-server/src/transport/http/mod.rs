@@ -5,6 +5,7 @@ mod access;
 mod app;
 mod config;
 mod health;
+mod withdraw;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::hub::Hub;
+use crate::identity::Identity;
 use crate::metrics;
 use crate::transport::body::Collected;
 use crate::transport::budget::Share;
@@ -35,12 +37,12 @@ use crate::transport::{accept, beside, body, gate, guard, intake, legacy, modern
 
 pub(crate) use self::access::RequestFacts;
 pub(crate) use self::app::{App, ListenPlace, stopping};
-pub use self::config::{Check, HttpConfig, SharedToken};
-pub use crate::transport::guard::{Token, TokenError};
+pub use self::config::{Check, HttpConfig};
+pub use crate::tokens::{Token, TokenEntry, TokenError, TokenHash, TokenHashError, Tokens};
 
-/// How many bodies may be under way to routes beside the server's; one address may send half.
+/// The maximum number of bodies under way to additional routes; one address may send half.
 const UPLOADS: usize = 64;
-/// What `/mcp` is asked with.
+/// The methods of `/mcp`.
 const METHODS: &str = "GET, POST, DELETE";
 
 /// Serves a hub until the token is cancelled or the hub is shut down. Then no new work is taken,
@@ -75,14 +77,14 @@ pub async fn serve(
 
 /// The routes of a hub, to be part of a larger server: `/mcp`, `/livez`, `/readyz`, `/healthz` and
 /// `/metrics`. The server that has them should set `TCP_NODELAY`, limit its connections, and end
-/// when the hub is shut down. It is not known where its requests come from, so loopback names are
-/// served to everyone.
+/// when the hub is shut down. The origin of its requests is unknown, so loopback names are served to
+/// everyone.
 pub fn router(hub: &Hub, config: HttpConfig) -> Router {
     let (app, beside) = App::new(hub, config);
     router_of(app, beside)
 }
 
-/// The address a person can give to a client.
+/// The URL for a client.
 #[must_use]
 pub fn endpoint(address: SocketAddr) -> String {
     format!("http://{address}/mcp")
@@ -102,8 +104,8 @@ fn router_of(app: Arc<App>, beside: Option<Router>) -> Router {
     }
 }
 
-/// Lets those through to other routes who may use the server.
-async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
+/// Admits requests to the additional routes.
+async fn guarded(State(app): State<Arc<App>>, mut request: Request<Body>, next: Next) -> Response {
     let peer = Line::peer(request.extensions());
     let origin = match app.guard.check_source(peer, &request) {
         Ok(origin) => origin,
@@ -116,8 +118,7 @@ async fn guarded(State(app): State<Arc<App>>, request: Request<Body>, next: Next
     let sender = peer.filter(|_| sends).map(Origin::of);
     let mut response = if request.method() == Method::OPTIONS {
         guard::preflight("GET, HEAD, POST, PUT, DELETE")
-    } else if let Err(refusal) = app.guard.check_token(peer, request.headers()) {
-        app.pipeline.metrics.refused.inc();
+    } else if let Err(refusal) = app.identify(peer, &mut request) {
         *refusal
     } else if app.closing.is_cancelled() {
         going(None)
@@ -143,12 +144,10 @@ async fn healthz(State(app): State<Arc<App>>) -> Response {
     Response::new(Body::from("ok\n"))
 }
 
-async fn metrics_page(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
+async fn metrics_page(State(app): State<Arc<App>>, mut request: Request<Body>) -> Response {
     let peer = Line::peer(request.extensions());
-    let allowed = app
-        .guard
-        .check_source(peer, &request)
-        .and_then(|_| app.guard.check_token(peer, request.headers()));
+    let allowed =
+        app.guard.check_source(peer, &request).and_then(|_| app.identify(peer, &mut request));
     if let Err(refusal) = allowed {
         return *refusal;
     }
@@ -162,9 +161,10 @@ async fn metrics_page(State(app): State<Arc<App>>, request: Request<Body>) -> Re
 async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     let began = Instant::now();
     let (http_method, client) = (request.method().clone(), Line::peer(request.extensions()));
+    let mut who = None;
     let mut response = match app.guard.check_source(client, &request) {
         Ok(origin) => {
-            let mut response = answer(&app, request).await;
+            let mut response = answer(&app, request, &mut who).await;
             if let Some(origin) = origin {
                 guard::admit(&origin, response.headers_mut());
             }
@@ -182,19 +182,23 @@ async fn mcp(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     if !app.config.access_log {
         return response;
     }
-    let record = access::Record { http_method, client, status, seen, began, bytes: 0 };
+    let record = access::Record { http_method, client, who, status, seen, began, bytes: 0 };
     access::follow(response, record)
 }
 
-async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
+async fn answer(
+    app: &Arc<App>,
+    mut request: Request<Body>,
+    who: &mut Option<Arc<str>>,
+) -> Response {
     if request.method() == Method::OPTIONS {
         return guard::preflight(METHODS);
     }
     let peer = Line::peer(request.extensions());
-    if let Err(refusal) = app.guard.check_token(peer, request.headers()) {
-        app.pipeline.metrics.refused.inc();
+    if let Err(refusal) = app.identify(peer, &mut request) {
         return *refusal;
     }
+    *who = request.extensions().get().and_then(|it: &Identity| it.name.clone());
     gate::admit(request.extensions());
     match *request.method() {
         Method::POST => post(app, request).await,
@@ -209,9 +213,7 @@ async fn answer(app: &Arc<App>, request: Request<Body>) -> Response {
                 reply::refuse(StatusCode::NOT_ACCEPTABLE, details)
             }
         }
-        Method::DELETE if is_legacy_stream(request.headers()) => {
-            legacy::delete(app, request.headers())
-        }
+        Method::DELETE if is_legacy_stream(request.headers()) => legacy::delete(app, &request),
         _ => {
             let details = "the endpoint is asked with GET, POST or DELETE";
             let mut response = reply::refuse(StatusCode::METHOD_NOT_ALLOWED, details);
@@ -233,7 +235,7 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
         return reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, details);
     }
     let (parts, body) = request.into_parts();
-    // What the request takes is counted until it is answered.
+    // The memory of the request is counted until it is answered.
     let mut share = app.budget.share(Line::peer(&parts.extensions).map(Origin::of));
     let limit = app.config.body_limit;
     let collected = match body::collect(&parts.headers, body, limit, &mut share).await {
@@ -243,7 +245,7 @@ async fn post(app: &Arc<App>, request: Request<Body>) -> Response {
             return refusal;
         }
     };
-    // On the heap, as it may move to another thread and is large.
+    // On the heap, because it is large and may move to another thread.
     let length = collected.length();
     let responding = respond(app.clone(), parts, collected, share);
     beside::run(length, Box::pin(responding)).await
@@ -358,7 +360,7 @@ mod tests {
         let refused = send(Method::POST, &one).await.unwrap();
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(refused.headers().contains_key(header::RETRY_AFTER));
-        // Whoever only reads is served, and so is another address.
+        // Requests without a body are served, and so is another address.
         assert_eq!(send(Method::GET, &one).await.unwrap().status(), StatusCode::OK);
         sending.spawn(send(Method::POST, &other));
         begun.acquire().await.unwrap().forget();

@@ -1,4 +1,4 @@
-//! The side of a line that the HTTP library stands on: it reads and writes, and its flush is heard.
+//! The HTTP library's side of a line: its reads, writes and flushes.
 
 use std::io;
 use std::pin::Pin;
@@ -13,29 +13,29 @@ use tokio::time::{Instant, Sleep};
 
 use crate::transport::line::Line;
 
-/// A client reads its answer to the end, or takes so many bytes: 16 KiB a second. Counted over a
-/// minute, because the system takes bytes from us in steps of up to a megabyte.
+/// A client must read its answer to the end, or this many bytes: 16 KiB a second. Counted over a
+/// minute, because the system accepts bytes in steps of up to a megabyte.
 const LEAST: usize = 960 << 10;
-/// So long the socket may take nothing, all waits together, until so many bytes were taken.
+/// The total time that the socket may accept nothing, until it accepted that many bytes.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A line as the library reads and writes it.
 #[derive(Debug)]
 pub(crate) struct Io {
     line: Arc<Line>,
-    /// Nothing while the client reads fast enough.
+    /// `None` while the client reads fast enough.
     wait: Option<Box<Wait>>,
 }
 
-/// A client that takes its answer slowly.
+/// A client that reads its answer slowly.
 #[derive(Debug)]
 struct Wait {
     /// The number of the request that is answered.
     request: usize,
-    /// Bytes that it took since this began, and how long the socket took nothing.
+    /// Bytes accepted since this began, and the time in which the socket accepted nothing.
     taken: usize,
     waited: Duration,
-    /// Since when the socket has taken nothing.
+    /// Since when the socket accepts nothing.
     since: Option<Instant>,
     timer: Pin<Box<Sleep>>,
 }
@@ -45,7 +45,7 @@ impl Io {
         Self { line, wait: None }
     }
 
-    /// Tries until it is known that the socket can or cannot.
+    /// Tries until the socket's readiness is known.
     fn poll_try(
         &mut self,
         context: &mut Context<'_>,
@@ -66,8 +66,9 @@ impl Io {
         }
     }
 
-    /// The socket takes nothing at present. Whoever reads an answer too slowly is given up: the
-    /// answer takes memory. A listener may read as slowly as it likes, as nothing piles up for it.
+    /// The socket accepts nothing now. A client that reads an answer too slowly is disconnected,
+    /// because the answer takes memory. A listener may read at any speed, because nothing piles up
+    /// for it.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         if self.line.lock().feed.is_some() {
             self.wait = None;
@@ -89,7 +90,7 @@ impl Io {
         wait.timer.as_mut().poll(context).map(|()| io::ErrorKind::TimedOut.into())
     }
 
-    /// The socket took so many bytes.
+    /// The socket accepted this many bytes.
     fn took(&mut self, bytes: usize) {
         let Some(wait) = &mut self.wait else { return };
         wait.taken += bytes;

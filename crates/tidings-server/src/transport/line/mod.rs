@@ -1,13 +1,12 @@
-//! The socket of one connection, which the HTTP library and a writer of ours write in turns.
+//! The socket of one connection, written by the HTTP library and a writer of ours in turns.
 //!
 //! The library writes the head of every answer and the beginning and end of every stream. While it
-//! waits for a stream's next frame it has nothing to write, and then frames go to the socket
-//! beside it, as chunks of the same body: through the library, each notice would cost a turn of
-//! the connection's task.
+//! waits for a stream's next frame, our writer sends frames to the socket as chunks of the same
+//! body. Through the library, each notice would cost a turn of the connection's task.
 //!
-//! Invariant: bytes of the two are never mixed. A turn passes to us only when the body said that
-//! it has nothing for now and the library has since flushed all it had, and back only between
-//! chunks; both under one lock.
+//! Invariant: the bytes of the two are never mixed. The turn passes to us only when the body has
+//! nothing for now and the library has flushed everything since. It passes back only between chunks.
+//! Both happen under one lock.
 
 mod below;
 #[cfg(test)]
@@ -35,19 +34,19 @@ use crate::transport::writer::Writer;
 
 pub(crate) use below::Io;
 
-/// How often it is looked whether a client that waits for an answer is still there.
+/// How often to check whether a client that waits for an answer is still connected.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// One connection's socket and whose turn it is to write.
 #[derive(Debug)]
 pub(crate) struct Line {
     socket: TcpStream,
-    /// Where the other end is, as it was accepted: a socket that was reset has no other end.
+    /// The peer's address when it was accepted: a socket that was reset has none.
     peer: IpAddr,
     writer: Arc<Writer>,
-    /// How many requests came on it.
+    /// The number of its requests.
     requests: AtomicUsize,
-    /// Whether the line stands in its writer's list, where it stands at most once.
+    /// Whether the line is in its writer's list, where it is at most once.
     queued: AtomicBool,
     state: Mutex<State>,
 }
@@ -55,39 +54,40 @@ pub(crate) struct Line {
 #[derive(Debug)]
 struct State {
     turn: Turn,
-    /// The stream that is open on this connection: its outbox, and which of its readers it is.
+    /// The open stream of this connection: its outbox, and its number among the readers.
     feed: Option<(Arc<Outbox>, u64)>,
-    /// What the socket has not taken yet of a chunk. Invariant: empty unless it is our turn.
+    /// The rest of a chunk that the socket has not accepted yet. Invariant: empty unless it is our
+    /// turn.
     rest: Bytes,
-    /// When something was written last.
+    /// The time of the last write.
     sent: Instant,
-    /// The connection's own task, which does all that must wait.
+    /// The connection's own task, which does all waiting.
     task: Option<Waker>,
-    /// Whether it is to be woken when a writer has written.
+    /// Whether to wake it when a writer has written.
     wanted: bool,
     /// Why the socket could not be written.
     failure: Option<io::Error>,
 }
 
-/// Who may write.
+/// Whose turn it is to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// The library: it was given something, or there is no stream.
+    /// The library's: it has something to write, or no stream is open.
     Library,
-    /// The library still: it was given nothing more, but may not have flushed what it has.
+    /// Still the library's: the body has nothing more, but the library may not have flushed yet.
     Flushing,
-    /// We.
+    /// Ours.
     Ours,
-    /// We, and a writer holds a chunk that it is about to write.
+    /// Ours, and a writer has a chunk that it is about to write.
     Writer,
 }
 
-/// What a stream's body must do.
+/// The next step of a stream's body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Nothing for now.
     Wait,
-    /// End: everything was written, and it is the library's turn.
+    /// End: everything is written, and it is the library's turn.
     End,
 }
 
@@ -103,33 +103,32 @@ impl Line {
         })
     }
 
-    /// Has small writes sent at once, and a peer that acknowledges nothing for this long given up.
+    /// Sends small writes at once, and disconnects a peer that acknowledges nothing for this long.
     pub(crate) fn tune(&self, silence: Duration) -> io::Result<()> {
         self.socket.set_nodelay(true)?;
         socket2::SockRef::from(&self.socket).set_tcp_user_timeout(Some(silence))
     }
 
-    /// Notes the line in a request that comes on it. Whoever keeps the request does not keep the
-    /// connection open.
+    /// Notes the line in its request. Keeping the request does not keep the connection open.
     pub(crate) fn note(self: &Arc<Self>, extensions: &mut Extensions) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         extensions.insert(Arc::downgrade(self));
         extensions.insert(Address(self.peer));
     }
 
-    /// Where a request came from, if it came over a connection of ours that is still open.
+    /// The address of a request's client, if it came over a connection of ours that is still open.
     pub(crate) fn peer(extensions: &Extensions) -> Option<IpAddr> {
         extensions.get::<Weak<Self>>()?.upgrade().map(|line| line.peer)
     }
 
-    /// The line on which a request came, if the stream that answers it can be written directly: it
-    /// came over a connection of ours, and the answer will have chunks.
+    /// The line of a request, if the stream that answers it can be written directly: it came over a
+    /// connection of ours, and the answer will have chunks.
     pub(crate) fn of(extensions: &Extensions, version: Version) -> Option<Arc<Self>> {
         extensions.get::<Weak<Self>>().filter(|_| version == Version::HTTP_11)?.upgrade()
     }
 
-    /// Waits until the client has hung up. The library finds that out by itself, but not if the
-    /// client sent anything after its request.
+    /// Waits until the client disconnects. The library notices that by itself, unless the client
+    /// sent anything after its request.
     pub(crate) async fn hung_up(&self) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -140,11 +139,11 @@ impl Line {
         }
     }
 
-    /// A stream begins; the library has yet to write its head.
+    /// A stream begins; the library writes its head next.
     pub(crate) fn begin(&self, outbox: &Arc<Outbox>, reader: u64) {
         let feed = Some((outbox.clone(), reader));
         let before = std::mem::replace(&mut *self.lock(), State { feed, ..State::new() });
-        // What it held may have locks of its own, so it goes when this one is free.
+        // The old stream may have locks of its own, so it is dropped after this lock is released.
         drop(before);
     }
 
@@ -160,12 +159,12 @@ impl Line {
         }
     }
 
-    /// Goes on with the stream, from the connection's own task: writes what the socket did not take
-    /// before, and what waits behind it.
+    /// Continues the stream in the connection's own task: writes the rest of the last chunk, and
+    /// waiting notices.
     ///
     /// # Errors
     ///
-    /// The socket cannot be written any more.
+    /// The socket failed.
     pub(crate) fn poll(self: &Arc<Self>, context: &mut Context<'_>) -> io::Result<Step> {
         let mut state = self.lock();
         match &mut state.task {
@@ -206,8 +205,8 @@ impl Line {
         }
     }
 
-    /// Gives the turn back to the library, for something that the body has; not if a chunk is not
-    /// written to its end.
+    /// Gives the turn back to the library, because the body has something. Fails while a chunk is
+    /// incomplete.
     pub(crate) fn hand_over(&self) -> bool {
         let mut state = self.lock();
         let can = state.turn == Turn::Ours && state.rest.is_empty();
@@ -217,19 +216,19 @@ impl Line {
         can
     }
 
-    /// When something was written last beside the library.
+    /// The time of our last write.
     pub(crate) fn sent(&self) -> Instant {
         self.lock().sent
     }
 
-    /// Takes what waits, as a chunk, for [`Self::write`]; both are the writer's.
+    /// Takes the waiting notices as a chunk, for [`Self::write`]. Only the writer calls both.
     pub(crate) fn take(self: &Arc<Self>, chunks: &mut Chunks) -> Option<Range<usize>> {
-        // Order: out of the list first, then a look at what waits. Whoever finds the line in the
-        // list comes before this swap, so what it tells of is seen.
+        // Order: out of the list first, then read the outbox. A notice that finds the line in the
+        // list came before this swap, so it is seen.
         self.queued.swap(false, Ordering::AcqRel);
         let mut state = self.lock();
         if state.turn != Turn::Ours || !state.rest.is_empty() {
-            // Whoever ends that looks at the outbox again.
+            // At the end of that turn, the outbox is read again.
             return None;
         }
         let (outbox, reader) = state.feed.as_ref()?;
@@ -248,8 +247,8 @@ impl Line {
         chunk
     }
 
-    /// Writes a chunk that was taken. It does not wait: what the socket does not take at once is
-    /// left to the connection's own task.
+    /// Writes a chunk that was taken, without waiting. The connection's own task writes the rest
+    /// that the socket does not accept at once.
     pub(crate) fn write(&self, now: Instant, chunk: &[u8]) {
         let mut state = self.lock();
         if state.turn != Turn::Writer {
@@ -291,7 +290,7 @@ impl Line {
         Ok(Poll::Ready(()))
     }
 
-    /// The library has written all it had.
+    /// The library has written everything.
     fn flushed(self: &Arc<Self>) {
         let mut state = self.lock();
         if state.turn != Turn::Flushing {
@@ -327,7 +326,7 @@ impl State {
         }
     }
 
-    /// The task, if it is wanted and not kept from going on by a writer.
+    /// The task, if it must be woken and no writer holds it up.
     fn wanted_task(&mut self) -> Option<Waker> {
         if self.turn == Turn::Writer || !std::mem::take(&mut self.wanted) {
             return None;
@@ -336,7 +335,7 @@ impl State {
     }
 }
 
-/// An outbox wakes a line when something waits.
+/// An outbox wakes its line when a notice waits.
 impl Wake for Line {
     fn wake(self: Arc<Self>) {
         if !self.queued.swap(true, Ordering::AcqRel) {

@@ -10,7 +10,7 @@ use crate::transport::overlong::Overlong;
 /// The longest line that is read; a longer one is refused and skipped.
 const LINE_LIMIT: usize = 16 * 1024 * 1024;
 
-/// What comes next.
+/// The next input.
 #[derive(Debug)]
 pub(super) enum InputLine {
     /// A line, perhaps with its newline.
@@ -24,9 +24,9 @@ pub(super) enum InputLine {
 /// Reads lines.
 pub(super) struct Input<R> {
     reader: BufReader<R>,
-    /// Cancel-safe: what was read of a line stays here when `next` is dropped.
+    /// Cancel-safe: a partial line stays here when `next` is dropped.
     partial: Vec<u8>,
-    /// A line that is too long, while it is passed over.
+    /// A line that is too long, while it is skipped.
     skipping: Option<Overlong>,
     ended: bool,
 }

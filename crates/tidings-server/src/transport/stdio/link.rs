@@ -23,14 +23,14 @@ use super::input::{Input, InputLine};
 use super::output::{LineWriter, UNREAD};
 use crate::era;
 use crate::handler::{Beside, Connection};
+use crate::pipeline::sleep_until;
 use crate::transport::beside;
 use crate::transport::intake::{self, Fault, Received};
 
-/// How long requests may take that are under way when the input ends or the server stops; then they
-/// are cancelled.
+/// The time for requests under way when the input ends or the server stops; then they are cancelled.
 pub(super) const DRAIN: Duration = Duration::from_secs(10);
 
-/// A line as a message, or the error that says what is wrong with it.
+/// A parsed line, or its error.
 type Parsed = Result<ClientJsonRpcMessage, Fault>;
 
 /// Carries messages between the byte streams and the protocol library.
@@ -42,18 +42,17 @@ pub(super) struct Link<R> {
     ending: CancellationToken,
     /// The server stops: nothing more is read, as at the end of the input.
     stop: CancellationToken,
-    /// Whether the client has begun; before, the library takes requests only.
+    /// Whether the client has begun; before that, the library accepts only requests.
     begun: bool,
-    /// Cancel-safe: a line that is parsed stays here when `receive` is dropped. Order: nothing is
-    /// read meanwhile, so that no message overtakes it.
+    /// Cancel-safe: a line being parsed stays here when `receive` is dropped. Order: nothing is read
+    /// meanwhile, so that no message overtakes it.
     parsing: Option<BoxFuture<'static, Parsed>>,
-    /// Cancel-safe: listen requests that are being begun stay here when `receive` is dropped. Each
-    /// gives what the library gets of it.
+    /// Cancel-safe: listen requests being begun stay here when `receive` is dropped. Each returns
+    /// the message for the library.
     pending: FuturesUnordered<BoxFuture<'static, Option<ClientJsonRpcMessage>>>,
-    /// The requests that were not answered yet, but for listen requests, and what travels beside
-    /// them.
+    /// The unanswered requests except listen requests, and their data that bypasses the library.
     under_way: HashMap<RequestId, Beside>,
-    /// When the input has ended: until when the requests under way are waited for.
+    /// After the end of the input: the deadline of the requests under way.
     deadline: Option<Instant>,
 }
 
@@ -79,7 +78,7 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
         }
     }
 
-    /// Takes what was read; returns what the library gets of it at once.
+    /// Takes the next input; returns the message that the library gets at once.
     fn read(&mut self, line: InputLine) -> Option<ClientJsonRpcMessage> {
         match line {
             InputLine::Whole(line) if line.trim_ascii().is_empty() => None,
@@ -103,7 +102,7 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
         }
     }
 
-    /// What the library gets of a line at once; nothing if it gets nothing or has to wait.
+    /// The message of a line that the library gets at once; `None` if it gets nothing or must wait.
     fn take(&mut self, parsed: Parsed) -> Option<ClientJsonRpcMessage> {
         let mut message = match parsed {
             Ok(message) => message,
@@ -129,7 +128,7 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
                     self.pending.push(Box::pin(begin_listen(connection, writer, message)));
                     return None;
                 }
-                // Of two requests with one id the library answers one; they share what is beside.
+                // Of two requests with one id the library answers one; they share the bypassed data.
                 let beside = self.under_way.entry(request.id.clone()).or_default();
                 request.request.extensions_mut().insert(beside.clone());
             }
@@ -141,8 +140,8 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
                         self.under_way.remove(id);
                     }
                 }
-                // Here, and not in a task of the library: the input may end with this line, and
-                // what it brings about is still due.
+                // Here, not in a task of the library: the input may end with this line, and its
+                // notices must still be sent.
                 ClientNotification::InitializedNotification(_) => self.connection.greet(),
                 _ => {}
             },
@@ -151,8 +150,8 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
         self.admit(message)
     }
 
-    /// What the library gets of a message that is ready for it: before the client has begun it takes
-    /// requests only, and a connection ends that gives it anything else.
+    /// The message for the library. Before the client has begun, the library accepts only requests,
+    /// and ends the connection on anything else.
     fn admit(&mut self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
         if let JsonRpcMessage::Request(request) = &message {
             self.begun |= begins(&request.request);
@@ -161,7 +160,7 @@ impl<R: AsyncRead + Send + Unpin> Link<R> {
         self.begun.then_some(message)
     }
 
-    /// Whether all that was read before the end of the input is answered.
+    /// Whether all requests before the end of the input are answered.
     fn is_drained(&self) -> bool {
         self.parsing.is_none() && self.pending.is_empty() && self.under_way.is_empty()
     }
@@ -185,7 +184,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Link<R> {
         });
         let mut line = Beside::write_with(beside.as_ref(), &item);
         line.push(b'\n');
-        // Order: lines are sent in the order of these calls, whoever polls the futures first.
+        // Order: lines are sent in the order of these calls, whichever future is polled first.
         self.writer.send(line)
     }
 
@@ -208,7 +207,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Link<R> {
                 }
                 line = next_line(&mut self.input, &self.writer), if reads => self.read(line),
                 () = self.stop.cancelled(), if self.deadline.is_none() => self.read(InputLine::End),
-                () = passed(self.deadline) => {
+                () = sleep_until(self.deadline) => {
                     debug!("requests took too long after the end of the input");
                     self.ending.cancel();
                     break;
@@ -218,14 +217,14 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Link<R> {
                 return message;
             }
         }
-        // The library goes on working until this returns, so listen requests get their last words.
+        // The library continues until this returns, so listen requests get their last notices.
         self.connection.close();
         self.connection.listens_ended().await;
         None
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        // The output belongs to another future, which writes what waits.
+        // The output belongs to another future, which writes the waiting lines.
         Ok(())
     }
 }
@@ -236,25 +235,17 @@ async fn next_line<R: AsyncRead + Unpin>(input: &mut Input<R>, writer: &LineWrit
     input.next().await
 }
 
-/// Reads a message; a large one beside the runtime.
+/// Parses a message; a large one beside the runtime.
 async fn parse(line: Vec<u8>) -> Parsed {
     let length = line.len();
     let reading = async move { intake::read(&line, None).map(Received::whole) };
     beside::run(length, reading).await
 }
 
-/// The line that is parsed, if there is one.
+/// The line being parsed, if there is one.
 async fn parsed(parsing: &mut Option<BoxFuture<'static, Parsed>>) -> Parsed {
     match parsing {
         Some(parsing) => parsing.await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for a deadline, if there is one.
-async fn passed(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
@@ -276,7 +267,7 @@ async fn begin_listen(
             }
         }
     }
-    // One that was cancelled while it was begun is not asked for any more.
+    // A request that was cancelled meanwhile is dropped.
     let wanted = match &message {
         JsonRpcMessage::Request(request) => connection.listens(&request.id),
         _ => true,
@@ -284,7 +275,7 @@ async fn begin_listen(
     wanted.then_some(message)
 }
 
-/// Whether a request needs a handshake before it: it does not say itself what a modern one must.
+/// Whether a request needs a handshake before it: it lacks the metadata of a modern request.
 fn comes_early(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_)
@@ -294,8 +285,8 @@ fn comes_early(request: &ClientRequest) -> bool {
     }
 }
 
-/// Whether a request begins the conversation: a handshake, or a request that says all a modern one
-/// must. A discovery says no more than that a client is there.
+/// Whether a request begins the conversation: a handshake, or a request with the metadata of a
+/// modern one. A discovery does not.
 fn begins(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_) => true,

@@ -19,10 +19,10 @@ use self::link::Link;
 use self::output::LineWriter;
 use crate::handler::{Connection, FrameWriter as _, Handler};
 use crate::hub::Hub;
+use crate::identity::Identity;
 use crate::outbox::Next;
 
-/// How long the answers of requests that are under way may take when the server stops, and how long
-/// a client may take to read the last lines.
+/// The time for the last notices when the server stops, and for a client to read the last lines.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Why a connection ended early.
@@ -42,7 +42,7 @@ pub enum ServeError {
 ///
 /// # Errors
 ///
-/// Serving failed; that the client left is no failure.
+/// Serving failed. A client that leaves is not an error.
 pub async fn serve<R, W>(
     hub: &Hub,
     input: R,
@@ -53,77 +53,119 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
+    serve_as(hub, Identity::anonymous(), (input, output), cancel).await
+}
+
+/// As [`serve`], to a client of this name and with these labels.
+///
+/// # Errors
+///
+/// As [`serve`].
+pub async fn serve_as<R, W>(
+    hub: &Hub,
+    identity: Identity,
+    (input, output): (R, W),
+    cancel: CancellationToken,
+) -> Result<(), ServeError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
     let pipeline = hub.pipeline().clone();
     let writer = LineWriter::default();
-    let connection = Connection::new(pipeline.clone(), Some(Box::new(writer.clone())));
-    // The service is told to end after the listeners were, so that their last words are heard.
-    let ending = CancellationToken::new();
-    let link = Link::new(input, writer.clone(), connection.clone(), ending.clone(), cancel.clone());
+    let frames = Box::new(writer.clone());
+    let connection = Connection::new(pipeline.clone(), identity, Some(frames));
+    let ends = Ends { cancel, ..Ends::default() };
+    let link = Link::new(
+        input,
+        writer.clone(),
+        connection.clone(),
+        ends.service.clone(),
+        ends.cancel.clone(),
+    );
     let handler = Handler::of(pipeline.clone(), connection.clone());
-    let (gone, over) = (CancellationToken::new(), CancellationToken::new());
-    // The library's handshake is a large future, and this one lives as long as the connection.
-    let service = Box::pin(async {
-        match serve_server_with_ct(handler, link, ending.clone()).await {
-            Ok(service) => match service.waiting().await {
-                Ok(QuitReason::JoinError(error)) | Err(error) => {
-                    Err(ServeError::Failed(Box::new(error)))
-                }
-                Ok(_) => Ok(()),
-            },
-            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
-                Ok(())
-            }
-            Err(_) if gone.is_cancelled() => Ok(()),
-            Err(error) => Err(ServeError::Failed(Box::new(error))),
-        }
-    });
-    let stop = async {
-        let at_once = async {
-            tokio::select! {
-                () = pipeline.stopped.cancelled() => {}
-                () = gone.cancelled() => {}
-            }
-        };
-        let mut at_once = std::pin::pin!(at_once);
-        let has_time = tokio::select! {
-            () = cancel.cancelled() => true,
-            () = &mut at_once => false,
-        };
-        connection.close();
-        if has_time {
-            // The link waits for the requests under way, and the service ends with it.
-            tokio::select! {
-                () = tokio::time::sleep(link::DRAIN) => {}
-                () = at_once => {}
-            }
-        }
-        connection.listens_ended().await;
-        ending.cancel();
-        tokio::time::sleep(FAREWELL).await;
-    };
-    let serving = async {
-        let result = tokio::select! {
-            result = service => result,
-            () = stop => Ok(()),
-        };
-        connection.close();
-        over.cancel();
-        result
-    };
-    // A task of its own: a notice should not have all that waits for requests looked at again.
-    let mut telling = JoinSet::new();
-    telling.spawn(say(connection.clone(), writer, output, gone.clone(), over.clone()));
+    // A task of its own, so that a notice does not poll everything that waits for requests.
+    let mut writing = JoinSet::new();
+    let (gone, over) = (ends.gone.clone(), ends.over.clone());
+    writing.spawn(write(connection.clone(), writer, output, gone, over));
     info!("serving stdio");
-    let result = serving.await;
-    let told = telling.join_next().await;
+    let result = tokio::select! {
+        // The library's handshake is a large future, and this one lives as long as the connection.
+        result = Box::pin(requests(handler, link, &ends)) => result,
+        () = stop(&connection, &pipeline.stopped, &ends) => Ok(()),
+    };
+    connection.close();
+    ends.over.cancel();
+    let written = writing.join_next().await;
     info!("stopped serving stdio");
-    told.transpose().map_err(|error| ServeError::Failed(Box::new(error)))?;
+    written.transpose().map_err(|error| ServeError::Failed(Box::new(error)))?;
     result
 }
 
+/// The ways a connection ends.
+#[derive(Default)]
+struct Ends {
+    /// The caller stops the server: requests under way have time.
+    cancel: CancellationToken,
+    /// The output failed: nobody reads any more.
+    gone: CancellationToken,
+    /// The protocol library's service ends. Order: after the listeners, so that their last notices
+    /// are sent.
+    service: CancellationToken,
+    /// No request is under way; the last lines are written.
+    over: CancellationToken,
+}
+
+/// Answers requests until the input ends or the service is ended.
+async fn requests<R>(handler: Handler, link: Link<R>, ends: &Ends) -> Result<(), ServeError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+{
+    match serve_server_with_ct(handler, link, ends.service.clone()).await {
+        Ok(service) => match service.waiting().await {
+            Ok(QuitReason::JoinError(error)) | Err(error) => {
+                Err(ServeError::Failed(Box::new(error)))
+            }
+            Ok(_) => Ok(()),
+        },
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+            Ok(())
+        }
+        Err(_) if ends.gone.is_cancelled() => Ok(()),
+        Err(error) => Err(ServeError::Failed(Box::new(error))),
+    }
+}
+
+/// Waits for a reason to stop, then ends the listeners and the service, and gives the client time
+/// to read.
+async fn stop(connection: &Connection, stopped: &CancellationToken, ends: &Ends) {
+    let at_once = async {
+        tokio::select! {
+            () = stopped.cancelled() => {}
+            () = ends.gone.cancelled() => {}
+        }
+    };
+    let mut at_once = std::pin::pin!(at_once);
+    let has_time = tokio::select! {
+        () = ends.cancel.cancelled() => true,
+        () = &mut at_once => false,
+    };
+    connection.close();
+    if has_time {
+        // The link waits for the requests under way, and the service ends with it.
+        tokio::select! {
+            () = tokio::time::sleep(link::DRAIN) => {}
+            () = at_once => {}
+        }
+    }
+    connection.listens_ended().await;
+    ends.service.cancel();
+    tokio::time::sleep(FAREWELL).await;
+}
+
 /// Writes notices, answers and refusals until the connection is over and all of them are written.
-/// Says with `gone` that the output failed.
-async fn say(
+/// Cancels `gone` if the output fails.
+async fn write(
     connection: Arc<Connection>,
     writer: LineWriter,
     output: impl AsyncWrite + Unpin,
@@ -155,7 +197,7 @@ async fn say(
 /// Sends the notices of a legacy session, if the client opens one, until its outbox is closed.
 async fn tell(connection: &Connection, writer: &LineWriter, over: &CancellationToken) {
     let outbox = tokio::select! {
-        // Order: what a session is told before it is over is due, also if both are true by now.
+        // Order: notices before the end are sent, even if both are ready by now.
         biased;
         outbox = connection.opened() => outbox,
         () = over.cancelled() => return,

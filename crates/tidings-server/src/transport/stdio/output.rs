@@ -1,7 +1,7 @@
 //! The output of a stdio connection: a queue of lines, and the one future that writes them.
 //!
-//! Whoever sends a line puts it into the queue at once and may then wait until it is written.
-//! Nobody holds the output while waiting, so a sender that is not polled delays nobody.
+//! A sender queues its line at once and may then wait until it is written. Nobody holds the output
+//! while waiting, so a sender that is not polled delays nobody.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,7 +29,7 @@ pub(super) struct LineWriter {
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
-    /// A line came, or no more will.
+    /// A line was queued, or no more will be.
     more: Notify,
     /// An answer was written.
     fewer: Notify,
@@ -49,13 +49,13 @@ struct State {
 enum End {
     #[default]
     Open,
-    /// What waits is written, and nothing else.
+    /// The queued lines are written, and no more are accepted.
     Finishing,
     /// Nothing is written any more.
     Closed,
 }
 
-/// What is sent in one piece.
+/// A queued line or group of lines.
 struct OutputLine {
     bytes: Vec<u8>,
     kind: Kind,
@@ -93,7 +93,7 @@ impl LineWriter {
         }
     }
 
-    /// No more lines come: [`Self::run`] returns when those that wait are written.
+    /// Accepts no more lines: [`Self::run`] returns when the queued ones are written.
     pub(super) fn finish(&self) {
         let mut state = self.queue.lock();
         if state.end == End::Open {
@@ -103,8 +103,8 @@ impl LineWriter {
         self.queue.more.notify_one();
     }
 
-    /// Writes what is sent, until [`Self::finish`] or until the output fails. When this returns or is
-    /// dropped, those who wait for a line learn that it was not written.
+    /// Writes the queue, until [`Self::finish`] or until the output fails. When this returns or is
+    /// dropped, senders that still wait get an error.
     pub(super) async fn run(&self, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
         let _closing = Closing(&self.queue);
         loop {
@@ -122,7 +122,7 @@ impl LineWriter {
                 self.queue.lock().answers -= 1;
                 self.queue.fewer.notify_one();
             }
-            // Nobody may wait for it.
+            // The sender may not wait for it.
             let _ = line.written.send(());
         }
     }

@@ -1,7 +1,7 @@
 //! `tidings feeds health`: the state of all feeds, failing ones first.
 
 use anyhow::Result;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tidings_feeds::{Condition, Holder, Status};
 use tidings_store::date::Moment;
 
@@ -23,24 +23,39 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
     let now = Moment::now();
     let due = statuses.iter().filter(|status| next(status, now) == "due").count();
     if args.kept.json {
-        let states: Map<_, _> = Condition::ALL
-            .iter()
-            .map(|condition| (condition.word().to_owned(), json!(number(&statuses, *condition))))
-            .collect();
-        let failing: Vec<_> = failing(&statuses).map(object).collect();
-        let served_by = holder.filter(|holder| !holder.role.is_guest());
-        let served_by = served_by.map(|holder| {
-            json!({ "pid": holder.pid, "since": holder.since.map(|since| since.to_string()) })
-        });
-        return output.object(&json!({
-            "feeds": statuses.len(), "states": states, "due": due, "failing": failing,
-            "served_by": served_by,
-        }));
+        output.object(&as_json(&statuses, due, holder))
+    } else {
+        print(&output, &statuses, due, holder, now)
     }
+}
+
+fn as_json(statuses: &[Status], due: usize, holder: Option<Holder>) -> Value {
+    let states: Map<_, _> = Condition::ALL
+        .iter()
+        .map(|condition| (condition.word().to_owned(), json!(number(statuses, *condition))))
+        .collect();
+    let failing: Vec<_> = failing(statuses).map(object).collect();
+    let served_by = holder.filter(|holder| !holder.role.is_guest());
+    let served_by = served_by.map(
+        |holder| json!({ "pid": holder.pid, "since": holder.since.map(|since| since.to_string()) }),
+    );
+    json!({
+        "feeds": statuses.len(), "states": states, "due": due, "failing": failing,
+        "served_by": served_by,
+    })
+}
+
+fn print(
+    output: &Output,
+    statuses: &[Status],
+    due: usize,
+    holder: Option<Holder>,
+    now: Moment,
+) -> Result<()> {
     let number_of_all = count(statuses.len(), "feed", "feeds");
     let states: Vec<_> = Condition::ALL
         .iter()
-        .map(|condition| (number(&statuses, *condition), condition.word()))
+        .map(|condition| (number(statuses, *condition), condition.word()))
         .filter(|(number, _)| *number > 0)
         .map(|(number, word)| format!("{number} {word}"))
         .collect();
@@ -62,7 +77,7 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
         output.raw(&count(due, "feed is due", "feeds are due"))?;
     }
     let mut table = Table::new(["ID", "TITLE", "LAST WORKED", "NEXT TRY", "REASON"]);
-    for status in failing(&statuses) {
+    for status in failing(statuses) {
         let worked = status.last_success.map_or_else(
             || format!("never (added {})", away(status.added, now)),
             |moment| away(moment, now),
@@ -75,7 +90,7 @@ pub(crate) async fn run(args: &FeedsHealth) -> Result<()> {
             reason(status),
         ]);
     }
-    if failing(&statuses).next().is_some() {
+    if failing(statuses).next().is_some() {
         output.raw(&table.render(output.width, output.paint))?;
     }
     Ok(())

@@ -12,13 +12,13 @@ use tokio::sync::watch;
 
 use super::printer::Printer;
 use crate::args::Serve;
-use crate::feeds::settings::{Settings, USUAL};
 use crate::feeds::{
     NamedDocument, address, all, directory, look, named_to_serve, without_password,
 };
 use crate::present::Output;
 use crate::present::text::count;
 use crate::report::{Hint, Usage};
+use crate::settings::{Serving, Settings, USUAL};
 
 /// Part of the instructions of every server with feeds.
 const INSTRUCTIONS: &str = "News feeds: `feeds://all` lists them, `feeds://feed/{id}/items` has the \
@@ -34,45 +34,65 @@ pub(super) fn introduce(config: &mut tidings_server::Config) {
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// Time before a list that could not be loaded is tried again.
-const LIST_AGAIN: Duration = Duration::from_mins(15);
+/// Opened feeds.
+#[derive(Clone)]
+pub(super) struct OpenedFeeds {
+    pub(super) feeds: Feeds,
+    pub(super) named: NamedFeeds,
+    /// Whether another server fetches these feeds, and names them.
+    pub(super) is_follower: bool,
+    data: Data,
+    role: Role,
+}
 
-/// Lists on the web, loaded in the background.
-pub(super) struct Lists {
-    feeds: Feeds,
-    /// The feeds named elsewhere.
-    named: Vec<FeedConfig>,
-    urls: Vec<WebAddress>,
-    output: Output,
+/// The feeds that the command line and the file name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NamedFeeds {
+    pub(super) feeds: Vec<FeedConfig>,
+    /// Lists on the web, loaded in the background.
+    pub(super) lists: Vec<WebAddress>,
+    /// What becomes of stored feeds that are not named.
+    pub(super) earlier: Earlier,
+}
+
+impl OpenedFeeds {
     /// The directory of the stored feeds.
-    pub(super) directory: Option<PathBuf>,
+    pub(super) fn directory(&self) -> Option<PathBuf> {
+        match &self.data {
+            Data::Directory(path) => Some(path.clone()),
+            Data::Memory => None,
+        }
+    }
+
+    /// The feeds that the command line and this file name.
+    pub(super) async fn name(&self, args: &Serve, settings: &Settings) -> Result<NamedFeeds> {
+        named_feeds(args, Some(settings), &self.data, self.role).await
+    }
 }
 
 /// Opens the stored feeds; `None` if no feeds are to be served. Does not wait for feeds or for
 /// lists on the web.
-pub(super) async fn open(
-    args: &Serve,
-    settings: Option<Settings>,
-) -> Result<Option<(Feeds, Lists)>> {
-    let settings = settings.filter(Settings::is_about_feeds);
-    let named =
-        args.feeds || !args.feed.is_empty() || !args.opml.is_empty() || args.keeping.data.is_some();
-    if settings.is_none() && !named {
+pub(super) async fn open(args: &Serve, settings: Option<&Settings>) -> Result<Option<OpenedFeeds>> {
+    let settings = settings.filter(|settings| settings.is_about_feeds());
+    if settings.is_none() && !are_named(args) {
         return only_for_feeds(args).map(|()| None);
     }
     let output = Output::new(args.json);
-    let (config, urls) = config(args, settings).await?;
+    let mut config = config(args, settings)?;
+    let (data, role) = (config.data.clone(), config.role);
+    let is_follower = matches!(role, Role::Follower(_));
+    let mut named = NamedFeeds::default();
+    if !is_follower {
+        named = named_feeds(args, settings, &data, role).await?;
+        config.feeds.clone_from(&named.feeds);
+        config.earlier = named.earlier;
+    }
     if let Data::Directory(path) = &config.data
         && let Some(holder) = Holder::of(path)?.filter(|holder| holder.role.is_guest())
     {
         let path = path.display();
         output.remark(&format!("{holder} is fetching the feeds in `{path}`; waiting for it"));
     }
-    let directory = match &config.data {
-        Data::Directory(path) => Some(path.clone()),
-        Data::Memory => None,
-    };
-    let named = config.feeds.clone();
     let feeds = Feeds::open(config).await.map_err(|error| {
         let hint = hint(&error);
         let error = anyhow::Error::new(error).context("opening the feeds");
@@ -81,10 +101,15 @@ pub(super) async fn open(
             None => error,
         }
     })?;
-    if feeds.statuses().is_empty() && urls.is_empty() && !args.json {
+    if feeds.statuses().is_empty() && named.lists.is_empty() && !args.json {
         output.remark(&none(args));
     }
-    Ok(Some((feeds.clone(), Lists { feeds, named, urls, output, directory })))
+    Ok(Some(OpenedFeeds { feeds, named, is_follower, data, role }))
+}
+
+/// Whether the command line names feeds.
+pub(super) fn are_named(args: &Serve) -> bool {
+    args.feeds || !args.feed.is_empty() || !args.opml.is_empty() || args.keeping.data.is_some()
 }
 
 /// The message that there are no feeds, and how to add one.
@@ -110,11 +135,11 @@ fn hint(error: &FeedsError) -> Option<&'static str> {
     }
 }
 
-/// The settings of the given file. The file in the current directory is used only if nothing else
-/// is given, so that nobody serves somebody else's file by accident.
-pub(super) fn settings(args: &Serve) -> Result<Option<Settings>> {
+/// The configuration file to use. The file in the current directory is used only if nothing else is
+/// given, so that nobody serves somebody else's file by accident.
+pub(super) fn file(args: &Serve) -> Option<PathBuf> {
     if let Some(file) = &args.config {
-        return Settings::read(file).map(Some);
+        return Some(file.clone());
     }
     let is_named = args.demo
         || args.feeds
@@ -123,10 +148,10 @@ pub(super) fn settings(args: &Serve) -> Result<Option<Settings>> {
         || !args.feed.is_empty()
         || !args.opml.is_empty();
     if is_named || !Path::new(USUAL).exists() {
-        return Ok(None);
+        return None;
     }
     Output::new(args.json).remark(&format!("using the configuration in `{USUAL}`"));
-    Settings::read(Path::new(USUAL)).map(Some)
+    Some(PathBuf::from(USUAL))
 }
 
 /// Refuses options for feeds if no feeds are served.
@@ -146,11 +171,10 @@ fn only_for_feeds(args: &Serve) -> Result<()> {
     }
 }
 
-/// The feeds to open, and the lists on the web that belong to them.
-async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<WebAddress>)> {
-    let is_kept_named = args.feeds || file.is_none();
-    let settings = file.unwrap_or_default();
-    let (options, serving) = (&args.keeping, &settings.serve);
+/// How the feeds are opened.
+fn config(args: &Serve, settings: Option<&Settings>) -> Result<Config> {
+    let usual = Serving::default();
+    let (options, serving) = (&args.keeping, settings.map_or(&usual, |it| &it.serve));
     // The command line takes precedence over the file.
     let data = if options.in_memory || (serving.in_memory && options.data.is_none()) {
         Data::Memory
@@ -170,49 +194,68 @@ async fn config(args: &Serve, file: Option<Settings>) -> Result<(Config, Vec<Web
     }
     if options.read_only || serving.read_only {
         config.tools = Tools::Reading;
-        if let Data::Directory(path) = config.data.clone()
-            && let Some(holder) = Holder::of(&path)?.filter(|holder| !holder.role.is_guest())
+        if let Data::Directory(path) = &config.data
+            && let Some(holder) = Holder::of(path)?.filter(|holder| !holder.role.is_guest())
         {
             config.role = Role::Follower(fetching);
-            tell_followed(&path, holder, args);
-            return Ok((config, Vec::new()));
+            tell_followed(path, holder, args);
         }
     }
+    Ok(config)
+}
+
+/// The feeds that the command line and the file name.
+async fn named_feeds(
+    args: &Serve,
+    settings: Option<&Settings>,
+    data: &Data,
+    role: Role,
+) -> Result<NamedFeeds> {
+    let mut named = NamedFeeds::default();
     for feed in &args.feed {
-        let named = match named_to_serve(feed) {
-            Ok(named) => named,
+        let address = match named_to_serve(feed) {
+            Ok(address) => address,
             // Stored items of a file are served even if the file is gone.
-            Err(usage) => kept_file(&config.data, feed).await.ok_or(usage)?,
+            Err(usage) => kept_file(data, feed).await.ok_or(usage)?,
         };
-        config.feeds.push(FeedConfig::new(named));
+        named.feeds.push(FeedConfig::new(address));
     }
-    for feed in settings.feeds()? {
+    for feed in settings.map(Settings::feeds).transpose()?.unwrap_or_default() {
         without_password(&feed.address, "use the feed's `headers` instead")?;
-        config.feeds.push(feed);
+        named.feeds.push(feed);
     }
-    let output = Output::new(args.json);
-    let (mut urls, mut files) = (Vec::new(), 0);
-    for list in args.opml.iter().chain(&serving.opml) {
+    let lists: Vec<_> =
+        args.opml.iter().chain(settings.iter().flat_map(|it| &it.serve.opml)).collect();
+    let (listed, urls) = listed(&lists, Output::new(args.json)).await?;
+    named.feeds.extend(listed);
+    named.lists = urls;
+    let is_kept_named = args.feeds || settings.is_none();
+    let names_none = named.feeds.is_empty() && lists.is_empty() && is_kept_named;
+    // Until a list on the web is loaded, its last version applies.
+    if names_none || !named.lists.is_empty() {
+        named.earlier = Earlier::Served;
+    }
+    if !role.fetches() {
+        named.lists.clear();
+    }
+    Ok(named)
+}
+
+/// The feeds of lists in files, and the addresses of lists on the web.
+async fn listed(lists: &[&String], output: Output) -> Result<(Vec<FeedConfig>, Vec<WebAddress>)> {
+    let (mut feeds, mut urls) = (Vec::new(), Vec::new());
+    for list in lists {
         let reading = || format!("reading the list of feeds `{list}`");
         let document = NamedDocument::parse(list).with_context(reading)?;
         if let NamedDocument::At(FeedAddress::Web(address)) = document {
             urls.push(address);
             continue;
         }
-        files += 1;
         let bytes = document.read(false).await.with_context(reading)?;
         let read = opml::read_list(&bytes, Asker::Operator).with_context(reading)?;
-        config.feeds.extend(of_list(list, read, output));
+        feeds.extend(of_list(list, read, output));
     }
-    let names_none = config.feeds.is_empty() && files == 0 && is_kept_named;
-    // Until a list on the web is loaded, its last version applies.
-    if names_none || !urls.is_empty() {
-        config.earlier = Earlier::Served;
-    }
-    if fetching == Fetching::Off {
-        urls.clear();
-    }
-    Ok((config, urls))
+    Ok((feeds, urls))
 }
 
 /// The feed in a file, if some of it is stored.
@@ -232,51 +275,11 @@ fn tell_followed(path: &Path, holder: Holder, args: &Serve) {
 }
 
 /// The feeds of a list. Invalid entries are reported and skipped.
-fn of_list(list: &str, read: opml::FeedList, output: Output) -> Vec<FeedConfig> {
+pub(super) fn of_list(list: &str, read: opml::FeedList, output: Output) -> Vec<FeedConfig> {
     for problem in &read.problems {
         output.remark(&format!("{list}: {problem}"));
     }
     read.feeds
-}
-
-/// Loads the lists on the web, and retries failed ones; never ends.
-pub(super) async fn read_lists(lists: Option<Lists>) {
-    if let Some(mut lists) = lists {
-        while !lists.urls.is_empty() {
-            lists.read().await;
-            tokio::time::sleep(LIST_AGAIN).await;
-        }
-    }
-    std::future::pending::<()>().await;
-}
-
-impl Lists {
-    /// Loads the missing lists, and serves their feeds.
-    async fn read(&mut self) {
-        for url in std::mem::take(&mut self.urls) {
-            match self.fetched(&url).await {
-                Ok(feeds) => self.named.extend(feeds),
-                Err(error) => {
-                    let again = LIST_AGAIN.as_secs() / 60;
-                    self.output.remark(&format!(
-                        "the list of feeds `{url}` could not be loaded; next try in {again} min: \
-                         {error:#}"
-                    ));
-                    self.urls.push(url);
-                }
-            }
-        }
-        let earlier = if self.urls.is_empty() { Earlier::Dropped } else { Earlier::Served };
-        if let Err(error) = self.feeds.configure(self.named.clone(), earlier).await {
-            let error = anyhow::Error::new(error);
-            self.output.remark(&format!("the feeds of a list could not be stored: {error:#}"));
-        }
-    }
-
-    async fn fetched(&self, url: &WebAddress) -> Result<Vec<FeedConfig>> {
-        let read = opml::read_list(&self.feeds.fetch_list(url).await?, Asker::Client)?;
-        Ok(of_list(url.as_str(), read, self.output))
-    }
 }
 
 /// Shows the progress of the first fetches on a terminal; never ends.

@@ -1,10 +1,14 @@
 //! `tidings serve`: sources, a hub, a transport, and a line for each change.
 
+mod access;
 mod endpoint;
 mod feeds;
 mod folders;
 mod pipe;
+mod plan;
 mod printer;
+mod reload;
+mod served_feeds;
 mod workspace;
 
 use std::io::IsTerminal as _;
@@ -12,41 +16,122 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use tidings_feeds::Feeds;
-use tidings_folder::Introduction;
-use tidings_server::http::{self, SharedToken};
-use tidings_server::{Config, Greeting, Hub, Merging, stdio};
+use tidings_folder::{Folder, Introduction, Report};
+use tidings_server::{Config, Greeting, Hub, Merging, http, stdio};
 use tidings_workspace::Workspace;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
 
+use self::access::Access;
+use self::plan::{Plan, PlannedFolder};
 use self::printer::Printer;
+use self::reload::Reload;
+use self::served_feeds::ServedFeeds;
 use crate::args::{Limits, Serve};
 use crate::demo::Station;
-use crate::feeds::settings::Settings;
 use crate::folder::{existing, server_name};
+use crate::follow::FollowedFile;
 use crate::report::{Hint, Usage};
+use crate::settings::Settings;
 
 /// Changes and reports that may wait to be printed.
 const LINES: usize = 256;
 
 /// Serves until a signal, or until the stdio client ends.
 pub(crate) async fn run(args: Serve) -> Result<()> {
-    let settings = feeds::settings(&args)?;
-    let in_file = settings.as_ref().and_then(|settings| settings.limits.clone());
-    let variables = settings.as_ref().map(Settings::variables).unwrap_or_default();
-    let limits = args.limits.clone().or(&in_file.unwrap_or_default());
-    let (opened, lists) = feeds::open(&args, settings).await?.unzip();
-    let has_others = args.demo || !args.folder.is_empty() || args.workspace.is_some();
-    if !has_others && opened.is_none() {
+    let file = feeds::file(&args);
+    let followed = file.as_deref().map(FollowedFile::new);
+    let settings = file.as_deref().map(Settings::read).transpose()?;
+    let opened = feeds::open(&args, settings.as_ref()).await?;
+    let feeds = ServedFeeds::new(&args, settings.as_ref(), opened);
+    let settings = settings.unwrap_or_default();
+    let limits = args.limits.clone().or(&settings.limits.clone().unwrap_or_default());
+    let served = Plan::new(&settings, &args, feeds.always);
+    let (reports, reported) = mpsc::channel(LINES);
+    let folders = open_folders(&args, &settings, &served, &reports).await?;
+    let workspace = workspace::open(&args).await?;
+    if !args.demo && folders.is_empty() && workspace.is_none() && !feeds.are_served() {
         let usage = Usage::new("nothing to serve");
         bail!(usage.hint(
             "give `--demo`, `--folder DIR`, `--feed URL`, `--opml FILE`, `--feeds`, \
              `--workspace DIR`, or a `tidings.toml` in the current directory"
         ));
     }
+    let hub = Hub::with_config(config(&args, &limits, &folders, feeds.are_served()));
+    let (story, stories) = mpsc::channel(LINES);
+    if args.demo {
+        let every = Duration::from_secs_f64(args.every);
+        hub.add("station", |shelf| Station::new(shelf, every, story.clone()))
+            .await
+            .context("starting the demo")?;
+    }
+    feeds.start(&hub).await?;
+    add(&hub, folders, workspace.as_ref()).await?;
+    let printer = Printer::new(args.json, args.stdio, args.verbose)?;
+    // Order: a reader of `listening` may end the server at once, so signals are caught before.
+    let signals = Signals::new()?;
+    let (cancel, again) = (CancellationToken::new(), Notify::new());
+    let (access, tokens) = Access::open(&args)?;
+    let data = feeds.directory().into_iter().chain(args.workspace.clone()).collect();
+    let transport_of = Served { limits, access: &access, data, workspace };
+    let (progress, lists) = (feeds.progress(), feeds.lists());
+    let reload = Reload { args: &args, hub: &hub, printer: &printer, reports, feeds, served };
+    let result = tokio::select! {
+        result = transport(&args, &hub, transport_of, &printer, cancel.clone()) => result,
+        () = stop(signals, &access, &again, cancel.clone()) => Ok(()),
+        () = access.follow(tokens) => Ok(()),
+        () = printer.run(stories, reported, hub.events()) => Ok(()),
+        () = feeds::tell_progress(progress, &printer) => Ok(()),
+        () = served_feeds::load_lists(lists) => Ok(()),
+        () = reload.follow(followed, &again) => Ok(()),
+    };
+    if result.is_ok() {
+        hub.shutdown().await;
+    }
+    printer.finish().await;
+    result
+}
+
+/// Reads the folders of the command line and of the file for the first time.
+async fn open_folders(
+    args: &Serve,
+    settings: &Settings,
+    plan: &Plan,
+    reports: &mpsc::Sender<Report>,
+) -> Result<Vec<(PathBuf, Folder)>> {
+    let variables = settings.variables();
+    let named = args.folder.iter();
+    let named = named.map(|path| PlannedFolder::new(path.clone(), variables));
+    let mut folders = Vec::new();
+    for planned in named.chain(plan.folders.iter().cloned()) {
+        let folder = folders::open(args, &planned, reports).await?;
+        folders.push((planned.path, folder));
+    }
+    Ok(folders)
+}
+
+/// Adds the folders and the workspace to the hub.
+async fn add(
+    hub: &Hub,
+    folders: Vec<(PathBuf, Folder)>,
+    workspace: Option<&Workspace>,
+) -> Result<()> {
+    for (path, folder) in folders {
+        let name = folders::name(&path);
+        let added = hub.add(&name, |shelf| Ok(folder.on(shelf))).await;
+        added.with_context(|| format!("starting {name}"))?;
+    }
+    if let Some(workspace) = workspace {
+        hub.add("workspace", |shelf| Ok(workspace.clone().on(shelf)))
+            .await
+            .context("starting the workspace")?;
+    }
+    Ok(())
+}
+
+/// The settings of the hub. A single source introduces the server.
+fn config(args: &Serve, limits: &Limits, folders: &[(PathBuf, Folder)], has_feeds: bool) -> Config {
     let mut config = Config::new("tidings", env!("CARGO_PKG_VERSION"));
     config.merging =
         Merging::new(Duration::from_millis(args.quiet), Duration::from_millis(args.max_wait));
@@ -54,9 +139,6 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
         config.limits.subscriptions_per_listener = subscriptions;
     }
     config.greeting = if args.silent { Greeting::Silent } else { Greeting::Announce };
-    let (reports, reported) = mpsc::channel(LINES);
-    let folders = folders::open(&args, &variables, &reports).await?;
-    let workspace = workspace::open(&args).await?;
     if args.demo {
         config.title = Some("Tidings: a space station".to_owned());
         config.instructions = Some(
@@ -64,59 +146,18 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
              station://log, or list the resources again when you are notified that they changed."
                 .to_owned(),
         );
-    } else if let [(_, folder)] = folders.as_slice() {
-        if let Some(name) = args.folder.first().and_then(|path| existing(path).ok()) {
+    } else if let [(path, folder)] = folders {
+        if let Ok(name) = existing(path) {
             config.name = server_name(&name).unwrap_or(config.name);
         }
         introduce(&mut config, folder.introduction());
-    } else if workspace.is_some() && folders.is_empty() && opened.is_none() {
-        workspace::introduce(&mut config, &args);
+    } else if args.workspace.is_some() && folders.is_empty() && !has_feeds {
+        workspace::introduce(&mut config, args);
     }
-    if opened.is_some() {
+    if has_feeds {
         feeds::introduce(&mut config);
     }
-    let hub = Hub::with_config(config);
-    let (story, told) = mpsc::channel(LINES);
-    if args.demo {
-        let every = Duration::from_secs_f64(args.every);
-        hub.add("station", |shelf| Station::new(shelf, every, story.clone()))
-            .await
-            .context("starting the demo")?;
-    }
-    let progress = opened.as_ref().map(Feeds::progress);
-    let feeds_data = lists.as_ref().and_then(|lists| lists.directory.clone());
-    let data = feeds_data.into_iter().chain(args.workspace.clone()).collect();
-    if let Some(feeds) = opened {
-        hub.add("feeds", |shelf| feeds.on(shelf)).await.context("starting the feeds")?;
-    }
-    for (name, folder) in folders {
-        hub.add(&name, |shelf| Ok(folder.on(shelf)))
-            .await
-            .with_context(|| format!("starting {name}"))?;
-    }
-    if let Some(workspace) = &workspace {
-        hub.add("workspace", |shelf| Ok(workspace.clone().on(shelf)))
-            .await
-            .context("starting the workspace")?;
-    }
-    let printer = Printer::new(args.json, args.stdio, args.verbose)?;
-    // Order: a reader of `listening` may end the server at once, so signals are caught before.
-    let signals = Signals::new()?;
-    let cancel = CancellationToken::new();
-    let token = SharedToken::from(endpoint::token(&args)?);
-    let served = Served { limits, token: token.clone(), data, workspace };
-    let result = tokio::select! {
-        result = transport(&args, &hub, served, &printer, cancel.clone()) => result,
-        () = stop(&args, signals, &token, cancel.clone()) => Ok(()),
-        () = printer.run(told, reported, hub.events()) => Ok(()),
-        () = feeds::tell_progress(progress, &printer) => Ok(()),
-        () = feeds::read_lists(lists) => Ok(()),
-    };
-    if result.is_ok() {
-        hub.shutdown().await;
-    }
-    printer.finish().await;
-    result
+    config
 }
 
 /// A single folder names the server.
@@ -135,9 +176,9 @@ fn introduce(config: &mut Config, introduction: Introduction) {
 }
 
 /// The parameters of the transport.
-struct Served {
+struct Served<'a> {
     limits: Limits,
-    token: SharedToken,
+    access: &'a Access,
     /// The directories of sources with durable state.
     data: Vec<PathBuf>,
     workspace: Option<Workspace>,
@@ -146,7 +187,7 @@ struct Served {
 async fn transport(
     args: &Serve,
     hub: &Hub,
-    served: Served,
+    served: Served<'_>,
     printer: &Printer,
     cancel: CancellationToken,
 ) -> Result<()> {
@@ -154,8 +195,8 @@ async fn transport(
         return over_stdio(hub, cancel).await.context("serving stdio");
     }
     check_clock(SystemTime::now())?;
-    let listener = endpoint::bind(args, &served.token, &offers(args)).await?;
-    let mut config = endpoint::config(args, &served.limits, served.token, served.data);
+    let listener = endpoint::bind(args, served.access, &offers(args)).await?;
+    let mut config = endpoint::config(args, &served.limits, served.access, served.data);
     config.beside = served.workspace.as_ref().map(Workspace::routes);
     printer.started(listener.local_addr()?, served.workspace.is_some());
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")
@@ -228,30 +269,17 @@ impl Signals {
     }
 }
 
-/// The first signal shuts down cleanly, the second ends at once. Hanging up reads the token again.
-async fn stop(args: &Serve, mut signals: Signals, token: &SharedToken, cancel: CancellationToken) {
+/// The first signal shuts down cleanly, the second ends at once. Hanging up reads tokens and the
+/// configuration again.
+async fn stop(mut signals: Signals, access: &Access, again: &Notify, cancel: CancellationToken) {
     loop {
         match signals.next().await {
             SignalAction::End if cancel.is_cancelled() => return,
             SignalAction::End => cancel.cancel(),
-            SignalAction::Reload => reload(args, token),
-        }
-    }
-}
-
-/// Reloads the token.
-fn reload(args: &Serve, token: &SharedToken) {
-    match endpoint::token(args) {
-        // A server with a token must not start serving everybody by accident.
-        Ok(None) if token.get().is_some() => {
-            error!("the token is missing: keeping the last one");
-        }
-        Ok(read) => {
-            token.replace(read);
-            info!("token reloaded");
-        }
-        Err(error) => {
-            error!(error = %format!("{error:#}"), "the token could not be read: keeping the last one");
+            SignalAction::Reload => {
+                access.reload();
+                again.notify_one();
+            }
         }
     }
 }

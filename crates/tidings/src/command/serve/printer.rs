@@ -94,9 +94,7 @@ impl Printer {
     ) {
         loop {
             tokio::select! {
-                Some(change) = told.recv() => if !self.look.quiet {
-                    self.line("change", &change, None);
-                },
+                Some(change) = told.recv() => self.change("change", &change),
                 Some(report) = reported.recv() => self.report(&report),
                 event = events.recv() => match event {
                     Ok(Event::Change { what, outcome: Outcome::Announced(listeners) })
@@ -108,6 +106,13 @@ impl Printer {
                     Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
                 },
             }
+        }
+    }
+
+    /// Prints a change, unless only problems are printed.
+    pub(super) fn change(&self, kind: &str, what: &str) {
+        if !self.look.quiet {
+            self.line(kind, what, None);
         }
     }
 

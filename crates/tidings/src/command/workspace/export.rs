@@ -31,43 +31,23 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceExport) -> Result<()> {
     let mut manifest =
         BufWriter::new(File::create_new(target.join(MANIFEST)).with_context(writing)?);
     manifest.write_all(b"{\"artifacts\":[").with_context(writing)?;
-    let (mut names, mut progress) = (Names::new(MANIFEST), Progress::new(desk.output.json));
-    let (mut written, mut bytes, mut lost, mut damaged) = (0, 0, 0, 0);
+    let mut export = Export {
+        desk,
+        target,
+        names: Names::new(MANIFEST),
+        progress: Progress::new(desk.output.json),
+        written: 0,
+        bytes: 0,
+        lost: 0,
+        damaged: 0,
+    };
     let mut after: Option<String> = None;
     loop {
         let (entries, has_more) =
             list::page(&desk.workspace, &args.select, true, after.as_deref(), STEP)
                 .map_err(|error| desk.explained(error))?;
         for entry in &entries {
-            progress.tell(|| format!("{written} written, {}", change::bytes(bytes)));
-            let Some(artifact) =
-                desk.workspace.artifact(&entry.id).map_err(|error| desk.explained(error))?
-            else {
-                continue;
-            };
-            let name = names.take(&entry.title, &entry.mime_type);
-            match content(desk, entry, &target.join(&name))? {
-                Content::Written => {}
-                Content::Lost => {
-                    lost += 1;
-                    progress.clear();
-                    desk.output.remark(&format!("error: the content of `{}` is missing", entry.id));
-                    continue;
-                }
-                Content::Damaged => {
-                    damaged += 1;
-                    progress.clear();
-                    let id = &entry.id;
-                    desk.output.remark(&format!("error: the content of `{id}` is damaged"));
-                    continue;
-                }
-            }
-            let mut known = serde_json::to_value(&artifact)?;
-            known["file"] = name.into();
-            let comma = if written == 0 { "\n" } else { ",\n" };
-            write!(manifest, "{comma}{known}").with_context(writing)?;
-            written += 1;
-            bytes += entry.size;
+            export.artifact(entry, &mut manifest)?;
         }
         match entries.last().filter(|_| has_more) {
             Some(last) => after = Some(last.id.clone()),
@@ -79,23 +59,69 @@ pub(super) fn run(desk: &Desk<'_>, args: &WorkspaceExport) -> Result<()> {
         graph(desk, &mut manifest)?;
     }
     manifest.write_all(b"}\n").and_then(|()| manifest.flush()).with_context(writing)?;
-    drop(progress);
-    if desk.output.json {
-        desk.output.object(&json!({
-            "artifacts": written, "bytes": bytes, "lost": lost, "damaged": damaged,
-        }))?;
-    } else {
-        let artifacts = count(written, "artifact", "artifacts");
-        desk.output.raw(&format!("{artifacts}, {}", change::bytes(bytes)))?;
+    export.finish()
+}
+
+/// An export under way.
+struct Export<'a> {
+    desk: &'a Desk<'a>,
+    target: &'a Path,
+    names: Names,
+    progress: Progress,
+    written: usize,
+    bytes: u64,
+    lost: usize,
+    damaged: usize,
+}
+
+impl Export<'_> {
+    /// Writes an artifact to its file and to the manifest, unless its content cannot be read.
+    fn artifact(&mut self, entry: &ArtifactEntry, manifest: &mut impl Write) -> Result<()> {
+        let (desk, written, bytes) = (self.desk, self.written, self.bytes);
+        self.progress.tell(|| format!("{written} written, {}", change::bytes(bytes)));
+        let artifact = desk.workspace.artifact(&entry.id).map_err(|error| desk.explained(error))?;
+        let Some(artifact) = artifact else { return Ok(()) };
+        let name = self.names.take(&entry.title, &entry.mime_type);
+        let (count, trouble) = match content(desk, entry, &self.target.join(&name))? {
+            Content::Written => {
+                let mut known = serde_json::to_value(&artifact)?;
+                known["file"] = name.into();
+                let comma = if written == 0 { "\n" } else { ",\n" };
+                write!(manifest, "{comma}{known}")
+                    .with_context(|| format!("writing to `{}`", self.target.display()))?;
+                self.written += 1;
+                self.bytes += entry.size;
+                return Ok(());
+            }
+            Content::Lost => (&mut self.lost, "missing"),
+            Content::Damaged => (&mut self.damaged, "damaged"),
+        };
+        *count += 1;
+        self.progress.clear();
+        desk.output.remark(&format!("error: the content of `{}` is {trouble}", entry.id));
+        Ok(())
     }
-    if lost + damaged > 0 {
-        let left_out = count(lost + damaged, "artifact was", "artifacts were");
-        let failed = anyhow::anyhow!("{left_out} skipped: their content is missing or damaged");
-        return Err(
-            failed.context(Hint("`verify` lists them; a backup may have their content".to_owned()))
-        );
+
+    /// Prints the totals. Skipped artifacts are an error.
+    fn finish(self) -> Result<()> {
+        let Self { desk, progress, written, bytes, lost, damaged, .. } = self;
+        drop(progress);
+        if desk.output.json {
+            desk.output.object(&json!({
+                "artifacts": written, "bytes": bytes, "lost": lost, "damaged": damaged,
+            }))?;
+        } else {
+            let artifacts = count(written, "artifact", "artifacts");
+            desk.output.raw(&format!("{artifacts}, {}", change::bytes(bytes)))?;
+        }
+        if lost + damaged > 0 {
+            let left_out = count(lost + damaged, "artifact was", "artifacts were");
+            let failed = anyhow::anyhow!("{left_out} skipped: their content is missing or damaged");
+            return Err(failed
+                .context(Hint("`verify` lists them; a backup may have their content".to_owned())));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn is_all(select: &Select) -> bool {

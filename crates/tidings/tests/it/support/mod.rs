@@ -1,4 +1,4 @@
-//! What the tests share: a hub with a source they can drive, and clients that write down all they hear.
+//! Shared parts of the tests: a hub with a source they can drive, and clients that record every message.
 
 pub(crate) mod client;
 pub(crate) mod demo;
@@ -6,6 +6,7 @@ pub(crate) mod garden;
 pub(crate) mod lines;
 pub(crate) mod piped;
 pub(crate) mod rogue;
+pub(crate) mod troublemaker;
 
 /// A workspace beside whoever else has it open.
 pub(crate) fn workspace(directory: &std::path::Path) -> tidings_workspace::Workspace {

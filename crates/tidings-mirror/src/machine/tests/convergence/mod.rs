@@ -205,6 +205,61 @@ impl World {
 
     fn step(&mut self, step: &Step) {
         match *step {
+            Step::SetTool(..)
+            | Step::RemoveTool(_)
+            | Step::SetResource(..)
+            | Step::RemoveResource(_)
+            | Step::Hide(_)
+            | Step::Show(_) => self.change(step),
+            Step::TurnOdd(_) | Step::Outgrow(_) | Step::Repeat | Step::Babble => {
+                self.imperfect(step);
+            }
+            Step::HearPart(index) => self.hear_part(index),
+            Step::Answer(index) => self.answer(index),
+            Step::Fail(index) => {
+                if self.connected && !self.asked.is_empty() {
+                    let index = index % self.asked.len();
+                    if let Some(input) = Server::failure(&self.asked[index]) {
+                        self.asked.remove(index);
+                        self.arriving.push(input);
+                    }
+                }
+            }
+            Step::Arrive(index) => {
+                if !self.arriving.is_empty() {
+                    let input = self.arriving.remove(index % self.arriving.len());
+                    self.tell(input);
+                }
+            }
+            Step::Hear(index, again) => self.hear(index, again),
+            Step::Read(_) | Step::Subscribe(_) | Step::Unsubscribe(_) | Step::Forget(_) => {
+                self.request(step);
+            }
+            Step::Wait(ms) => {
+                self.now += Duration::from_millis(ms.into());
+                self.tell(Input::Tick);
+            }
+            Step::Disconnect(why) => self.disconnect(why),
+            Step::Connect => self.connect(),
+            Step::StreamLost => {
+                if self.connected && self.stream {
+                    self.stream = false;
+                    self.notices.clear();
+                    self.tell(Input::StreamLost);
+                }
+            }
+            Step::StreamBack => {
+                if self.connected && !self.stream {
+                    self.stream = true;
+                    self.tell(Input::StreamBack);
+                }
+            }
+        }
+    }
+
+    /// Changes in the server.
+    fn change(&mut self, step: &Step) {
+        match *step {
             Step::SetTool(key, version) => {
                 if self.server.tools.insert(key, version) != Some(version) {
                     self.list_moved(ListKind::Tools);
@@ -239,27 +294,13 @@ impl World {
                     self.content_moved(key);
                 }
             }
-            Step::TurnOdd(_) | Step::Outgrow(_) | Step::Repeat | Step::Babble => {
-                self.imperfect(step);
-            }
-            Step::HearPart(index) => self.hear_part(index),
-            Step::Answer(index) => self.answer(index),
-            Step::Fail(index) => {
-                if self.connected && !self.asked.is_empty() {
-                    let index = index % self.asked.len();
-                    if let Some(input) = Server::failure(&self.asked[index]) {
-                        self.asked.remove(index);
-                        self.arriving.push(input);
-                    }
-                }
-            }
-            Step::Arrive(index) => {
-                if !self.arriving.is_empty() {
-                    let input = self.arriving.remove(index % self.arriving.len());
-                    self.tell(input);
-                }
-            }
-            Step::Hear(index, again) => self.hear(index, again),
+            ref other => unreachable!("{other:?} is not a change in the server"),
+        }
+    }
+
+    /// Requests of the mirror's user.
+    fn request(&mut self, step: &Step) {
+        match *step {
             Step::Read(key) => {
                 if self.connected {
                     let (ticket, uri) = (self.machine.ticket(), uri(key));
@@ -280,25 +321,7 @@ impl World {
                 self.reader.clear_resource(&uri(key));
                 self.replay.take(&mut self.events);
             }
-            Step::Wait(ms) => {
-                self.now += Duration::from_millis(ms.into());
-                self.tell(Input::Tick);
-            }
-            Step::Disconnect(why) => self.disconnect(why),
-            Step::Connect => self.connect(),
-            Step::StreamLost => {
-                if self.connected && self.stream {
-                    self.stream = false;
-                    self.notices.clear();
-                    self.tell(Input::StreamLost);
-                }
-            }
-            Step::StreamBack => {
-                if self.connected && !self.stream {
-                    self.stream = true;
-                    self.tell(Input::StreamBack);
-                }
-            }
+            ref other => unreachable!("{other:?} is not a request"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! `tidings.toml`: the feeds to serve, and how they are stored.
+//! `tidings.toml`: what to serve, and how.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::values::nearest;
 pub(crate) const USUAL: &str = "tidings.toml";
 
 /// The settings of a file.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Limits for clients.
@@ -25,27 +25,29 @@ pub(crate) struct Settings {
     pub(crate) limits: Option<Limits>,
     /// How folders are served.
     #[serde(default)]
-    folders: Option<Folders>,
+    pub(crate) folders: Option<Folders>,
     #[serde(default)]
     pub(crate) serve: Serving,
     #[serde(default)]
-    feeds: Vec<FeedTable>,
+    pub(crate) feeds: Vec<FeedTable>,
     /// The directory of the file, which its paths are relative to.
     #[serde(skip)]
     base: PathBuf,
 }
 
-/// How folders are served.
-#[derive(Debug, Default, Deserialize)]
+/// The folders to serve, and how.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
-struct Folders {
+pub(crate) struct Folders {
+    /// Directories to serve besides those of the command line.
+    pub(crate) paths: Vec<PathBuf>,
     /// Variables for their programs, as `NAME` or `NAME=VALUE`.
     #[serde(deserialize_with = "variables")]
     env: Vec<String>,
 }
 
 /// How feeds are stored and fetched.
-#[derive(Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct Serving {
@@ -62,10 +64,10 @@ pub(crate) struct Serving {
     pub(crate) keep_days: Option<u64>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
-struct FeedTable {
-    url: String,
+pub(crate) struct FeedTable {
+    pub(crate) url: String,
     title: Option<String>,
     #[serde(alias = "folder")]
     category: Option<String>,
@@ -87,8 +89,9 @@ impl Settings {
         let mut settings = Self::parse(&text, &file.display().to_string())?;
         let base = file.parent().unwrap_or(Path::new(""));
         settings.base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
-        if let Some(data) = &mut settings.serve.data {
-            *data = settings.base.join(&*data);
+        let folders = settings.folders.iter_mut().flat_map(|folders| &mut folders.paths);
+        for path in folders.chain(&mut settings.serve.data) {
+            *path = settings.base.join(&*path);
         }
         for list in &mut settings.serve.opml {
             // Invalid addresses are reported when they are parsed.
@@ -99,19 +102,33 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The directories to serve.
+    pub(crate) fn folder_paths(&self) -> &[PathBuf] {
+        self.folders.as_ref().map_or(&[], |folders| &folders.paths)
+    }
+
     /// Variables for the programs of folders.
-    pub(crate) fn variables(&self) -> Vec<String> {
-        self.folders.as_ref().map(|folders| folders.env.clone()).unwrap_or_default()
+    pub(crate) fn variables(&self) -> &[String] {
+        self.folders.as_ref().map_or(&[], |folders| &folders.env)
     }
 
-    /// Whether the file configures feeds, and not only limits and folders.
+    /// Whether the file configures feeds, and not only other things. An empty one does.
     pub(crate) fn is_about_feeds(&self) -> bool {
-        (self.limits.is_none() && self.folders.is_none())
-            || !self.feeds.is_empty()
-            || self.serve != Serving::default()
+        self.names_feeds() || self.is_empty()
     }
 
-    fn parse(text: &str, name: &str) -> Result<Self, Usage> {
+    /// Whether the file has feeds, or says how to serve them.
+    pub(crate) fn names_feeds(&self) -> bool {
+        !self.feeds.is_empty() || self.serve != Serving::default()
+    }
+
+    /// Whether the file says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        let empty = Self { base: self.base.clone(), ..Self::default() };
+        *self == empty
+    }
+
+    pub(crate) fn parse(text: &str, name: &str) -> Result<Self, Usage> {
         let settings: Self = toml::from_str(text).map_err(|error| refusal(&error, text, name))?;
         if settings.serve.in_memory && settings.serve.data.is_some() {
             return Err(Usage::new(format!(
