@@ -8,6 +8,7 @@ mod draft;
 mod feeds;
 mod folder;
 mod follow;
+mod group;
 mod hosts;
 mod logging;
 mod machine;

@@ -4,7 +4,6 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Map, Value, json};
 use tokio::process::Command;
 use tokio::time::Instant;
@@ -12,6 +11,7 @@ use tokio::time::Instant;
 use super::client::{Probe, Reply};
 use super::edits::Edits;
 use super::topic::{Topic, list};
+use crate::group::Group;
 use crate::present::text::{cut, one_line};
 use crate::schema::{Field, Fields, Shape};
 use crate::values;
@@ -194,18 +194,17 @@ pub(crate) async fn exec(command: &str) -> Result<(), String> {
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| error.to_string())?;
-    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    match tokio::time::timeout(EXEC, child.wait()).await {
-        Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(status.to_string()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => {
-            if let Some(group) = group {
-                // It may have ended meanwhile.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            Err(format!("it ran for more than {} s", EXEC.as_secs()))
-        }
+    let group = Group::of(&child);
+    let ended = tokio::time::timeout(EXEC, child.wait()).await;
+    let Ok(status) = ended else {
+        return Err(format!("it ran for more than {} s", EXEC.as_secs()));
+    };
+    // A server that it started in the background goes on.
+    group.release();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(status.to_string()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) async fn run(
     progress: &dyn Fn(&str),
 ) -> Result<Report, String> {
     let began = Instant::now();
-    let mut findings = Findings::new(door.trace.clone());
+    let mut findings = Findings::new(door.trace.clone(), door.meter.clone());
     let mut measures = Measures::default();
     let mut server = None;
     let mut refusals = Vec::new();
@@ -95,6 +95,8 @@ pub(crate) async fn run(
                 bout.run().await;
                 server.get_or_insert(bout.finish().await);
             }
+            // Then it was not asked.
+            Err(_) if door.meter.is_spent() => {}
             Err(why) => {
                 for check in table::CHECKS.iter().filter(|check| check.concerns(*era)) {
                     let said = format!("the server does not speak the {era} era: {why}");
@@ -131,7 +133,9 @@ async fn agree(door: &Door, findings: &mut Findings) {
             met(door, Era::Legacy).await,
         );
         let (Ok(before), Ok(modern), Ok(after)) = (before, modern, after) else {
-            findings.across(id, Verdict::NotOffered, "the server speaks one era");
+            if !door.meter.is_spent() {
+                findings.across(id, Verdict::NotOffered, "the server speaks one era");
+            }
             return;
         };
         difference = before.differs(&modern);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tidings_mirror::Era;
 use tokio::time::Instant;
 
+use super::client::Meter;
 use super::table::{self, Mode, Rule};
 
 /// Lines of the trace that are kept.
@@ -117,11 +118,12 @@ pub(crate) struct Findings {
     found: BTreeMap<(usize, Option<u8>), Finding>,
     trace: Trace,
     mark: usize,
+    meter: Arc<Meter>,
 }
 
 impl Findings {
-    pub(crate) fn new(trace: Trace) -> Self {
-        Self { found: BTreeMap::new(), trace, mark: 0 }
+    pub(crate) fn new(trace: Trace, meter: Arc<Meter>) -> Self {
+        Self { found: BTreeMap::new(), trace, mark: 0, meter }
     }
 
     /// From here on the trace belongs to the next check.
@@ -183,6 +185,13 @@ impl Findings {
         severity: Option<Severity>,
         said: String,
     ) {
+        // Without requests, nothing was seen, so nothing failed and nothing passed.
+        let is_judged = matches!(verdict, Verdict::Fail | Verdict::Pass);
+        let (verdict, said) = if is_judged && self.meter.is_spent() {
+            (Verdict::NotTried, SPENT.to_owned())
+        } else {
+            (verdict, said)
+        };
         let place = table::place(id);
         let check = &table::CHECKS[place];
         let severity = severity.unwrap_or(check.severity);
@@ -212,6 +221,7 @@ impl Findings {
             }
             for era in eras.iter().filter(|era| check.concerns(**era)) {
                 let said = match check.mode {
+                    _ if self.meter.is_spent() => SPENT,
                     Mode::Passive => "the run ended before it",
                     Mode::Change => GIVE_CHANGE,
                     Mode::Restart => "give `--restart`, or `--restart-exec COMMAND` for a URL",
@@ -224,8 +234,11 @@ impl Findings {
 }
 
 /// What to give so that a check can be tried that needs a change.
-pub(crate) const GIVE_CHANGE: &str =
-    "give a change: `--change 'TOOL key=value'` or `--exec COMMAND`";
+pub(crate) const GIVE_CHANGE: &str = "nothing was changed, which proves little: give \
+     `--change 'TOOL key=value'` or `--exec COMMAND`";
+/// Why nothing more can be tried.
+pub(crate) const SPENT: &str =
+    "the run used up its requests or its time: raise `--max-requests` or `--max-time`";
 
 fn number(era: Era) -> u8 {
     match era {
@@ -236,24 +249,39 @@ fn number(era: Era) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    #[test]
-    fn a_check_that_did_not_run_is_never_a_pass() {
-        let findings = Findings::new(Trace::new()).finish(&[Era::Legacy, Era::Modern]);
+    fn findings(requests: usize) -> Findings {
+        Findings::new(Trace::new(), Arc::new(Meter::new(requests, Duration::from_mins(1))))
+    }
+
+    #[tokio::test]
+    async fn a_check_that_did_not_run_is_never_a_pass() {
+        let findings = findings(1).finish(&[Era::Legacy, Era::Modern]);
         assert!(findings.iter().all(|finding| finding.verdict == Verdict::NotTried));
         for check in &table::CHECKS {
             assert!(findings.iter().any(|finding| finding.check.id == check.id), "{}", check.id);
         }
     }
 
-    #[test]
-    fn a_failure_is_not_replaced_by_a_later_pass() {
-        let mut findings = Findings::new(Trace::new());
+    #[tokio::test]
+    async fn a_failure_is_not_replaced_by_a_later_pass() {
+        let mut findings = findings(1);
         findings.fail("read.stable", Era::Legacy, "first");
         findings.pass("read.stable", Era::Legacy, "second");
         let found = findings.finish(&[Era::Legacy]);
         let found = found.iter().find(|finding| finding.check.id == "read.stable").unwrap();
         assert_eq!((found.verdict, found.said.as_str()), (Verdict::Fail, "first"));
+    }
+
+    #[tokio::test]
+    async fn a_run_without_requests_judges_nothing() {
+        let mut findings = findings(0);
+        findings.fail("read.stable", Era::Legacy, "no answer");
+        findings.pass("read.notfound", Era::Legacy, "no answer");
+        let found = findings.finish(&[Era::Legacy]);
+        assert!(found.iter().all(|finding| finding.verdict == Verdict::NotTried));
     }
 }

@@ -27,7 +27,7 @@ use crate::folder::inside::{self, Register};
 use crate::present::Output;
 use crate::present::text::harmless;
 use crate::report::Usage;
-use crate::session::Interrupted;
+use crate::session::{Interrupted, Stop};
 use crate::target;
 
 /// Time to wait for an answer.
@@ -47,9 +47,10 @@ pub(crate) async fn run(args: &args::CheckServer) -> Result<()> {
         None => Baseline::default(),
     };
     let settings = settings(args)?;
+    let mut stop = Stop::new()?;
     tokio::select! {
         result = judge(args, settings, &baseline) => result,
-        _ = tokio::signal::ctrl_c() => Err(Interrupted.into()),
+        () = stop.wait() => Err(Interrupted.into()),
     }
 }
 

@@ -22,8 +22,10 @@ use tokio::time::Instant;
 
 use super::Settings;
 use super::client::Probe;
+use super::client::log::{Via, What};
 use super::door::Door;
 use super::measure::Measures;
+use super::table::CHECKS;
 use super::topic::{ItemList, LISTS, Topic, list};
 use super::verdict::Findings;
 use crate::present::text::one_line;
@@ -145,11 +147,28 @@ impl<'a> Bout<'a> {
         caching::run(self).await;
         surface::run(self).await;
         listens::run(self).await;
-        self.step("listening").await;
-        quiet::run(self).await;
-        caused::run(self).await;
-        self.step("restarting").await;
-        recovery::run(self).await;
+        if !self.is_over() {
+            self.step("listening").await;
+            quiet::run(self).await;
+        }
+        if !self.is_over() {
+            caused::run(self).await;
+        }
+        if !self.is_over() {
+            self.step("restarting").await;
+            recovery::run(self).await;
+        }
+        if self.is_over() {
+            for check in CHECKS.iter().filter(|check| check.concerns(self.era)) {
+                self.findings.not_tried(check.id, self.era, "the server ended during the run");
+            }
+        }
+    }
+
+    /// Whether a server that is a program has ended.
+    fn is_over(&self) -> bool {
+        let heard = self.client.log.since(0);
+        heard.iter().any(|heard| heard.via == Via::Pipe && matches!(heard.what, What::Ended(_)))
     }
 
     /// Ends the bout with the checks that end its first client: the name of the server.

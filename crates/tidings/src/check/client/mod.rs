@@ -20,7 +20,7 @@ use self::log::{Arrival, Log, Via, What};
 use self::pipe::Pipe;
 use super::door::Door;
 use super::topic::{Following, Topic, filter};
-use super::verdict::Trace;
+use super::verdict::{SPENT, Trace};
 use crate::present::text::{cut, one_line};
 
 /// The revision of each era that is spoken.
@@ -52,7 +52,7 @@ impl Meter {
     /// Takes one request of the budget.
     fn take(&self) -> Result<(), String> {
         if self.is_spent() {
-            return Err("the run used up its requests or its time".to_owned());
+            return Err(SPENT.to_owned());
         }
         self.requests.fetch_add(1, Ordering::Relaxed);
         Ok(())

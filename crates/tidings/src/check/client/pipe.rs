@@ -5,7 +5,6 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde_json::Value;
 use tidings_mirror::CommandTarget;
 use tokio::io::{
@@ -16,6 +15,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::log::{Log, Via, What};
 use super::reply_to;
+use crate::group::Group;
 
 /// The longest line that is read.
 const LINE: u64 = 32 << 20;
@@ -146,7 +146,7 @@ impl LastLines {
 /// A server that we started, the leader of its own process group.
 pub(crate) struct Program {
     child: Child,
-    group: Option<Pid>,
+    group: Group,
     stderr: LastLines,
 }
 
@@ -177,7 +177,7 @@ impl Program {
         let mut child = command.spawn().map_err(failed)?;
         let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
         let ((stdin, stdout), stderr) = pipes.ok_or("its pipes are missing")?;
-        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let group = Group::of(&child);
         let words = LastLines::default();
         let program = Self { child, group, stderr: words.clone() };
         Ok(Started { program, input: Box::new(stdout), output: Box::new(stdin), stderr, words })
@@ -190,8 +190,7 @@ impl Program {
             return Err(format!("it still runs {} s after its input was closed", time.as_secs()));
         }
         loop {
-            let alive = self.group.is_some_and(|group| test_kill_process_group(group).is_ok());
-            if !alive {
+            if !self.group.is_alive() {
                 return Ok(());
             }
             if tokio::time::Instant::now() >= deadline {
@@ -203,18 +202,25 @@ impl Program {
 
     /// Asks it to end, as a service manager does.
     pub(crate) fn terminate(&self) {
-        if let Some(group) = self.group {
-            // It may have ended already.
-            let _ = kill_process_group(group, Signal::TERM);
-        }
+        self.group.terminate();
     }
 }
 
-impl Drop for Program {
-    fn drop(&mut self) {
-        if let Some(group) = self.group {
-            // It may have ended already.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn ends(script: &str) -> Result<(), String> {
+        let target = CommandTarget::run("sh", ["-c", script]);
+        let mut started = Program::start(&target).unwrap();
+        drop(started.output);
+        started.program.ends_within(Duration::from_secs(2)).await
+    }
+
+    #[tokio::test]
+    async fn a_server_ends_with_all_its_children_or_not_at_all() {
+        assert_eq!(ends("cat").await, Ok(()));
+        let left = ends("sleep 100 & cat").await.unwrap_err();
+        assert!(left.contains("processes that it started still run"), "{left}");
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub(super) const COUNTER: &str = "test://counter";
-const OTHER: &str = "test://other";
+pub(super) const OTHER: &str = "test://other";
 const TAG: &str = "io.modelcontextprotocol/subscriptionId";
 /// Messages that may wait for a client.
 const WAITING: usize = 100_000;
@@ -31,29 +31,31 @@ pub(super) struct Fixture {
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     /// What the last change set; it may take effect later.
     wanted: String,
-    value: String,
-    shape: String,
-    lists: u64,
-    reads: u64,
+    pub(super) value: String,
+    pub(super) shape: String,
+    pub(super) lists: u64,
+    pub(super) reads: u64,
+    /// The tools that were called.
+    pub(super) called: BTreeSet<String>,
     changes: u64,
     told: Option<Instant>,
     streams: u64,
-    sessions: BTreeMap<String, Session>,
+    pub(super) sessions: BTreeMap<String, Session>,
     listens: Vec<Listen>,
 }
 
 /// A legacy session, or a connection.
-struct Session {
-    number: usize,
-    subscribed: BTreeSet<String>,
+pub(super) struct Session {
+    pub(super) number: usize,
+    pub(super) subscribed: BTreeSet<String>,
     /// The oldest first.
     streams: Vec<(u64, Outlet)>,
     pending: Vec<Value>,
     touched: Instant,
-    offers_sampling: bool,
+    pub(super) offers_sampling: bool,
     is_told_for_nothing: bool,
 }
 
@@ -79,7 +81,7 @@ impl Fixture {
         self.fault == Some(id)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
@@ -224,177 +226,6 @@ impl Fixture {
         self.tell(&["tools"], Some(key)).await;
     }
 
-    fn capabilities(&self) -> Value {
-        let mut all = json!({
-            "tools": { "listChanged": true },
-            "prompts": { "listChanged": true },
-            "resources": { "listChanged": true, "subscribe": true },
-        });
-        if self.breaks("caps.silent-change") {
-            all["resources"]["listChanged"] = json!(false);
-        }
-        if self.breaks("caps.subscribe-undeclared") || self.breaks("cache.truth") {
-            all["resources"]["subscribe"] = json!(false);
-        }
-        all
-    }
-
-    fn ask(
-        &self,
-        key: &str,
-        method: &str,
-        params: &Value,
-        is_modern: bool,
-    ) -> Result<Value, (i64, &'static str)> {
-        let server = json!({ "name": "fixture", "version": "1" });
-        match method {
-            "initialize" => Ok(json!({
-                "protocolVersion": "2025-11-25", "capabilities": self.capabilities(),
-                "serverInfo": server,
-            })),
-            "server/discover" => Ok(json!({
-                "supportedVersions": ["2026-07-28"], "capabilities": self.capabilities(),
-                "_meta": { "io.modelcontextprotocol/serverInfo": server },
-            })),
-            "ping" => Ok(json!({})),
-            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
-                self.list(key, method, params, is_modern)
-            }
-            "resources/read" => self.read(params["uri"].as_str().unwrap_or_default()),
-            "resources/subscribe" | "resources/unsubscribe" if !is_modern => {
-                let uri = params["uri"].as_str().unwrap_or_default();
-                if !self.accepts(uri) {
-                    return Err((-32002, "there is no such resource"));
-                }
-                let mut state = self.lock();
-                let session = state.sessions.get_mut(key).ok_or((-32600, "no session"))?;
-                if method == "resources/subscribe" {
-                    session.subscribed.insert(uri.to_owned());
-                } else if !self.breaks("sub.unsubscribe-quiet") {
-                    session.subscribed.remove(uri);
-                }
-                Ok(json!({}))
-            }
-            _ => Err((-32601, "there is no such method")),
-        }
-    }
-
-    fn accepts(&self, uri: &str) -> bool {
-        if self.breaks("cache.truth") || (uri == OTHER && self.breaks("caps.subscribe-works")) {
-            return false;
-        }
-        self.breaks("sub.unknown-uri") || self.uris().contains(&uri.to_owned())
-    }
-
-    fn uris(&self) -> Vec<String> {
-        let extra = format!("test://extra/{}", self.lock().value);
-        let mut uris = vec![COUNTER.to_owned(), extra, OTHER.to_owned()];
-        if self.breaks("read.stable") {
-            uris.push("test://clock".to_owned());
-        }
-        uris
-    }
-
-    fn list(
-        &self,
-        key: &str,
-        method: &str,
-        params: &Value,
-        is_modern: bool,
-    ) -> Result<Value, (i64, &'static str)> {
-        let cursor = params["cursor"].as_str();
-        let is_known = cursor.is_none_or(|cursor| cursor == "two");
-        let is_endless = method == "prompts/list" && self.breaks("list.pages-end");
-        if !is_known && !is_endless && !self.breaks("list.cursor-bad") {
-            return Err((-32602, "there is no such cursor"));
-        }
-        if method == "prompts/list" && self.breaks("caps.list-served") {
-            return Err((-32603, "it broke"));
-        }
-        let uris = self.uris();
-        let mut state = self.lock();
-        state.lists += 1;
-        let (number, samples) = state
-            .sessions
-            .get(key)
-            .map_or((0, false), |session| (session.number, session.offers_sampling));
-        let item = |name: &str| json!({ "name": name });
-        Ok(match method {
-            "tools/list" => {
-                let mut names =
-                    vec!["set".to_owned(), "shape".to_owned(), format!("extra_{}", state.value)];
-                let mut add = |id: &str, holds: bool, name: String| {
-                    if self.breaks(id) && holds {
-                        names.push(name);
-                    }
-                };
-                add("caps.eras-agree", !is_modern, "old".to_owned());
-                add("caps.depend-on-client", samples, "sampler".to_owned());
-                add("list.per-connection", true, format!("conn_{number}"));
-                add("list.names-legal", true, "bad name!".to_owned());
-                add("cache.scope", key.ends_with("-b"), "secret".to_owned());
-                if self.breaks("list.order-stable") && state.lists.is_multiple_of(2) {
-                    names.reverse();
-                }
-                let tools: Vec<_> = names
-                    .iter()
-                    .map(|name| json!({ "name": name, "inputSchema": { "type": "object" } }))
-                    .collect();
-                json!({ "tools": tools })
-            }
-            "prompts/list" => {
-                let prompts = vec![item("a"), item("b")];
-                if self.breaks("list.pages-end") {
-                    return Ok(json!({ "prompts": prompts, "nextCursor": "again" }));
-                }
-                // Two pages, one prompt each.
-                let page = usize::from(cursor == Some("two"));
-                let mut result = json!({ "prompts": [prompts[page]] });
-                if page == 0 {
-                    result["nextCursor"] = json!("two");
-                }
-                result
-            }
-            "resources/list" => {
-                let resources: Vec<_> =
-                    uris.iter().map(|uri| json!({ "name": uri, "uri": uri })).collect();
-                json!({ "resources": resources })
-            }
-            _ => {
-                let template = format!("test://shape/{}/{{x}}", state.shape);
-                json!({ "resourceTemplates": [{ "name": "t", "uriTemplate": template }] })
-            }
-        })
-    }
-
-    fn read(&self, uri: &str) -> Result<Value, (i64, &'static str)> {
-        let is_known = self.uris().contains(&uri.to_owned());
-        let mut state = self.lock();
-        state.reads += 1;
-        let text = match uri {
-            COUNTER => state.value.clone(),
-            "test://clock" if self.breaks("read.stable") => state.reads.to_string(),
-            _ if is_known => "same".to_owned(),
-            _ if self.breaks("read.notfound") => return Ok(json!({ "contents": [] })),
-            _ => return Err((-32602, "there is no such resource")),
-        };
-        Ok(json!({ "contents": [{ "uri": uri, "text": text }] }))
-    }
-
-    /// Adds what modern results have.
-    fn hint(&self, method: &str, result: &mut Value) {
-        result["resultType"] = json!("complete");
-        let cached =
-            method.ends_with("/list") || method.ends_with("/read") || method == "server/discover";
-        if !cached || (method == "prompts/list" && self.breaks("cache.hints")) {
-            return;
-        }
-        let keeps = method == "resources/read" && self.breaks("cache.truth");
-        result["ttlMs"] = json!(if keeps { 60_000 } else { 0 });
-        let scope = if self.breaks("cache.scope") { "public" } else { "private" };
-        result["cacheScope"] = json!(scope);
-    }
-
     fn listen(self: &Arc<Self>, key: &str, id: Value, asked: &Value, outlet: &Outlet) {
         let mut honoured = json!({});
         for (kind, group) in [
@@ -437,7 +268,18 @@ impl Fixture {
         let value = params["arguments"]["value"].to_string();
         let done =
             json!({ "content": [{ "type": "text", "text": "done" }], "resultType": "complete" });
-        if params["name"] == "shape" {
+        let name = params["name"].as_str().unwrap_or_default();
+        let number = {
+            let mut state = self.lock();
+            state.called.insert(name.to_owned());
+            state.changes
+        };
+        if name == "destroy" {
+            return done;
+        }
+        // Unlike `set`, it always changes something.
+        let value = if name == "bump" { format!("bump {number}") } else { value };
+        if name == "shape" {
             self.lock().shape = value;
             if !self.breaks("notice.templates") {
                 self.tell(&["resources"], None).await;

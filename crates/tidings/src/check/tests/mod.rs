@@ -1,5 +1,6 @@
 //! Every check against a server that breaks it and no other, and against one that breaks none.
 
+mod answers;
 mod fixture;
 mod serving;
 
@@ -16,7 +17,7 @@ use super::door::{Door, Site};
 use super::table::{CHECKS, Mode};
 use super::topic::Topic;
 use super::verdict::{Finding, Trace, Verdict};
-use super::{Settings, run};
+use super::{Report, Settings, run};
 
 /// How a check is tried.
 #[derive(Clone, Copy, PartialEq)]
@@ -96,13 +97,17 @@ async fn judged(id: &'static str, fault: Option<&'static str>) -> Vec<Finding> {
             Site::new(Target::Http(HttpTarget::new(url))).await.unwrap()
         }
     };
+    tried(place, &settings, 50_000).await.findings
+}
+
+async fn tried(place: Site, settings: &Settings, most_requests: usize) -> Report {
     let door = Door {
         place,
-        meter: Arc::new(Meter::new(50_000, Duration::from_hours(1))),
+        meter: Arc::new(Meter::new(most_requests, Duration::from_hours(1))),
         trace: Trace::new(),
         timeout: Duration::from_secs(5),
     };
-    run(&door, &settings, &|_| {}).await.unwrap().findings
+    run(&door, settings, &|_| {}).await.unwrap()
 }
 
 /// A command that tells the fixture to restart.
@@ -147,6 +152,28 @@ async fn check(id: &'static str) {
     let vacuous = ["caps.subscribe-undeclared", "cache.truth"];
     let passed = verdicts(&found, Verdict::Pass);
     assert!(passed.contains(id) || vacuous.contains(&id), "{id} passes: {passed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_harmless_tools_are_tried_unasked() {
+    let fixture = Fixture::new(None, false);
+    let mut settings = settings("notice.delivered", Way::Pipe);
+    settings.cause = Some(Cause::new(Act::Auto, None));
+    settings.expects.clear();
+    let report = tried(Site::Pipes(serving::pipes(fixture.clone())), &settings, 50_000).await;
+    let passed = verdicts(&report.findings, Verdict::Pass);
+    assert!(passed.contains("notice.delivered"), "{passed:?}");
+    assert_eq!(fixture.lock().called, BTreeSet::from(["bump".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_keeps_to_its_requests_and_judges_nothing_without_them() {
+    let fixture = Fixture::new(None, false);
+    let settings = settings("notice.delivered", Way::Pipe);
+    let report = tried(Site::Pipes(serving::pipes(fixture)), &settings, 60).await;
+    assert!(report.is_cut_short && report.requests <= 60, "{report:?}");
+    assert_eq!(verdicts(&report.findings, Verdict::Fail), BTreeSet::new());
+    assert!(verdicts(&report.findings, Verdict::NotTried).contains("notice.delivered"));
 }
 
 macro_rules! checks {
