@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod command;
+mod console;
 mod demo;
 mod draft;
 mod feeds;
@@ -20,6 +21,7 @@ mod settings;
 mod target;
 mod tokens;
 mod values;
+mod web;
 
 use std::process::ExitCode;
 

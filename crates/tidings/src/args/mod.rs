@@ -6,6 +6,7 @@ mod connection;
 mod feeds;
 mod folder;
 mod limits;
+mod open;
 mod serve;
 mod token;
 mod version;
@@ -28,6 +29,7 @@ pub(crate) use self::feeds::{
 };
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::limits::Limits;
+pub(crate) use self::open::Open;
 pub(crate) use self::serve::Serve;
 pub(crate) use self::token::{Token, TokenCommand, TokenLs, TokenNew, TokenRm};
 pub(crate) use self::workspace::{
@@ -123,6 +125,7 @@ pub(crate) enum Command {
     Complete(Complete),
     Watch(Watch),
     Check(Box<CheckServer>),
+    Open(Box<Open>),
     Info(Info),
     Servers(Servers),
     Feeds(Feeds),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::process::Command;
 use tokio::time::Instant;
 
-use super::client::{Probe, Reply};
+use super::client::{Answered, Probe};
 use super::edits::Edits;
 use super::topic::{Topic, list};
 use crate::group::Group;
@@ -71,7 +71,7 @@ impl std::fmt::Display for Act {
 
 /// A change that was made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Done {
+pub(crate) struct Timed {
     pub(crate) began: Instant,
     pub(crate) ended: Instant,
 }
@@ -106,19 +106,19 @@ impl Cause {
     }
 
     /// Makes the next change.
-    pub(crate) async fn next(&self, client: &Probe) -> Result<Done, String> {
+    pub(crate) async fn next(&self, client: &Probe) -> Result<Timed, String> {
         let step = self.step.fetch_add(1, Ordering::Relaxed) + 1;
         self.at(client, step, Scope::Everything).await
     }
 
     /// Makes the next change, and only of contents if it can be separated.
-    pub(crate) async fn next_content(&self, client: &Probe) -> Result<Done, String> {
+    pub(crate) async fn next_content(&self, client: &Probe) -> Result<Timed, String> {
         let step = self.step.fetch_add(1, Ordering::Relaxed) + 1;
         self.at(client, step, Scope::Content).await
     }
 
     /// Makes the last change again.
-    pub(crate) async fn again(&self, client: &Probe) -> Result<Done, String> {
+    pub(crate) async fn again(&self, client: &Probe) -> Result<Timed, String> {
         self.at(client, self.step.load(Ordering::Relaxed), Scope::Everything).await
     }
 
@@ -133,7 +133,7 @@ impl Cause {
         }
     }
 
-    async fn at(&self, client: &Probe, step: u64, scope: Scope) -> Result<Done, String> {
+    async fn at(&self, client: &Probe, step: u64, scope: Scope) -> Result<Timed, String> {
         let act = match &self.undo {
             Some(undo) if self.is_alternating() && step.is_multiple_of(2) => undo,
             _ => &self.change,
@@ -148,7 +148,7 @@ impl Cause {
         client: &Probe,
         step: u64,
         scope: Scope,
-    ) -> Result<Done, String> {
+    ) -> Result<Timed, String> {
         let began = Instant::now();
         let number = step.to_string();
         match act {
@@ -163,7 +163,7 @@ impl Cause {
             Act::Edit(edits) => edits.write(step, scope)?,
             Act::Auto => return Err("no tool was chosen".to_owned()),
         }
-        Ok(Done { began, ended: Instant::now() })
+        Ok(Timed { began, ended: Instant::now() })
     }
 }
 
@@ -211,10 +211,10 @@ pub(crate) async fn exec(command: &str) -> Result<(), String> {
 async fn call(client: &Probe, tool: &str, arguments: Map<String, Value>) -> Result<(), String> {
     let reply = client.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await;
     match reply {
-        Reply::Result(result) if result["isError"] == true => {
+        Answered::Result(result) if result["isError"] == true => {
             Err(cut(&one_line(&result["content"].to_string()), 120).into_owned())
         }
-        Reply::Result(_) => Ok(()),
+        Answered::Result(_) => Ok(()),
         reply => Err(reply.to_string()),
     }
 }

@@ -5,7 +5,7 @@ use tidings_mirror::Era;
 use tokio::time::Instant;
 
 use super::client::log::{Arrival, Via};
-use super::client::{Probe, Reply};
+use super::client::{Answered, Probe};
 
 /// Pages that are followed.
 const PAGES: usize = 50;
@@ -161,16 +161,16 @@ impl ItemList {
 }
 
 /// Lists all pages.
-pub(crate) async fn list(client: &Probe, topic: &Topic) -> Result<ItemList, Reply> {
+pub(crate) async fn list(client: &Probe, topic: &Topic) -> Result<ItemList, Answered> {
     let mut listing = ItemList::default();
     let mut cursors = Vec::new();
     let mut cursor = None;
     loop {
         let params = cursor.as_ref().map_or(json!({}), |cursor| json!({ "cursor": cursor }));
         let reply = client.ask(topic.method(), params).await;
-        let Reply::Result(page) = reply else { return Err(reply) };
+        let Answered::Result(page) = reply else { return Err(reply) };
         let Some(items) = page[topic.member()].as_array() else {
-            return Err(Reply::Nothing(format!("the result has no `{}`", topic.member())));
+            return Err(Answered::Nothing(format!("the result has no `{}`", topic.member())));
         };
         listing.items.extend(items.iter().cloned());
         let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
@@ -191,13 +191,13 @@ pub(crate) async fn list(client: &Probe, topic: &Topic) -> Result<ItemList, Repl
 }
 
 /// What a client would see of a topic now.
-pub(crate) async fn state(client: &Probe, topic: &Topic) -> Result<Value, Reply> {
+pub(crate) async fn state(client: &Probe, topic: &Topic) -> Result<Value, Answered> {
     match topic {
         Topic::Uri(uri) => match client.ask("resources/read", json!({ "uri": uri })).await {
-            Reply::Result(result) => Ok(result["contents"].clone()),
+            Answered::Result(result) => Ok(result["contents"].clone()),
             // A resource that is gone is a state, too.
-            Reply::Error { code, .. } => Ok(json!({ "error": code })),
-            nothing @ Reply::Nothing(_) => Err(nothing),
+            Answered::Error { code, .. } => Ok(json!({ "error": code })),
+            nothing @ Answered::Nothing(_) => Err(nothing),
         },
         _ => Ok(Value::Array(list(client, topic).await?.sorted(topic))),
     }

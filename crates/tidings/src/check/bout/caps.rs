@@ -4,7 +4,7 @@ use serde_json::json;
 use tidings_mirror::Era;
 
 use super::Bout;
-use crate::check::client::{Probe, Reply};
+use crate::check::client::{Answered, Probe};
 use crate::check::topic::{Following, LISTS, Topic, list};
 
 /// Resources that are subscribed to, at most.
@@ -23,9 +23,9 @@ pub(super) async fn served(bout: &mut Bout<'_>) {
         let reply = bout.client.ask(topic.method(), json!({})).await;
         match reply {
             // Templates have no capability of their own.
-            Reply::Error { code: -32601, .. } if !offered || *topic == Topic::Templates => {}
-            Reply::Error { .. } if !offered => {}
-            Reply::Result(result) if !offered => {
+            Answered::Error { code: -32601, .. } if !offered || *topic == Topic::Templates => {}
+            Answered::Error { .. } if !offered => {}
+            Answered::Result(result) if !offered => {
                 let items = result[topic.member()].as_array().map_or(0, Vec::len);
                 if items > 0 {
                     failure = Some(format!(

@@ -8,7 +8,7 @@ use tidings_mirror::Era;
 use tokio::time::Instant;
 
 use super::{Bout, caching, crowd, listens, rhythm, streams};
-use crate::check::cause::{Cause, Done, harmless_acts};
+use crate::check::cause::{Cause, Timed, harmless_acts};
 use crate::check::client::Probe;
 use crate::check::client::log::Arrival;
 use crate::check::topic::{Following, LISTS, Topic, list, state};
@@ -42,7 +42,7 @@ const IDS: [&str; 18] = [
 
 /// What happened to one topic.
 #[derive(Default)]
-struct Seen {
+struct Followed {
     moved: usize,
     /// Moves that were announced in time, late, and never.
     in_time: usize,
@@ -59,7 +59,7 @@ struct Seen {
 /// What several rounds measured.
 #[derive(Default)]
 struct Tally {
-    seen: BTreeMap<Topic, Seen>,
+    seen: BTreeMap<Topic, Followed>,
     latencies: Vec<Duration>,
     /// Notices of each change, and those that told nothing new.
     changes: Vec<(usize, usize)>,
@@ -225,13 +225,18 @@ async fn delivered(bout: &mut Bout<'_>, cause: &Cause, topics: &[Topic]) {
         give_up(bout, &why);
         return;
     }
+    judge(bout, &seen);
+}
+
+/// Judges what the rounds saw.
+fn judge(bout: &mut Bout<'_>, seen: &BTreeMap<Topic, Followed>) {
     if let Some((topic, seen)) = seen.iter().find(|(_, seen)| seen.for_nothing > 0) {
         let said = format!("{topic}: {} notices, although nothing had changed", seen.for_nothing);
         bout.measures.quiet(seen.for_nothing, seen.for_nothing);
         bout.findings.fail("notice.spurious", bout.era, said);
     }
-    judge_flags(bout, &seen);
-    judge_notices(bout, &seen);
+    judge_flags(bout, seen);
+    judge_notices(bout, seen);
     let with_ttl = seen.values().filter(|seen| seen.moved > 0 && seen.ttl.is_some()).count();
     let stale = seen.iter().find_map(|(topic, seen)| {
         let is_told = seen.in_time > 0 || topic.is_promised(&bout.client);
@@ -304,7 +309,7 @@ async fn hear(
     bout: &Bout<'_>,
     topics: &[Topic],
     watch: &Following<'_>,
-    (done, mut mark): (Done, usize),
+    (done, mut mark): (Timed, usize),
     mut known: BTreeMap<Topic, Value>,
     tally: &mut Tally,
 ) -> Result<BTreeMap<Topic, (usize, usize)>, String> {
@@ -356,7 +361,7 @@ async fn time_to_live(client: &Probe, topic: &Topic) -> Option<u64> {
 }
 
 /// `caps.*` and `notice.templates`, which need a change.
-fn judge_flags(bout: &mut Bout<'_>, seen: &BTreeMap<Topic, Seen>) {
+fn judge_flags(bout: &mut Bout<'_>, seen: &BTreeMap<Topic, Followed>) {
     let era = bout.era;
     let moved = |topic: &Topic| seen.get(topic).is_some_and(|seen| seen.moved > 0);
     let lists: Vec<_> =
@@ -413,7 +418,7 @@ fn judge_flags(bout: &mut Bout<'_>, seen: &BTreeMap<Topic, Seen>) {
 }
 
 /// `notice.delivered`, `notice.after-visible` and `notice.once`.
-fn judge_notices(bout: &mut Bout<'_>, seen: &BTreeMap<Topic, Seen>) {
+fn judge_notices(bout: &mut Bout<'_>, seen: &BTreeMap<Topic, Followed>) {
     let era = bout.era;
     let promised: Vec<_> = seen
         .iter()

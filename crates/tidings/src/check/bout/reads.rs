@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidings_mirror::Era;
 
 use super::Bout;
-use crate::check::client::Reply;
+use crate::check::client::Answered;
 use crate::check::topic::{Following, Topic, state};
 use crate::check::verdict::Severity;
 
@@ -30,11 +30,11 @@ async fn not_found(bout: &mut Bout<'_>) {
     bout.findings.begin();
     let reply = bout.client.ask("resources/read", json!({ "uri": UNKNOWN })).await;
     match &reply {
-        Reply::Error { code: -32602, .. } => bout.findings.pass(id, bout.era, "-32602"),
-        Reply::Error { code: -32002, .. } if bout.era == Era::Legacy => {
+        Answered::Error { code: -32602, .. } => bout.findings.pass(id, bout.era, "-32602"),
+        Answered::Error { code: -32002, .. } if bout.era == Era::Legacy => {
             bout.findings.pass(id, bout.era, "-32002");
         }
-        Reply::Error { .. } => {
+        Answered::Error { .. } => {
             let said = format!("reading an unknown resource got {reply}");
             bout.findings.fail_as(id, bout.era, Severity::Warning, said);
         }

@@ -61,7 +61,7 @@ impl Meter {
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reply {
+pub(crate) enum Answered {
     Result(Value),
     Error {
         code: i64,
@@ -71,7 +71,7 @@ pub(crate) enum Reply {
     Nothing(String),
 }
 
-impl Reply {
+impl Answered {
     pub(crate) fn result(&self) -> Option<&Value> {
         match self {
             Self::Result(result) => Some(result),
@@ -87,7 +87,7 @@ impl Reply {
     }
 }
 
-impl std::fmt::Display for Reply {
+impl std::fmt::Display for Answered {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Result(result) => {
@@ -162,7 +162,7 @@ impl Probe {
         if self.era != Era::Legacy {
             self.set_version(MODERN);
             let reply = self.ask("server/discover", json!({})).await;
-            let Reply::Result(hello) = reply else { return Err(self.explained(&reply)) };
+            let Answered::Result(hello) = reply else { return Err(self.explained(&reply)) };
             let versions = hello["supportedVersions"].as_array();
             let speaks = versions.is_some_and(|all| all.iter().any(|one| one == MODERN));
             return if speaks { Ok(hello) } else { Err(format!("it does not offer {MODERN}")) };
@@ -171,7 +171,7 @@ impl Probe {
             "protocolVersion": LEGACY, "capabilities": self.capabilities, "clientInfo": info,
         });
         let reply = self.ask("initialize", params).await;
-        let Reply::Result(hello) = reply else { return Err(self.explained(&reply)) };
+        let Answered::Result(hello) = reply else { return Err(self.explained(&reply)) };
         let version = hello["protocolVersion"].as_str().unwrap_or(LEGACY).to_owned();
         self.set_version(&version);
         self.tell("notifications/initialized", json!({})).await?;
@@ -179,7 +179,7 @@ impl Probe {
     }
 
     /// Why there is no connection, with the last lines of the server.
-    fn explained(&self, reply: &Reply) -> String {
+    fn explained(&self, reply: &Answered) -> String {
         let words = match &self.route {
             Route::Pipe(pipe) => pipe.last_words(),
             Route::Http(_) => Vec::new(),
@@ -241,17 +241,17 @@ impl Probe {
     }
 
     /// Sends a request and waits for its answer.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Reply {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Answered {
         let mark = self.log.mark();
         let id = match self.begin(method, params).await {
             Ok(id) => id,
-            Err(why) => return Reply::Nothing(why),
+            Err(why) => return Answered::Nothing(why),
         };
         self.answer(&id, mark).await
     }
 
     /// Waits for the answer to a request that was begun.
-    pub(crate) async fn answer(&self, id: &Value, mark: usize) -> Reply {
+    pub(crate) async fn answer(&self, id: &Value, mark: usize) -> Answered {
         let via = Via::Answer(id.clone());
         let wanted = |heard: &Arrival| match &heard.what {
             What::Message(message) => message.get("id") == Some(id) && !is_request(message),
@@ -260,17 +260,17 @@ impl Probe {
         };
         let found = self.log.wait(mark, Instant::now() + self.timeout, wanted).await;
         let Some((_, heard)) = found else {
-            return Reply::Nothing(format!("nothing within {} s", self.timeout.as_secs()));
+            return Answered::Nothing(format!("nothing within {} s", self.timeout.as_secs()));
         };
         match heard.what {
             What::Message(mut message) => match message.get_mut("result") {
-                Some(result) => Reply::Result(result.take()),
-                None => Reply::Error {
+                Some(result) => Answered::Result(result.take()),
+                None => Answered::Error {
                     code: message["error"]["code"].as_i64().unwrap_or_default(),
                     message: message["error"]["message"].as_str().unwrap_or_default().to_owned(),
                 },
             },
-            What::Ended(why) | What::Garbage(why) => Reply::Nothing(why),
+            What::Ended(why) | What::Garbage(why) => Answered::Nothing(why),
         }
     }
 

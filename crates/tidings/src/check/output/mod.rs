@@ -23,7 +23,7 @@ pub(crate) struct Judged<'a> {
 
 /// How many checks came to which end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct Totals {
     pub(crate) errors: usize,
     pub(crate) warnings: usize,
     pub(crate) advice: usize,
@@ -71,8 +71,8 @@ impl Judged<'_> {
             .collect()
     }
 
-    pub(crate) fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
+    pub(crate) fn counts(&self) -> Totals {
+        let mut counts = Totals::default();
         for (_, verdict, findings) in self.by_check() {
             let failed = findings.iter().filter(|finding| finding.verdict == Verdict::Fail);
             let new = failed.filter(|finding| !self.baseline.knows(finding));
