@@ -15,6 +15,7 @@ mod folder_cli;
 mod folder_env;
 mod http;
 mod mirror;
+mod ownership;
 mod piped;
 mod prober;
 mod program;
