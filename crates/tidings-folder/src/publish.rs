@@ -261,25 +261,23 @@ fn edit(
     offered: Option<&Offered>,
     audiences: bool,
 ) -> Result<(), EditError> {
-    let audience = offered.map(Offered::audience).filter(|_| audiences);
-    match (offered, kind) {
-        (Some(Offered::Tool(offer)), _) => {
-            transaction.put(restricted(offer.script.tool.clone(), audience))
+    let Some(offered) = offered else {
+        match kind {
+            Kind::Tool => transaction.take::<Tool>(name),
+            Kind::Prompt => transaction.take::<Prompt>(name),
+            Kind::Resource => transaction.take::<Resource>(name),
+            Kind::Template => transaction.take::<ResourceTemplate>(name),
+            Kind::Provider | Kind::Completion => {}
         }
-        (Some(Offered::Prompt(text)), _) => {
-            transaction.put(restricted(text.prompt.clone(), audience))
-        }
-        (Some(Offered::Resource(offer)), _) => {
-            transaction.put(restricted(offer.resource.clone(), audience))
-        }
-        (Some(Offered::Template(offer)), _) => {
-            transaction.put(restricted(offer.template.clone(), audience))
-        }
-        (None, Kind::Tool) => Ok(transaction.take::<Tool>(name)),
-        (None, Kind::Prompt) => Ok(transaction.take::<Prompt>(name)),
-        (None, Kind::Resource) => Ok(transaction.take::<Resource>(name)),
-        (None, Kind::Template) => Ok(transaction.take::<ResourceTemplate>(name)),
-        (Some(_), _) | (None, Kind::Provider | Kind::Completion) => Ok(()),
+        return Ok(());
+    };
+    let audience = audiences.then(|| offered.audience());
+    match offered {
+        Offered::Tool(it) => transaction.put(restricted(it.script.tool.clone(), audience)),
+        Offered::Prompt(it) => transaction.put(restricted(it.prompt.clone(), audience)),
+        Offered::Resource(it) => transaction.put(restricted(it.resource.clone(), audience)),
+        Offered::Template(it) => transaction.put(restricted(it.template.clone(), audience)),
+        Offered::Provider(..) | Offered::Completion(_) => Ok(()),
     }
 }
 
