@@ -165,19 +165,7 @@ impl Describer<'_> {
             }
             return;
         }
-        for (line, word, meant) in &head.misspelt {
-            let reason = format!("`{word}` means nothing here");
-            let advice = format!("write `{meant}`");
-            if *meant == "@audience" {
-                // A tool that is for some must not be open to everyone.
-                self.reject(Problem::error(program, reason, advice).at(*line));
-            } else {
-                self.report(Problem::warning(program, reason, advice).at(*line));
-            }
-        }
-        for (line, reason, advice) in &head.faults {
-            self.reject(Problem::error(program, reason.clone(), advice.clone()).at(*line));
-        }
+        self.judge_head(&head, program);
         if self.result.broken {
             return;
         }
@@ -202,6 +190,23 @@ impl Describer<'_> {
         let line = head.json.as_ref().map_or(1, |(_, line)| *line);
         let written = DescriptionText { file: program, text: "", line: Some(line) };
         self.tool(document, &written, name, program);
+    }
+
+    /// Reports the invalid and the misspelt lines of a head.
+    fn judge_head(&mut self, head: &Head, program: &Path) {
+        for (line, word, meant) in &head.misspelt {
+            let reason = format!("`{word}` means nothing here");
+            let advice = format!("write `{meant}`");
+            if *meant == "@audience" {
+                // A tool that is for some must not be open to everyone.
+                self.reject(Problem::error(program, reason, advice).at(*line));
+            } else {
+                self.report(Problem::warning(program, reason, advice).at(*line));
+            }
+        }
+        for (line, reason, advice) in &head.faults {
+            self.reject(Problem::error(program, reason.clone(), advice.clone()).at(*line));
+        }
     }
 
     fn read_head(&mut self, head: &Head, program: &Path) -> Option<ToolMeta> {
