@@ -85,6 +85,13 @@ pub trait Source: Send + Sync + 'static {
         None
     }
 
+    /// Whether this source answers for a URI that no source lists and no template matches: the first
+    /// that does is read and watched. It must not wait, nor edit a shelf.
+    fn claims(&self, uri: &ResourceUri) -> bool {
+        let _ = uri;
+        false
+    }
+
     /// A cheap fingerprint of the content (a revision, a hash, an `ETag`): it differs when the
     /// content differs and is equal when the content is equal. Without it, the hub reads the
     /// content to compare it.
@@ -216,6 +223,7 @@ pub(crate) trait ErasedSource: Send + Sync {
         context: &'a Context,
     ) -> Boxed<'a, Result<Contents, AnswerError>>;
     fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError>;
+    fn claims(&self, uri: &ResourceUri) -> bool;
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint>;
     fn call<'a>(
         &'a self,
@@ -254,6 +262,9 @@ impl<S: Source> ErasedSource for S {
     }
     fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
         Source::refuse(self, uri)
+    }
+    fn claims(&self, uri: &ResourceUri) -> bool {
+        Source::claims(self, uri)
     }
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
         Source::version(self, uri)

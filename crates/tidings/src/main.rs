@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod console;
 mod demo;
 mod draft;
 mod feeds;
@@ -18,6 +19,7 @@ mod settings;
 mod target;
 mod tokens;
 mod values;
+mod web;
 
 use std::process::ExitCode;
 

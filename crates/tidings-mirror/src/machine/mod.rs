@@ -34,6 +34,7 @@ mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
 use tidings_core::ListKinds;
@@ -55,6 +56,17 @@ pub(crate) struct Rules {
     pub(crate) merging: Merging,
     pub(crate) limits: Limits,
     pub(crate) resubscribe: bool,
+    pub(crate) second_look: Option<Duration>,
+    pub(crate) unannounced: bool,
+}
+
+#[cfg(test)]
+impl Rules {
+    /// Rules for tests.
+    fn of(merging: Merging, items: usize) -> Self {
+        let limits = Limits { items, pages: 100 };
+        Self { merging, limits, resubscribe: true, second_look: None, unannounced: false }
+    }
 }
 
 /// The lists, each of its own type.

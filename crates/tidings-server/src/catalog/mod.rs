@@ -111,6 +111,18 @@ impl Catalog {
         self.read().members.iter().find(|(_, member)| member.name == name).map(|(id, _)| *id)
     }
 
+    /// Sets how a source is used.
+    pub(crate) fn instruct(&self, owner: u64, instructions: Option<String>) {
+        if let Some(member) = self.read().members.get(&owner) {
+            member.instruct(instructions);
+        }
+    }
+
+    /// How the sources are used, in the order they were added.
+    pub(crate) fn instructions(&self) -> Vec<String> {
+        self.read().members.values().filter_map(|member| member.instructions()).collect()
+    }
+
     /// A serial number for a new item.
     pub(crate) fn next_serial(&self) -> u64 {
         self.write().next_serial()
@@ -199,10 +211,29 @@ impl Catalog {
         }
     }
 
+    /// Whether a URI is answered by this source.
+    pub(crate) fn is_answered_by(&self, uri: &ResourceUri, owner: u64) -> bool {
+        let Ok(route) = self.owner(uri) else { return false };
+        self.read().members.get(&owner).is_some_and(|it| Arc::ptr_eq(it, &route.answerer.member))
+    }
+
+    /// The source that claims a URI that no item has. It is for everybody.
+    fn claimed(&self, uri: &ResourceUri) -> Result<Route, Missing> {
+        // No source is asked under the lock.
+        let members: Vec<_> = self.read().members.values().cloned().collect();
+        let member = members.into_iter().find(|member| member.claims(uri));
+        let answerer = Answerer { member: member.ok_or(Missing::Unknown)?, answers: None };
+        let (variables, audience) = (Variables::new(), Labels::NONE);
+        Ok(Route { answerer, variables, title: None, audience, is_withheld: false })
+    }
+
     /// The answerer of the item that a URI belongs to, whomever it is for.
     pub(crate) fn owner(&self, uri: &ResourceUri) -> Result<Route, Missing> {
         let state = self.read();
-        let claim = state.owner(uri).ok_or(Missing::Unknown)?;
+        let Some(claim) = state.owner(uri) else {
+            drop(state);
+            return self.claimed(uri);
+        };
         let audience = claim.entry.audience.clone();
         route(&state, claim, audience)
     }
@@ -214,7 +245,10 @@ impl Catalog {
     /// that the template does not have.
     pub(crate) fn route(&self, uri: &ResourceUri, labels: &Labels) -> Result<Route, Missing> {
         let state = self.read();
-        let claim = state.owner(uri).ok_or(Missing::Unknown)?;
+        let Some(claim) = state.owner(uri) else {
+            drop(state);
+            return self.claimed(uri);
+        };
         let audience = claim.entry.audience.clone();
         if audience.admits(labels) {
             return route(&state, claim, audience);

@@ -151,7 +151,9 @@ impl ServerHandler for Handler {
         info.server_info.description.clone_from(&config.description);
         info.server_info.icons.clone_from(&config.icons);
         info.server_info.website_url.clone_from(&config.website_url);
-        info.instructions.clone_from(&config.instructions);
+        let mut instructions: Vec<_> = config.instructions.clone().into_iter().collect();
+        instructions.extend(self.pipeline.catalog.instructions());
+        info.instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
         info
     }
 
@@ -261,7 +263,8 @@ impl ServerHandler for Handler {
             let absent = AnswerError::not_found(uri.as_ref());
             return Err(slot.refuse("uri", uri.as_ref(), absent));
         }
-        let context = self.context(context);
+        let mut context = self.context(context);
+        context.answer(request.input_responses, request.request_state);
         let reading = route.answerer.read(&uri, &route.variables, &context);
         let contents = unless_cancelled(&slot, reading)
             .await?

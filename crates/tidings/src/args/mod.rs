@@ -5,6 +5,7 @@ mod connection;
 mod feeds;
 mod folder;
 mod limits;
+mod open;
 mod serve;
 mod token;
 mod version;
@@ -26,6 +27,7 @@ pub(crate) use self::feeds::{
 };
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::limits::Limits;
+pub(crate) use self::open::Open;
 pub(crate) use self::serve::Serve;
 pub(crate) use self::token::{Token, TokenCommand, TokenLs, TokenNew, TokenRm};
 pub(crate) use self::workspace::{
@@ -120,6 +122,7 @@ pub(crate) enum Command {
     Prompt(Prompt),
     Complete(Complete),
     Watch(Watch),
+    Open(Box<Open>),
     Info(Info),
     Servers(Servers),
     Feeds(Feeds),
