@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::connect::{self, ConnectError};
 use crate::secret::{Secret, TokenSource};
 
 /// A server to connect to.
@@ -65,11 +66,28 @@ impl HttpTarget {
         Self { url: url.into(), headers: Vec::new(), token: None }
     }
 
+    /// The URL without credentials, query and fragment, which may be secret.
+    #[must_use]
+    pub fn shown_url(&self) -> String {
+        shown(&self.url)
+    }
+
     /// Adds a header to every request.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: Secret) -> Self {
         self.headers.push((name.into(), value));
         self
+    }
+
+    /// An HTTP client with the redirects, timeouts and certificates of a mirror, and without
+    /// headers: for requests beside a mirror.
+    ///
+    /// # Errors
+    ///
+    /// If the URL is invalid or TLS cannot be set up.
+    pub fn client(&self) -> Result<reqwest::Client, ConnectError> {
+        let url = reqwest::Url::parse(&self.url);
+        connect::client(&url.map_err(|_| ConnectError::Url(shown(&self.url)))?)
     }
 
     /// Sends this bearer token.

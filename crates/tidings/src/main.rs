@@ -1,12 +1,15 @@
 //! The program `tidings`: parse, run, exit code.
 
 mod args;
+mod check;
 mod command;
+mod console;
 mod demo;
 mod draft;
 mod feeds;
 mod folder;
 mod follow;
+mod group;
 mod hosts;
 mod logging;
 mod machine;
@@ -18,6 +21,7 @@ mod settings;
 mod target;
 mod tokens;
 mod values;
+mod web;
 
 use std::process::ExitCode;
 

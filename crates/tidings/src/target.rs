@@ -40,7 +40,7 @@ pub(crate) fn known(places: &Places, surroundings: &Surroundings) -> Result<Foun
     }
 }
 
-fn is_url(text: &str) -> bool {
+pub(crate) fn is_url(text: &str) -> bool {
     let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     matches!(scheme.as_deref(), Some("http" | "https"))
 }

@@ -1,10 +1,12 @@
 //! The command line as clap types.
 
+mod check;
 mod client;
 mod connection;
 mod feeds;
 mod folder;
 mod limits;
+mod open;
 mod serve;
 mod token;
 mod version;
@@ -14,6 +16,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::report::Usage;
 
+pub(crate) use self::check::CheckServer;
 pub(crate) use self::client::{
     Call, Complete, Completions, Info, List, Man, Prompt, Read, Servers, Show, Watch,
 };
@@ -26,6 +29,7 @@ pub(crate) use self::feeds::{
 };
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::limits::Limits;
+pub(crate) use self::open::Open;
 pub(crate) use self::serve::Serve;
 pub(crate) use self::token::{Token, TokenCommand, TokenLs, TokenNew, TokenRm};
 pub(crate) use self::workspace::{
@@ -120,6 +124,8 @@ pub(crate) enum Command {
     Prompt(Prompt),
     Complete(Complete),
     Watch(Watch),
+    Check(Box<CheckServer>),
+    Open(Box<Open>),
     Info(Info),
     Servers(Servers),
     Feeds(Feeds),

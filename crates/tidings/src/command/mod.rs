@@ -1,6 +1,7 @@
 //! One file for each subcommand.
 
 mod call;
+mod check;
 mod complete;
 mod config;
 mod feeds;
@@ -10,6 +11,7 @@ mod lint;
 mod list;
 mod manual;
 mod new;
+mod open;
 mod prompt;
 mod read;
 mod run;
@@ -27,7 +29,7 @@ use crate::args::Command;
 
 /// Whether a command needs several threads.
 pub(crate) fn is_busy(command: &Command) -> bool {
-    matches!(command, Command::Serve(_))
+    matches!(command, Command::Serve(_) | Command::Open(_))
 }
 
 /// Runs the command.
@@ -48,6 +50,8 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Prompt(args) => prompt::run(&args).await,
         Command::Complete(args) => complete::run(&args).await,
         Command::Watch(args) => watch::run(&args).await,
+        Command::Check(args) => check::run(&args).await,
+        Command::Open(args) => open::run(&args).await,
         Command::Info(args) => info::run(&args).await,
         Command::Servers(args) => servers::run(&args),
         Command::Feeds(args) => feeds::run(&args).await,

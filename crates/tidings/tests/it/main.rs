@@ -5,8 +5,10 @@
 mod access;
 mod attack;
 mod beside;
+mod check;
 mod command;
 mod config;
+mod console;
 mod failing;
 mod feeds;
 mod feeds_cli;
