@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf, absolute};
 
 use crate::args::{Limits, Serve};
-use crate::settings::{FeedTable, Serving, Settings};
+use crate::settings::{FeedTable, HttpSettings, Serving, Settings};
 
 /// The part of the file that a running server follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub(super) struct Plan {
     pub(super) feeds: Option<PlannedFeeds>,
     /// How feeds are stored and fetched, without the lists.
     serving: Serving,
+    http: HttpSettings,
     limits: Limits,
 }
 
@@ -81,6 +82,7 @@ impl Plan {
             folders,
             feeds: (always || settings.names_feeds()).then_some(feeds),
             serving,
+            http: settings.http.clone(),
             limits: settings.limits.clone().unwrap_or_default(),
         }
     }
@@ -120,6 +122,8 @@ impl Plan {
         let (old, new) = (&self.serving, &next.serving);
         let (was, is) = (&self.limits, &next.limits);
         let keys = [
+            ("[http] tokens", self.http.tokens == next.http.tokens),
+            ("[http] writers", self.http.writers == next.http.writers),
             ("[serve] data", old.data == new.data),
             ("[serve] in_memory", old.in_memory == new.in_memory),
             ("[serve] offline", old.offline == new.offline),
