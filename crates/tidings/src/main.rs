@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod control;
 mod demo;
 mod draft;
 mod feeds;

@@ -6,6 +6,7 @@ mod feeds;
 mod folder;
 mod limits;
 mod serve;
+mod upstream;
 mod version;
 mod workspace;
 
@@ -26,6 +27,7 @@ pub(crate) use self::feeds::{
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::limits::Limits;
 pub(crate) use self::serve::Serve;
+pub(crate) use self::upstream::{Upstream, UpstreamCommand};
 pub(crate) use self::workspace::{
     Select, Workspace, WorkspaceCommand, WorkspaceExport, WorkspaceFile, WorkspaceGc,
     WorkspaceImport, WorkspaceList, WorkspaceLog, WorkspaceShow, WorkspaceTag,
@@ -122,6 +124,7 @@ pub(crate) enum Command {
     Servers(Servers),
     Feeds(Feeds),
     Workspace(Workspace),
+    Upstream(Upstream),
     Completions(Completions),
     Man(Man),
     /// End the programs of a killed server; servers start this themselves.

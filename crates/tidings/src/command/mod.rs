@@ -16,6 +16,7 @@ mod run;
 mod serve;
 mod servers;
 mod show;
+mod upstream;
 mod watch;
 mod workspace;
 
@@ -51,6 +52,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Servers(args) => servers::run(&args),
         Command::Feeds(args) => feeds::run(&args).await,
         Command::Workspace(args) => workspace::run(&args).await,
+        Command::Upstream(args) => upstream::run(&args).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),
         Command::Keep => keep::run(),

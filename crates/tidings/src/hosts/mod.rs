@@ -22,6 +22,8 @@ pub(crate) struct NamedServer {
     pub(crate) name: String,
     pub(crate) file: PathBuf,
     pub(crate) kind: Kind,
+    /// Whether the host leaves it out.
+    pub(crate) is_disabled: bool,
 }
 
 /// How a server is reached, as written in the file. Variables are not replaced.
@@ -167,7 +169,9 @@ impl Surroundings {
                 match kind(server) {
                     Ok(kind) => {
                         let (name, file) = (name.clone(), file.to_owned());
-                        found.entries.push(NamedServer { name, file, kind });
+                        let is_off = |key: &str, value| server.get(key) == Some(&Value::Bool(value));
+                        let is_disabled = is_off("disabled", true) || is_off("enabled", false);
+                        found.entries.push(NamedServer { name, file, kind, is_disabled });
                     }
                     Err(problem) => found
                         .problems

@@ -9,9 +9,11 @@ use tokio::sync::{Notify, mpsc};
 use tracing::{error, warn};
 
 use super::folders;
+use super::origins::Origins;
 use super::plan::{Plan, PlannedFolder, Step};
 use super::printer::Printer;
 use super::served_feeds::ServedFeeds;
+use super::upstreams::Upstreams;
 use crate::args::Serve;
 use crate::follow::FollowedFile;
 use crate::report;
@@ -25,29 +27,46 @@ pub(super) struct Reload<'a> {
     /// Where folders report what they find.
     pub(super) reports: mpsc::Sender<Report>,
     pub(super) feeds: ServedFeeds,
+    pub(super) upstreams: Upstreams,
     /// What is served now. A step that failed is not part of it, so the next edit tries it again.
     pub(super) served: Plan,
 }
 
+/// The files that are followed.
+pub(super) struct FollowedFiles {
+    /// `tidings.toml`.
+    pub(super) settings: Option<FollowedFile>,
+    /// The `mcp.json` of `--mcp-file`.
+    pub(super) servers: Option<FollowedFile>,
+}
+
+async fn changed(file: Option<&mut FollowedFile>) {
+    match file {
+        Some(file) => file.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Reload<'_> {
     /// Follows the file; never ends. `again` reads it now.
-    pub(super) async fn follow(mut self, file: Option<FollowedFile>, again: &Notify) {
-        let Some(mut file) = file else { return std::future::pending().await };
+    pub(super) async fn follow(mut self, mut files: FollowedFiles, again: &Notify) {
         loop {
             tokio::select! {
-                () = file.changed() => {}
+                () = changed(files.settings.as_mut()) => {}
+                () = changed(files.servers.as_mut()) => {}
                 () = again.notified() => {}
             }
-            self.reload(file.path()).await;
+            self.reload(files.settings.as_ref().map(FollowedFile::path)).await;
         }
     }
 
     /// Brings what is served in line with the file. If the file is invalid, everything stays.
-    async fn reload(&mut self, file: &Path) {
-        let settings = match Settings::read(file) {
+    async fn reload(&mut self, file: Option<&Path>) {
+        let read = file.map_or_else(|| Ok(Settings::default()), Settings::read);
+        let settings = match read {
             // A save may begin with an empty file. Nobody empties a file to stop serving.
-            Ok(settings) if settings.is_empty() => {
-                warn!(file = %file.display(), "the configuration is empty: keeping the last one");
+            Ok(settings) if settings.is_empty() && file.is_some() => {
+                warn!("the configuration is empty: keeping the last one");
                 return;
             }
             Ok(settings) => settings,
@@ -57,7 +76,7 @@ impl Reload<'_> {
                 return;
             }
         };
-        let next = Plan::new(&settings, self.args, self.feeds.always);
+        let next = self.plan(&settings);
         for step in self.served.steps(&next) {
             match self.take(&step, &settings, &next).await {
                 Ok(Some(words)) => self.printer.change("config", &words),
@@ -68,6 +87,21 @@ impl Reload<'_> {
                 }
             }
         }
+    }
+
+    /// The plan of a file. An upstream that cannot be found is logged, and stays as it is served.
+    fn plan(&self, settings: &Settings) -> Plan {
+        let mut next = Plan::new(settings, self.args, self.feeds.always);
+        let origins = Origins::find(self.args, settings);
+        next.upstreams = origins.upstreams;
+        for (name, error) in origins.problems {
+            let error = report::line(&error);
+            error!(%error, "an upstream could not be configured");
+            let served = self.served.upstreams.iter().find(|it| Some(&it.name) == name.as_ref());
+            next.upstreams.extend(served.cloned());
+        }
+        next.rank(&self.served);
+        next
     }
 
     /// Takes one step, and says what was done.
@@ -94,6 +128,28 @@ impl Reload<'_> {
             Step::RemoveFolder(path) => {
                 self.remove(path);
                 Some(format!("no longer serving the folder `{}`", path.display()))
+            }
+            Step::AddUpstream(planned) => {
+                self.upstreams.add(planned).await?;
+                self.served.serve_upstream(planned);
+                Some(format!("connecting to the upstream `{}`", planned.name))
+            }
+            Step::ReplaceUpstream(planned) => {
+                self.upstreams.remove(&planned.name);
+                self.served.leave_upstream(&planned.name);
+                self.upstreams.add(planned).await?;
+                self.served.serve_upstream(planned);
+                Some(format!("restarting the upstream `{}`", planned.name))
+            }
+            Step::AdjustUpstream(planned) => {
+                self.upstreams.adjust(planned)?;
+                self.served.serve_upstream(planned);
+                Some(format!("adjusted the upstream `{}`, without a restart", planned.name))
+            }
+            Step::RemoveUpstream(name) => {
+                self.upstreams.remove(name);
+                self.served.leave_upstream(name);
+                Some(format!("no longer serving the upstream `{name}`"))
             }
             Step::OpenFeeds => {
                 self.feeds.open(self.args, settings, self.hub).await?;
