@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
-use crate::feeds::data_directory;
+use crate::feeds::data_home;
 use crate::report::Usage;
 
 /// Time for an answer.
@@ -30,10 +30,11 @@ pub(crate) enum Request {
 /// The directory of the sockets: `tidings` below `XDG_RUNTIME_DIR`, or `run` in the data directory.
 pub(crate) fn directory() -> Result<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
-    match runtime {
-        Some(runtime) => Ok(PathBuf::from(runtime).join("tidings")),
-        None => Ok(data_directory()?.join("run")),
+    if let Some(runtime) = runtime {
+        return Ok(PathBuf::from(runtime).join("tidings"));
     }
+    let data = data_home().context("neither XDG_RUNTIME_DIR nor HOME is set")?;
+    Ok(data.join("tidings/run"))
 }
 
 /// Asks the running server with this process id, or the only one there is.

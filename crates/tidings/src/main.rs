@@ -17,6 +17,7 @@ mod schema;
 mod session;
 mod settings;
 mod target;
+mod tokens;
 mod values;
 
 use std::process::ExitCode;

@@ -53,7 +53,7 @@ impl Limits {
     }
 }
 
-fn number(text: &str) -> Result<usize, String> {
+pub(super) fn number(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
         _ => Err("give a whole number greater than 0".to_owned()),

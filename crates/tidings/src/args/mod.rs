@@ -6,6 +6,7 @@ mod feeds;
 mod folder;
 mod limits;
 mod serve;
+mod token;
 mod upstream;
 mod version;
 mod workspace;
@@ -27,6 +28,7 @@ pub(crate) use self::feeds::{
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::limits::Limits;
 pub(crate) use self::serve::Serve;
+pub(crate) use self::token::{Token, TokenCommand, TokenLs, TokenNew, TokenRm};
 pub(crate) use self::upstream::{Upstream, UpstreamCommand};
 pub(crate) use self::workspace::{
     Select, Workspace, WorkspaceCommand, WorkspaceExport, WorkspaceFile, WorkspaceGc,
@@ -124,6 +126,7 @@ pub(crate) enum Command {
     Servers(Servers),
     Feeds(Feeds),
     Workspace(Workspace),
+    Token(Token),
     Upstream(Upstream),
     Completions(Completions),
     Man(Man),
@@ -186,17 +189,24 @@ mod tests {
         refused("tidings config x --client cursor --force", "--write");
         refused("tidings serve --demo --blob-limit 1MB", "--workspace");
         refused("tidings workspace x log --type artifact.made", "artifact.created");
+        refused("tidings token new", "NAME");
+        refused("tidings token new a/b", "letters, digits");
+        refused("tidings token new a --label a,b", "comma");
+        refused("tidings token new a --expires soon", "30d");
+        refused("tidings token new a --sessions 0", "greater than 0");
         refused("tidings workspace x import y --blob-limit much", "64MiB");
     }
 
     #[test]
-    fn every_command_about_feeds_ends_its_help_with_an_example() {
-        let mut command = Args::command();
-        for command in command.find_subcommand_mut("feeds").unwrap().get_subcommands_mut() {
-            let name = command.get_name().to_owned();
-            let help = command.render_long_help().to_string();
-            let examples = help.split("Example").nth(1).unwrap_or_default();
-            assert!(examples.contains(&format!("tidings feeds {name}")), "{name}: {help}");
+    fn every_command_about_feeds_and_tokens_ends_its_help_with_an_example() {
+        let mut all = Args::command();
+        for about in ["feeds", "token"] {
+            for command in all.find_subcommand_mut(about).unwrap().get_subcommands_mut() {
+                let name = command.get_name().to_owned();
+                let help = command.render_long_help().to_string();
+                let examples = help.split("Example").nth(1).unwrap_or_default();
+                assert!(examples.contains(&format!("tidings {about} {name}")), "{name}: {help}");
+            }
         }
     }
 

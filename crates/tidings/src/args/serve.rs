@@ -23,7 +23,8 @@ Examples:
   tidings serve --demo --http 127.0.0.1:0       on any free port
 
 Clients must send the bearer token in TIDINGS_TOKEN or in the file given with --token-file, if there
-is one. The command line takes no token, because other users could see it.")]
+is one. With --tokens, each client has a token of its own, made by `tidings token new`. The command
+line takes no token, because other users could see it.")]
 #[expect(clippy::struct_excessive_bools, reason = "a flag of the command line is a bool")]
 pub(crate) struct Serve {
     /// Serve a space station that changes by itself, to try Tidings without any setup.
@@ -83,7 +84,13 @@ pub(crate) struct Serve {
     /// Read the bearer token, at least 16 characters, from this file. SIGHUP reads it again.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Serve other machines without a token. Anyone who can connect may use everything.
+    /// Serve clients with a token of this file [default: the file of `tidings token`]. Each has a
+    /// name and labels, which decide what it sees. Changes of the file take effect at once.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "stdio")]
+    #[expect(clippy::option_option, reason = "the option may be given without a value")]
+    pub(crate) tokens: Option<Option<PathBuf>>,
+    /// Serve other machines without a token. Anyone who can connect may use everything; with
+    /// `--tokens`, everything that is not for a label.
     #[arg(long)]
     pub(crate) allow_anyone: bool,
     /// Log every HTTP request on standard error when it ends.

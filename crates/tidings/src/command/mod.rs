@@ -16,6 +16,7 @@ mod run;
 mod serve;
 mod servers;
 mod show;
+mod token;
 mod upstream;
 mod watch;
 mod workspace;
@@ -52,6 +53,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Servers(args) => servers::run(&args),
         Command::Feeds(args) => feeds::run(&args).await,
         Command::Workspace(args) => workspace::run(&args).await,
+        Command::Token(args) => token::run(&args),
         Command::Upstream(args) => upstream::run(&args).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),

@@ -18,21 +18,20 @@ use crate::values::nearest;
 
 /// The directory of the stored feeds: the given one, or the system's place for data.
 pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf> {
-    match given {
-        Some(given) => Ok(given.to_owned()),
-        None => Ok(data_directory()?.join("feeds")),
+    if let Some(given) = given {
+        return Ok(given.to_owned());
     }
+    let data = data_home()
+        .context("the home directory is unknown, so feeds cannot be stored there")
+        .context(Hint("give a directory with `--data DIR`".to_owned()))?;
+    Ok(data.join("tidings/feeds"))
 }
 
-/// The system's place for our data.
-pub(crate) fn data_directory() -> Result<PathBuf> {
+/// The system's place for data of the user's programs.
+pub(crate) fn data_home() -> Option<PathBuf> {
     let folder =
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let data = folder("XDG_DATA_HOME")
-        .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
-        .context("the home directory is unknown, so nothing can be stored there")
-        .context(Hint("give a directory with `--data DIR`, or set HOME".to_owned()))?;
-    Ok(data.join("tidings"))
+    folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")))
 }
 
 /// The directory of a command's feeds, and whether they may be on private addresses.

@@ -343,6 +343,7 @@ async fn the_examples_of_every_help_work_as_printed() {
             shell.args(["-c", example]).env("PATH", &path).kill_on_drop(true);
             shell.current_dir(home.path()).env("HOME", home.path());
             shell.env_remove("TIDINGS_TOKEN").env_remove("XDG_CONFIG_HOME");
+            shell.env_remove("XDG_DATA_HOME");
             let ended = ended(shell).await;
             assert_eq!(ended.code, Some(0), "{example}: {ended:?}");
             assert!(command == "servers" || !ended.output.is_empty(), "{example}");

@@ -11,6 +11,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tracing::warn;
 
+use super::plan::Plan;
+use super::reload::FollowedFiles;
 use super::upstreams::Upstreams;
 use crate::control::{Request, directory};
 
@@ -28,8 +30,12 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Opens the socket. A server without one still serves; the commands cannot reach it.
-    pub(super) fn open() -> Option<Self> {
+    /// Opens the socket of a server that has upstreams, or may get some. A server without one still
+    /// serves, but the commands cannot reach it.
+    pub(super) fn open(served: &Plan, files: &FollowedFiles) -> Option<Self> {
+        if served.upstreams.is_empty() && files.settings.is_none() && files.servers.is_none() {
+            return None;
+        }
         let directory = directory().ok()?;
         let path = directory.join(format!("{}.sock", std::process::id()));
         match bind(&directory, &path) {

@@ -1,13 +1,13 @@
 //! The HTTP endpoint: its address, its clients, and its limits.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use tidings_server::http::{Check, HttpConfig, Token, Tokens};
+use tidings_server::http::{Check, HttpConfig};
 use tokio::net::TcpListener;
 use tracing::warn;
 
+use super::access::Access;
 use crate::args::{Limits, Serve};
 use crate::machine;
 use crate::report::{Hint, Usage};
@@ -19,16 +19,17 @@ const LARGEST_BUDGET: u64 = 1 << 30;
 const FEW_DESCRIPTORS: u64 = 16;
 
 /// Listens, if that is safe.
-pub(super) async fn bind(args: &Serve, tokens: &Tokens, offers: &str) -> Result<TcpListener> {
+pub(super) async fn bind(args: &Serve, access: &Access, offers: &str) -> Result<TcpListener> {
     let address = args.http;
-    if !address.ip().to_canonical().is_loopback() && !tokens.are_needed() {
+    if !address.ip().to_canonical().is_loopback() && !access.needs_token() {
         if !args.allow_anyone {
             let usage = Usage::new(format!(
                 "`--http {address}` would let anyone who can reach this machine use {offers}"
             ));
             bail!(usage.hint(
-                "set TIDINGS_TOKEN or `--token-file FILE` to a token that clients must send \
-                 (`openssl rand -hex 32` creates one), or allow it with `--allow-anyone`"
+                "give each client a token with `tidings token new NAME` and serve with `--tokens`, \
+                 set TIDINGS_TOKEN or `--token-file FILE` to one token for all, or allow it with \
+                 `--allow-anyone`"
             ));
         }
         warn!(%address, "no token is required: anyone who can reach this machine may use {offers}");
@@ -45,13 +46,14 @@ pub(super) async fn bind(args: &Serve, tokens: &Tokens, offers: &str) -> Result<
 pub(super) fn config(
     args: &Serve,
     limits: &Limits,
-    tokens: Tokens,
+    access: &Access,
     data: Vec<PathBuf>,
 ) -> HttpConfig {
     let mut config = HttpConfig::default();
     config.hosts.clone_from(&args.allow_host);
     config.origins.clone_from(&args.allow_origin);
-    config.tokens = tokens;
+    config.tokens = access.tokens().clone();
+    config.anonymous = access.admits_anyone();
     config.access_log = args.access_log;
     if let Some(limit) = limits.body_limit {
         config.body_limit = bytes(limit);
@@ -93,32 +95,6 @@ fn bytes(size: u64) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
 }
 
-/// The current token of the file or the environment.
-pub(super) fn token(args: &Serve) -> Result<Option<Token>> {
-    let text = match &args.token_file {
-        Some(file) => {
-            if let Some(mode) = others_may_read(file) {
-                warn!(
-                    file = %file.display(), mode = %format!("{mode:o}"),
-                    "other users can read the token: run `chmod 600` on its file"
-                );
-            }
-            Some(
-                std::fs::read_to_string(file)
-                    .with_context(|| format!("reading the token from {}", file.display()))?,
-            )
-        }
-        None => std::env::var("TIDINGS_TOKEN").ok(),
-    };
-    text.map(|text| Token::new(&text).context("reading the token")).transpose()
-}
-
-/// The mode of a file that others than its owner can read.
-fn others_may_read(file: &Path) -> Option<u32> {
-    let mode = std::fs::metadata(file).ok()?.permissions().mode() & 0o777;
-    (mode & 0o044 != 0).then_some(mode)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,17 +105,5 @@ mod tests {
         assert_eq!(budget(Some(128 << 20)), 64 << 20);
         assert_eq!(budget(Some(1 << 30)), 256 << 20);
         assert_eq!(budget(Some(64 << 30)), 1 << 30);
-    }
-
-    #[test]
-    fn a_file_of_others_is_noticed() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let set = |mode| {
-            std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
-        };
-        set(0o600);
-        assert_eq!(others_may_read(file.path()), None);
-        set(0o640);
-        assert_eq!(others_may_read(file.path()), Some(0o640));
     }
 }

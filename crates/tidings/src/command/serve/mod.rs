@@ -1,33 +1,39 @@
 //! `tidings serve`: sources, a hub, a transport, and a line for each change.
 
+mod access;
+mod control;
 mod endpoint;
 mod feeds;
 mod folders;
+mod origins;
 mod pipe;
 mod plan;
 mod printer;
 mod reload;
 mod served_feeds;
+mod upstreams;
 mod workspace;
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use tidings_folder::{Folder, Introduction, Report};
-use tidings_server::http::{self, TokenEntry, TokenHash, Tokens};
-use tidings_server::{Config, Greeting, Hub, Identity, Merging, stdio};
+use tidings_server::{Config, Greeting, Hub, Merging, http, stdio};
 use tidings_workspace::Workspace;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
 
+use self::access::Access;
+use self::control::Control;
+use self::origins::Origins;
 use self::plan::{Plan, PlannedFolder};
 use self::printer::Printer;
-use self::reload::Reload;
+use self::reload::{FollowedFiles, Reload};
 use self::served_feeds::ServedFeeds;
+use self::upstreams::Upstreams;
 use crate::args::{Limits, Serve};
 use crate::demo::Station;
 use crate::folder::{existing, server_name};
@@ -41,22 +47,22 @@ const LINES: usize = 256;
 /// Serves until a signal, or until the stdio client ends.
 pub(crate) async fn run(args: Serve) -> Result<()> {
     let file = feeds::file(&args);
-    let followed = file.as_deref().map(FollowedFile::new);
+    let files = FollowedFiles {
+        settings: file.as_deref().map(FollowedFile::new),
+        servers: args.mcp_file.as_deref().map(FollowedFile::new),
+    };
     let settings = file.as_deref().map(Settings::read).transpose()?;
     let opened = feeds::open(&args, settings.as_ref()).await?;
     let feeds = ServedFeeds::new(&args, settings.as_ref(), opened);
     let settings = settings.unwrap_or_default();
     let limits = args.limits.clone().or(&settings.limits.clone().unwrap_or_default());
-    let served = Plan::new(&settings, &args, feeds.always);
+    let served = plan(&args, &settings, feeds.always)?;
     let (reports, reported) = mpsc::channel(LINES);
     let folders = open_folders(&args, &settings, &served, &reports).await?;
     let workspace = workspace::open(&args).await?;
-    if !args.demo && folders.is_empty() && workspace.is_none() && !feeds.are_served() {
-        let usage = Usage::new("nothing to serve");
-        bail!(usage.hint(
-            "give `--demo`, `--folder DIR`, `--feed URL`, `--opml FILE`, `--feeds`, \
-             `--workspace DIR`, or a `tidings.toml` in the current directory"
-        ));
+    let has_sources = args.demo || !folders.is_empty() || workspace.is_some();
+    if !has_sources && !feeds.are_served() && served.upstreams.is_empty() {
+        return Err(nothing());
     }
     let hub = Hub::with_config(config(&args, &limits, &folders, feeds.are_served()));
     let (story, stories) = mpsc::channel(LINES);
@@ -68,28 +74,59 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     }
     feeds.start(&hub).await?;
     add(&hub, folders, workspace.as_ref()).await?;
+    let upstreams = Upstreams::new(&hub);
+    for planned in &served.upstreams {
+        upstreams.add(planned).await?;
+    }
     let printer = Printer::new(args.json, args.stdio, args.verbose)?;
     // Order: a reader of `listening` may end the server at once, so signals are caught before.
     let signals = Signals::new()?;
     let (cancel, again) = (CancellationToken::new(), Notify::new());
-    let tokens = endpoint::token(&args)?.map(Tokens::from).unwrap_or_default();
+    let (access, tokens) = Access::open(&args)?;
     let data = feeds.directory().into_iter().chain(args.workspace.clone()).collect();
-    let transport_of = Served { limits, tokens: tokens.clone(), data, workspace };
+    let transport_of = Served { limits, access: &access, data, workspace };
     let (progress, lists) = (feeds.progress(), feeds.lists());
-    let reload = Reload { args: &args, hub: &hub, printer: &printer, reports, feeds, served };
+    let control = Control::open(&served, &files);
+    let (args, hub, printer) = (&args, &hub, &printer);
+    let reload =
+        Reload { args, hub, printer, reports, feeds, upstreams: upstreams.clone(), served };
     let result = tokio::select! {
-        result = transport(&args, &hub, transport_of, &printer, cancel.clone()) => result,
-        () = stop(&args, signals, &tokens, &again, cancel.clone()) => Ok(()),
+        result = transport(args, hub, transport_of, printer, cancel.clone()) => result,
+        () = stop(signals, &access, &again, cancel.clone()) => Ok(()),
+        () = access.follow(tokens) => Ok(()),
         () = printer.run(stories, reported, hub.events()) => Ok(()),
-        () = feeds::tell_progress(progress, &printer) => Ok(()),
+        () = feeds::tell_progress(progress, printer) => Ok(()),
         () = served_feeds::load_lists(lists) => Ok(()),
-        () = reload.follow(followed, &again) => Ok(()),
+        () = reload.follow(files, &again) => Ok(()),
+        () = upstreams.report(printer) => Ok(()),
+        () = Control::serve(control, &upstreams) => Ok(()),
     };
     if result.is_ok() {
         hub.shutdown().await;
     }
     printer.finish().await;
     result
+}
+
+/// What the file and the command line want to be served. At the start, every upstream must be known.
+fn plan(args: &Serve, settings: &Settings, always: bool) -> Result<Plan> {
+    let mut plan = Plan::new(settings, args, always);
+    let mut origins = Origins::find(args, settings);
+    if !origins.problems.is_empty() {
+        return Err(origins.problems.swap_remove(0).1);
+    }
+    plan.upstreams = origins.upstreams;
+    plan.rank(&Plan::default());
+    Ok(plan)
+}
+
+fn nothing() -> anyhow::Error {
+    let usage = Usage::new("nothing to serve");
+    let usage = usage.hint(
+        "give `--demo`, `--folder DIR`, `--feed URL`, `--opml FILE`, `--feeds`, `--workspace DIR`, \
+         `--upstream NAME=TARGET`, `--mcp-file FILE`, or a `tidings.toml` in the current directory",
+    );
+    usage.into()
 }
 
 /// Reads the folders of the command line and of the file for the first time.
@@ -175,9 +212,9 @@ fn introduce(config: &mut Config, introduction: Introduction) {
 }
 
 /// The parameters of the transport.
-struct Served {
+struct Served<'a> {
     limits: Limits,
-    tokens: Tokens,
+    access: &'a Access,
     /// The directories of sources with durable state.
     data: Vec<PathBuf>,
     workspace: Option<Workspace>,
@@ -186,7 +223,7 @@ struct Served {
 async fn transport(
     args: &Serve,
     hub: &Hub,
-    served: Served,
+    served: Served<'_>,
     printer: &Printer,
     cancel: CancellationToken,
 ) -> Result<()> {
@@ -194,8 +231,8 @@ async fn transport(
         return over_stdio(hub, cancel).await.context("serving stdio");
     }
     check_clock(SystemTime::now())?;
-    let listener = endpoint::bind(args, &served.tokens, &offers(args)).await?;
-    let mut config = endpoint::config(args, &served.limits, served.tokens, served.data);
+    let listener = endpoint::bind(args, served.access, &offers(args)).await?;
+    let mut config = endpoint::config(args, &served.limits, served.access, served.data);
     config.beside = served.workspace.as_ref().map(Workspace::routes);
     printer.started(listener.local_addr()?, served.workspace.is_some());
     http::serve(hub, listener, config, cancel).await.context("serving HTTP")
@@ -268,41 +305,17 @@ impl Signals {
     }
 }
 
-/// The first signal shuts down cleanly, the second ends at once. Hanging up reads the token and the
+/// The first signal shuts down cleanly, the second ends at once. Hanging up reads tokens and the
 /// configuration again.
-async fn stop(
-    args: &Serve,
-    mut signals: Signals,
-    tokens: &Tokens,
-    again: &Notify,
-    cancel: CancellationToken,
-) {
+async fn stop(mut signals: Signals, access: &Access, again: &Notify, cancel: CancellationToken) {
     loop {
         match signals.next().await {
             SignalAction::End if cancel.is_cancelled() => return,
             SignalAction::End => cancel.cancel(),
             SignalAction::Reload => {
-                reload(args, tokens);
+                access.reload();
                 again.notify_one();
             }
-        }
-    }
-}
-
-/// Reloads the token.
-fn reload(args: &Serve, tokens: &Tokens) {
-    match endpoint::token(args) {
-        // A server with a token must not start serving everybody by accident.
-        Ok(None) if tokens.are_needed() => {
-            error!("the token is missing: keeping the last one");
-        }
-        Ok(None) => {}
-        Ok(Some(token)) => {
-            tokens.replace(vec![TokenEntry::new(TokenHash::of(&token), Identity::anonymous())]);
-            info!("token reloaded");
-        }
-        Err(error) => {
-            error!(error = %format!("{error:#}"), "the token could not be read: keeping the last one");
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::plan::PlannedUpstream;
 use super::printer::Printer;
-use crate::feeds::data_directory;
+use crate::feeds::data_home;
 use crate::present::text::count;
 use crate::target;
 
@@ -89,7 +89,8 @@ impl Upstreams {
         let mut config = Config::new(name.clone(), target);
         planned.table.apply(&mut config).with_context(|| format!("upstream `{name}`"))?;
         let file = |ending: &str| -> Result<PathBuf> {
-            let directory = data_directory()?.join("upstream");
+            let home = data_home().context("the home directory is unknown: set HOME")?;
+            let directory = home.join("tidings/upstream");
             std::fs::create_dir_all(&directory)
                 .with_context(|| format!("creating `{}`", directory.display()))?;
             Ok(directory.join(format!("{name}.{ending}")))
