@@ -68,6 +68,15 @@ pub struct Config {
     pub quiet: Duration,
     /// The longest wait before it is loaded again while it keeps changing; default 500 ms.
     pub max_wait: Duration,
+    /// When to load a list once more if a notice announced it and nothing had changed: some servers
+    /// announce a change before it can be read. Default never.
+    pub second_look: Option<Duration>,
+    /// Whether notices of a legacy server count although it does not advertise them; default no: a
+    /// warning.
+    pub unannounced: bool,
+    /// Whether items of lists keep the text that the server sent even if all of their fields are
+    /// known; default no.
+    pub as_sent: bool,
     /// Handlers of the server's requests; default none.
     pub handlers: Handlers,
 }
@@ -110,6 +119,9 @@ impl Config {
             event_capacity: 4096,
             quiet: Duration::from_millis(50),
             max_wait: Duration::from_millis(500),
+            second_look: None,
+            unannounced: false,
+            as_sent: false,
             handlers: Handlers::default(),
         }
     }

@@ -75,6 +75,8 @@ impl Engine {
             merging: Merging { quiet: config.quiet, max_wait: config.max_wait },
             limits: Limits { items: config.max_items, pages: config.max_pages },
             resubscribe: config.resubscribe,
+            second_look: config.second_look,
+            unannounced: config.unannounced,
         };
         let (listenings, opened) = mpsc::channel(LISTENINGS);
         let engine = Self {
@@ -144,7 +146,7 @@ impl Engine {
 
     /// How to reconnect; `None` if the target can be used only once.
     pub(crate) fn reconnect(&self) -> Option<Backoff> {
-        self.config.reconnect.filter(|_| !matches!(self.target, Target::Streams(_)))
+        self.config.reconnect.filter(|_| !self.target.is_single())
     }
 
     pub(crate) fn set_link(&self, link: Option<Arc<Link>>) {

@@ -76,6 +76,13 @@ pub enum During {
         /// The prompt's name.
         name: Arc<str>,
     },
+    /// A relayed request: see [`Mirror::relay`](crate::Mirror::relay).
+    Relay {
+        /// Its method.
+        method: Arc<str>,
+        /// Its tag.
+        tag: RequestTag,
+    },
     /// Any other request, such as a list.
     Other {
         /// The method of the request.

@@ -66,6 +66,9 @@ impl Engine {
             }
             ServerNotification::ProgressNotification(notice) => {
                 let params = notice.params;
+                if self.link().is_ok_and(|link| link.progressed(&params)) {
+                    return;
+                }
                 let request =
                     self.link().ok().and_then(|link| link.request_of(&params.progress_token));
                 let (progress, total, message) = (params.progress, params.total, params.message);

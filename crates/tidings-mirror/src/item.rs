@@ -35,10 +35,11 @@ impl<T> Item<T> {
 }
 
 impl<T: Serialize> Item<T> {
-    /// An item from `sent`, which is kept if it has more than the known fields.
-    pub(crate) fn new(known: T, sent: &str) -> Self {
-        let says_more = serde_json::from_str::<Value>(sent)
-            .is_ok_and(|sent| serde_json::to_value(&known).is_ok_and(|known| known != sent));
+    /// An item from `sent`, which is kept if it has more than the known fields, or in any case.
+    pub(crate) fn new(known: T, sent: &str, always: bool) -> Self {
+        let says_more = always
+            || serde_json::from_str::<Value>(sent)
+                .is_ok_and(|sent| serde_json::to_value(&known).is_ok_and(|known| known != sent));
         Self { known, raw: says_more.then(|| sent.into()) }
     }
 
@@ -90,7 +91,7 @@ mod tests {
 
     fn item(sent: &Value) -> Item<Resource> {
         let known = serde_json::from_value(sent.clone()).unwrap();
-        Item::new(known, &sent.to_string())
+        Item::new(known, &sent.to_string(), false)
     }
 
     #[test]
@@ -106,10 +107,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_sent_is_kept_in_any_case_if_it_is_wanted_as_it_was_sent() {
+        let sent = r#"{"uri":"a:b","name":"b"}"#;
+        let known: Resource = serde_json::from_str(sent).unwrap();
+        assert_eq!(Item::new(known.clone(), sent, true).raw_json(), sent);
+        assert!(Item::new(known, sent, false).raw.is_none());
+    }
+
+    #[test]
     fn what_was_sent_is_one_line_in_the_order_of_the_server() {
         let known = Resource::new("a:b", "b");
         let sent = "{\"uri\": \"a:b\",\r\n \"name\": \"b\",\n \"colour\": \"a\\nb\"}";
-        let item = Item::new(known, sent);
+        let item = Item::new(known, sent, false);
         let line = "{\"uri\": \"a:b\",   \"name\": \"b\",  \"colour\": \"a\\nb\"}";
         assert_eq!(item.raw_json(), line);
     }

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
 use tidings_core::diff::unique;
@@ -196,6 +197,8 @@ pub(crate) struct Listing<T> {
     heard: Option<u64>,
     /// The notice that led to the current listing, or to the one that is retried.
     because: Option<u64>,
+    /// Whether a notice came since the last listing that found something new.
+    expects_news: bool,
     walk: Option<Walk<T>>,
     /// How often the current listing was restarted.
     restarts: u32,
@@ -217,6 +220,7 @@ impl<T> Default for Listing<T> {
             pace: Pace::default(),
             heard: None,
             because: None,
+            expects_news: false,
             walk: None,
             restarts: 0,
             begun: 0,
@@ -266,6 +270,21 @@ impl<T: Listed> Listing<T> {
     ) -> Option<Ask> {
         self.heard = notice.or(self.heard);
         self.pace.mark(now, merging).then(|| self.begin(ticket))
+    }
+
+    /// A notice says that there is news.
+    pub(crate) fn expect_news(&mut self) {
+        self.expects_news = true;
+    }
+
+    /// A listing ended. If a notice promised news and there is none, another listing begins after
+    /// this time, once.
+    pub(crate) fn look_again(&mut self, after: Option<Duration>, now: Instant) {
+        if std::mem::take(&mut self.expects_news)
+            && let Some(after) = after
+        {
+            self.pace.look_again(now + after);
+        }
     }
 
     /// When the next listing begins.

@@ -113,6 +113,13 @@ impl Pace {
         };
     }
 
+    /// Another load begins at this time, unless a change leads to one before.
+    pub(crate) fn look_again(&mut self, due: Instant) {
+        if self.state == State::Idle {
+            self.state = State::Waiting { due, changes: None };
+        }
+    }
+
     /// The load failed; it is retried later.
     pub(crate) fn fail(&mut self, now: Instant) {
         let wait = RETRY.wait(self.failures, 0.0).unwrap_or(RETRY.most);

@@ -35,8 +35,16 @@ pub enum Target {
     /// A program that speaks MCP on its standard input and output.
     Command(CommandTarget),
     /// A server at the other end of two byte streams, with one message per line: in this process,
-    /// or started by somebody else. Streams can be used once, so there is no reconnecting.
+    /// or started by somebody else. Streams can be used once, so there is no reconnecting, unless
+    /// there is a function that opens others.
     Streams(StreamsTarget),
+}
+
+impl Target {
+    /// Whether it can be connected to only once.
+    pub(crate) fn is_single(&self) -> bool {
+        matches!(self, Self::Streams(streams) if streams.is_single)
+    }
 }
 
 /// A server behind Streamable HTTP.
@@ -122,9 +130,15 @@ impl CommandTarget {
 type Input = Box<dyn AsyncRead + Send + Unpin>;
 type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
+type OpenStreams = dyn Fn() -> Option<(Input, Output)> + Send + Sync;
+
 /// Two byte streams with a server at their other end.
 #[derive(Clone)]
-pub struct StreamsTarget(Arc<Mutex<Option<(Input, Output)>>>);
+pub struct StreamsTarget {
+    open: Arc<OpenStreams>,
+    /// Whether they can be opened only once.
+    pub(crate) is_single: bool,
+}
 
 impl StreamsTarget {
     /// The streams that the server writes and reads.
@@ -132,11 +146,28 @@ impl StreamsTarget {
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {
-        Self(Arc::new(Mutex::new(Some((Box::new(input), Box::new(output))))))
+        let streams: (Input, Output) = (Box::new(input), Box::new(output));
+        let streams = Mutex::new(Some(streams));
+        let open = move || streams.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Self { open: Arc::new(open), is_single: true }
+    }
+
+    /// Streams that are opened anew for each connection; `None` if that is not possible now.
+    pub fn each<I, O>(open: impl Fn() -> Option<(I, O)> + Send + Sync + 'static) -> Self
+    where
+        I: AsyncRead + Send + Unpin + 'static,
+        O: AsyncWrite + Send + Unpin + 'static,
+    {
+        let open = move || {
+            let (input, output) = open()?;
+            let streams: (Input, Output) = (Box::new(input), Box::new(output));
+            Some(streams)
+        };
+        Self { open: Arc::new(open), is_single: false }
     }
 
     pub(crate) fn take(&self) -> Option<(Input, Output)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        (self.open)()
     }
 }
 

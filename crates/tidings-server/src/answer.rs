@@ -164,8 +164,10 @@ impl Contents {
         Self::new(vec![ResourceContents::blob(STANDARD.encode(bytes), uri.as_ref())])
     }
 
-    /// The fingerprint of this content.
-    pub(crate) fn fingerprint(&self) -> Fingerprint {
+    /// The fingerprint of this content: what the hub compares, and so what
+    /// [`Source::version`](crate::Source::version) returns for it.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
         if let Some(raw) = &self.raw {
             // The hub sets the rest.
             let said = ["resultType", "ttlMs", "cacheScope"];

@@ -4,14 +4,15 @@
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 
 use std::net::IpAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Weak};
 
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, ClientResult, CreateMessageRequest, CreateMessageRequestParams,
     CreateMessageResult, ElicitRequest, ElicitRequestParams, ElicitResult, Implementation,
-    ListRootsRequest, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ProgressToken, RequestMetaObject, ServerRequest,
+    InputResponses, ListRootsRequest, ListRootsResult, LoggingLevel,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, RequestMetaObject,
+    ServerRequest,
 };
 use rmcp::service::RequestContext;
 use tidings_core::Change;
@@ -26,6 +27,36 @@ use crate::era;
 pub struct Context {
     announcer: Arc<dyn Announce>,
     request: Option<Arc<OpenRequest>>,
+    input: Option<Arc<ReadInput>>,
+}
+
+/// A client's answers to the questions that a read asked. Those of a call or a prompt are in its
+/// parameters.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ReadInput {
+    /// The answers by the keys of their questions.
+    pub responses: Option<InputResponses>,
+    /// The state that was given with the questions.
+    pub state: Option<String>,
+}
+
+/// A client's connection or session, which ends.
+#[derive(Clone)]
+pub struct Session(Weak<dyn Client>);
+
+impl Session {
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Session").field("is_over", &self.is_over()).finish()
+    }
 }
 
 /// A request of a client.
@@ -76,12 +107,18 @@ impl Context {
         request: RequestContext<RoleServer>,
         client: Option<Arc<dyn Client>>,
     ) -> Self {
-        Self { announcer, request: Some(Arc::new(OpenRequest { request, client })) }
+        Self { announcer, request: Some(Arc::new(OpenRequest { request, client })), input: None }
+    }
+
+    /// The client answers questions of an earlier round.
+    pub(crate) fn answer(&mut self, responses: Option<InputResponses>, state: Option<String>) {
+        let is_answered = responses.is_some() || state.is_some();
+        self.input = is_answered.then(|| Arc::new(ReadInput { responses, state }));
     }
 
     /// A read of the hub itself.
     pub(crate) fn of_hub(announcer: Arc<dyn Announce>) -> Self {
-        Self { announcer, request: None }
+        Self { announcer, request: None, input: None }
     }
 
     /// Announces that something may have changed: a URI, a [`Change`], a list. Clients are notified
@@ -140,6 +177,26 @@ impl Context {
             (None, Some(Address(address))) => format!("anonymous at {address}"),
             (None, None) => "anonymous".to_owned(),
         }
+    }
+
+    /// The client's connection or session; `None` for a modern client over HTTP, which has none, and
+    /// for the hub.
+    #[must_use]
+    pub fn session(&self) -> Option<Session> {
+        let client = self.asked()?.client.as_ref()?;
+        Some(Session(Arc::downgrade(client)))
+    }
+
+    /// The client's answers, if it reads once more because a read asked for input.
+    #[must_use]
+    pub fn input(&self) -> Option<&ReadInput> {
+        self.input.as_deref()
+    }
+
+    /// Whether the hub itself asks, to compare.
+    #[must_use]
+    pub fn is_of_hub(&self) -> bool {
+        self.request.is_none()
     }
 
     /// Whether the client speaks a revision without questions from the server: the result asks for

@@ -142,7 +142,7 @@ pub use about::{ListenerInfo, Transport, WatchedInfo};
 pub use answer::{Answer, AnswerError, Completion, CompletionOf, Completions, Contents};
 pub use catalog::Item;
 pub use config::{Config, Greeting, Limits};
-pub use context::{AskError, Context};
+pub use context::{AskError, Context, ReadInput, Session};
 pub use edit::EditError;
 pub use era::VersionRules;
 pub use hub::{AddError, Hub};

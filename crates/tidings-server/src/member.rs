@@ -1,7 +1,7 @@
 //! A source of the hub, called so that a panic becomes an error.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::FutureExt as _;
 use rmcp::model::{
@@ -27,12 +27,23 @@ pub(crate) struct Member {
     source: OnceLock<Arc<dyn ErasedSource>>,
     /// Bounds the reads made to compare content.
     pub(crate) gate: Semaphore,
+    /// How it is used, for clients that connect.
+    instructions: Mutex<Option<String>>,
 }
 
 impl Member {
     pub(crate) fn new(name: &str) -> Self {
         let gate = Semaphore::new(COMPARING_READS);
-        Self { name: name.to_owned(), source: OnceLock::new(), gate }
+        let instructions = Mutex::default();
+        Self { name: name.to_owned(), source: OnceLock::new(), gate, instructions }
+    }
+
+    pub(crate) fn instruct(&self, instructions: Option<String>) {
+        *self.instructions.lock().unwrap_or_else(PoisonError::into_inner) = instructions;
+    }
+
+    pub(crate) fn instructions(&self) -> Option<String> {
+        self.instructions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sets the member's source.
@@ -47,6 +58,11 @@ impl Member {
     /// Why the source cannot read a URI.
     pub(crate) fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
         self.guard_call(|| self.source().refuse(uri)).flatten()
+    }
+
+    /// Whether the source answers for a URI that nobody lists.
+    pub(crate) fn claims(&self, uri: &ResourceUri) -> bool {
+        self.guard_call(|| self.source().claims(uri)).unwrap_or_default()
     }
 
     pub(crate) fn watched(&self, uri: &ResourceUri) {

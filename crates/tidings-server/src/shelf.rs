@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
 use rmcp::schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use tidings_core::{Change, ResourceUri, Template, UriError};
+use tidings_core::{Change, ListKind, ResourceUri, Template, UriError};
 
 use crate::answers::Answers;
 use crate::catalog::{Edit, Item, Kind, Stored};
@@ -156,6 +156,25 @@ impl Shelf {
     pub fn changed<C: TryInto<Change>>(&self, change: C) -> Result<(), C::Error> {
         self.pipeline.change(change.try_into()?);
         Ok(())
+    }
+
+    /// Whether a client is notified of changes of this list. A source that finds changes only by
+    /// looking need not look while nobody is.
+    #[must_use]
+    pub fn has_listeners(&self, list: ListKind) -> bool {
+        self.pipeline.subscriptions.is_list_followed(list)
+    }
+
+    /// Whether a read of this URI is answered by this source.
+    #[must_use]
+    pub fn answers_for(&self, uri: &ResourceUri) -> bool {
+        self.pipeline.catalog.is_answered_by(uri, self.owner)
+    }
+
+    /// Tells clients that connect from now on how to use this source; `None` for nothing. They get it
+    /// after the instructions of [`Config`](crate::Config) and of sources before this one.
+    pub fn instruct(&self, instructions: Option<String>) {
+        self.pipeline.catalog.instruct(self.owner, instructions);
     }
 
     fn edit(&self, edit: Edit) -> Result<(), EditError> {

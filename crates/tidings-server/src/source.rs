@@ -85,6 +85,13 @@ pub trait Source: Send + Sync + 'static {
         None
     }
 
+    /// Whether this source answers for a URI that no source lists and no template matches: the first
+    /// that does is read and watched. It must not wait, nor edit a shelf.
+    fn claims(&self, uri: &ResourceUri) -> bool {
+        let _ = uri;
+        false
+    }
+
     /// A cheap name for what a read would return now (a revision, a hash, an `ETag`): it differs
     /// when the content differs and is equal when the content is equal. Without one the hub reads
     /// the content to compare it.
@@ -217,6 +224,7 @@ pub(crate) trait ErasedSource: Send + Sync {
         context: &'a Context,
     ) -> Boxed<'a, Result<Contents, AnswerError>>;
     fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError>;
+    fn claims(&self, uri: &ResourceUri) -> bool;
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint>;
     fn call<'a>(
         &'a self,
@@ -255,6 +263,9 @@ impl<S: Source> ErasedSource for S {
     }
     fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
         Source::refuse(self, uri)
+    }
+    fn claims(&self, uri: &ResourceUri) -> bool {
+        Source::claims(self, uri)
     }
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
         Source::version(self, uri)

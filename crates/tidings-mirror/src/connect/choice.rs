@@ -117,7 +117,7 @@ impl Attempt {
             || matches!(error, ConnectError::Timeout { .. })
                 && !matches!(target, Target::Command(_));
         // Streams can be used once.
-        if *wanted != Protocol::Auto || is_final || matches!(target, Target::Streams(_)) {
+        if *wanted != Protocol::Auto || is_final || target.is_single() {
             return None;
         }
         Some(match first {

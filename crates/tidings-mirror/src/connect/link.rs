@@ -13,11 +13,11 @@ use rmcp::model::{
     CompleteRequestParams, CompletionContext, CompletionInfo, GetPromptRequest,
     GetPromptRequestParams, GetPromptResult, InputRequiredResult, InputResponses, JsonObject,
     ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
-    LoggingLevel, PaginatedRequestParams, PingRequest, ProgressToken, Prompt, ReadResourceRequest,
-    ReadResourceRequestParams, ReadResourceResult, Reference, RequestId, RequestMetaObject,
-    Resource, ResourceTemplate, ServerResult, SetLevelRequest, SetLevelRequestParams,
-    SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequest,
-    UnsubscribeRequestParams,
+    LoggingLevel, PaginatedRequestParams, PingRequest, ProgressNotificationParam, ProgressToken,
+    Prompt, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult, Reference,
+    RequestId, RequestMetaObject, Resource, ResourceTemplate, ServerResult, SetLevelRequest,
+    SetLevelRequestParams, SubscribeRequest, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequest, UnsubscribeRequestParams,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
@@ -39,6 +39,7 @@ use crate::lists::Page;
 use crate::mirror::Server;
 use crate::odd::Odd;
 use crate::options::RequestOptions;
+use crate::relay::{Heard, Relay, RelayError};
 use crate::request::RequestError;
 use crate::rounds::{Drive, Once, Round};
 
@@ -80,6 +81,8 @@ pub(crate) struct Link {
     client: Client,
     server: Arc<Server>,
     timeout: Duration,
+    /// Whether items keep the text that was sent.
+    as_sent: bool,
     cancellations: mpsc::Sender<RequestId>,
     /// The requested log level, which is part of each modern request.
     log_level: Mutex<Option<LoggingLevel>>,
@@ -139,6 +142,7 @@ impl Link {
             client,
             server: Arc::new(server),
             timeout: config.request_timeout,
+            as_sent: config.as_sent,
             cancellations,
             log_level: Mutex::default(),
             http,
@@ -153,6 +157,31 @@ impl Link {
     /// The tag of the request that reports progress.
     pub(crate) fn request_of(&self, token: &ProgressToken) -> Option<RequestTag> {
         self.client.open().tag(token)
+    }
+
+    /// Passes progress on to its relayed request; `false` if it belongs to none.
+    pub(crate) fn progressed(&self, params: &ProgressNotificationParam) -> bool {
+        self.client.open().progressed(params)
+    }
+
+    /// Sends a request of somebody else, for one round. Returns the answer as it was sent.
+    pub(crate) async fn relay(
+        &self,
+        request: Relay,
+        tag: RequestTag,
+        hears: mpsc::Sender<Heard>,
+        options: &RequestOptions,
+    ) -> Result<Arc<str>, RelayError> {
+        let mut request = request.into_request();
+        let raw = Raw::ask(&mut request);
+        let method = request.method().into();
+        Open::mark(&mut request, During::Relay { method, tag });
+        Open::mark_hears(&mut request, hears);
+        match self.ask_with(request, options).await {
+            // The text is missing only if the server spelt the request's id differently.
+            Ok(result) => raw.take().map_or_else(|| written(&result), Ok),
+            Err(error) => Err(RelayError { raw: raw.take_error(), error }),
+        }
     }
 
     /// Closes the connection: deletes the session, ends the child and its children.
@@ -175,7 +204,7 @@ impl Link {
             ServerResult::ListToolsResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
                 Ok(Page {
-                    items: raw.items("tools", result.tools, &odd),
+                    items: raw.items("tools", result.tools, &odd, self.as_sent),
                     odd,
                     next: result.next_cursor,
                 })
@@ -196,7 +225,7 @@ impl Link {
             ServerResult::ListResourcesResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
                 Ok(Page {
-                    items: raw.items("resources", result.resources, &odd),
+                    items: raw.items("resources", result.resources, &odd, self.as_sent),
                     odd,
                     next: result.next_cursor,
                 })
@@ -219,7 +248,12 @@ impl Link {
             ServerResult::ListResourceTemplatesResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
                 Ok(Page {
-                    items: raw.items("resourceTemplates", result.resource_templates, &odd),
+                    items: raw.items(
+                        "resourceTemplates",
+                        result.resource_templates,
+                        &odd,
+                        self.as_sent,
+                    ),
                     odd,
                     next: result.next_cursor,
                 })
@@ -239,7 +273,7 @@ impl Link {
             ServerResult::ListPromptsResult(mut result) => {
                 let odd = take_odd(&mut result.meta);
                 Ok(Page {
-                    items: raw.items("prompts", result.prompts, &odd),
+                    items: raw.items("prompts", result.prompts, &odd, self.as_sent),
                     odd,
                     next: result.next_cursor,
                 })
@@ -502,6 +536,11 @@ impl Link {
         }
         Ok(((!responses.is_empty()).then_some(responses), result.request_state))
     }
+}
+
+fn written(result: &ServerResult) -> Result<Arc<str>, RelayError> {
+    let text = serde_json::to_string(result);
+    text.map(Arc::from).map_err(|_| RelayError { error: RequestError::Unexpected, raw: None })
 }
 
 fn page(cursor: Option<String>) -> Option<PaginatedRequestParams> {

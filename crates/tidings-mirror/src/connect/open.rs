@@ -1,15 +1,21 @@
-//! The open requests of a connection, to attribute questions and progress notices.
+//! The open requests of a connection, to attribute questions, progress notices and log messages.
+
+// The level of a log message is deprecated and still sent.
+#![expect(deprecated, reason = "servers of every revision are listened to")]
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions as _, GetMeta as _,
-    ProgressToken, RequestId, ServerJsonRpcMessage, ServerRequest,
+    ProgressNotificationParam, ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification,
+    ServerRequest,
 };
+use tokio::sync::mpsc;
 
-use crate::events::RequestTag;
+use crate::events::{Progress, RequestTag};
 use crate::handlers::During;
+use crate::relay::Heard;
 
 /// Questions that may wait for their handler before the oldest record is dropped. Handlers start at
 /// once, so only a flooding server reaches this.
@@ -30,7 +36,14 @@ struct State {
 struct Sent {
     during: During,
     token: Option<ProgressToken>,
+    /// Hears of progress and log messages, for a relayed request.
+    hears: Option<mpsc::Sender<Heard>>,
 }
+
+/// Who hears of the progress and the log messages of a request. It travels with the request, never
+/// on the wire.
+#[derive(Clone)]
+struct Hears(mpsc::Sender<Heard>);
 
 impl Open {
     fn state(&self) -> MutexGuard<'_, State> {
@@ -42,6 +55,11 @@ impl Open {
         request.extensions_mut().insert(during);
     }
 
+    /// Records who hears of what happens during a request.
+    pub(super) fn mark_hears(request: &mut ClientRequest, hears: mpsc::Sender<Heard>) {
+        request.extensions_mut().insert(Hears(hears));
+    }
+
     /// A message is being sent.
     pub(super) fn sent(&self, message: &ClientJsonRpcMessage) {
         match message {
@@ -50,7 +68,9 @@ impl Open {
                 let other = || During::Other { method: inner.method().into() };
                 let during = inner.extensions().get().cloned().unwrap_or_else(other);
                 let token = inner.get_meta().get_progress_token();
-                self.state().requests.insert(request.id.to_string(), Sent { during, token });
+                let hears = inner.extensions().get::<Hears>().map(|hears| hears.0.clone());
+                let sent = Sent { during, token, hears };
+                self.state().requests.insert(request.id.to_string(), sent);
             }
             ClientJsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) =
@@ -79,16 +99,41 @@ impl Open {
         }
     }
 
-    /// The server asks a question on a connection that does not attribute questions. The request is
-    /// known only if exactly one is open.
+    /// The server asks a question, or logs, on a connection that attributes neither. The request is
+    /// known only if exactly one is open. Lists and subscriptions count only if nothing else is
+    /// open: they are no reason to ask.
     pub(super) fn asked(&self, message: &ServerJsonRpcMessage) {
+        if let ServerJsonRpcMessage::Notification(notice) = message {
+            if let Some(sent) = self.state().only() {
+                sent.log(&notice.notification);
+            }
+            return;
+        }
         let Some(question) = question(message) else { return };
         let mut state = self.state();
-        let mut open = state.requests.values();
-        if let (Some(sent), None) = (open.next(), open.next()) {
-            let during = sent.during.clone();
+        if let Some(during) = state.only().map(|sent| sent.during.clone()) {
             state.ask(question, during);
         }
+    }
+
+    /// The server logs on the stream that answers this request.
+    pub(super) fn heard_within(&self, notice: &ServerNotification, request: &RequestId) {
+        if let Some(sent) = self.state().requests.get(&request.to_string()) {
+            sent.log(notice);
+        }
+    }
+
+    /// Passes progress on to the relayed request that it belongs to, if there is one.
+    pub(super) fn progressed(&self, params: &ProgressNotificationParam) -> bool {
+        let state = self.state();
+        let token = Some(&params.progress_token);
+        let mut sent = state.requests.values().filter(|sent| sent.token.as_ref() == token);
+        let Some(hears) = sent.find_map(|sent| sent.hears.as_ref()) else { return false };
+        let (progress, total) = (params.progress, params.total);
+        let message = params.message.clone();
+        let _ =
+            hears.try_send(Heard::Progress(Progress { request: None, progress, total, message }));
+        true
     }
 
     /// The request of a question, for its handler.
@@ -101,13 +146,38 @@ impl Open {
         let state = self.state();
         let sent = state.requests.values().find(|sent| sent.token.as_ref() == Some(token))?;
         match sent.during {
-            During::Call { tag, .. } => Some(tag),
+            During::Call { tag, .. } | During::Relay { tag, .. } => Some(tag),
             _ => None,
         }
     }
 }
 
+impl Sent {
+    /// Passes a log message on. One that finds no room is dropped: a log is no reason to wait.
+    fn log(&self, notice: &ServerNotification) {
+        let ServerNotification::LoggingMessageNotification(notice) = notice else { return };
+        let Some(hears) = &self.hears else { return };
+        let params = notice.params.clone();
+        let (level, logger, data) = (params.level, params.logger, params.data);
+        let _ = hears.try_send(Heard::Log { level, logger, data });
+    }
+}
+
 impl State {
+    /// The only request that a question can belong to.
+    fn only(&self) -> Option<&Sent> {
+        let is_other = |sent: &&Sent| matches!(sent.during, During::Other { .. });
+        let mut asking = self.requests.values().filter(|sent| !is_other(sent));
+        match (asking.next(), asking.next()) {
+            (Some(sent), None) => Some(sent),
+            (Some(_), Some(_)) => None,
+            (None, _) => {
+                let mut others = self.requests.values();
+                others.next().filter(|_| others.next().is_none())
+            }
+        }
+    }
+
     fn ask(&mut self, question: &RequestId, during: During) {
         if self.questions.len() >= QUESTIONS {
             self.questions.clear();
@@ -167,6 +237,44 @@ mod tests {
         open.ended(&RequestId::String("10".into()));
         open.asked(&roots(4));
         assert_eq!(open.during(&RequestId::Number(4)), Some(during("three")));
+    }
+
+    #[test]
+    fn a_list_that_is_loaded_meanwhile_leaves_a_question_to_its_call() {
+        let open = Open::default();
+        let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+        open.sent(&serde_json::from_value(list).unwrap());
+        open.asked(&roots(2));
+        let other = During::Other { method: "tools/list".into() };
+        assert_eq!(open.during(&RequestId::Number(2)), Some(other));
+        open.sent(&call(10, "one"));
+        open.asked(&roots(3));
+        assert_eq!(open.during(&RequestId::Number(3)), Some(during("one")));
+    }
+
+    #[test]
+    fn a_relayed_request_hears_of_its_progress_and_of_log_messages_that_are_surely_its() {
+        let open = Open::default();
+        let (hears, mut heard) = mpsc::channel(8);
+        let mut relayed = call(7, "one");
+        let ClientJsonRpcMessage::Request(request) = &mut relayed else { panic!("a request") };
+        Open::mark_hears(&mut request.request, hears);
+        open.sent(&relayed);
+        let progress = json!({ "progressToken": 7, "progress": 0.5 });
+        assert!(open.progressed(&serde_json::from_value(progress).unwrap()));
+        let progress = json!({ "progressToken": 8, "progress": 0.5 });
+        assert!(!open.progressed(&serde_json::from_value(progress).unwrap()));
+        let log: ServerJsonRpcMessage = serde_json::from_value(json!({
+            "jsonrpc": "2.0", "method": "notifications/message",
+            "params": { "level": "info", "data": "working" },
+        }))
+        .unwrap();
+        open.asked(&log);
+        open.sent(&call(8, "three"));
+        open.asked(&log);
+        assert!(matches!(heard.try_recv(), Ok(Heard::Progress(_))));
+        assert!(matches!(heard.try_recv(), Ok(Heard::Log { .. })));
+        assert!(heard.try_recv().is_err(), "two are open");
     }
 
     #[test]

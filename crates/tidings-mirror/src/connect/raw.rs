@@ -14,7 +14,14 @@ use crate::odd::Odd;
 /// Requests remembered on one connection before those without a waiting caller are dropped.
 const MANY: usize = 256;
 
-type RawSlot = Mutex<Option<Arc<str>>>;
+type RawSlot = Mutex<Option<Sent>>;
+
+/// The answer to one request, as it was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Sent {
+    Result(Arc<str>),
+    Error(Arc<str>),
+}
 
 /// The place for the raw result of one request. It travels with the request, never on the wire.
 #[derive(Clone, Debug, Default)]
@@ -36,13 +43,28 @@ impl Raw {
 
     /// Takes the result of this request from a message.
     pub(super) fn keep(&self, id: &RequestId, message: &[u8]) {
-        if let Some((_, result)) = answer(message).filter(|(answered, _)| answered == id) {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        if let Some((_, sent)) = answer(message).filter(|(answered, _)| answered == id) {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sent);
         }
     }
 
     /// The raw result.
     pub(super) fn take(&self) -> Option<Arc<str>> {
+        match self.taken()? {
+            Sent::Result(result) => Some(result),
+            Sent::Error(_) => None,
+        }
+    }
+
+    /// The raw error.
+    pub(super) fn take_error(&self) -> Option<Arc<str>> {
+        match self.taken()? {
+            Sent::Error(error) => Some(error),
+            Sent::Result(_) => None,
+        }
+    }
+
+    fn taken(&self) -> Option<Sent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -54,13 +76,14 @@ impl Raw {
         (!is_same).then_some(sent)
     }
 
-    /// The items of a list, each with its raw form if that has more. `odd` are the items of this
+    /// The items of a list, each with its raw form if that has more, or always. `odd` are the items of this
     /// page that violate the protocol; the unusable ones are not in `known`.
     pub(super) fn items<T: Serialize>(
         &self,
         key: &str,
         known: Vec<T>,
         odd: &[Odd],
+        always: bool,
     ) -> Vec<Item<T>> {
         let sent = self.take();
         let texts = sent.as_deref().and_then(|sent| texts(sent, key, odd)).unwrap_or_default();
@@ -68,7 +91,11 @@ impl Raw {
         if texts.len() != known.len() {
             return known.into_iter().map(Item::from).collect();
         }
-        known.into_iter().zip(texts).map(|(known, sent)| Item::new(known, sent.get())).collect()
+        known
+            .into_iter()
+            .zip(texts)
+            .map(|(known, sent)| Item::new(known, sent.get(), always))
+            .collect()
     }
 }
 
@@ -101,23 +128,29 @@ impl Wanted {
         if self.0.is_empty() {
             return;
         }
-        let Some((id, result)) = answer(message) else { return };
+        let Some((id, sent)) = answer(message) else { return };
         if let Some(place) = self.0.remove(&id).and_then(|place| place.upgrade()) {
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(sent);
         }
     }
 }
 
-/// The request that a message answers, and its result.
-fn answer(message: &[u8]) -> Option<(RequestId, Arc<str>)> {
+/// The request that a message answers, and its result or error.
+fn answer(message: &[u8]) -> Option<(RequestId, Sent)> {
     #[derive(Deserialize)]
-    struct ResultMessage<'a> {
+    struct AnswerMessage<'a> {
         id: RequestId,
         #[serde(borrow)]
-        result: &'a RawValue,
+        result: Option<&'a RawValue>,
+        #[serde(borrow)]
+        error: Option<&'a RawValue>,
     }
-    let ResultMessage { id, result } = serde_json::from_slice(message).ok()?;
-    Some((id, result.get().into()))
+    let AnswerMessage { id, result, error } = serde_json::from_slice(message).ok()?;
+    match (result, error) {
+        (Some(result), _) => Some((id, Sent::Result(result.get().into()))),
+        (None, Some(error)) => Some((id, Sent::Error(error.get().into()))),
+        (None, None) => None,
+    }
 }
 
 #[cfg(test)]
@@ -140,16 +173,27 @@ mod tests {
     }
 
     #[test]
+    fn an_error_is_kept_as_it_was_sent() {
+        let raw = Raw::default();
+        let sent = br#"{"id":7,"error":{"message":"no","code":-32050,"data":{"b":1,"a":2}}}"#;
+        raw.keep(&RequestId::Number(7), sent);
+        assert_eq!(raw.take(), None, "it is no result");
+        raw.keep(&RequestId::Number(7), sent);
+        let error = r#"{"message":"no","code":-32050,"data":{"b":1,"a":2}}"#;
+        assert_eq!(raw.take_error().as_deref(), Some(error));
+    }
+
+    #[test]
     fn items_are_paired_with_what_was_sent_of_them() {
         let raw = Raw::default();
         let sent = br#"{"id":7,"result":{"tools":[{"a":1},5,{"a":2,"new":3}]}}"#;
         let listed = || vec![json!({ "a": 1 }), json!({ "a": 2 })];
         raw.keep(&RequestId::Number(7), sent);
-        let items = raw.items("tools", listed(), &[Odd::new(1, "no object", json!(5))]);
+        let items = raw.items("tools", listed(), &[Odd::new(1, "no object", json!(5))], false);
         let raws: Vec<_> = items.iter().map(Item::raw).collect();
         assert_eq!(raws, [json!({ "a": 1 }), json!({ "a": 2, "new": 3 })]);
         raw.keep(&RequestId::Number(7), sent);
-        let unpaired = raw.items("tools", listed(), &[]);
+        let unpaired = raw.items("tools", listed(), &[], false);
         assert_eq!(unpaired[1].raw(), json!({ "a": 2 }), "nobody knows which is which");
     }
 

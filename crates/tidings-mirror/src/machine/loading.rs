@@ -21,13 +21,14 @@ impl Machine {
         if offer.unfollowed.contains(kind) {
             return;
         }
-        if !offer.announced.contains(kind) {
+        if !offer.announced.contains(kind) && !self.rules.unannounced {
             self.unasked(format!("notifications/{kind}/list_changed").into());
             return;
         }
         let lists: Vec<_> =
             offer.lists.iter().copied().filter(|list| list.kind() == kind).collect();
         for list in lists {
+            with_list!(self.lists, list, listing => listing.expect_news());
             self.mark_list(list, self.rules.merging, notice, now);
         }
     }
@@ -90,7 +91,7 @@ impl Machine {
                 let outcome =
                     self.lists.tools.page(ticket, empty_if_unknown(answer), fresh, most, time);
                 let items = self.lists.tools.items().clone();
-                self.outcome(List::Tools, outcome, items, Event::ToolsChanged);
+                self.outcome(List::Tools, outcome, items, Event::ToolsChanged, now);
             }
             PageAnswer::Resources(answer) => {
                 let outcome =
@@ -105,7 +106,7 @@ impl Machine {
                     _ => None,
                 };
                 let items = self.lists.resources.items().clone();
-                self.outcome(List::Resources, outcome, items, Event::ResourcesChanged);
+                self.outcome(List::Resources, outcome, items, Event::ResourcesChanged, now);
                 if let Some((added, removed, notice)) = moved {
                     self.keep_listed_resources();
                     self.look_again(&added, &removed, notice, now);
@@ -115,14 +116,14 @@ impl Machine {
                 let outcome =
                     self.lists.templates.page(ticket, empty_if_unknown(answer), fresh, most, time);
                 let items = self.lists.templates.items().clone();
-                self.outcome(List::Templates, outcome, items, Event::TemplatesChanged);
+                self.outcome(List::Templates, outcome, items, Event::TemplatesChanged, now);
             }
             PageAnswer::Prompts(answer) => {
                 let outcome =
                     self.lists.prompts.page(ticket, empty_if_unknown(answer), fresh, most, time);
                 let is_loaded = matches!(outcome, PageOutcome::Loaded { change: Some(_), .. });
                 let items = self.lists.prompts.items().clone();
-                self.outcome(List::Prompts, outcome, items, Event::PromptsChanged);
+                self.outcome(List::Prompts, outcome, items, Event::PromptsChanged, now);
                 if is_loaded {
                     let names = keys(self.lists.prompts.items());
                     self.cache.keep(Kind::Prompt, |name| names.contains(name));
@@ -137,10 +138,13 @@ impl Machine {
         outcome: PageOutcome<T>,
         items: Items<T>,
         event: impl Fn(ListChange<T>) -> Event,
+        now: Instant,
     ) {
         match outcome {
             PageOutcome::Ask(ask) => self.ask(list, Some(ask)),
             PageOutcome::Loaded { change, again, odd, cut } => {
+                let second_look = self.rules.second_look.filter(|_| change.is_none());
+                with_list!(self.lists, list, listing => listing.look_again(second_look, now));
                 if let Some(items) = odd.filter(|odd| !odd.is_empty()) {
                     self.events.emit(Event::Warning(Warning::OddItems { list, items }));
                 }

@@ -34,6 +34,7 @@ mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
 use tidings_core::ListKinds;
@@ -55,6 +56,8 @@ pub(crate) struct Rules {
     pub(crate) merging: Merging,
     pub(crate) limits: Limits,
     pub(crate) resubscribe: bool,
+    pub(crate) second_look: Option<Duration>,
+    pub(crate) unannounced: bool,
 }
 
 /// The lists, each of its own type.

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use rmcp::model::{ArgumentInfo, JsonObject, LoggingLevel};
 use serde_json::Value;
 use tidings_core::Template;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Mirror;
@@ -21,6 +22,7 @@ use crate::era::Era;
 use crate::events::{RequestTag, Warning};
 use crate::lists::List;
 use crate::machine::Input;
+use crate::relay::{Heard, Relay, RelayError};
 use crate::request::RequestError;
 use crate::rounds::{Answers, Drive, Once};
 use crate::schema;
@@ -321,6 +323,42 @@ impl Mirror {
         let outcome = Arc::new(ToolOutcome { arguments, result, odd, raw, called_at, took });
         engine.step(Input::Called { name: key, ticket, outcome: outcome.clone() });
         error.map_or(Ok(Once::Done(outcome)), Err)
+    }
+
+    /// Relays a request of somebody else, for one round, and returns its result as the server sent
+    /// it. Nothing is cached, compared with a schema or announced as an event.
+    ///
+    /// A question of a modern server is such a result, with `resultType` `input_required`. Questions
+    /// of a legacy server go to the handlers, with this tag in
+    /// [`During::Relay`](crate::During::Relay). Progress and log messages go to `hears`, before the
+    /// result is returned; those that find no room there are dropped.
+    ///
+    /// ```no_run
+    /// # use tidings_mirror::model::CallToolRequestParams;
+    /// # use tidings_mirror::{Mirror, Relay, RelayError};
+    /// # async fn example(mirror: Mirror) -> Result<(), RelayError> {
+    /// let (hears, mut heard) = tokio::sync::mpsc::channel(64);
+    /// let call = Relay::Call(CallToolRequestParams::new("scan"));
+    /// let result = mirror.relay(call, mirror.tag(), hears).await?;
+    /// while let Ok(heard) = heard.try_recv() {
+    ///     println!("{heard:?}");
+    /// }
+    /// println!("{result}"); // {"content":[…
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is no result.
+    pub async fn relay(
+        &self,
+        request: Relay,
+        tag: RequestTag,
+        hears: mpsc::Sender<Heard>,
+    ) -> Result<Arc<str>, RelayError> {
+        let link = self.inner.engine.link()?;
+        link.relay(request, tag, hears, &self.options).await
     }
 
     /// Possible values of a prompt argument or template variable. `context` has the known values.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use rmcp::model::{
     Implementation, Prompt, ProtocolVersion, Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
+use tidings_core::ListKinds;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -65,6 +66,18 @@ impl Mirror {
     #[must_use]
     pub fn server(&self) -> Option<Arc<Server>> {
         self.inner.engine.link().ok().map(|link| link.server().clone())
+    }
+
+    /// Whether there is a connection and its lists are loaded: see [`ready`](Self::ready).
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.inner.engine.machine().is_loaded_now()
+    }
+
+    /// The lists whose changes the server announces; none without a connection.
+    #[must_use]
+    pub fn announced(&self) -> ListKinds {
+        self.inner.engine.machine().announced()
     }
 
     /// The state of the connection.

@@ -176,7 +176,7 @@ impl Mirror {
     /// if the target is a pair of streams, which can be used only once.
     pub async fn reconnect_now(&self) -> Result<(), RequestError> {
         let engine = &self.inner.engine;
-        if matches!(engine.target, Target::Streams(_)) {
+        if engine.target.is_single() {
             return Err(RequestError::Invalid("streams cannot be connected to again".to_owned()));
         }
         engine.wish(Wish::Connect).await;

@@ -102,6 +102,18 @@ impl Catalog {
         self.read().members.iter().find(|(_, member)| member.name == name).map(|(id, _)| *id)
     }
 
+    /// Sets how a source is used.
+    pub(crate) fn instruct(&self, owner: u64, instructions: Option<String>) {
+        if let Some(member) = self.read().members.get(&owner) {
+            member.instruct(instructions);
+        }
+    }
+
+    /// How the sources are used, in the order they were added.
+    pub(crate) fn instructions(&self) -> Vec<String> {
+        self.read().members.values().filter_map(|member| member.instructions()).collect()
+    }
+
     /// A serial number for a new item.
     pub(crate) fn next_serial(&self) -> u64 {
         self.write().next_serial()
@@ -192,8 +204,29 @@ impl Catalog {
     }
 
     /// The answerer of a URI: the resource with that URI, or else the template with the longest
-    /// literal match.
+    /// literal match, or else the first source that claims it.
     pub(crate) fn route(&self, uri: &ResourceUri) -> Result<Route, Missing> {
+        match self.listed_route(uri) {
+            Err(Missing::Unknown) => self.claimed_route(uri),
+            found => found,
+        }
+    }
+
+    /// Whether a URI is answered by this source.
+    pub(crate) fn is_answered_by(&self, uri: &ResourceUri, owner: u64) -> bool {
+        let Ok(route) = self.route(uri) else { return false };
+        self.read().members.get(&owner).is_some_and(|it| Arc::ptr_eq(it, &route.answerer.member))
+    }
+
+    fn claimed_route(&self, uri: &ResourceUri) -> Result<Route, Missing> {
+        // No source is asked under the lock.
+        let members: Vec<_> = self.read().members.values().cloned().collect();
+        let member = members.into_iter().find(|member| member.claims(uri));
+        let answerer = Answerer { member: member.ok_or(Missing::Unknown)?, answers: None };
+        Ok(Route { answerer, variables: Variables::new(), title: None })
+    }
+
+    fn listed_route(&self, uri: &ResourceUri) -> Result<Route, Missing> {
         let state = self.read();
         let found = match state.items[Kind::Resource.index()].get(uri.as_ref()) {
             Some(entry) => Some((entry, Variables::new(), title_of(&entry.item))),

@@ -133,7 +133,9 @@ impl ServerHandler for Handler {
         info.server_info.description.clone_from(&config.description);
         info.server_info.icons.clone_from(&config.icons);
         info.server_info.website_url.clone_from(&config.website_url);
-        info.instructions.clone_from(&config.instructions);
+        let mut instructions: Vec<_> = config.instructions.clone().into_iter().collect();
+        instructions.extend(self.pipeline.catalog.instructions());
+        info.instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
         info
     }
 
@@ -247,7 +249,8 @@ impl ServerHandler for Handler {
         let slot = RawAnswerSlot::of(&context);
         let route = self.pipeline.catalog.route(&uri);
         let route = route.map_err(|missing| self.missing(&uri, missing, &slot))?;
-        let context = self.context(context);
+        let mut context = self.context(context);
+        context.answer(request.input_responses, request.request_state);
         let reading = route.answerer.read(&uri, &route.variables, &context);
         let contents = unless_cancelled(&slot, reading)
             .await?

@@ -150,10 +150,13 @@ impl Pipeline {
     pub(crate) fn touch(&self, touched: &Touched) {
         self.lists_changed(touched.lists);
         for uri in &touched.uris {
+            self.rewatch(uri);
             self.resource_changed(uri, Pace::default());
         }
         for prefix in &touched.prefixes {
-            self.touch_all(&self.subscriptions.with_prefix(prefix));
+            let all = self.subscriptions.with_prefix(prefix);
+            all.iter().for_each(|watched| self.rewatch(watched.uri()));
+            self.touch_all(&all);
         }
     }
 
@@ -341,6 +344,23 @@ impl Pipeline {
             told.insert(uri.clone(), member.clone());
             member.watched(uri);
         }
+    }
+
+    /// A watched URI may have another source now: tells the one before, and the one that has it.
+    fn rewatch(&self, uri: &ResourceUri) {
+        if self.subscriptions.get(uri.as_ref()).is_none() {
+            return;
+        }
+        // While nobody offers it, the one before keeps it: it may come back.
+        let Ok(route) = self.catalog.route(uri) else { return };
+        let member = &route.answerer.member;
+        let mut told = self.watchers();
+        if let Some(before) = told.get(uri).filter(|before| !Arc::ptr_eq(before, member)) {
+            before.unwatched(uri);
+            told.remove(uri);
+        }
+        drop(told);
+        self.watchers_moved(uri, member);
     }
 
     /// A URI lost its last watcher: notifies its source, unless somebody watches it again.

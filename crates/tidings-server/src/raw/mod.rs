@@ -169,6 +169,25 @@ impl<T> Raw<T> {
         Self::of(text)
     }
 
+    /// The same with another value of a member, as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// The text is not JSON, or too deep.
+    pub fn with_json(&self, name: &str, value: &str) -> Result<Self, RawError> {
+        // A name that needs no escape, to have the value checked and brought into form.
+        let value = Raw::<Value>::parse(format!("{{\"value\":{value}}}"))?;
+        let value = value.get("value").unwrap_or("null");
+        if self.get(name).is_none() {
+            let mut text = self.text.to_string();
+            text::push_member(&mut text, name, value);
+            return Ok(Self::of(text));
+        }
+        Ok(Self::of(text::edited(&self.text, |member| {
+            Some(if member.is(name) { value } else { member.value })
+        })))
+    }
+
     /// The same without a member.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
@@ -307,6 +326,16 @@ mod tests {
         assert_eq!(less.without("a").with("b", 1).as_str(), r#"{"b":1}"#);
         assert_eq!(raw(r#"{"a":1,"b":2,"a":3}"#).with("a", 4).as_str(), r#"{"a":4,"b":2}"#);
         assert_eq!(raw(r#"{"a":1,"b":2,"a":3}"#).get("a"), Some("3"));
+    }
+
+    #[test]
+    fn a_member_can_be_replaced_by_text_that_stays_as_it_is() {
+        let object = raw(r#"{"a":1,"b":2}"#);
+        let with = |name: &str, text: &str| object.with_json(name, text).unwrap().to_string();
+        assert_eq!(with("a", "[ 1.0,{\"z\":1,\"y\":2} ]"), r#"{"a":[1.0,{"z":1,"y":2}],"b":2}"#);
+        assert_eq!(with("c", "18446744073709551616"), r#"{"a":1,"b":2,"c":18446744073709551616}"#);
+        assert!(object.with_json("a", "1,\"c\":2").is_ok_and(|it| it.get("c").is_none()));
+        assert!(matches!(object.with_json("a", "["), Err(RawError::Syntax(_))));
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod stdio;
 mod support;
 mod tidy;
 mod troublemaker;
+mod upstream;
 mod watching;
 mod wire;
 mod workspace;

@@ -269,6 +269,19 @@ fn the_server_and_the_mirror_do_not_know_each_other() {
     }
 }
 
+/// What puts a client behind a server is one crate, and the program.
+#[test]
+fn only_upstreams_and_the_program_know_both_the_server_and_the_mirror() {
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let knows = |other: &str| manifest.contains(&format!("tidings-{other}.workspace"));
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let may = ["tidings", "tidings-upstream"].contains(&name.as_str());
+        assert!(may || !(knows("server") && knows("mirror")), "{name} knows both");
+    }
+}
+
 /// The crates that are a source each.
 const SOURCES: [&str; 3] = ["feeds", "folder", "workspace"];
 

@@ -119,6 +119,9 @@ impl HttpClient {
         let parsed = serde_json::from_slice::<ServerJsonRpcMessage>(&body).ok();
         if let Some(parsed) = &parsed {
             self.shared.wire.received(parsed, &body);
+            if let Some((id, Some(raw))) = Raw::asked(message) {
+                raw.keep(&id, &body);
+            }
         }
         let error = match parsed {
             Some(ServerJsonRpcMessage::Error(error)) => Some(error),

@@ -110,8 +110,12 @@ impl HttpClient {
                 (ServerJsonRpcMessage::Request(_), Some((id, _))) => {
                     wire.open.asked_within(&message, id);
                 }
-                (ServerJsonRpcMessage::Response(_), Some((id, Some(raw)))) => {
-                    raw.keep(id, data.as_bytes());
+                (
+                    ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_),
+                    Some((id, Some(raw))),
+                ) => raw.keep(id, data.as_bytes()),
+                (ServerJsonRpcMessage::Notification(notice), Some((id, _))) => {
+                    wire.open.heard_within(&notice.notification, id);
                 }
                 _ => {}
             }

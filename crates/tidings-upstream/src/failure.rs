@@ -1,0 +1,154 @@
+//! Why an upstream has no answer, in words that name it and keep its secrets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tidings_mirror::{RelayError, RequestError, Target};
+use tidings_server::{AnswerError, Raw};
+
+use crate::config::Config;
+
+/// Shorter texts are no secrets worth hiding, and hiding them would spoil every message.
+const SECRET: usize = 8;
+
+/// Words about one upstream.
+#[derive(Clone)]
+pub(crate) struct Failures {
+    name: Arc<str>,
+    /// Texts that no message may have.
+    secrets: Arc<[String]>,
+}
+
+impl Failures {
+    pub(crate) fn new(config: &Config) -> Self {
+        let mut secrets: Vec<String> = match &config.target {
+            Target::Http(http) => {
+                let headers = http.headers.iter().map(|(_, value)| value.reveal());
+                headers
+                    .flat_map(|value| [value, value.trim_start_matches("Bearer ")])
+                    .map(str::to_owned)
+                    .collect()
+            }
+            Target::Command(command) => {
+                command.environment.values().map(|value| value.reveal().to_owned()).collect()
+            }
+            _ => Vec::new(),
+        };
+        secrets.retain(|secret| secret.len() >= SECRET);
+        Self { name: config.name.as_str().into(), secrets: secrets.into() }
+    }
+
+    /// A text without secrets.
+    pub(crate) fn harmless(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
+    }
+
+    /// There is no connection.
+    pub(crate) fn down(&self, reason: &str) -> AnswerError {
+        self.unavailable(&format!("the server `{}` is not available: {reason}", self.name))
+    }
+
+    /// It did not come up in time.
+    pub(crate) fn starting(&self, waited: Duration) -> AnswerError {
+        let (name, waited) = (&self.name, waited.as_secs_f32());
+        self.unavailable(&format!("the server `{name}` is still starting after {waited} s"))
+    }
+
+    /// It took too long in all.
+    pub(crate) fn too_long(&self, most: Duration) -> AnswerError {
+        let (name, most) = (&self.name, most.as_secs_f32());
+        self.unavailable(&format!("the server `{name}` did not finish within {most} s"))
+    }
+
+    /// A request came back to where it began.
+    pub(crate) fn ring(&self) -> AnswerError {
+        self.error(
+            -32600,
+            &format!(
+                "the request came back through `{}`: servers are upstreams of each other",
+                self.name
+            ),
+        )
+    }
+
+    /// Something that is not offered, and why.
+    pub(crate) fn refused(&self, why: &str) -> AnswerError {
+        self.error(-32602, why)
+    }
+
+    /// A result that is not JSON.
+    pub(crate) fn unreadable(&self, error: &dyn std::error::Error) -> AnswerError {
+        self.unavailable(&format!(
+            "the answer of the server `{}` cannot be relayed: {error}",
+            self.name
+        ))
+    }
+
+    /// A request that failed. The server's own error is relayed as it was sent.
+    pub(crate) fn of(&self, failed: &RelayError) -> AnswerError {
+        if let Some(raw) = failed.raw.as_deref().and_then(|raw| Raw::parse(self.harmless(raw)).ok())
+        {
+            return AnswerError::Raw(raw);
+        }
+        let name = &self.name;
+        match &failed.error {
+            RequestError::Refused(error) => {
+                let text = serde_json::to_string(error).unwrap_or_default();
+                let raw = Raw::parse(self.harmless(&text));
+                raw.map_or_else(|error| self.unreadable(&error), AnswerError::Raw)
+            }
+            RequestError::NotConnected(reason) => self.down(reason),
+            RequestError::Lost(reason) => self.unavailable(&format!(
+                "the server `{name}` was lost before it answered, and may have done what was asked: {reason}"
+            )),
+            other => self.unavailable(&format!("the server `{name}`: {other}")),
+        }
+    }
+
+    fn unavailable(&self, text: &str) -> AnswerError {
+        self.error(-32603, text)
+    }
+
+    fn error(&self, code: i32, text: &str) -> AnswerError {
+        let message = self.harmless(text);
+        let error =
+            json!({ "code": code, "message": message, "data": { "upstream": &*self.name } });
+        let raw = Raw::parse(error.to_string());
+        raw.map_or_else(|_| AnswerError::Failed(message), AnswerError::Raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidings_mirror::{CommandTarget, HttpTarget, Secret};
+
+    use super::*;
+    use crate::config::Name;
+
+    fn failures(target: impl Into<Target>) -> Failures {
+        Failures::new(&Config::new(Name::parse("git").unwrap(), target))
+    }
+
+    #[test]
+    fn secrets_are_in_no_message() {
+        let target = HttpTarget::new("http://127.0.0.1:1/mcp")
+            .header("authorization", Secret::new("Bearer hunter2hunter2"));
+        let words = failures(target).down("401 for hunter2hunter2").to_string();
+        assert_eq!(words, "the server `git` is not available: 401 for …");
+        let target = CommandTarget::new("x", Vec::new()).env("KEY", Secret::new("hunter2hunter2"));
+        let raw = r#"{"code":-32000,"message":"bad key hunter2hunter2","data":{"b":1,"a":2}}"#;
+        let failed = RelayError::from(RequestError::Unexpected);
+        let mut failed = failed;
+        failed.raw = Some(raw.into());
+        let AnswerError::Raw(told) = failures(target).of(&failed) else { panic!("a raw error") };
+        assert_eq!(told.as_str(), raw.replace("hunter2hunter2", "…"));
+    }
+
+    #[test]
+    fn a_loss_says_that_the_request_may_have_been_carried_out() {
+        let lost = RequestError::Lost("the pipe closed".into()).into();
+        let words = failures("http://127.0.0.1:1/mcp").of(&lost).to_string();
+        assert!(words.contains("`git`") && words.contains("may have done"), "{words}");
+    }
+}

@@ -1,0 +1,278 @@
+//! Requests of clients, relayed to the upstream and back as raw JSON.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tidings_core::ResourceUri;
+use tidings_mirror::events::RequestTag;
+use tidings_mirror::model::{
+    ArgumentInfo, CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams,
+    CompletionContext, GetPromptRequestParams, GetPromptResponse, JsonObject,
+    ReadResourceRequestParams, ReadResourceResponse, Reference,
+};
+use tidings_mirror::{Heard, Mirror, Relay, RequestOptions};
+use tidings_server::{
+    Answer, AnswerError, Completion, CompletionOf, Completions, Contents, Context, Raw,
+};
+use tokio::sync::mpsc;
+use tokio::time::{Duration, Instant};
+
+use crate::links;
+use crate::status::Counts;
+use crate::upstream::Inner;
+use crate::watch::Seen;
+
+/// Progress and log messages of one request that may wait for a slow client.
+const HEARD: usize = 64;
+/// The gateways that a request came through, in its `_meta`.
+const HOPS: &str = "io.github.tidings-mcp/hops";
+/// Entries of `_meta` that are about one connection begin with this.
+const RESERVED: &str = "io.modelcontextprotocol/";
+/// The level of log messages that a client wants during one request.
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+impl Inner {
+    pub(crate) async fn call(
+        self: &Arc<Self>,
+        mut request: CallToolRequestParams,
+        context: &Context,
+    ) -> Result<Answer<CallToolResponse>, AnswerError> {
+        let route = self.routes().tools.get(&*request.name).cloned();
+        let route = route.ok_or_else(|| AnswerError::not_found(&*request.name))?;
+        request.name = route.original.to_string().into();
+        let answer = self.ask(Relay::Call(request), context).await;
+        if !route.is_read_only {
+            // Also after a failure: it may have done a part.
+            self.touched();
+        }
+        let result = self.parsed(&answer?)?;
+        Ok(links::in_call(result, |uri| self.address_of_link(uri)).into())
+    }
+
+    pub(crate) async fn prompt(
+        self: &Arc<Self>,
+        mut request: GetPromptRequestParams,
+        context: &Context,
+    ) -> Result<Answer<GetPromptResponse>, AnswerError> {
+        let original = self.routes().prompts.get(&request.name).cloned();
+        let original = original.ok_or_else(|| AnswerError::not_found(&request.name))?;
+        request.name = original.to_string();
+        let result = self.parsed(&self.ask(Relay::Prompt(request), context).await?)?;
+        Ok(links::in_prompt(result, |uri| self.address_of_link(uri)).into())
+    }
+
+    pub(crate) async fn complete(
+        self: &Arc<Self>,
+        completion: Completion,
+        context: &Context,
+    ) -> Result<Completions, AnswerError> {
+        let routes = self.routes();
+        let reference = match &completion.of {
+            CompletionOf::Prompt(name) => {
+                routes.prompts.get(name).map(|original| Reference::for_prompt(&**original))
+            }
+            CompletionOf::Template(text) => {
+                routes.templates.get(text).map(|original| Reference::for_resource(&**original))
+            }
+            _ => None,
+        };
+        let reference = reference.ok_or_else(|| AnswerError::not_found(&completion.argument))?;
+        let argument = ArgumentInfo::new(completion.argument, completion.value);
+        let mut params = CompleteRequestParams::new(reference, argument);
+        if !completion.known.is_empty() {
+            let known = completion.known.into_iter().collect();
+            params = params.with_context(CompletionContext::with_arguments(known));
+        }
+        let result = self.ask(Relay::Complete(params), context).await?;
+        Ok(Completions::raw(self.parsed(&result)?))
+    }
+
+    pub(crate) async fn read(
+        self: &Arc<Self>,
+        address: &ResourceUri,
+        context: &Context,
+    ) -> Result<Contents, AnswerError> {
+        let uri = self.original(address.as_ref());
+        if !self.config().resources.has(&uri) {
+            return Err(AnswerError::not_found(address.as_ref()));
+        }
+        if let Some((seen, age)) = self.watching().current(&uri, Instant::now()) {
+            return match seen {
+                Seen::Content(contents) => {
+                    let mut contents = self.at_address(&contents, &uri, address);
+                    contents.fresh_for = contents.fresh_for.saturating_sub(age);
+                    Ok(contents)
+                }
+                Seen::Absent(error) => Err(error),
+            };
+        }
+        let outcome = self.look(&uri, context).await;
+        match outcome {
+            Ok(contents) => Ok(self.at_address(&contents, &uri, address)),
+            // The hub compares: that there is nothing is known by one name.
+            Err(_) if context.is_of_hub() && Seen::of(&outcome).is_some() => {
+                Err(AnswerError::not_found(address.as_ref()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads a resource at the server, and compares it if it is watched.
+    pub(crate) async fn look(
+        self: &Arc<Self>,
+        uri: &Arc<str>,
+        context: &Context,
+    ) -> Result<Arc<Contents>, AnswerError> {
+        let ticket = self.watching().ticket();
+        let mut params = ReadResourceRequestParams::new(&**uri);
+        if let Some(input) = context.input() {
+            params.input_responses.clone_from(&input.responses);
+            params.request_state.clone_from(&input.state);
+        }
+        let answer = self.ask(Relay::Read(params), context).await;
+        let outcome = answer.and_then(|text| self.contents(&text));
+        self.observe(uri, ticket, &outcome);
+        outcome
+    }
+
+    /// A read ended: its watchers are told if it found something else.
+    pub(crate) fn observe(
+        &self,
+        uri: &Arc<str>,
+        ticket: u64,
+        outcome: &Result<Arc<Contents>, AnswerError>,
+    ) -> crate::watch::Observed {
+        // A question is not the content.
+        let is_question = |contents: &Arc<Contents>| {
+            let raw = contents.raw.as_ref();
+            raw.is_some_and(|raw| raw.get("resultType") == Some(r#""input_required""#))
+        };
+        let seen = match outcome {
+            Ok(contents) if is_question(contents) => None,
+            outcome => Seen::of(outcome),
+        };
+        let observed = self.watching().observe(uri, ticket, seen, Instant::now());
+        for address in &observed.moved {
+            let Ok(()) = self.shelf.changed(address.clone());
+        }
+        observed
+    }
+
+    /// Relays a request for a client, and what is said meanwhile.
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        request: Relay,
+        context: &Context,
+    ) -> Result<Arc<str>, AnswerError> {
+        let failures = self.house.failures();
+        let meta = self.meta(context).ok_or_else(|| failures.ring())?;
+        let most = self.config().timeouts.most;
+        let deadline = Instant::now() + most;
+        let asking = async {
+            let _turn = self.turns.take(&context.caller()).await;
+            let mirror = self.house.ready().await?;
+            let mut options = RequestOptions::new();
+            options.meta = meta;
+            self.exchange(&mirror.with(options), request, Some(context)).await
+        };
+        tokio::select! {
+            answer = asking => answer,
+            () = tokio::time::sleep_until(deadline) => Err(failures.too_long(most)),
+            // The request is dropped, and so cancelled at the server.
+            () = context.cancelled() => Err(failures.refused("the request was cancelled")),
+        }
+    }
+
+    /// Reads a resource for nobody but its watchers.
+    pub(crate) async fn read_alone(&self, uri: &str) -> Result<Arc<Contents>, AnswerError> {
+        let mirror = self.house.ready().await?;
+        let mut options = RequestOptions::new();
+        options.meta = with_hop(JsonObject::new(), self.config().neighbours.gateway());
+        let request = Relay::Read(ReadResourceRequestParams::new(uri));
+        let text = self.exchange(&mirror.with(options), request, None).await?;
+        self.contents(&text)
+    }
+
+    async fn exchange(
+        &self,
+        mirror: &Mirror,
+        request: Relay,
+        context: Option<&Context>,
+    ) -> Result<Arc<str>, AnswerError> {
+        let (hears, mut heard) = mpsc::channel(HEARD);
+        let began = Instant::now();
+        Counts::add(&self.counts.requests);
+        let asking = mirror.relay(request, RequestTag(self.tag()), hears);
+        tokio::pin!(asking);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(heard) = heard.recv() => tell(context, heard).await,
+                answer = &mut asking => break answer,
+            }
+        };
+        self.counts.answered(began.elapsed(), answer.is_err());
+        while let Ok(heard) = heard.try_recv() {
+            tell(context, heard).await;
+        }
+        answer.map_err(|failed| self.house.failures().of(&failed))
+    }
+
+    /// The `_meta` of a relayed request: what the client said, without what is about its connection.
+    /// `None` if the request came through here before.
+    fn meta(&self, context: &Context) -> Option<JsonObject> {
+        let said = serde_json::to_value(context.meta()).unwrap_or_default();
+        let Value::Object(mut meta) = said else { return Some(JsonObject::new()) };
+        let level = meta.remove(LOG_LEVEL);
+        meta.retain(|key, _| !key.starts_with(RESERVED) && key != "progressToken");
+        if let Some(level) = level {
+            meta.insert(LOG_LEVEL.to_owned(), level);
+        }
+        let config = self.config();
+        let gateway = config.neighbours.gateway();
+        let hops = meta.get(HOPS).and_then(Value::as_array);
+        let is_ring = hops.is_some_and(|hops| hops.iter().any(|hop| hop == gateway));
+        (!is_ring).then(|| with_hop(meta, gateway))
+    }
+
+    pub(crate) fn parsed<T>(&self, text: &str) -> Result<Raw<T>, AnswerError> {
+        Raw::parse(text).map_err(|error| self.house.failures().unreadable(&error))
+    }
+
+    /// The result of a read.
+    fn contents(&self, text: &str) -> Result<Arc<Contents>, AnswerError> {
+        let raw: Raw<ReadResourceResponse> = self.parsed(text)?;
+        let fresh_for = raw.get("ttlMs").and_then(|text| text.parse().ok()).unwrap_or_default();
+        let is_public = raw.get("cacheScope") == Some(r#""public""#);
+        let mut contents = Contents::raw(raw);
+        contents.fresh_for = Duration::from_millis(fresh_for);
+        contents.scope = if is_public { CacheScope::Public } else { CacheScope::Private };
+        Ok(Arc::new(contents))
+    }
+}
+
+/// The same `_meta` with one more hop.
+fn with_hop(mut meta: JsonObject, gateway: &str) -> JsonObject {
+    let mut hops = match meta.remove(HOPS) {
+        Some(Value::Array(hops)) => hops,
+        _ => Vec::new(),
+    };
+    hops.push(gateway.into());
+    meta.insert(HOPS.to_owned(), Value::Array(hops));
+    meta
+}
+
+/// Passes on what the server said during a request.
+async fn tell(context: Option<&Context>, heard: Heard) {
+    let Some(context) = context else { return };
+    match heard {
+        Heard::Progress(progress) => {
+            let message = progress.message.as_deref();
+            context.progress(progress.progress, progress.total, message).await;
+        }
+        Heard::Log { level, logger, data } => {
+            context.log_as(logger.as_deref(), level, data).await;
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,295 @@
+//! When watched resources are looked at: a pure state machine without network or clock.
+//!
+//! A resource that its server announces is looked at after each notice. Any other is polled: at once
+//! for its first watcher, then more often after changes and less often without. A resource has at
+//! most one look running and one to come, polls are one at a time and within a budget, and the one
+//! that waits longest is next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::config::PollRule;
+
+/// The shortest and the longest wait between two polls.
+pub(crate) const SHORTEST: Duration = Duration::from_secs(2);
+pub(crate) const LONGEST: Duration = Duration::from_mins(5);
+/// The time between the begins of two polls of one upstream.
+const BUDGET: Duration = Duration::from_millis(500);
+/// Looks after notices that run at once.
+const SIDE_BY_SIDE: usize = 8;
+/// No look begins sooner after the one before, however many notices come.
+const QUIET: Duration = Duration::from_millis(50);
+/// When to look once more after a notice without a change: some servers announce a change before it
+/// can be read.
+pub(crate) const SECOND_LOOK: Duration = Duration::from_secs(1);
+/// So many looks in a row that found a change lead to one more at once: content that differs even
+/// then differs on every read.
+const RESTLESS: u32 = 4;
+
+/// How changes of a resource are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// The server announces them.
+    Pushed,
+    /// By looking.
+    Polled(PollRule),
+}
+
+/// What a look found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Something else than before, or the first content.
+    Changed,
+    /// The same.
+    Same,
+    /// Nothing: it could not be read.
+    Failed,
+}
+
+/// One watched resource.
+#[derive(Debug)]
+struct Watch {
+    mode: Mode,
+    /// The next look, if one is planned.
+    due: Option<Instant>,
+    is_running: bool,
+    /// Whether a notice came that no look began after.
+    is_noticed: bool,
+    /// Whether the look that runs answers a notice.
+    answers_notice: bool,
+    /// When the last look began.
+    began: Option<Instant>,
+    interval: Duration,
+    failures: u32,
+    /// Looks in a row that found a change.
+    changes: u32,
+    /// Whether the next look follows the one before at once, to see whether the content rests.
+    is_probe: bool,
+    is_volatile: bool,
+}
+
+/// The looks of one upstream.
+#[derive(Debug, Default)]
+pub(crate) struct Schedule {
+    watches: BTreeMap<Arc<str>, Watch>,
+    running: BTreeSet<Arc<str>>,
+    /// When the last poll began.
+    polled: Option<Instant>,
+    /// While there is no connection nothing is due.
+    is_paused: bool,
+}
+
+impl Schedule {
+    /// A resource is watched from now on, or its mode is another: it is looked at now.
+    pub(crate) fn watch(&mut self, uri: &Arc<str>, mode: Mode, now: Instant) {
+        let watch = self.watches.entry(uri.clone()).or_insert_with(|| Watch {
+            mode,
+            due: None,
+            is_running: false,
+            is_noticed: false,
+            answers_notice: false,
+            began: None,
+            interval: SHORTEST,
+            failures: 0,
+            changes: 0,
+            is_probe: false,
+            is_volatile: false,
+        });
+        watch.mode = mode;
+        watch.due = Some(now);
+    }
+
+    pub(crate) fn unwatch(&mut self, uri: &str) {
+        self.watches.remove(uri);
+        self.running.remove(uri);
+    }
+
+    pub(crate) fn mode(&self, uri: &str) -> Option<Mode> {
+        self.watches.get(uri).map(|watch| watch.mode)
+    }
+
+    pub(crate) fn uris(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.watches.keys()
+    }
+
+    /// Whether what was last read of a resource is current: the server announces changes, and there
+    /// is nothing to look at.
+    pub(crate) fn is_current(&self, uri: &str) -> bool {
+        !self.is_paused
+            && self.watches.get(uri).is_some_and(|watch| {
+                watch.mode == Mode::Pushed && !watch.is_noticed && !watch.is_running
+            })
+    }
+
+    pub(crate) fn volatile(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.watches.iter().filter(|(_, watch)| watch.is_volatile).map(|(uri, _)| uri)
+    }
+
+    /// The server announced a change of this resource.
+    pub(crate) fn noticed(&mut self, uri: &str, now: Instant) {
+        if let Some(watch) = self.watches.get_mut(uri) {
+            watch.is_noticed = true;
+            watch.notice(now);
+        }
+    }
+
+    /// Notices may have been missed: everything is looked at.
+    pub(crate) fn resync(&mut self, now: Instant) {
+        for watch in self.watches.values_mut() {
+            watch.is_noticed = true;
+            watch.failures = 0;
+            watch.notice(now);
+        }
+    }
+
+    /// Something was done that may have changed anything: what is polled is looked at.
+    pub(crate) fn touched(&mut self, now: Instant) {
+        for watch in self.watches.values_mut() {
+            if matches!(watch.mode, Mode::Polled(rule) if rule != PollRule::Never)
+                && !watch.is_volatile
+            {
+                watch.is_noticed |= watch.is_running;
+                watch.soon(now);
+            }
+        }
+    }
+
+    /// Without a connection nothing is due.
+    pub(crate) fn pause(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
+    }
+
+    /// When a look may begin next.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        if self.is_paused {
+            return None;
+        }
+        let waiting = self.watches.values().filter(|watch| !watch.is_running);
+        waiting.filter_map(|watch| self.begin_of(watch)).min()
+    }
+
+    /// When a resource that waits may be looked at.
+    fn begin_of(&self, watch: &Watch) -> Option<Instant> {
+        let due = watch.due?;
+        if watch.is_noticed {
+            return (self.running.len() < SIDE_BY_SIDE).then_some(due);
+        }
+        // A poll waits for all others, and for its share of the budget.
+        let budget = self.polled.map_or(due, |polled| polled + BUDGET);
+        self.running.is_empty().then(|| due.max(budget))
+    }
+
+    /// The resource to look at now: the one that waits longest.
+    pub(crate) fn begin(&mut self, now: Instant) -> Option<Arc<str>> {
+        if self.is_paused {
+            return None;
+        }
+        let waiting = self.watches.iter().filter(|(_, watch)| !watch.is_running);
+        let ready = waiting.filter(|(_, watch)| self.begin_of(watch).is_some_and(|at| at <= now));
+        let (uri, _) = ready.min_by_key(|(_, watch)| (!watch.is_noticed, watch.due))?;
+        let uri = uri.clone();
+        let watch = self.watches.get_mut(&uri)?;
+        if !watch.is_noticed {
+            self.polled = Some(now);
+        }
+        watch.answers_notice = std::mem::take(&mut watch.is_noticed);
+        (watch.is_running, watch.began, watch.due) = (true, Some(now), None);
+        self.running.insert(uri.clone());
+        Some(uri)
+    }
+
+    /// A look ended. `fresh_for` is how long the server promised that the content stays; `chance` is
+    /// random, from 0 to 1.
+    pub(crate) fn looked(
+        &mut self,
+        uri: &str,
+        look: Look,
+        fresh_for: Duration,
+        chance: f64,
+        now: Instant,
+    ) {
+        self.running.remove(uri);
+        let Some(watch) = self.watches.get_mut(uri) else { return };
+        watch.is_running = false;
+        watch.learn(look);
+        if watch.is_noticed {
+            // It may have missed what was announced meanwhile.
+            watch.notice(now);
+            return;
+        }
+        watch.due = watch.next(look, fresh_for, chance, now);
+    }
+}
+
+impl Watch {
+    /// A look is wanted because of a notice.
+    fn notice(&mut self, now: Instant) {
+        let rest = if self.is_volatile { LONGEST } else { QUIET };
+        let soonest = self.began.map_or(now, |began| (began + rest).max(now));
+        self.due = Some(self.due.map_or(soonest, |due| due.min(soonest)).max(now));
+    }
+
+    /// A look is wanted, within the budget.
+    fn soon(&mut self, now: Instant) {
+        let soonest = self.began.map_or(now, |began| (began + QUIET).max(now));
+        self.due = Some(self.due.map_or(soonest, |due| due.min(soonest)));
+    }
+
+    /// What the look says about the resource.
+    fn learn(&mut self, look: Look) {
+        let was_probe = std::mem::take(&mut self.is_probe);
+        match look {
+            Look::Changed => {
+                self.failures = 0;
+                self.changes += 1;
+                self.is_volatile |= was_probe;
+                if self.is_volatile {
+                    self.interval = LONGEST;
+                } else {
+                    self.interval = (self.interval / 2).max(SHORTEST);
+                    self.is_probe = self.changes >= RESTLESS;
+                }
+            }
+            Look::Same => {
+                (self.failures, self.changes) = (0, 0);
+                if std::mem::take(&mut self.is_volatile) {
+                    self.interval = SHORTEST;
+                }
+                self.interval = self.interval.mul_f64(1.5).min(LONGEST);
+            }
+            Look::Failed => self.failures += 1,
+        }
+    }
+
+    /// When to look again if nothing is announced.
+    fn next(&self, look: Look, fresh_for: Duration, chance: f64, now: Instant) -> Option<Instant> {
+        if look == Look::Failed {
+            let most = LONGEST.as_secs_f64();
+            let wait = (SHORTEST.as_secs_f64()
+                * 2_f64.powi(self.failures.min(16).cast_signed() - 1))
+            .min(most);
+            return Some(now + jittered(Duration::from_secs_f64(wait), chance));
+        }
+        if self.is_probe {
+            return Some(now);
+        }
+        let interval = match self.mode {
+            Mode::Pushed if self.answers_notice && look == Look::Same => {
+                return Some(now + SECOND_LOOK);
+            }
+            Mode::Pushed | Mode::Polled(PollRule::Never) => return None,
+            Mode::Polled(PollRule::Every(interval)) => interval.max(Duration::from_millis(100)),
+            Mode::Polled(PollRule::Adaptive) => jittered(self.interval, chance),
+        };
+        let interval = if self.is_volatile { interval.max(LONGEST) } else { interval };
+        Some(now + interval.max(fresh_for))
+    }
+}
+
+/// A tenth more or less, so that many gateways do not ask at the same moment.
+fn jittered(interval: Duration, chance: f64) -> Duration {
+    interval.mul_f64(0.9 + 0.2 * chance.clamp(0.0, 1.0))
+}

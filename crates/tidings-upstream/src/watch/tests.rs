@@ -1,0 +1,285 @@
+//! The schedule of looks, without network and clock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio::time::Instant;
+
+use super::schedule::{LONGEST, Look, Mode, SECOND_LOOK, SHORTEST, Schedule};
+use crate::config::PollRule;
+
+const POLLED: Mode = Mode::Polled(PollRule::Adaptive);
+const NONE: Duration = Duration::ZERO;
+
+fn uri(text: &str) -> Arc<str> {
+    text.into()
+}
+
+/// Runs a schedule with looks that find what `content` says, for a time. Returns when each began.
+fn run(
+    schedule: &mut Schedule,
+    from: Instant,
+    time: Duration,
+    mut look: impl FnMut(&str) -> Look,
+) -> Vec<(Duration, String)> {
+    let (mut now, mut looks) = (from, Vec::new());
+    loop {
+        while let Some(uri) = schedule.begin(now) {
+            looks.push((now - from, uri.to_string()));
+            let found = look(&uri);
+            schedule.looked(&uri, found, NONE, 0.5, now);
+        }
+        match schedule.due().filter(|due| *due <= from + time) {
+            Some(due) => now = due.max(now + Duration::from_millis(1)),
+            None => return looks,
+        }
+    }
+}
+
+#[test]
+fn the_first_watcher_leads_to_a_look_at_once_and_the_last_leaver_ends_it() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    assert_eq!(schedule.due(), None);
+    schedule.watch(&uri("a:1"), POLLED, now);
+    assert_eq!(schedule.begin(now).as_deref(), Some("a:1"));
+    schedule.looked("a:1", Look::Same, NONE, 0.5, now);
+    assert_eq!(schedule.due(), Some(now + SHORTEST.mul_f64(1.5)));
+    schedule.unwatch("a:1");
+    assert_eq!(schedule.due(), None);
+}
+
+#[test]
+fn looks_come_less_often_without_changes_and_more_often_after_one() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    let looks = run(&mut schedule, now, Duration::from_hours(1), |_| Look::Same);
+    let gaps: Vec<_> = looks.windows(2).map(|two| two[1].0 - two[0].0).collect();
+    assert!(gaps.is_sorted(), "{gaps:?}");
+    assert_eq!((gaps[0], *gaps.last().unwrap()), (SHORTEST.mul_f64(1.5), LONGEST));
+    let at = schedule.due().unwrap();
+    assert!(schedule.begin(at).is_some());
+    schedule.looked("a:1", Look::Changed, NONE, 0.5, at);
+    assert_eq!(schedule.due(), Some(at + LONGEST / 2));
+}
+
+#[test]
+fn a_look_never_overlaps_itself_and_polls_never_each_other() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    schedule.watch(&uri("a:2"), POLLED, now);
+    assert!(schedule.begin(now).is_some());
+    assert_eq!(schedule.begin(now + LONGEST), None);
+    schedule.touched(now + LONGEST);
+    assert_eq!(schedule.begin(now + LONGEST), None);
+}
+
+#[test]
+fn the_budget_is_shared_fairly() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    let all: Vec<_> = (0..200).map(|number| uri(&format!("a:{number}"))).collect();
+    all.iter().for_each(|uri| schedule.watch(uri, POLLED, now));
+    let looks = run(&mut schedule, now, Duration::from_mins(10), |_| Look::Changed);
+    assert!(looks.len() <= 1201, "two a second, not {}", looks.len());
+    let mut counts = BTreeMap::<_, usize>::new();
+    looks.iter().for_each(|(_, uri)| *counts.entry(uri).or_default() += 1);
+    let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
+    assert!(counts.len() == 200 && most - least <= 2, "{least} to {most}");
+}
+
+#[test]
+fn a_promise_of_the_server_is_waited_for() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    assert!(schedule.begin(now).is_some());
+    let promised = Duration::from_mins(20);
+    schedule.looked("a:1", Look::Changed, promised, 0.5, now);
+    assert_eq!(schedule.due(), Some(now + promised));
+}
+
+#[test]
+fn a_call_that_may_have_changed_something_leads_to_a_look_soon() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    schedule.watch(&uri("a:2"), Mode::Pushed, now);
+    schedule.watch(&uri("a:3"), Mode::Polled(PollRule::Never), now);
+    run(&mut schedule, now, Duration::from_mins(2), |_| Look::Same);
+    let later = now + Duration::from_mins(2);
+    schedule.touched(later);
+    assert_eq!(schedule.begin(later).as_deref(), Some("a:1"));
+    schedule.looked("a:1", Look::Same, NONE, 0.5, later);
+    assert_eq!(schedule.begin(later + Duration::from_secs(1)), None);
+}
+
+#[test]
+fn what_the_server_announces_is_not_polled_and_looked_at_after_each_notice() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), Mode::Pushed, now);
+    let looks = run(&mut schedule, now, Duration::from_hours(1), |_| Look::Changed);
+    assert_eq!(looks.len(), 1);
+    let later = now + Duration::from_hours(1);
+    for _ in 0..200 {
+        schedule.noticed("a:1", later);
+    }
+    let looks = run(&mut schedule, later, Duration::from_hours(1), |_| Look::Changed);
+    assert_eq!(looks.len(), 1, "{looks:?}");
+}
+
+#[test]
+fn a_notice_without_a_change_leads_to_one_more_look_after_quiet() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), Mode::Pushed, now);
+    run(&mut schedule, now, LONGEST, |_| Look::Same);
+    let later = now + LONGEST;
+    schedule.noticed("a:1", later);
+    let looks = run(&mut schedule, later, Duration::from_hours(1), |_| Look::Same);
+    let times: Vec<_> = looks.into_iter().map(|(at, _)| at).collect();
+    assert_eq!(times, [NONE, SECOND_LOOK]);
+}
+
+#[test]
+fn a_notice_during_a_look_leads_to_another() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), Mode::Pushed, now);
+    assert!(schedule.begin(now).is_some());
+    schedule.noticed("a:1", now);
+    assert!(!schedule.is_current("a:1"));
+    schedule.looked("a:1", Look::Changed, NONE, 0.5, now + Duration::from_secs(1));
+    let at = schedule.due().unwrap();
+    assert!(schedule.begin(at).is_some());
+    schedule.looked("a:1", Look::Changed, NONE, 0.5, at);
+    assert!(schedule.is_current("a:1"));
+}
+
+#[test]
+fn content_that_differs_on_every_read_is_flagged_and_damped() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    let looks = run(&mut schedule, now, Duration::from_hours(1), |_| Look::Changed);
+    assert_eq!(schedule.volatile().count(), 1);
+    assert!(looks.len() < 20, "{}", looks.len());
+    let at = schedule.due().unwrap();
+    assert!(schedule.begin(at).is_some());
+    schedule.looked("a:1", Look::Same, NONE, 0.5, at);
+    assert_eq!(schedule.volatile().count(), 0, "it rests");
+}
+
+#[test]
+fn content_that_really_changes_often_is_not_damped() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    // It changes every two seconds, so two looks at once find the same.
+    let (mut last, mut count) = (None::<usize>, 0_usize);
+    let looks = run(&mut schedule, now, Duration::from_mins(1), |_| {
+        count += 1;
+        let content = count.div_ceil(2);
+        if last.replace(content) == Some(content) { Look::Same } else { Look::Changed }
+    });
+    assert_eq!(schedule.volatile().count(), 0);
+    assert!(looks.len() > 10, "{}", looks.len());
+}
+
+#[test]
+fn a_look_that_fails_is_tried_again_ever_later() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    let looks = run(&mut schedule, now, Duration::from_hours(1), |_| Look::Failed);
+    let gaps: Vec<_> = looks.windows(2).map(|two| two[1].0 - two[0].0).collect();
+    assert!(gaps.is_sorted() && gaps.contains(&LONGEST), "{gaps:?}");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Watch(u8, bool),
+    Unwatch(u8),
+    Notice(u8),
+    Touched,
+    Resync,
+    Pause(bool),
+    Wait(u16),
+    End(u8, bool, bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..4_u8, any::<bool>()).prop_map(|(which, pushed)| Step::Watch(which, pushed)),
+        (0..4_u8).prop_map(Step::Unwatch),
+        (0..4_u8).prop_map(Step::Notice),
+        Just(Step::Touched),
+        Just(Step::Resync),
+        any::<bool>().prop_map(Step::Pause),
+        (0..5000_u16).prop_map(Step::Wait),
+        (0..4_u8, any::<bool>(), any::<bool>()).prop_map(|(a, b, c)| Step::End(a, b, c)),
+    ]
+}
+
+proptest! {
+    /// Whatever happens: a look that is owed to a notice begins, none overlaps itself, polls keep the
+    /// budget, and what nobody watches is not looked at.
+    #[test]
+    fn what_is_announced_is_looked_at_and_nothing_overlaps(steps in prop::collection::vec(step(), 1..120)) {
+        let (mut schedule, mut now) = (Schedule::default(), Instant::now());
+        let mut running = std::collections::BTreeSet::new();
+        let mut owed = std::collections::BTreeSet::new();
+        let mut watched = std::collections::BTreeSet::new();
+        let name = |which: u8| uri(&format!("a:{which}"));
+        for step in steps {
+            match step {
+                Step::Watch(which, pushed) => {
+                    let mode = if pushed { Mode::Pushed } else { POLLED };
+                    schedule.watch(&name(which), mode, now);
+                    watched.insert(name(which));
+                }
+                Step::Unwatch(which) => {
+                    schedule.unwatch(&name(which));
+                    for set in [&mut watched, &mut owed, &mut running] {
+                        set.remove(&name(which));
+                    }
+                }
+                Step::Notice(which) => {
+                    schedule.noticed(&name(which), now);
+                    owed.extend(watched.get(&name(which)).cloned());
+                }
+                Step::Touched => schedule.touched(now),
+                Step::Resync => {
+                    schedule.resync(now);
+                    owed.extend(watched.iter().cloned());
+                }
+                Step::Pause(paused) => schedule.pause(paused),
+                Step::Wait(milliseconds) => now += Duration::from_millis(milliseconds.into()),
+                Step::End(which, changed, failed) => {
+                    if running.remove(&name(which)) {
+                        let look = match (failed, changed) {
+                            (true, _) => Look::Failed,
+                            (_, true) => Look::Changed,
+                            _ => Look::Same,
+                        };
+                        schedule.looked(&name(which), look, NONE, 0.5, now);
+                    }
+                }
+            }
+            while let Some(uri) = schedule.begin(now) {
+                prop_assert!(watched.contains(&uri), "nobody watches {}", uri);
+                prop_assert!(running.insert(uri.clone()), "{} overlaps itself", uri);
+                owed.remove(&uri);
+            }
+        }
+        // At rest: everything ends, and time passes.
+        schedule.pause(false);
+        for _ in 0..400 {
+            for uri in std::mem::take(&mut running) {
+                schedule.looked(&uri, Look::Same, NONE, 0.5, now);
+            }
+            while let Some(uri) = schedule.begin(now) {
+                owed.remove(&uri);
+                running.insert(uri);
+            }
+            if owed.is_empty() {
+                break;
+            }
+            now = schedule.due().unwrap_or(now).max(now + Duration::from_millis(10));
+        }
+        prop_assert!(owed.is_empty(), "announced, but not looked at: {:?}", owed);
+    }
+}

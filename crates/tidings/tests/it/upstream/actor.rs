@@ -1,0 +1,354 @@
+//! A legacy server in memory that plays what a test says, well or badly, and writes down what it was
+//! asked. It can be lost and come back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidings_mirror::{StreamsTarget, Target};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+/// The server, whoever is connected to it.
+#[derive(Clone)]
+pub(crate) struct Actor {
+    world: Arc<Mutex<World>>,
+    /// Advances with each request.
+    asked: watch::Sender<u64>,
+}
+
+/// All that it is.
+#[derive(Default)]
+pub(crate) struct World {
+    /// Whether it can be connected to.
+    pub(crate) is_up: bool,
+    /// Whether it accepts connections and then says nothing.
+    pub(crate) is_mute: bool,
+    pub(crate) capabilities: Value,
+    pub(crate) instructions: Option<String>,
+    /// The items of each list, by its member in the result, as JSON texts.
+    pub(crate) lists: BTreeMap<&'static str, Vec<String>>,
+    /// Items on one page; 0 for all.
+    pub(crate) page: usize,
+    /// Results of reads as JSON texts, by URI.
+    pub(crate) contents: BTreeMap<String, String>,
+    pub(crate) subscribed: BTreeSet<String>,
+    /// All requests and notifications, in order.
+    pub(crate) log: Vec<Value>,
+    /// Answers to a method in place of the usual one: an error object, as JSON text.
+    pub(crate) errors: BTreeMap<String, String>,
+    /// The number of the next question.
+    questions: u64,
+    links: Vec<mpsc::Sender<String>>,
+    tasks: JoinSet<()>,
+    /// What was answered to questions, by their number.
+    answers: BTreeMap<u64, Value>,
+}
+
+impl Actor {
+    /// One with a list of tools, one resource and these capabilities.
+    pub(crate) fn new(capabilities: Value) -> Self {
+        let world = World { is_up: true, capabilities, ..World::default() };
+        let actor = Self { world: Arc::new(Mutex::new(world)), asked: watch::Sender::new(0) };
+        for tool in ["act", "hang", "die", "ask", "say"] {
+            actor
+                .add("tools", &format!(r#"{{"name":"{tool}","inputSchema":{{"type":"object"}}}}"#));
+        }
+        actor.resource("note://1", "one");
+        actor
+    }
+
+    /// One that announces everything.
+    pub(crate) fn live() -> Self {
+        Self::new(json!({
+            "tools": { "listChanged": true },
+            "prompts": { "listChanged": true },
+            "resources": { "listChanged": true, "subscribe": true },
+            "completions": {}, "logging": {},
+        }))
+    }
+
+    /// One that announces nothing.
+    pub(crate) fn silent() -> Self {
+        Self::new(json!({ "tools": {}, "prompts": {}, "resources": {} }))
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap()
+    }
+
+    /// Adds an item to a list, without a word.
+    pub(crate) fn add(&self, list: &'static str, item: &str) {
+        self.world().lists.entry(list).or_default().push(item.to_owned());
+    }
+
+    /// Lists a resource with this text.
+    pub(crate) fn resource(&self, uri: &str, text: &str) {
+        self.add("resources", &format!(r#"{{"uri":"{uri}","name":"{uri}"}}"#));
+        self.set(uri, text);
+    }
+
+    /// Sets the text of a resource, without a word.
+    pub(crate) fn set(&self, uri: &str, text: &str) {
+        let content = json!({ "contents": [{ "uri": uri, "text": text }] }).to_string();
+        self.world().contents.insert(uri.to_owned(), content);
+    }
+
+    /// Says something to all who are connected.
+    pub(crate) fn notify(&self, method: &str, params: &Value) {
+        let message = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string();
+        for link in &self.world().links {
+            let _ = link.try_send(message.clone());
+        }
+    }
+
+    pub(crate) fn list_changed(&self, list: &str) {
+        self.notify(&format!("notifications/{list}/list_changed"), &json!({}));
+    }
+
+    pub(crate) fn updated(&self, uri: &str) {
+        self.notify("notifications/resources/updated", &json!({ "uri": uri }));
+    }
+
+    /// All connections break.
+    pub(crate) fn lose(&self) {
+        let mut world = self.world();
+        world.links.clear();
+        world.subscribed.clear();
+        world.tasks.abort_all();
+    }
+
+    pub(crate) fn up(&self, is_up: bool) {
+        self.world().is_up = is_up;
+        if !is_up {
+            self.lose();
+        }
+    }
+
+    /// How often a method was asked.
+    pub(crate) fn count(&self, method: &str) -> usize {
+        self.world().log.iter().filter(|asked| asked["method"] == method).count()
+    }
+
+    /// The last message of a method.
+    pub(crate) fn last(&self, method: &str) -> Option<Value> {
+        self.world().log.iter().rfind(|asked| asked["method"] == method).cloned()
+    }
+
+    /// Waits until a method was asked so often.
+    pub(crate) async fn asked(&self, method: &str, times: usize) {
+        let mut asked = self.asked.subscribe();
+        let waiting = async {
+            while self.count(method) < times {
+                asked.changed().await.unwrap();
+            }
+        };
+        let in_time = tokio::time::timeout(Duration::from_secs(900), waiting).await;
+        assert!(in_time.is_ok(), "`{method}` was asked {} times", self.count(method));
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        let actor = self.clone();
+        StreamsTarget::each(move || actor.connect()).into()
+    }
+
+    fn connect(
+        &self,
+    ) -> Option<(tokio::io::ReadHalf<DuplexStream>, tokio::io::WriteHalf<DuplexStream>)> {
+        let mut world = self.world();
+        if !world.is_up {
+            return None;
+        }
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let (output, messages) = mpsc::channel(1 << 14);
+        world.links.push(output.clone());
+        let actor = self.clone();
+        world.tasks.spawn(async move { actor.serve(far, output, messages).await });
+        Some(tokio::io::split(near))
+    }
+
+    async fn serve(
+        self,
+        stream: DuplexStream,
+        output: mpsc::Sender<String>,
+        mut messages: mpsc::Receiver<String>,
+    ) {
+        let (input, mut writer) = tokio::io::split(stream);
+        let mut lines = BufReader::new(input).lines();
+        loop {
+            tokio::select! {
+                line = lines.next_line() => {
+                    let Ok(Some(line)) = line else { return };
+                    let message: Value = serde_json::from_str(&line).unwrap();
+                    if self.take(&message, &output).is_none() {
+                        return;
+                    }
+                }
+                Some(message) = messages.recv() => {
+                    if writer.write_all(format!("{message}\n").as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a message; `None` ends the connection.
+    fn take(&self, message: &Value, output: &mpsc::Sender<String>) -> Option<()> {
+        let mut world = self.world();
+        world.log.push(message.clone());
+        self.asked.send_modify(|asked| *asked += 1);
+        let id = &message["id"];
+        let Some(method) = message["method"].as_str() else {
+            world.answers.insert(id.as_u64().unwrap(), message.clone());
+            return Some(());
+        };
+        if id.is_null() || world.is_mute {
+            return Some(());
+        }
+        let answer = match world.errors.get(method).cloned() {
+            Some(error) => Some(format!(r#""error":{error}"#)),
+            None => world.answer(method, &message["params"], id, output)?,
+        };
+        if let Some(answer) = answer {
+            let _ = output.try_send(format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#));
+        }
+        Some(())
+    }
+
+    /// What was answered to a question, if it was.
+    pub(crate) fn answer_to(&self, question: u64) -> Option<Value> {
+        self.world().answers.get(&question).cloned()
+    }
+
+    /// Answers a call that was left open.
+    pub(crate) fn finish(&self, id: &Value, result: &str) {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        for link in &self.world().links {
+            let _ = link.try_send(message.clone());
+        }
+    }
+}
+
+impl World {
+    /// What is answered, if it is now; `None` ends the connection.
+    fn answer(
+        &mut self,
+        method: &str,
+        params: &Value,
+        id: &Value,
+        output: &mpsc::Sender<String>,
+    ) -> Option<Option<String>> {
+        let result = match method {
+            "initialize" => {
+                let mut result = json!({
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": self.capabilities,
+                    "serverInfo": { "name": "actor", "version": "1" },
+                });
+                if let Some(instructions) = &self.instructions {
+                    result["instructions"] = json!(instructions);
+                }
+                result.to_string()
+            }
+            "tools/list" => self.list("tools", params),
+            "prompts/list" => self.list("prompts", params),
+            "resources/list" => self.list("resources", params),
+            "resources/templates/list" => self.list("resourceTemplates", params),
+            "resources/read" => match self.contents.get(params["uri"].as_str().unwrap()) {
+                Some(content) => content.clone(),
+                None => {
+                    return Some(Some(
+                        r#""error":{"code":-32002,"message":"no such resource"}"#.to_owned(),
+                    ));
+                }
+            },
+            "resources/subscribe" => {
+                self.subscribed.insert(params["uri"].as_str().unwrap().to_owned());
+                "{}".to_owned()
+            }
+            "resources/unsubscribe" => {
+                self.subscribed.remove(params["uri"].as_str().unwrap());
+                "{}".to_owned()
+            }
+            "prompts/get" => {
+                r#"{"messages":[{"role":"user","content":{"type":"text","text":"plan"},"new":1}]}"#
+                    .to_owned()
+            }
+            "completion/complete" => {
+                r#"{"completion":{"values":["ab"],"total":18,"hasMore":true,"rank":[1.50]}}"#
+                    .to_owned()
+            }
+            "logging/setLevel" | "ping" => "{}".to_owned(),
+            "tools/call" => return self.call(params, id, output),
+            _ => {
+                return Some(Some(
+                    r#""error":{"code":-32601,"message":"Method not found"}"#.to_owned(),
+                ));
+            }
+        };
+        Some(Some(format!(r#""result":{result}"#)))
+    }
+
+    fn list(&self, member: &'static str, params: &Value) -> String {
+        let items = self.lists.get(member).map_or(&[][..], Vec::as_slice);
+        let from: usize = params["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
+        let to = if self.page == 0 { items.len() } else { (from + self.page).min(items.len()) };
+        let shown = items[from.min(to)..to].join(",");
+        let next =
+            if to < items.len() { format!(r#","nextCursor":"{to}""#) } else { String::new() };
+        format!(r#"{{"{member}":[{shown}]{next}}}"#)
+    }
+
+    fn call(
+        &mut self,
+        params: &Value,
+        id: &Value,
+        output: &mpsc::Sender<String>,
+    ) -> Option<Option<String>> {
+        let arguments = &params["arguments"];
+        let text = |key: &str| arguments[key].as_str().map(str::to_owned);
+        match params["name"].as_str().unwrap() {
+            "hang" => return Some(None),
+            "die" => {
+                self.links.clear();
+                return None;
+            }
+            "ask" => {
+                self.questions += 1;
+                let method = text("method").unwrap_or_else(|| "elicitation/create".to_owned());
+                let question = json!({
+                    "jsonrpc": "2.0", "id": self.questions, "method": method,
+                    "params": arguments["params"],
+                });
+                let _ = output.try_send(question.to_string());
+                return Some(None);
+            }
+            "say" => {
+                let token = &params["_meta"]["progressToken"];
+                for step in 1..=3 {
+                    let said = json!({ "jsonrpc": "2.0", "method": "notifications/progress",
+                        "params": { "progressToken": token, "progress": step, "total": 3 } });
+                    let _ = output.try_send(said.to_string());
+                }
+                let said = json!({ "jsonrpc": "2.0", "method": "notifications/message",
+                    "params": { "level": "info", "logger": "actor", "data": { "step": 3 } } });
+                let _ = output.try_send(said.to_string());
+            }
+            _ => {}
+        }
+        if let (Some(uri), Some(value)) = (text("set"), text("to")) {
+            let content = json!({ "contents": [{ "uri": uri, "text": value }] }).to_string();
+            self.contents.insert(uri, content);
+        }
+        if let Some(error) = text("error") {
+            return Some(Some(format!(r#""error":{error}"#)));
+        }
+        let result = text("result").unwrap_or_else(|| {
+            json!({ "content": [{ "type": "text", "text": id.to_string() }] }).to_string()
+        });
+        Some(Some(format!(r#""result":{result}"#)))
+    }
+}
