@@ -45,7 +45,11 @@ pub(crate) fn is_url(text: &str) -> bool {
     matches!(scheme.as_deref(), Some("http" | "https"))
 }
 
-pub(crate) fn lookup(name: &str, places: &Places, surroundings: &Surroundings) -> Result<NamedServer> {
+pub(crate) fn lookup(
+    name: &str,
+    places: &Places,
+    surroundings: &Surroundings,
+) -> Result<NamedServer> {
     let found = known(places, surroundings)?;
     if let Some(entry) = found.entries.iter().find(|entry| entry.name == name) {
         return Ok(entry.clone());
@@ -192,7 +196,12 @@ mod tests {
             environment: [("TOKEN".to_owned(), "${KEY}".to_owned())].into(),
             folder: None,
         };
-        let entry = NamedServer { name: "a".to_owned(), file: "/mcp.json".into(), kind, is_disabled: false };
+        let entry = NamedServer {
+            name: "a".to_owned(),
+            file: "/mcp.json".into(),
+            kind,
+            is_disabled: false,
+        };
         let Target::Command(target) = entry_target(&entry, &environment).unwrap() else {
             panic!("it is a program");
         };

@@ -16,7 +16,7 @@ Examples:
   tidings serve --feed news.xml --in-memory     a news feed, here a file
   tidings serve --feeds                         feeds added with `tidings feeds add`
   tidings serve --workspace notes               artifacts and a graph shared by agents
-  tidings serve --upstream files="npx -y @modelcontextprotocol/server-filesystem ."
+  tidings serve --upstream 'demo=tidings serve --demo --stdio'
                                                 another MCP server, made live
   tidings serve --mcp-file .mcp.json            all servers of a host
   tidings serve --demo --stdio                  for a client that starts its server itself

@@ -26,16 +26,15 @@ pub(crate) async fn run(args: &Upstream) -> Result<()> {
     match &args.command {
         UpstreamCommand::Ls => list(&answer, &output),
         UpstreamCommand::Health => health(&answer, &output),
-        UpstreamCommand::Restart { name } if !args.json => {
-            output.raw(&format!("restarted {name}"))
-        }
+        UpstreamCommand::Restart { name } if !args.json => output.raw(&format!("restarted {name}")),
         UpstreamCommand::Approve { .. } if !args.json => approved(&answer, &output),
         _ => output.object(&answer),
     }
 }
 
 fn refused(error: &str, request: &Request, answer: &Value) -> Usage {
-    let known: Vec<_> = answer["known"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let known: Vec<_> =
+        answer["known"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let usage = Usage::new(error);
     let (Request::Restart(name) | Request::Approve(name)) = request else { return usage };
     match nearest(name, &known) {
@@ -88,9 +87,19 @@ fn health(answer: &Value, output: &Output) -> Result<()> {
             ("next try", milliseconds(upstream, "next_try_ms")),
             ("server", word(upstream, "server")),
             ("protocol", word(upstream, "version")),
-            ("requests", format!("{}, {} failed", word(upstream, "requests"), word(upstream, "failed"))),
+            (
+                "requests",
+                format!("{}, {} failed", word(upstream, "requests"), word(upstream, "failed")),
+            ),
             ("last answer", milliseconds(upstream, "latency_ms")),
-            ("watched", format!("{}, {} reads to find changes", word(upstream, "watched"), word(upstream, "looks"))),
+            (
+                "watched",
+                format!(
+                    "{}, {} reads to find changes",
+                    word(upstream, "watched"),
+                    word(upstream, "looks")
+                ),
+            ),
             ("connections", word(upstream, "connections")),
         ];
         for (key, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {

@@ -169,7 +169,8 @@ impl Surroundings {
                 match kind(server) {
                     Ok(kind) => {
                         let (name, file) = (name.clone(), file.to_owned());
-                        let is_off = |key: &str, value| server.get(key) == Some(&Value::Bool(value));
+                        let is_off =
+                            |key: &str, value| server.get(key) == Some(&Value::Bool(value));
                         let is_disabled = is_off("disabled", true) || is_off("enabled", false);
                         found.entries.push(NamedServer { name, file, kind, is_disabled });
                     }

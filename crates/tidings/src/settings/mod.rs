@@ -94,8 +94,9 @@ impl Settings {
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("reading `{}`", file.display()))?;
         let mut settings = Self::parse(&text, &file.display().to_string())?;
-        let base = file.parent().unwrap_or(Path::new(""));
-        settings.base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+        // An empty path cannot be made absolute, so the file is.
+        let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        settings.base = whole.parent().unwrap_or(Path::new("")).to_owned();
         let folders = settings.folders.iter_mut().flat_map(|folders| &mut folders.paths);
         for path in folders.chain(&mut settings.serve.data) {
             *path = settings.base.join(&*path);

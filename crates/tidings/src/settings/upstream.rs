@@ -124,7 +124,10 @@ impl UpstreamTable {
             return Err(Usage::new(format!("`{key}` needs `{needs}`")));
         }
         if let Some(url) = &self.url {
-            return Ok(Origin::Given(Kind::Http { url: url.clone(), headers: self.headers.clone() }));
+            return Ok(Origin::Given(Kind::Http {
+                url: url.clone(),
+                headers: self.headers.clone(),
+            }));
         }
         if let Some(words) = &self.command {
             let Some((program, arguments)) = words.split_first() else {
@@ -170,9 +173,9 @@ impl UpstreamTable {
         config.prefix = match self.prefix.as_deref() {
             None => Prefix::Name,
             Some("") => Prefix::Keep,
-            Some(text) => Prefix::Text(Name::parse(text).map_err(|error| {
-                Usage::new(format!("`prefix`: {error}"))
-            })?),
+            Some(text) => Prefix::Text(
+                Name::parse(text).map_err(|error| Usage::new(format!("`prefix`: {error}")))?,
+            ),
         };
         config.tools = self.tools.selection()?;
         config.prompts = self.prompts.selection()?;
@@ -193,7 +196,8 @@ impl UpstreamTable {
 
 impl SelectionTable {
     fn selection(&self) -> Result<Selection, Usage> {
-        let mut selection = Selection::new(&self.allow, &self.deny).map_err(|error| refused(&error))?;
+        let mut selection =
+            Selection::new(&self.allow, &self.deny).map_err(|error| refused(&error))?;
         selection.rename.clone_from(&self.rename);
         selection.describe.clone_from(&self.describe);
         Ok(selection)
@@ -278,7 +282,10 @@ mod tests {
         table(text).apply(&mut config).unwrap();
         assert_eq!(config.prefix, Prefix::Keep);
         assert!(config.tools.has("aa") && !config.tools.has("ab") && !config.tools.has("b"));
-        assert_eq!((config.tools.rename["a"].as_str(), config.tools.describe["a"].as_str()), ("b", "A"));
+        assert_eq!(
+            (config.tools.rename["a"].as_str(), config.tools.describe["a"].as_str()),
+            ("b", "A")
+        );
         assert_eq!(config.poll.of("log://a"), PollRule::Never);
         assert_eq!(config.poll.of("x://a"), PollRule::Every(Duration::from_secs(10)));
         assert!(config.isolate && config.grace == Duration::from_secs(1));
@@ -299,7 +306,9 @@ mod tests {
     #[test]
     fn only_what_the_program_sees_needs_a_restart() {
         let before = table("command = ['a']");
-        for text in ["prefix = 'b'", "poll = '1s'", "tools = { deny = ['x'] }", "timeout = { max = '1s' }"] {
+        for text in
+            ["prefix = 'b'", "poll = '1s'", "tools = { deny = ['x'] }", "timeout = { max = '1s' }"]
+        {
             assert_eq!(table(&format!("command = ['a']\n{text}")).fixed(), before.fixed());
         }
         for text in ["env = { A = 'b' }", "isolate = true", "timeout = { call = '1s' }"] {

@@ -13,6 +13,7 @@ mod feeds_cli;
 mod folder;
 mod folder_cli;
 mod folder_env;
+mod gateway;
 mod http;
 mod mirror;
 mod piped;

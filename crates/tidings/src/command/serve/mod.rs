@@ -87,18 +87,24 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     let transport_of = Served { limits, access: &access, data, workspace };
     let (progress, lists) = (feeds.progress(), feeds.lists());
     let control = Control::open(&served, &files);
-    let (args, hub, printer) = (&args, &hub, &printer);
-    let reload =
-        Reload { args, hub, printer, reports, feeds, upstreams: upstreams.clone(), served };
+    let reload = Reload {
+        args: &args,
+        hub: &hub,
+        printer: &printer,
+        reports,
+        feeds,
+        upstreams: upstreams.clone(),
+        served,
+    };
     let result = tokio::select! {
-        result = transport(args, hub, transport_of, printer, cancel.clone()) => result,
+        result = transport(&args, &hub, transport_of, &printer, cancel.clone()) => result,
         () = stop(signals, &access, &again, cancel.clone()) => Ok(()),
         () = access.follow(tokens) => Ok(()),
         () = printer.run(stories, reported, hub.events()) => Ok(()),
-        () = feeds::tell_progress(progress, printer) => Ok(()),
+        () = feeds::tell_progress(progress, &printer) => Ok(()),
         () = served_feeds::load_lists(lists) => Ok(()),
         () = reload.follow(files, &again) => Ok(()),
-        () = upstreams.report(printer) => Ok(()),
+        () = upstreams.report(&printer) => Ok(()),
         () = Control::serve(control, &upstreams) => Ok(()),
     };
     if result.is_ok() {

@@ -74,7 +74,9 @@ impl Origins {
 fn of_words(text: &str, places: &Places, surroundings: &Surroundings) -> Result<PlannedUpstream> {
     let Some((name, target)) = text.split_once('=').filter(|(_, target)| !target.is_empty()) else {
         let usage = Usage::new("a name and a TARGET are needed");
-        return Err(usage.hint("write it as NAME=TARGET, such as `notes=http://127.0.0.1:8484/mcp`").into());
+        return Err(usage
+            .hint("write it as NAME=TARGET, such as `notes=http://127.0.0.1:8484/mcp`")
+            .into());
     };
     let name = Name::parse(name).map_err(|error| Usage::new(error.to_string()))?;
     let kind = if is_url(target) {
@@ -148,8 +150,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let surroundings =
-            Surroundings { here: "/none".into(), home: None, configuration: None };
+        let surroundings = Surroundings { here: "/none".into(), home: None, configuration: None };
         let said = match of_words(text, &Places::default(), &surroundings) {
             Ok(upstream) => format!("{} {:?}", upstream.name, upstream.kind),
             Err(error) => format!("{error:#}"),

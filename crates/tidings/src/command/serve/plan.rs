@@ -62,7 +62,8 @@ impl PlannedUpstream {
 
     /// Whether another one can be had without a restart.
     fn is_adjustable_to(&self, other: &Self) -> bool {
-        (&self.kind, self.rank, self.table.fixed()) == (&other.kind, other.rank, other.table.fixed())
+        (&self.kind, self.rank, self.table.fixed())
+            == (&other.kind, other.rank, other.table.fixed())
     }
 }
 
@@ -158,7 +159,8 @@ impl Plan {
     }
 
     fn upstream_steps(&self, next: &Self, steps: &mut Vec<Step>) {
-        let find = |plan: &Self, name: &Name| plan.upstreams.iter().find(|it| it.name == *name).cloned();
+        let find =
+            |plan: &Self, name: &Name| plan.upstreams.iter().find(|it| it.name == *name).cloned();
         for upstream in &self.upstreams {
             if find(next, &upstream.name).is_none() {
                 steps.push(Step::RemoveUpstream(upstream.name.clone()));
@@ -350,7 +352,7 @@ mod tests {
     fn an_edit_restarts_only_the_upstream_whose_program_it_changes() {
         let (a, b) = (("a", "command = ['a']"), ("b", "command = ['b']"));
         let old = upstreams(&[a, b], &Plan::default());
-        let steps = |texts| words(&old.steps(&upstreams(texts, &old)));
+        let steps = |texts: &[(&str, &str)]| words(&old.steps(&upstreams(texts, &old)));
         assert!(steps(&[a, b]).is_empty());
         assert_eq!(steps(&[a, ("b", "command = ['b', 'c']")]), ["replace b"]);
         assert_eq!(steps(&[a, ("b", "command = ['b']\nenv = { A = '1' }")]), ["replace b"]);
@@ -361,9 +363,10 @@ mod tests {
 
     #[test]
     fn an_upstream_between_others_leaves_them_alone() {
-        let (a, b, c) = (("a", "command = ['a']"), ("b", "command = ['b']"), ("c", "command = ['c']"));
+        let (a, b, c) =
+            (("a", "command = ['a']"), ("b", "command = ['b']"), ("c", "command = ['c']"));
         let old = upstreams(&[a, b], &Plan::default());
-        let steps = |texts| words(&old.steps(&upstreams(texts, &old)));
+        let steps = |texts: &[(&str, &str)]| words(&old.steps(&upstreams(texts, &old)));
         assert_eq!(steps(&[c, a, b]), ["add c"]);
         assert_eq!(steps(&[a, c, b]), ["add c"]);
         assert_eq!(steps(&[a, b, c]), ["add c"]);

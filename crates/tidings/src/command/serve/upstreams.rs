@@ -85,7 +85,8 @@ impl Upstreams {
 
     fn config(&self, planned: &PlannedUpstream) -> Result<Config> {
         let name = &planned.name;
-        let target = target::of_entry(&planned.entry()).with_context(|| format!("upstream `{name}`"))?;
+        let target =
+            target::of_entry(&planned.entry()).with_context(|| format!("upstream `{name}`"))?;
         let mut config = Config::new(name.clone(), target);
         planned.table.apply(&mut config).with_context(|| format!("upstream `{name}`"))?;
         let file = |ending: &str| -> Result<PathBuf> {
