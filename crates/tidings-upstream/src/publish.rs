@@ -178,15 +178,15 @@ impl Publisher<'_> {
         let routes = loop {
             let mut transaction = self.shelf.transaction();
             let mut routes = Routes { problems: problems.clone(), ..Routes::default() };
-            for named in self.offer(&mut transaction, &tools, &lost, &mut routes) {
+            for named in offer(&mut transaction, &tools, &lost, &mut routes) {
                 let is_read_only = is_read_only(&named.raw);
                 let route = ToolRoute { original: named.original, is_read_only };
                 routes.tools.insert(named.key, route);
             }
-            let offered = self.offer(&mut transaction, &prompts, &lost, &mut routes);
+            let offered = offer(&mut transaction, &prompts, &lost, &mut routes);
             routes.prompts = offered.into_iter().map(|it| (it.key, it.original)).collect();
-            routes.resources = self.offer(&mut transaction, &resources, &lost, &mut routes).len();
-            let offered = self.offer(&mut transaction, &templates, &lost, &mut routes);
+            routes.resources = offer(&mut transaction, &resources, &lost, &mut routes).len();
+            let offered = offer(&mut transaction, &templates, &lost, &mut routes);
             routes.templates = offered.into_iter().map(|it| (it.key, it.original)).collect();
             let refused = transaction.commit_possible()?;
             if !self.has_second_choice(&refused, &mut lost) {
@@ -217,9 +217,10 @@ impl Publisher<'_> {
             } else {
                 (key.to_owned(), names::address(&config.name, key))
             };
-            let came_round = match is_named {
-                true => names::is_round(&first),
-                false => names::within(&config.name, key).is_some(),
+            let came_round = if is_named {
+                names::is_round(&first)
+            } else {
+                names::within(&config.name, key).is_some()
             };
             if came_round {
                 problems.push(format!(
@@ -259,42 +260,6 @@ impl Publisher<'_> {
         lost.extend(others.into_iter().map(|key| (T::LIST, key)));
     }
 
-    fn offer<T: Kind>(
-        &self,
-        transaction: &mut Transaction,
-        candidates: &[Candidate<T>],
-        lost: &HashSet<(List, Arc<str>)>,
-        routes: &mut Routes,
-    ) -> Vec<Named<T>>
-    where
-        Raw<T>: Item + Into<Offer<Raw<T>>>,
-    {
-        let (mut offered, mut keys) = (Vec::with_capacity(candidates.len()), HashSet::new());
-        for candidate in candidates {
-            let place = (T::LIST, candidate.first.clone());
-            let key = match lost.contains(&place) {
-                true => candidate.second.clone(),
-                false => {
-                    routes.plain.insert(place);
-                    candidate.first.to_string()
-                }
-            };
-            if !keys.insert(key.clone()) {
-                routes.problems.push(format!("`{key}` is offered twice; the first is kept"));
-                continue;
-            }
-            let (original, raw) = (&candidate.original.key, &candidate.original.raw);
-            let raw = match **original == *key {
-                true => raw.clone(),
-                false => raw.with(T::FIELD, key.as_str()),
-            };
-            offered.push(Named { key, original: original.clone(), raw });
-        }
-        let refused = transaction.replace(offered.iter().map(|named| named.raw.clone()));
-        routes.problems.extend(refused.iter().map(ToString::to_string));
-        offered
-    }
-
     /// Whether an item was refused because a source that is no upstream has its name. An upstream
     /// gives the name up by itself, and says so.
     fn has_second_choice(
@@ -312,6 +277,39 @@ impl Publisher<'_> {
         }
         is_moved
     }
+}
+
+/// Offers the items under the names that they have.
+fn offer<T: Kind>(
+    transaction: &mut Transaction,
+    candidates: &[Candidate<T>],
+    lost: &HashSet<(List, Arc<str>)>,
+    routes: &mut Routes,
+) -> Vec<Named<T>>
+where
+    Raw<T>: Item + Into<Offer<Raw<T>>>,
+{
+    let (mut offered, mut keys) = (Vec::with_capacity(candidates.len()), HashSet::new());
+    for candidate in candidates {
+        let place = (T::LIST, candidate.first.clone());
+        let key = if lost.contains(&place) {
+            candidate.second.clone()
+        } else {
+            routes.plain.insert(place);
+            candidate.first.to_string()
+        };
+        if !keys.insert(key.clone()) {
+            routes.problems.push(format!("`{key}` is offered twice; the first is kept"));
+            continue;
+        }
+        let (original, raw) = (&candidate.original.key, &candidate.original.raw);
+        let is_kept = **original == *key;
+        let raw = if is_kept { raw.clone() } else { raw.with(T::FIELD, key.as_str()) };
+        offered.push(Named { key, original: original.clone(), raw });
+    }
+    let refused = transaction.replace(offered.iter().map(|named| named.raw.clone()));
+    routes.problems.extend(refused.iter().map(ToString::to_string));
+    offered
 }
 
 /// The list of a kind, by the word that the hub has for it.

@@ -49,10 +49,8 @@ impl Turns {
         let own = self.own(client);
         // Order: the client's own first, so that one with many requests does not fill the line.
         let first = own.clone().acquire_owned().await.ok();
-        let single = match self.is_single.load(Ordering::SeqCst) {
-            true => self.single.clone().acquire_owned().await.ok(),
-            false => None,
-        };
+        let single =
+            if self.is_single() { self.single.clone().acquire_owned().await.ok() } else { None };
         let second = self.all.clone().acquire_owned().await.ok();
         Turn { _permits: [first, single, second], _client: own }
     }

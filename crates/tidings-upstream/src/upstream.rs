@@ -25,7 +25,7 @@ use crate::names;
 use crate::neighbours::Place;
 use crate::pin::Pins;
 use crate::publish::{Publisher, Routes, Stock};
-use crate::status::{Counts, State, Status};
+use crate::status::{Counts, Held, State, Status};
 use crate::turns::Turns;
 use crate::watch::schedule::Mode;
 use crate::watch::{Seen, Watching};
@@ -120,11 +120,12 @@ impl Upstream {
         let _ = mirror.reconnect_now().await;
     }
 
-    /// Approves all definitions that wait: see [`Config::pin`]. Returns how many did.
-    pub fn approve(&self) -> usize {
-        let Some(pins) = &self.inner.pins else { return 0 };
+    /// Approves all definitions that wait: see [`Config::pin`]. Returns those that did.
+    #[expect(clippy::must_use_candidate, reason = "approving is the purpose")]
+    pub fn approve(&self) -> Vec<Held> {
+        let Some(pins) = &self.inner.pins else { return Vec::new() };
         let stock = self.inner.offered().stock.clone();
-        let held = pins.held(&stock).len();
+        let held = pins.held(&stock);
         pins.approve(&stock);
         self.inner.publish();
         held

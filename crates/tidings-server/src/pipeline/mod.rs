@@ -155,7 +155,9 @@ impl Pipeline {
         }
         for prefix in &touched.prefixes {
             let all = self.subscriptions.with_prefix(prefix);
-            all.iter().for_each(|watched| self.rewatch(watched.uri()));
+            for watched in &all {
+                self.rewatch(watched.uri());
+            }
             self.touch_all(&all);
         }
     }

@@ -55,20 +55,34 @@ struct Watch {
     mode: Mode,
     /// The next look, if one is planned.
     due: Option<Instant>,
-    is_running: bool,
+    running: Running,
     /// Whether a notice came that no look began after.
     is_noticed: bool,
-    /// Whether the look that runs answers a notice.
-    answers_notice: bool,
     /// When the last look began.
     began: Option<Instant>,
     interval: Duration,
     failures: u32,
     /// Looks in a row that found a change.
     changes: u32,
-    /// Whether the next look follows the one before at once, to see whether the content rests.
-    is_probe: bool,
-    is_volatile: bool,
+    temper: Temper,
+}
+
+/// Whether a look runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Running {
+    No,
+    Poll,
+    AfterNotice,
+}
+
+/// How content behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Temper {
+    Calm,
+    /// It changed so often that the next look follows at once, to see whether it rests.
+    Restless,
+    /// It differs on every read.
+    Volatile,
 }
 
 /// The looks of one upstream.
@@ -88,15 +102,13 @@ impl Schedule {
         let watch = self.watches.entry(uri.clone()).or_insert_with(|| Watch {
             mode,
             due: None,
-            is_running: false,
+            running: Running::No,
             is_noticed: false,
-            answers_notice: false,
             began: None,
             interval: SHORTEST,
             failures: 0,
             changes: 0,
-            is_probe: false,
-            is_volatile: false,
+            temper: Temper::Calm,
         });
         watch.mode = mode;
         watch.due = Some(now);
@@ -120,12 +132,12 @@ impl Schedule {
     pub(crate) fn is_current(&self, uri: &str) -> bool {
         !self.is_paused
             && self.watches.get(uri).is_some_and(|watch| {
-                watch.mode == Mode::Pushed && !watch.is_noticed && !watch.is_running
+                watch.mode == Mode::Pushed && !watch.is_noticed && !watch.is_running()
             })
     }
 
     pub(crate) fn volatile(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.watches.iter().filter(|(_, watch)| watch.is_volatile).map(|(uri, _)| uri)
+        self.watches.iter().filter(|(_, watch)| watch.is_volatile()).map(|(uri, _)| uri)
     }
 
     /// The server announced a change of this resource.
@@ -149,9 +161,9 @@ impl Schedule {
     pub(crate) fn touched(&mut self, now: Instant) {
         for watch in self.watches.values_mut() {
             if matches!(watch.mode, Mode::Polled(rule) if rule != PollRule::Never)
-                && !watch.is_volatile
+                && !watch.is_volatile()
             {
-                watch.is_noticed |= watch.is_running;
+                watch.is_noticed |= watch.is_running();
                 watch.soon(now);
             }
         }
@@ -167,7 +179,7 @@ impl Schedule {
         if self.is_paused {
             return None;
         }
-        let waiting = self.watches.values().filter(|watch| !watch.is_running);
+        let waiting = self.watches.values().filter(|watch| !watch.is_running());
         waiting.filter_map(|watch| self.begin_of(watch)).min()
     }
 
@@ -187,7 +199,7 @@ impl Schedule {
         if self.is_paused {
             return None;
         }
-        let waiting = self.watches.iter().filter(|(_, watch)| !watch.is_running);
+        let waiting = self.watches.iter().filter(|(_, watch)| !watch.is_running());
         let ready = waiting.filter(|(_, watch)| self.begin_of(watch).is_some_and(|at| at <= now));
         let (uri, _) = ready.min_by_key(|(_, watch)| (!watch.is_noticed, watch.due))?;
         let uri = uri.clone();
@@ -195,8 +207,9 @@ impl Schedule {
         if !watch.is_noticed {
             self.polled = Some(now);
         }
-        watch.answers_notice = std::mem::take(&mut watch.is_noticed);
-        (watch.is_running, watch.began, watch.due) = (true, Some(now), None);
+        let is_noticed = std::mem::take(&mut watch.is_noticed);
+        watch.running = if is_noticed { Running::AfterNotice } else { Running::Poll };
+        (watch.began, watch.due) = (Some(now), None);
         self.running.insert(uri.clone());
         Some(uri)
     }
@@ -213,21 +226,29 @@ impl Schedule {
     ) {
         self.running.remove(uri);
         let Some(watch) = self.watches.get_mut(uri) else { return };
-        watch.is_running = false;
+        let ran = std::mem::replace(&mut watch.running, Running::No);
         watch.learn(look);
         if watch.is_noticed {
             // It may have missed what was announced meanwhile.
             watch.notice(now);
             return;
         }
-        watch.due = watch.next(look, fresh_for, chance, now);
+        watch.due = watch.next((look, ran), fresh_for, chance, now);
     }
 }
 
 impl Watch {
+    fn is_running(&self) -> bool {
+        self.running != Running::No
+    }
+
+    fn is_volatile(&self) -> bool {
+        self.temper == Temper::Volatile
+    }
+
     /// A look is wanted because of a notice.
     fn notice(&mut self, now: Instant) {
-        let rest = if self.is_volatile { LONGEST } else { QUIET };
+        let rest = if self.is_volatile() { LONGEST } else { QUIET };
         let soonest = self.began.map_or(now, |began| (began + rest).max(now));
         self.due = Some(self.due.map_or(soonest, |due| due.min(soonest)).max(now));
     }
@@ -240,24 +261,23 @@ impl Watch {
 
     /// What the look says about the resource.
     fn learn(&mut self, look: Look) {
-        let was_probe = std::mem::take(&mut self.is_probe);
         match look {
             Look::Changed => {
                 self.failures = 0;
                 self.changes += 1;
-                self.is_volatile |= was_probe;
-                if self.is_volatile {
-                    self.interval = LONGEST;
-                } else {
-                    self.interval = (self.interval / 2).max(SHORTEST);
-                    self.is_probe = self.changes >= RESTLESS;
-                }
+                self.temper = match self.temper {
+                    Temper::Calm if self.changes >= RESTLESS => Temper::Restless,
+                    Temper::Calm => Temper::Calm,
+                    Temper::Restless | Temper::Volatile => Temper::Volatile,
+                };
+                let shorter = (self.interval / 2).max(SHORTEST);
+                self.interval = if self.is_volatile() { LONGEST } else { shorter };
             }
             Look::Same => {
-                (self.failures, self.changes) = (0, 0);
-                if std::mem::take(&mut self.is_volatile) {
+                if self.is_volatile() {
                     self.interval = SHORTEST;
                 }
+                (self.failures, self.changes, self.temper) = (0, 0, Temper::Calm);
                 self.interval = self.interval.mul_f64(1.5).min(LONGEST);
             }
             Look::Failed => self.failures += 1,
@@ -265,7 +285,13 @@ impl Watch {
     }
 
     /// When to look again if nothing is announced.
-    fn next(&self, look: Look, fresh_for: Duration, chance: f64, now: Instant) -> Option<Instant> {
+    fn next(
+        &self,
+        (look, ran): (Look, Running),
+        fresh_for: Duration,
+        chance: f64,
+        now: Instant,
+    ) -> Option<Instant> {
         if look == Look::Failed {
             let most = LONGEST.as_secs_f64();
             let wait = (SHORTEST.as_secs_f64()
@@ -273,18 +299,18 @@ impl Watch {
             .min(most);
             return Some(now + jittered(Duration::from_secs_f64(wait), chance));
         }
-        if self.is_probe {
+        if self.temper == Temper::Restless {
             return Some(now);
         }
         let interval = match self.mode {
-            Mode::Pushed if self.answers_notice && look == Look::Same => {
+            Mode::Pushed if ran == Running::AfterNotice && look == Look::Same => {
                 return Some(now + SECOND_LOOK);
             }
             Mode::Pushed | Mode::Polled(PollRule::Never) => return None,
             Mode::Polled(PollRule::Every(interval)) => interval.max(Duration::from_millis(100)),
             Mode::Polled(PollRule::Adaptive) => jittered(self.interval, chance),
         };
-        let interval = if self.is_volatile { interval.max(LONGEST) } else { interval };
+        let interval = if self.is_volatile() { interval.max(LONGEST) } else { interval };
         Some(now + interval.max(fresh_for))
     }
 }

@@ -55,7 +55,7 @@ fn looks_come_less_often_without_changes_and_more_often_after_one() {
     let (mut schedule, now) = (Schedule::default(), Instant::now());
     schedule.watch(&uri("a:1"), POLLED, now);
     let looks = run(&mut schedule, now, Duration::from_hours(1), |_| Look::Same);
-    let gaps: Vec<_> = looks.windows(2).map(|two| two[1].0 - two[0].0).collect();
+    let gaps: Vec<_> = looks.windows(2).map(|two| two[1].0.saturating_sub(two[0].0)).collect();
     assert!(gaps.is_sorted(), "{gaps:?}");
     assert_eq!((gaps[0], *gaps.last().unwrap()), (SHORTEST.mul_f64(1.5), LONGEST));
     let at = schedule.due().unwrap();
@@ -79,11 +79,15 @@ fn a_look_never_overlaps_itself_and_polls_never_each_other() {
 fn the_budget_is_shared_fairly() {
     let (mut schedule, now) = (Schedule::default(), Instant::now());
     let all: Vec<_> = (0..200).map(|number| uri(&format!("a:{number}"))).collect();
-    all.iter().for_each(|uri| schedule.watch(uri, POLLED, now));
+    for uri in &all {
+        schedule.watch(uri, POLLED, now);
+    }
     let looks = run(&mut schedule, now, Duration::from_mins(10), |_| Look::Changed);
     assert!(looks.len() <= 1201, "two a second, not {}", looks.len());
     let mut counts = BTreeMap::<_, usize>::new();
-    looks.iter().for_each(|(_, uri)| *counts.entry(uri).or_default() += 1);
+    for (_, uri) in &looks {
+        *counts.entry(uri).or_default() += 1;
+    }
     let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
     assert!(counts.len() == 200 && most - least <= 2, "{least} to {most}");
 }
@@ -185,7 +189,7 @@ fn a_look_that_fails_is_tried_again_ever_later() {
     let (mut schedule, now) = (Schedule::default(), Instant::now());
     schedule.watch(&uri("a:1"), POLLED, now);
     let looks = run(&mut schedule, now, Duration::from_hours(1), |_| Look::Failed);
-    let gaps: Vec<_> = looks.windows(2).map(|two| two[1].0 - two[0].0).collect();
+    let gaps: Vec<_> = looks.windows(2).map(|two| two[1].0.saturating_sub(two[0].0)).collect();
     assert!(gaps.is_sorted() && gaps.contains(&LONGEST), "{gaps:?}");
 }
 

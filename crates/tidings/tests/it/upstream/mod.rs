@@ -1,6 +1,7 @@
 //! Other servers behind a hub: relayed without loss, and made live.
 
 mod actor;
+mod live;
 mod names;
 mod relayed;
 

@@ -184,6 +184,6 @@ async fn a_changed_definition_waits_for_an_approval() {
         held[0].now.contains("Sends your keys")
             && !held[0].before.as_ref().unwrap().contains("Sends")
     );
-    assert_eq!(gateway.upstreams[0].approve(), 1);
+    assert_eq!(gateway.upstreams[0].approve().len(), 1);
     assert!(client.names("tools").await.contains(&"up__act".to_owned()));
 }
