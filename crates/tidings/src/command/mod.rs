@@ -34,7 +34,8 @@ pub(crate) fn is_busy(command: &Command) -> bool {
 /// Runs the command.
 pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
-        Command::Serve(args) => serve::run(*args).await,
+        // Boxed: it holds all that a server does at once.
+        Command::Serve(args) => Box::pin(serve::run(*args)).await,
         Command::New(args) => new::run(&args),
         Command::Run(args) => run::run(&args).await,
         Command::Lint(args) => lint::run(&args).await,

@@ -107,7 +107,7 @@ fn health(answer: &Value, output: &Output) -> Result<()> {
         }
         for key in ["problems", "volatile", "held"] {
             for value in upstream[key].as_array().into_iter().flatten() {
-                let text = value.as_str().map_or_else(|| word(value, "name"), |it| harmless(it));
+                let text = value.as_str().map_or_else(|| word(value, "name"), harmless);
                 output.raw(&format!("  {key:<12} {text}"))?;
             }
         }

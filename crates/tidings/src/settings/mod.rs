@@ -96,7 +96,7 @@ impl Settings {
         let mut settings = Self::parse(&text, &file.display().to_string())?;
         // An empty path cannot be made absolute, so the file is.
         let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-        settings.base = whole.parent().unwrap_or(Path::new("")).to_owned();
+        whole.parent().unwrap_or(Path::new("")).clone_into(&mut settings.base);
         let folders = settings.folders.iter_mut().flat_map(|folders| &mut folders.paths);
         for path in folders.chain(&mut settings.serve.data) {
             *path = settings.base.join(&*path);

@@ -1,5 +1,7 @@
 //! Which upstreams to serve: those of the command line, of `tidings.toml` and of an `mcp.json`.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result, anyhow};
 use tidings_upstream::Name;
 
@@ -80,7 +82,7 @@ fn of_words(text: &str, places: &Places, surroundings: &Surroundings) -> Result<
     };
     let name = Name::parse(name).map_err(|error| Usage::new(error.to_string()))?;
     let kind = if is_url(target) {
-        Kind::Http { url: target.to_owned(), headers: Default::default() }
+        Kind::Http { url: target.to_owned(), headers: BTreeMap::new() }
     } else if target.contains(char::is_whitespace) || target.contains('/') {
         command(target)
     } else {
@@ -100,7 +102,7 @@ fn command(text: &str) -> Kind {
     Kind::Command {
         program: words.next().unwrap_or_default(),
         arguments: words.collect(),
-        environment: Default::default(),
+        environment: BTreeMap::new(),
         folder: None,
     }
 }
