@@ -37,10 +37,8 @@ impl<T> Item<T> {
 impl<T: Serialize> Item<T> {
     /// An item from `sent`, which is kept if it has more than the known fields, or in any case.
     pub(crate) fn new(known: T, sent: &str, always: bool) -> Self {
-        let says_more = always
-            || serde_json::from_str::<Value>(sent)
-                .is_ok_and(|sent| serde_json::to_value(&known).is_ok_and(|known| known != sent));
-        Self { known, raw: says_more.then(|| sent.into()) }
+        let raw = (always || says_more(sent, &known)).then(|| sent.into());
+        Self { known, raw }
     }
 
     /// The item as the server sent it, with unknown fields.
@@ -80,6 +78,16 @@ impl<T: Serialize> Serialize for Item<T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.known.serialize(to)
     }
+}
+
+/// Whether `sent` has more than `typed`, which was read from it.
+pub(crate) fn says_more(sent: &str, typed: &impl Serialize) -> bool {
+    // Most servers write the fields in the usual order, so nothing needs to be built.
+    if serde_json::to_vec(typed).is_ok_and(|typed| typed == sent.as_bytes()) {
+        return false;
+    }
+    serde_json::from_str::<Value>(sent)
+        .is_ok_and(|sent| serde_json::to_value(typed).is_ok_and(|typed| typed != sent))
 }
 
 #[cfg(test)]

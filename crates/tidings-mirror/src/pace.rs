@@ -67,13 +67,13 @@ impl Pace {
     #[must_use]
     pub(crate) fn mark(&mut self, now: Instant, merging: Merging) -> bool {
         match &mut self.state {
-            State::Idle if self.began.is_some_and(|began| now < began + merging.quiet) => {
-                let changes = Changes::add(None, now);
-                self.state = State::Waiting { due: changes.due(merging), changes: Some(changes) };
-            }
             State::Idle => {
-                self.run(now);
-                return true;
+                let due = self.began.map_or(now, |began| began + merging.quiet);
+                if due <= now {
+                    self.run(now);
+                    return true;
+                }
+                self.state = State::Waiting { due, changes: Some(Changes::add(None, now)) };
             }
             State::Running { dirty } => *dirty = Some(Changes::add(*dirty, now)),
             State::Waiting { due, changes } => {
@@ -207,6 +207,21 @@ mod tests {
         }
         assert_eq!(loads, 1 + 3, "one at once, then one for each maximum wait");
         assert!(last < 999 && pace.begin(start + Duration::from_millis(999 + 25)), "and the last");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_soon_after_a_load_waits_for_the_rest_of_the_quiet_time() {
+        let (start, mut pace) = (Instant::now(), Pace::default());
+        let at = |ms| start + Duration::from_millis(ms);
+        assert!(pace.mark(at(0), MERGING));
+        pace.finish(MERGING);
+        assert!(!pace.mark(at(20), MERGING));
+        assert_eq!(pace.due(), Some(at(25)));
+        assert!(!pace.mark(at(24), MERGING), "it goes on");
+        assert_eq!(pace.due(), Some(at(24 + 25)));
+        assert!(pace.begin(at(49)));
+        pace.finish(MERGING);
+        assert!(pace.mark(at(49 + 25), MERGING), "it rested");
     }
 
     #[tokio::test(start_paused = true)]

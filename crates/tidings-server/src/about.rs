@@ -4,6 +4,8 @@ use rmcp::model::Implementation;
 use tidings_core::{ListKind, ListKinds, ResourceUri};
 use tokio::time::Instant;
 
+use crate::labels::Labels;
+
 /// How a client is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -51,6 +53,8 @@ pub struct ListenerInfo {
     pub since: Instant,
     /// The lists it follows.
     pub lists: Vec<ListKind>,
+    /// The labels it has.
+    pub labels: Labels,
     /// The URIs it watches, sorted.
     pub uris: Vec<ResourceUri>,
     /// Notices that wait for it.

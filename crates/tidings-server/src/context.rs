@@ -18,6 +18,9 @@ use rmcp::service::RequestContext;
 use tidings_core::Change;
 
 use crate::era;
+use crate::identity::Identity;
+use crate::labels::{LabelError, Labels};
+use crate::viewers::{GrantError, Scope, Viewer, Word};
 
 /// The request being answered, and its client.
 ///
@@ -64,11 +67,16 @@ struct OpenRequest {
     request: RequestContext<RoleServer>,
     /// The client's state between requests, if it has any.
     client: Option<Arc<dyn Client>>,
+    /// Who the client is; nothing if it is anybody.
+    viewer: Option<Arc<Viewer>>,
 }
 
 /// Announces changes: a trait object, because a request knows nothing else of the hub.
 pub(crate) trait Announce: Send + Sync {
     fn announce(&self, change: Change);
+
+    /// Grants labels to a client or its person, or withdraws them.
+    fn say(&self, viewer: &Viewer, scope: Scope, words: (&Labels, Word)) -> Result<(), GrantError>;
 }
 
 /// The client's state between requests, as far as a request needs it: a trait object, because a
@@ -106,8 +114,10 @@ impl Context {
         announcer: Arc<dyn Announce>,
         request: RequestContext<RoleServer>,
         client: Option<Arc<dyn Client>>,
+        viewer: Option<Arc<Viewer>>,
     ) -> Self {
-        Self { announcer, request: Some(Arc::new(OpenRequest { request, client })), input: None }
+        let request = OpenRequest { request, client, viewer };
+        Self { announcer, request: Some(Arc::new(request)), input: None }
     }
 
     /// The client answers questions of an earlier round.
@@ -130,6 +140,84 @@ impl Context {
     pub fn changed<C: TryInto<Change>>(&self, change: C) -> Result<(), C::Error> {
         self.announcer.announce(change.try_into()?);
         Ok(())
+    }
+
+    /// Who asks, with the labels it has now. Unlike [`Self::client`], it is proved: by a token, or
+    /// by the configuration of the connection. The hub itself, when it reads a resource to compare
+    /// it, is anonymous.
+    #[must_use]
+    pub fn who(&self) -> Identity {
+        let viewer = self.asked().and_then(|asked| asked.viewer.as_ref());
+        viewer.map(|viewer| viewer.who()).unwrap_or_default()
+    }
+
+    /// Gives this session labels, such as `"role:admin"`, until they are withdrawn or it ends. What
+    /// it sees changes at once, and it is notified of the lists and resources that changed for it.
+    ///
+    /// # Errors
+    ///
+    /// An invalid label, too many, or no session: modern clients have none over HTTP.
+    pub fn grant<L>(&self, labels: L) -> Result<(), GrantError>
+    where
+        L: TryInto<Labels>,
+        L::Error: Into<LabelError>,
+    {
+        self.say(Scope::Session, labels, Word::Grant)
+    }
+
+    /// Takes labels from this session, also those that its identity has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::grant`].
+    pub fn withdraw<L>(&self, labels: L) -> Result<(), GrantError>
+    where
+        L: TryInto<Labels>,
+        L::Error: Into<LabelError>,
+    {
+        self.say(Scope::Session, labels, Word::Withdraw)
+    }
+
+    /// Gives labels to every session and request of whoever asks, as [`Hub::grant`] does.
+    ///
+    /// [`Hub::grant`]: crate::Hub::grant
+    ///
+    /// # Errors
+    ///
+    /// An invalid label, too many, or a client without a name.
+    pub fn grant_everywhere<L>(&self, labels: L) -> Result<(), GrantError>
+    where
+        L: TryInto<Labels>,
+        L::Error: Into<LabelError>,
+    {
+        self.say(Scope::Person, labels, Word::Grant)
+    }
+
+    /// Takes labels from every session and request of whoever asks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::grant_everywhere`].
+    pub fn withdraw_everywhere<L>(&self, labels: L) -> Result<(), GrantError>
+    where
+        L: TryInto<Labels>,
+        L::Error: Into<LabelError>,
+    {
+        self.say(Scope::Person, labels, Word::Withdraw)
+    }
+
+    fn say<L>(&self, scope: Scope, labels: L, word: Word) -> Result<(), GrantError>
+    where
+        L: TryInto<Labels>,
+        L::Error: Into<LabelError>,
+    {
+        let labels = labels.try_into().map_err(Into::into)?;
+        let viewer = self.asked().and_then(|asked| asked.viewer.as_ref());
+        let missing = match scope {
+            Scope::Session => GrantError::NoSession,
+            Scope::Person => GrantError::NoName,
+        };
+        self.announcer.say(viewer.ok_or(missing)?, scope, (&labels, word))
     }
 
     /// The client's name and version, if stated.

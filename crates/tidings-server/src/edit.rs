@@ -2,6 +2,8 @@
 
 use tidings_core::{TemplateError, UriError};
 
+use crate::labels::LabelError;
+
 /// Why an edit of the catalog was refused. Nothing of its transaction was applied.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -63,6 +65,17 @@ pub enum EditError {
         /// The cause.
         #[source]
         error: TemplateError,
+    },
+    /// An audience that is not a set of labels.
+    #[error("the {kind} `{key}` cannot be offered to that audience")]
+    Audience {
+        /// The kind of item.
+        kind: &'static str,
+        /// Its name or URI.
+        key: String,
+        /// The cause.
+        #[source]
+        error: LabelError,
     },
     /// Raw JSON that is not an item of its kind.
     #[error("the raw {kind} `{item}` cannot be offered: {details}")]

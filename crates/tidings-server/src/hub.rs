@@ -12,9 +12,11 @@ use tracing::info;
 
 use crate::config::Config;
 use crate::edit::EditError;
+use crate::labels::{LabelError, Labels};
 use crate::pipeline::{Event, Pipeline};
 use crate::shelf::Shelf;
 use crate::source::Source;
+use crate::viewers::{GrantError, Word};
 
 /// Time for a source to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
@@ -152,6 +154,37 @@ impl Hub {
         Ok(())
     }
 
+    /// Gives labels, such as `"role:admin"`, to the person of this name: to every session and request
+    /// whose identity has it, now and later, until they are withdrawn. What they see changes at once,
+    /// and they are notified of what changed for them. Of several words on one label, the last
+    /// counts.
+    ///
+    /// # Errors
+    ///
+    /// An invalid label, or too many.
+    pub fn grant<L>(&self, person: &str, labels: L) -> Result<(), GrantError>
+    where
+        L: TryInto<Labels>,
+        L::Error: Into<LabelError>,
+    {
+        let labels = labels.try_into().map_err(Into::into)?;
+        self.owner.pipeline.say_of(person, (&labels, Word::Grant))
+    }
+
+    /// Takes labels from the person of this name, also those that its identity or a session has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::grant`].
+    pub fn withdraw<L>(&self, person: &str, labels: L) -> Result<(), GrantError>
+    where
+        L: TryInto<Labels>,
+        L::Error: Into<LabelError>,
+    {
+        let labels = labels.try_into().map_err(Into::into)?;
+        self.owner.pipeline.say_of(person, (&labels, Word::Withdraw))
+    }
+
     /// The events of the hub, for people who watch it. A receiver that falls behind misses events.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<Event> {
@@ -269,7 +302,7 @@ mod tests {
 
     fn listener(hub: &Hub, version: &ProtocolVersion) -> Listener {
         let client = Implementation::new("tester", "2");
-        let listener = hub.pipeline().legacy_listener(version, &client, Events::Plain);
+        let listener = hub.pipeline().legacy_listener(version, &client, Events::Plain, None);
         listener.greet(hub.pipeline().config.versions.lists_for(version.as_str()));
         listener
     }

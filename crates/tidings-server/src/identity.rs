@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use crate::labels::Labels;
 
 /// Who a client is, as its token or its configuration says. The name is for logs, for metrics and
-/// for sources that ask who does something; it is never a secret.
+/// for [`Hub::grant`](crate::Hub::grant); it is never a secret.
 ///
 /// ```
 /// use tidings_server::{Identity, Labels};

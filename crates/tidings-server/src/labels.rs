@@ -99,6 +99,12 @@ impl Labels {
         few.iter().any(|label| many.contains(label))
     }
 
+    /// Whether an item with this audience is for a client with these labels: without an audience it
+    /// is for everyone.
+    pub(crate) fn admits(&self, labels: &Self) -> bool {
+        self.is_empty() || self.meets(labels)
+    }
+
     /// The labels, sorted.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.as_slice().iter().map(AsRef::as_ref)
@@ -116,8 +122,22 @@ impl Labels {
         Self::of(self.as_slice().iter().chain(other.as_slice()).cloned().collect())
     }
 
-    fn as_slice(&self) -> &[Arc<str>] {
+    /// Those labels that `keep` keeps; without a change the set is shared.
+    pub(crate) fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
+        if self.iter().all(&keep) {
+            return self.clone();
+        }
+        let kept: Vec<_> = self.as_slice().iter().filter(|label| keep(label)).cloned().collect();
+        Self { texts: (!kept.is_empty()).then(|| kept.into()) }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Arc<str>] {
         self.texts.as_deref().unwrap_or_default()
+    }
+
+    /// As [`Self::new`], of texts that are labels, whatever their number.
+    pub(crate) fn of_sorted(texts: std::collections::BTreeSet<Arc<str>>) -> Self {
+        Self { texts: (!texts.is_empty()).then(|| texts.into_iter().collect()) }
     }
 
     fn of(mut texts: Vec<Arc<str>>) -> Result<Self, LabelError> {
@@ -253,8 +273,10 @@ mod tests {
     }
 
     #[test]
-    fn sets_can_be_joined() {
+    fn sets_can_be_joined_and_reduced() {
         let (one, other) = (Labels::parse("a b").unwrap(), Labels::parse("b c").unwrap());
         assert_eq!(one.with(&other), Labels::parse("a b c"));
+        assert_eq!(one.filtered(|label| label != "a"), Labels::parse("b").unwrap());
+        assert_eq!(one.filtered(|_| false), Labels::NONE);
     }
 }

@@ -135,6 +135,7 @@ mod source;
 mod subscriptions;
 mod tokens;
 mod transport;
+mod viewers;
 mod weight;
 mod windows;
 
@@ -161,4 +162,5 @@ pub use tidings_core::{
     Change, Fingerprint, ListKind, ListKinds, Pace, ResourceUri, Template, UriError,
 };
 pub use transport::{http, stdio};
+pub use viewers::GrantError;
 pub use windows::Merging;

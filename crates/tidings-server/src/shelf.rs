@@ -11,6 +11,7 @@ use tidings_core::{Change, ListKind, ResourceUri, Template, UriError};
 use crate::answers::Answers;
 use crate::catalog::{Edit, Item, Kind, Stored};
 use crate::edit::EditError;
+use crate::labels::Labels;
 use crate::offer::{Function, NoInput, Offer, PromptReply, ReadReply, ToolReply};
 use crate::pipeline::Pipeline;
 use crate::raw::Raw;
@@ -198,7 +199,8 @@ impl Transaction {
     /// The item cannot be offered by anybody; that its name is taken is found by
     /// [`Self::commit`].
     pub fn add<T: Item>(&mut self, offer: impl Into<Offer<T>>) -> Result<Handle<T>, EditError> {
-        let Parts { item, answers, enabled } = Parts::of(offer.into())?;
+        let Parts { item, answers, enabled, audience } = Parts::of(offer.into())?;
+        let audience = audience.unwrap_or_default();
         let serial = self.shelf.pipeline.catalog.next_serial();
         let handle = Handle {
             shelf: self.shelf.clone(),
@@ -207,20 +209,22 @@ impl Transaction {
             serial,
             item: PhantomData,
         };
-        self.edits.push(Edit::Add { item, answers, enabled, serial });
+        self.edits.push(Edit::Add { item, answers, enabled, audience, serial });
         Ok(handle)
     }
 
-    /// Will offer an item, in place of the one of that name if this shelf has one.
+    /// Will offer an item, in place of the one of that name if this shelf has one. Without an
+    /// audience it is for everyone, whomever the other was for.
     ///
     /// # Errors
     ///
     /// The item cannot be offered by anybody; that another source has its name is found by
     /// [`Self::commit`].
     pub fn put<T: Item>(&mut self, offer: impl Into<Offer<T>>) -> Result<(), EditError> {
-        let Parts { item, answers, enabled } = Parts::of(offer.into())?;
+        let Parts { item, answers, enabled, audience } = Parts::of(offer.into())?;
+        let audience = audience.unwrap_or_default();
         let serial = self.shelf.pipeline.catalog.next_serial();
-        self.edits.push(Edit::Put { item, answers, enabled, serial });
+        self.edits.push(Edit::Put { item, answers, enabled, audience, serial });
         Ok(())
     }
 
@@ -239,10 +243,11 @@ impl Transaction {
         let mut keys = std::collections::BTreeSet::new();
         for offer in offers {
             match Parts::of(offer.into()) {
-                Ok(Parts { item, answers, enabled }) => {
+                Ok(Parts { item, answers, enabled, audience }) => {
+                    let audience = audience.unwrap_or_default();
                     keys.insert(item.key().to_owned());
                     let serial = self.shelf.pipeline.catalog.next_serial();
-                    self.edits.push(Edit::Put { item, answers, enabled, serial });
+                    self.edits.push(Edit::Put { item, answers, enabled, audience, serial });
                 }
                 Err(error) => refused.push(error),
             }
@@ -309,13 +314,19 @@ struct Parts {
     item: Stored,
     answers: Option<Arc<Answers>>,
     enabled: bool,
+    audience: Option<Labels>,
 }
 
 impl Parts {
     fn of<T: Item>(offer: Offer<T>) -> Result<Self, EditError> {
         let item = offer.item.store()?.0;
         let answers = (!offer.answers.is_empty()).then(|| Arc::new(offer.answers));
-        Ok(Self { item, answers, enabled: offer.enabled })
+        let audience = offer.audience.transpose().map_err(|error| EditError::Audience {
+            kind: item.kind().word(),
+            key: item.key().to_owned(),
+            error,
+        })?;
+        Ok(Self { item, answers, enabled: offer.enabled, audience })
     }
 }
 
@@ -373,7 +384,7 @@ impl<T> Handle<T> {
 
 impl<T: Item> Handle<T> {
     /// Replaces the item by another of the same name; nothing happens if they are equal. A plain
-    /// item keeps the functions there are.
+    /// item keeps the functions there are, and one without an audience keeps the audience.
     ///
     /// # Errors
     ///
@@ -383,9 +394,9 @@ impl<T: Item> Handle<T> {
     }
 
     fn replacement(&self, offer: Offer<T>) -> Result<Edit, EditError> {
-        let Parts { item, answers, .. } = Parts::of(offer)?;
+        let Parts { item, answers, audience, .. } = Parts::of(offer)?;
         let (kind, key, serial) = (self.kind, self.key.to_string(), self.serial);
-        Ok(Edit::Update { kind, key, serial, item, answers })
+        Ok(Edit::Update { kind, key, serial, item, answers, audience })
     }
 }
 

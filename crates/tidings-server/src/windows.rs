@@ -20,6 +20,8 @@ pub(crate) enum Topic {
     List(ListKind),
     /// The content of this URI.
     Uri(ResourceUri),
+    /// Everything that the listener of this number follows: its labels changed.
+    View(u64),
 }
 
 /// How changes that follow each other are merged into one notice.

@@ -55,6 +55,12 @@ impl Failures {
         self.unavailable(&format!("the server `{name}` is still starting after {waited} s"))
     }
 
+    /// It said nothing for too long.
+    pub(crate) fn silent(&self, waited: Duration) -> AnswerError {
+        let (name, waited) = (&self.name, waited.as_secs_f32());
+        self.unavailable(&format!("the server `{name}` did not answer within {waited} s"))
+    }
+
     /// It took too long in all.
     pub(crate) fn too_long(&self, most: Duration) -> AnswerError {
         let (name, most) = (&self.name, most.as_secs_f32());

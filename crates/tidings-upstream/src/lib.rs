@@ -32,14 +32,18 @@
 //! and only a difference is announced.
 
 mod config;
+mod exchange;
 mod failure;
 mod house;
 mod links;
+mod memory;
 mod names;
 mod neighbours;
 mod pin;
 mod publish;
+mod questions;
 mod relay;
+mod rooms;
 mod run;
 mod status;
 mod turns;

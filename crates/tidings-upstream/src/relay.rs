@@ -4,26 +4,22 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tidings_core::ResourceUri;
-use tidings_mirror::events::RequestTag;
+use tidings_mirror::Relay;
 use tidings_mirror::model::{
     ArgumentInfo, CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams,
     CompletionContext, GetPromptRequestParams, GetPromptResponse, JsonObject,
     ReadResourceRequestParams, ReadResourceResponse, Reference,
 };
-use tidings_mirror::{Heard, Mirror, Relay, RequestOptions};
 use tidings_server::{
     Answer, AnswerError, Completion, CompletionOf, Completions, Contents, Context, Raw,
 };
-use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant};
 
+use crate::exchange::{Listener, Outgoing};
 use crate::links;
-use crate::status::Counts;
 use crate::upstream::Inner;
 use crate::watch::Seen;
 
-/// Progress and log messages of one request that may wait for a slow client.
-const HEARD: usize = 64;
 /// The gateways that a request came through, in its `_meta`.
 const HOPS: &str = "io.github.tidings-mcp/hops";
 /// Entries of `_meta` that are about one connection begin with this.
@@ -167,55 +163,47 @@ impl Inner {
         let failures = self.house.failures();
         let meta = self.meta(context).ok_or_else(|| failures.ring())?;
         let most = self.config().timeouts.most;
-        let deadline = Instant::now() + most;
-        let asking = async {
-            let _turn = self.turns.take(&context.caller()).await;
-            let mirror = self.house.ready().await?;
-            let mut options = RequestOptions::new();
-            options.meta = meta;
-            self.exchange(&mirror.with(options), request, Some(context)).await
-        };
         tokio::select! {
-            answer = asking => answer,
-            () = tokio::time::sleep_until(deadline) => Err(failures.too_long(most)),
+            answer = self.ask_in_turn(Outgoing { request, meta }, context) => answer,
+            () = tokio::time::sleep(most) => Err(failures.too_long(most)),
             // The request is dropped, and so cancelled at the server.
             () = context.cancelled() => Err(failures.refused("the request was cancelled")),
         }
     }
 
+    async fn ask_in_turn(
+        self: &Arc<Self>,
+        mut outgoing: Outgoing,
+        context: &Context,
+    ) -> Result<Arc<str>, AnswerError> {
+        // A call that waits has its turn already.
+        if let Some(call) = self.come_back(&mut outgoing.request, context) {
+            return self.follow(call?, context).await;
+        }
+        let turn = self.turns.take(&context.caller()).await;
+        let is_private = matches!(outgoing.request, Relay::Call(_) | Relay::Prompt(_));
+        let guest = match self.rooms.as_ref().filter(|_| is_private) {
+            Some(rooms) => Some(rooms.enter(context).await?),
+            None => None,
+        };
+        let mirror = match &guest {
+            Some(guest) => guest.mirror.clone(),
+            None => self.house.ready().await?,
+        };
+        if context.asks_by_answer() {
+            return self.ask_by_answer(mirror, outgoing, (turn, guest), context).await;
+        }
+        self.ask_meanwhile(&mirror, outgoing, context).await
+    }
+
     /// Reads a resource for nobody but its watchers.
     pub(crate) async fn read_alone(&self, uri: &str) -> Result<Arc<Contents>, AnswerError> {
         let mirror = self.house.ready().await?;
-        let mut options = RequestOptions::new();
-        options.meta = with_hop(JsonObject::new(), self.config().neighbours.gateway());
+        let meta = with_hop(JsonObject::new(), self.config().neighbours.gateway());
         let request = Relay::Read(ReadResourceRequestParams::new(uri));
-        let text = self.exchange(&mirror.with(options), request, None).await?;
+        let outgoing = Outgoing { request, meta };
+        let text = self.exchange(&mirror, &outgoing, self.tag(), Listener::Nobody).await?;
         self.contents(&text)
-    }
-
-    async fn exchange(
-        &self,
-        mirror: &Mirror,
-        request: Relay,
-        context: Option<&Context>,
-    ) -> Result<Arc<str>, AnswerError> {
-        let (hears, mut heard) = mpsc::channel(HEARD);
-        let began = Instant::now();
-        Counts::add(&self.counts.requests);
-        let asking = mirror.relay(request, RequestTag(self.tag()), hears);
-        tokio::pin!(asking);
-        let answer = loop {
-            tokio::select! {
-                biased;
-                Some(heard) = heard.recv() => tell(context, heard).await,
-                answer = &mut asking => break answer,
-            }
-        };
-        self.counts.answered(began.elapsed(), answer.is_err());
-        while let Ok(heard) = heard.try_recv() {
-            tell(context, heard).await;
-        }
-        answer.map_err(|failed| self.house.failures().of(&failed))
     }
 
     /// The `_meta` of a relayed request: what the client said, without what is about its connection.
@@ -260,19 +248,4 @@ fn with_hop(mut meta: JsonObject, gateway: &str) -> JsonObject {
     hops.push(gateway.into());
     meta.insert(HOPS.to_owned(), Value::Array(hops));
     meta
-}
-
-/// Passes on what the server said during a request.
-async fn tell(context: Option<&Context>, heard: Heard) {
-    let Some(context) = context else { return };
-    match heard {
-        Heard::Progress(progress) => {
-            let message = progress.message.as_deref();
-            context.progress(progress.progress, progress.total, message).await;
-        }
-        Heard::Log { level, logger, data } => {
-            context.log_as(logger.as_deref(), level, data).await;
-        }
-        _ => {}
-    }
 }

@@ -12,10 +12,12 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::PollRule;
+use crate::config::{Config, PollRule, Start};
+use crate::memory;
 use crate::publish::Stock;
+use crate::rooms::Rooms;
 use crate::status::Counts;
-use crate::upstream::{Inner, is_lazy};
+use crate::upstream::Inner;
 use crate::watch::schedule::{Look, Mode};
 
 /// How often lists are looked at that the server does not announce, while somebody listens.
@@ -24,6 +26,9 @@ const LISTS: Duration = Duration::from_mins(1);
 /// When they are looked at after a call that may have changed them, and how soon again.
 const LISTS_SOON: Duration = Duration::from_millis(50);
 const LISTS_AGAIN: Duration = Duration::from_secs(2);
+
+/// How often rooms that nobody needs are looked for.
+const ROOMS: Duration = Duration::from_secs(5);
 
 /// The end of a task.
 enum Done {
@@ -51,14 +56,14 @@ struct Follower {
     /// When the lists are looked at.
     lists_due: Instant,
     lists_began: Instant,
+    /// When rooms that nobody needs are looked for.
+    rooms_due: Instant,
 }
 
 impl Inner {
     pub(crate) async fn run(self: Arc<Self>, cancel: CancellationToken) {
         let config = self.config();
-        if !is_lazy(&config) {
-            self.house.start();
-        }
+        self.begin(&config);
         let mut follower = Follower {
             events: None,
             tasks: JoinSet::new(),
@@ -67,12 +72,32 @@ impl Inner {
             withdrawal: None,
             lists_due: Instant::now() + LISTS,
             lists_began: Instant::now(),
+            rooms_due: Instant::now() + ROOMS,
             inner: self.clone(),
         };
         follower.run(cancel, config.neighbours.moves()).await;
         follower.tasks.shutdown().await;
+        self.parking.end().await;
+        let rooms = self.rooms.as_ref().map(Rooms::all).unwrap_or_default();
+        let mut farewells: JoinSet<()> = JoinSet::new();
+        for room in rooms {
+            farewells.spawn(async move { room.close().await });
+        }
         self.house.end().await;
+        farewells.join_all().await;
         config.neighbours.leave(self.place);
+    }
+
+    /// Connects, or offers the lists of the last run until the first use.
+    fn begin(&self, config: &Config) {
+        let stock = match &config.start {
+            Start::Lazy(path) => memory::load(path),
+            Start::Now => None,
+        };
+        match stock {
+            Some(stock) => self.restock(stock),
+            None => drop(self.house.start()),
+        }
     }
 
     /// A call ended that may have changed anything: what is polled is looked at.
@@ -132,7 +157,8 @@ impl Follower {
     /// The next moment at which something is due.
     fn due(&self) -> Option<Instant> {
         let looks = self.inner.watching().schedule.due();
-        [looks, self.withdrawal, Some(self.lists_due)].into_iter().flatten().min()
+        let rooms = self.inner.rooms.is_some().then_some(self.rooms_due);
+        [looks, self.withdrawal, Some(self.lists_due), rooms].into_iter().flatten().min()
     }
 
     fn happened(&mut self, event: Option<Event>) {
@@ -177,7 +203,14 @@ impl Follower {
             let server = mirror.server();
             let instructions = server.and_then(|server| server.instructions.clone());
             self.inner.shelf.instruct(instructions);
-            self.inner.restock(Stock::of(&mirror));
+            let stock = Stock::of(&mirror);
+            if let Start::Lazy(path) = &self.inner.config().start
+                && let Err(error) = memory::save(path, &stock)
+            {
+                let path = path.display();
+                tracing::warn!(%path, %error, "the lists of an upstream could not be kept");
+            }
+            self.inner.restock(stock);
         }
     }
 
@@ -241,6 +274,16 @@ impl Follower {
             self.withdrawal = Some(now + Duration::from_hours(24 * 365));
             self.inner.withdraw();
         }
+        if self.rooms_due <= now {
+            self.rooms_due = now + ROOMS;
+            let leavers = self.inner.rooms.as_ref().map(Rooms::leavers).unwrap_or_default();
+            for room in leavers {
+                self.tasks.spawn(async move {
+                    room.close().await;
+                    Done::Other
+                });
+            }
+        }
         if self.lists_due <= now {
             self.lists_began = now;
             let rest = self.inner.config().poll.rest;
@@ -294,6 +337,10 @@ impl Follower {
 
     /// Begins what is due: subscriptions, their ends, and looks.
     fn begin_work(&mut self) {
+        if self.mirror().is_none() && self.inner.watching().len() > 0 {
+            // Somebody watches: that is a use.
+            self.inner.house.start();
+        }
         let Some(mirror) = self.mirror().filter(|it| it.connection() == ConnectionState::Ready)
         else {
             return;

@@ -56,7 +56,6 @@ impl Turns {
     }
 
     /// From now on requests are made one at a time.
-    #[cfg(test)]
     pub(crate) fn make_single(&self) -> bool {
         !self.is_single.swap(true, Ordering::SeqCst)
     }

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidings_core::{Fingerprint, ResourceUri};
+use tidings_mirror::Mirror;
 use tidings_mirror::events::ConnectionState;
 use tidings_mirror::model::{
     CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
 };
-use tidings_mirror::{Handlers, Mirror};
 use tidings_server::{
     AddError, Answer, AnswerError, Completion, Completions, Contents, Context, Health, Hub, Shelf,
     Source,
@@ -18,13 +18,16 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, PollRule, Start};
+use crate::config::{Config, PollRule};
 use crate::house::{House, reason};
 use crate::links::{self, Links};
 use crate::names;
 use crate::neighbours::Place;
 use crate::pin::Pins;
 use crate::publish::{Publisher, Routes, Stock};
+use crate::questions::park::Parking;
+use crate::questions::{Questions, handlers};
+use crate::rooms::Rooms;
 use crate::status::{Counts, Held, State, Status};
 use crate::turns::Turns;
 use crate::watch::schedule::Mode;
@@ -44,6 +47,10 @@ pub(crate) struct Inner {
     config: Mutex<Arc<Config>>,
     pub(crate) place: Place,
     pub(crate) house: House,
+    /// Connections of single clients, if they have any.
+    pub(crate) rooms: Option<Rooms>,
+    pub(crate) questions: Questions,
+    pub(crate) parking: Parking,
     pins: Option<Pins>,
     offered: Mutex<Offered>,
     watching: Mutex<Watching>,
@@ -72,10 +79,13 @@ impl Upstream {
     /// runs it.
     #[must_use]
     pub fn new(shelf: Shelf, config: Config) -> Self {
-        let inner = Inner {
+        let inner = Arc::new_cyclic(|inner| Inner {
             shelf,
             place: config.neighbours.join(config.rank),
-            house: House::new(&config, Handlers::default()),
+            house: House::new(&config, handlers(inner)),
+            rooms: config.isolate.then(|| Rooms::new(&config, handlers(inner))),
+            questions: Questions::default(),
+            parking: Parking::default(),
             pins: config.pin.as_deref().map(Pins::open),
             offered: Mutex::default(),
             watching: Mutex::default(),
@@ -86,8 +96,8 @@ impl Upstream {
             wake: Notify::new(),
             is_touched: AtomicBool::new(false),
             config: Mutex::new(Arc::new(config)),
-        };
-        Self { inner: Arc::new(inner) }
+        });
+        Self { inner }
     }
 
     /// Adds an upstream to a hub, under its name. It need not be reachable.
@@ -414,9 +424,4 @@ impl Source for Upstream {
             None => health,
         }
     }
-}
-
-/// Whether it waits for its first use.
-pub(crate) fn is_lazy(config: &Config) -> bool {
-    matches!(config.start, Start::Lazy(_))
 }

@@ -10,7 +10,7 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -126,22 +126,18 @@ fn files(rounds: usize) -> Result<(), Failure> {
     }
     row("first look at 10,000 files", median(&mut starts), Some(median(&mut floors)), "≤ 1 s", "");
     let mut server = serve(folder.path())?;
-    let path = folder.path().canonicalize()?.join("resources/d07/file-7.md");
-    let uri = format!("file://{}", path.display());
-    server.ask("resources/subscribe", &json!({ "uri": uri }))?;
-    let mut waits = Vec::new();
-    for round in 0..rounds {
-        let begun = Instant::now();
-        std::fs::write(&path, format!("round {round}\n"))?;
-        server.hear("notifications/resources/updated")?;
-        waits.push(begun.elapsed());
-        // A file that rests between two saves, as files do.
-        server.ask("ping", &json!({}))?;
-        while begun.elapsed() < Duration::from_millis(60) {
-            server.ask("ping", &json!({}))?;
-        }
-    }
-    row("a change among them, from write to notice", median(&mut waits), None, "≤ 20 ms", "polls");
+    let resources = folder.path().canonicalize()?.join("resources");
+    let path = |number| resources.join(format!("d{:02}/file-{number}.md", number % 100));
+    let resting: Vec<_> = (0..rounds).map(path).collect();
+    row(
+        "a change among them, from write to notice",
+        waits(&mut server, &resting)?,
+        None,
+        "≤ 20 ms",
+        "polls",
+    );
+    let busy = vec![path(rounds); rounds];
+    row("one file changed again and again", waits(&mut server, &busy)?, None, "≤ 300 ms", "polls");
     let mut waits = Vec::new();
     for round in 0..rounds {
         let name = format!("resources/d07/new-{round}.md");
@@ -154,6 +150,26 @@ fn files(rounds: usize) -> Result<(), Failure> {
     let resident = server.resident()?;
     println!("| resident memory | {:.1} MB | | ≤ 60 MB | |", resident as f64 / 1000.0);
     server.end()
+}
+
+/// The median time from writing one of these files to its notice.
+fn waits(server: &mut Server, files: &[PathBuf]) -> Result<Duration, Failure> {
+    for file in files {
+        let uri = format!("file://{}", file.display());
+        server.ask("resources/subscribe", &json!({ "uri": uri }))?;
+    }
+    let mut waits = Vec::new();
+    for (round, file) in files.iter().enumerate() {
+        let begun = Instant::now();
+        std::fs::write(file, format!("round {round}\n"))?;
+        server.hear("notifications/resources/updated")?;
+        waits.push(begun.elapsed());
+        // The next change is not part of this one.
+        while begun.elapsed() < Duration::from_millis(60) {
+            server.ask("ping", &json!({}))?;
+        }
+    }
+    Ok(median(&mut waits))
 }
 
 fn serve(folder: &Path) -> Result<Server, Failure> {

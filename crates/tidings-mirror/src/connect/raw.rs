@@ -1,14 +1,15 @@
 //! Results as the server sent them, kept beside the protocol library's types.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions as _, RequestId};
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::item::Item;
+use crate::item::{Item, says_more};
 use crate::odd::Odd;
 
 /// Requests remembered on one connection before those without a waiting caller are dropped.
@@ -70,10 +71,7 @@ impl Raw {
 
     /// The raw result, if it has more than `typed`.
     pub(super) fn beyond(&self, typed: &impl Serialize) -> Option<Arc<str>> {
-        let sent = self.take()?;
-        let value: Value = serde_json::from_str(&sent).ok()?;
-        let is_same = serde_json::to_value(typed).is_ok_and(|typed| typed == value);
-        (!is_same).then_some(sent)
+        self.take().filter(|sent| says_more(sent, typed))
     }
 
     /// The items of a list, each with its raw form if that has more, or always. `odd` are the items of this
@@ -101,11 +99,36 @@ impl Raw {
 
 /// The usable items of a raw result, in the server's order.
 fn texts<'a>(sent: &'a str, key: &str, odd: &[Odd]) -> Option<Vec<&'a RawValue>> {
-    let mut fields: HashMap<String, &RawValue> = serde_json::from_str(sent).ok()?;
-    let items: Vec<&RawValue> = serde_json::from_str(fields.remove(key)?.get()).ok()?;
+    let mut reader = serde_json::Deserializer::from_str(sent);
+    let items = reader.deserialize_map(ItemTexts { key }).ok()??;
     let left_out: HashSet<_> = odd.iter().filter(|odd| !odd.usable).map(|odd| odd.index).collect();
     let usable = items.into_iter().enumerate().filter(|(index, _)| !left_out.contains(index));
     Some(usable.map(|(_, item)| item).collect())
+}
+
+/// Finds the items of a list in one pass over a result.
+struct ItemTexts<'k> {
+    key: &'k str,
+}
+
+impl<'a> Visitor<'a> for ItemTexts<'_> {
+    type Value = Option<Vec<&'a RawValue>>;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a result")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let mut items = None;
+        while let Some(name) = fields.next_key::<Cow<'_, str>>()? {
+            if name == self.key {
+                items = Some(fields.next_value()?);
+            } else {
+                fields.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(items)
+    }
 }
 
 /// The wanted results, on a connection where answers come in any order.

@@ -8,6 +8,7 @@ mod page;
 mod state;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -17,11 +18,12 @@ use tidings_core::{Fingerprint, ListKind, ResourceUri};
 use crate::answer::AnswerError;
 use crate::answers::Variables;
 use crate::edit::EditError;
+use crate::labels::Labels;
 use crate::member::{Answerer, Member};
 
-use state::{State, title_of};
+use state::{Claim, State};
 
-pub(crate) use edit::{Edit, Touched};
+pub(crate) use edit::{Edit, Reach, Touched};
 pub use item::Item;
 pub(crate) use item::{Kind, Stored};
 pub(crate) use page::CursorError;
@@ -40,13 +42,20 @@ pub(crate) struct Route {
     pub(crate) answerer: Answerer,
     pub(crate) variables: Variables,
     pub(crate) title: Option<String>,
+    /// Whom the item of the URI is for.
+    pub(crate) audience: Labels,
+    /// The URI belongs to an item outside the view, and the answerer is that of a template within:
+    /// it is not asked, and the URI reads as absent.
+    pub(crate) is_withheld: bool,
 }
 
-/// A list as clients see it: enabled items, sorted by key.
+/// A list as clients with some labels see it: enabled items for them, sorted by key.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) items: Vec<Stored>,
     pub(crate) fingerprint: Fingerprint,
+    /// Whether clients without labels see the same list.
+    pub(crate) is_everyones: bool,
 }
 
 /// All items of all sources.
@@ -81,11 +90,11 @@ impl Catalog {
                 .collect();
             for key in gone {
                 if let Some(entry) = state.items[kind.index()].remove(&key) {
-                    touched.note(&entry.item);
+                    touched.note(&entry.item, &entry.audience);
                 }
             }
         }
-        state.forget_listings(touched.lists);
+        state.forget_listings(&mut touched);
         touched
     }
 
@@ -135,8 +144,7 @@ impl Catalog {
                 refused.push(error);
             }
         }
-        state.forget_listings(touched.lists);
-        state.forget_listings(touched.remeasured);
+        state.forget_listings(&mut touched);
         Ok((touched, refused))
     }
 
@@ -157,25 +165,19 @@ impl Catalog {
             state.undo(undo);
             return Err(error);
         }
-        state.forget_listings(touched.lists);
-        state.forget_listings(touched.remeasured);
+        state.forget_listings(&mut touched);
         Ok(touched)
     }
 
-    /// The current list.
-    pub(crate) fn listing(&self, kind: Kind) -> Arc<Listing> {
-        if let Some(listing) = &self.read().listings[kind.index()] {
-            return listing.clone();
-        }
-        let mut state = self.write();
-        let listing = Arc::new(state.list(kind));
-        state.listings[kind.index()] = Some(listing.clone());
-        listing
+    /// The current list as clients with these labels see it.
+    pub(crate) fn listing(&self, kind: Kind, labels: &Labels) -> Arc<Listing> {
+        let known = self.read().views[kind.index()].get(labels);
+        known.unwrap_or_else(|| self.write().build_listing(kind, labels))
     }
 
-    /// The fingerprint of the lists that this notice announces.
-    pub(crate) fn list_fingerprint(&self, kind: ListKind) -> Fingerprint {
-        let of = |kind| self.listing(kind).fingerprint;
+    /// The fingerprint of the lists that this notice announces, for clients with these labels.
+    pub(crate) fn list_fingerprint(&self, kind: ListKind, labels: &Labels) -> Fingerprint {
+        let of = |kind| self.listing(kind, labels).fingerprint;
         match kind {
             ListKind::Tools => of(Kind::Tool),
             ListKind::Prompts => of(Kind::Prompt),
@@ -185,58 +187,75 @@ impl Catalog {
         }
     }
 
-    /// The answerer of a tool, a prompt or a template.
-    pub(crate) fn find(&self, kind: Kind, key: &str) -> Result<(Answerer, Stored), Missing> {
+    /// The answerer of a tool, a prompt or a template, for clients with these labels.
+    pub(crate) fn find(
+        &self,
+        kind: Kind,
+        key: &str,
+        labels: &Labels,
+    ) -> Result<(Answerer, Stored), Missing> {
         let state = self.read();
-        let entry = state.items[kind.index()].get(key).ok_or(Missing::Unknown)?;
+        let entry = state.items[kind.index()].get(key);
+        let entry = entry.filter(|entry| entry.audience.admits(labels)).ok_or(Missing::Unknown)?;
         if !entry.enabled {
             return Err(Missing::Disabled);
         }
         Ok((state.answerer(entry)?, entry.item.clone()))
     }
 
-    /// An enabled tool.
-    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Tool>> {
-        match self.find(Kind::Tool, name) {
+    /// An enabled tool for clients with these labels.
+    pub(crate) fn tool(&self, name: &str, labels: &Labels) -> Option<Arc<Tool>> {
+        match self.find(Kind::Tool, name, labels) {
             Ok((_, Stored::Tool(tool))) => Some(tool.item),
             _ => None,
         }
     }
 
-    /// The answerer of a URI: the resource with that URI, or else the template with the longest
-    /// literal match, or else the first source that claims it.
-    pub(crate) fn route(&self, uri: &ResourceUri) -> Result<Route, Missing> {
-        match self.listed_route(uri) {
-            Err(Missing::Unknown) => self.claimed_route(uri),
-            found => found,
-        }
-    }
-
     /// Whether a URI is answered by this source.
     pub(crate) fn is_answered_by(&self, uri: &ResourceUri, owner: u64) -> bool {
-        let Ok(route) = self.route(uri) else { return false };
+        let Ok(route) = self.owner(uri) else { return false };
         self.read().members.get(&owner).is_some_and(|it| Arc::ptr_eq(it, &route.answerer.member))
     }
 
-    fn claimed_route(&self, uri: &ResourceUri) -> Result<Route, Missing> {
+    /// The source that claims a URI that no item has. It is for everybody.
+    fn claimed(&self, uri: &ResourceUri) -> Result<Route, Missing> {
         // No source is asked under the lock.
         let members: Vec<_> = self.read().members.values().cloned().collect();
         let member = members.into_iter().find(|member| member.claims(uri));
         let answerer = Answerer { member: member.ok_or(Missing::Unknown)?, answers: None };
-        Ok(Route { answerer, variables: Variables::new(), title: None })
+        let (variables, audience) = (Variables::new(), Labels::NONE);
+        Ok(Route { answerer, variables, title: None, audience, is_withheld: false })
     }
 
-    fn listed_route(&self, uri: &ResourceUri) -> Result<Route, Missing> {
+    /// The answerer of the item that a URI belongs to, whomever it is for.
+    pub(crate) fn owner(&self, uri: &ResourceUri) -> Result<Route, Missing> {
         let state = self.read();
-        let found = match state.items[Kind::Resource.index()].get(uri.as_ref()) {
-            Some(entry) => Some((entry, Variables::new(), title_of(&entry.item))),
-            None => state.matching_template(uri),
+        let Some(claim) = state.owner(uri) else {
+            drop(state);
+            return self.claimed(uri);
         };
-        let (entry, variables, title) = found.ok_or(Missing::Unknown)?;
-        if !entry.enabled {
-            return Err(Missing::Disabled);
+        let audience = claim.entry.audience.clone();
+        route(&state, claim, audience)
+    }
+
+    /// The answerer of a URI, for clients with these labels.
+    ///
+    /// A URI belongs to one item. If that one is for others, no template answers in its place: its
+    /// source may have what the item has. Where a template matches, the URI is withheld, as one
+    /// that the template does not have.
+    pub(crate) fn route(&self, uri: &ResourceUri, labels: &Labels) -> Result<Route, Missing> {
+        let state = self.read();
+        let Some(claim) = state.owner(uri) else {
+            drop(state);
+            return self.claimed(uri);
+        };
+        let audience = claim.entry.audience.clone();
+        if audience.admits(labels) {
+            return route(&state, claim, audience);
         }
-        Ok(Route { answerer: state.answerer(entry)?, variables, title })
+        let within = state.matching_template(uri, |entry| entry.audience.admits(labels));
+        let withheld = route(&state, within.ok_or(Missing::Unknown)?, audience)?;
+        Ok(Route { is_withheld: true, title: None, ..withheld })
     }
 
     /// The error of a source for a URI that is not offered; the first that recognises it answers.
@@ -252,4 +271,13 @@ impl Catalog {
     fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().expect("no code panics while it holds the catalog")
     }
+}
+
+fn route(state: &State, claim: Claim<'_>, audience: Labels) -> Result<Route, Missing> {
+    let Claim { entry, variables, title } = claim;
+    if !entry.enabled {
+        return Err(Missing::Disabled);
+    }
+    let answerer = state.answerer(entry)?;
+    Ok(Route { answerer, variables, title, audience, is_withheld: false })
 }

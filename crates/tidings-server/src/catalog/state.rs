@@ -1,16 +1,18 @@
 //! The items: edits that can be undone, sorted lists, and the answerers of URIs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rmcp::model::Resource;
-use tidings_core::{Fingerprint, ListKind, ListKinds, ResourceUri, Template};
+use tidings_core::{Fingerprint, ListKind, ResourceUri, Template};
 
 use crate::answers::{Answers, Variables};
-use crate::catalog::edit::{Edit, Touched};
+use crate::catalog::edit::{Edit, Reach, Touched};
 use crate::catalog::item::Shown;
+use crate::catalog::views::Views;
 use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::edit::EditError;
+use crate::labels::Labels;
 use crate::member::{Answerer, Member};
 
 /// Everything the catalog holds.
@@ -19,7 +21,7 @@ pub(super) struct State {
     pub(super) members: BTreeMap<u64, Arc<Member>>,
     pub(super) items: [BTreeMap<String, Entry>; Kind::ALL.len()],
     /// The cached lists; cleared by edits.
-    pub(super) listings: [Option<Arc<Listing>>; Kind::ALL.len()],
+    pub(super) views: [Views; Kind::ALL.len()],
     serial: u64,
 }
 
@@ -31,6 +33,8 @@ pub(super) struct Entry {
     pub(super) owner: u64,
     serial: u64,
     pub(super) enabled: bool,
+    /// Whom it is for: clients with one of these labels, or everyone if there are none.
+    pub(super) audience: Labels,
     /// The listed expansions of a template.
     expansions: Vec<(Shown<Resource>, Fingerprint)>,
 }
@@ -43,7 +47,7 @@ impl Entry {
         if self.enabled != on {
             undo.push((self.item.kind(), self.item.key().to_owned(), Some(self.clone())));
             self.enabled = on;
-            touched.note(&self.item);
+            touched.note(&self.item, &self.audience);
         }
     }
 
@@ -51,6 +55,7 @@ impl Entry {
         &mut self,
         item: Stored,
         answers: Option<Arc<Answers>>,
+        audience: Option<Labels>,
         touched: &mut Touched,
         undo: &mut Undo,
     ) -> Result<(), EditError> {
@@ -60,14 +65,23 @@ impl Entry {
         }
         let fingerprint = item.fingerprint();
         let moved = self.fingerprint != fingerprint;
-        if moved || answers.is_some() || !item.measures_as(&self.item) {
+        let audience = audience.filter(|audience| *audience != self.audience);
+        if moved || answers.is_some() || audience.is_some() || !item.measures_as(&self.item) {
             undo.push((kind, key, Some(self.clone())));
             self.item = item;
             self.fingerprint = fingerprint;
             self.answers = answers.or(self.answers.take());
             // The content did not change with the resource's description.
-            let lists = if moved { &mut touched.lists } else { &mut touched.remeasured };
-            lists.insert(kind.list());
+            if moved {
+                touched.note_list(kind, &self.audience);
+            } else {
+                touched.note_measures(kind, &self.audience);
+            }
+        }
+        if let Some(audience) = audience {
+            touched.note(&self.item, &self.audience);
+            touched.note(&self.item, &audience);
+            self.audience = audience;
         }
         Ok(())
     }
@@ -88,20 +102,29 @@ impl State {
         undo: &mut Undo,
     ) -> Result<(), EditError> {
         match edit {
-            Edit::Add { item, answers, enabled, serial } => {
+            Edit::Add { item, answers, enabled, audience, serial } => {
                 let fingerprint = item.fingerprint();
                 let expansions = Vec::new();
-                let entry =
-                    Entry { item, answers, fingerprint, owner, serial, enabled, expansions };
+                let entry = Entry {
+                    item,
+                    answers,
+                    fingerprint,
+                    owner,
+                    serial,
+                    enabled,
+                    audience,
+                    expansions,
+                };
                 self.add(claimant, entry, touched, undo)
             }
-            Edit::Put { item, answers, enabled, serial } => {
+            Edit::Put { item, answers, enabled, audience, serial } => {
                 let (kind, key) = (item.kind(), item.key().to_owned());
                 let Some(serial) = self.owned_serial(owner, kind, &key) else {
-                    let edit = Edit::Add { item, answers, enabled, serial };
+                    let edit = Edit::Add { item, answers, enabled, audience, serial };
                     return self.edit(owner, claimant, edit, touched, undo);
                 };
-                self.entry(kind, &key, serial)?.update(item, answers, touched, undo)?;
+                let entry = self.entry(kind, &key, serial)?;
+                entry.update(item, answers, Some(audience), touched, undo)?;
                 self.entry(kind, &key, serial)?.switch(enabled, touched, undo);
                 Ok(())
             }
@@ -121,12 +144,12 @@ impl State {
                 self.entry(kind, &key, serial)?.switch(on, touched, undo);
                 Ok(())
             }
-            Edit::Update { kind, key, serial, item, answers } => {
-                self.entry(kind, &key, serial)?.update(item, answers, touched, undo)
+            Edit::Update { kind, key, serial, item, answers, audience } => {
+                self.entry(kind, &key, serial)?.update(item, answers, audience, touched, undo)
             }
             Edit::Remove { kind, key, serial } => {
                 let entry = self.entry(kind, &key, serial)?;
-                touched.note(&entry.item);
+                touched.note(&entry.item, &entry.audience);
                 let before = self.items[kind.index()].remove(&key);
                 undo.push((kind, key, before));
                 Ok(())
@@ -172,7 +195,7 @@ impl State {
             });
         }
         if entry.enabled {
-            touched.note(&entry.item);
+            touched.note(&entry.item, &entry.audience);
         }
         self.items[kind.index()].insert(key.clone(), entry);
         undo.push((kind, key, None));
@@ -204,7 +227,7 @@ impl State {
             .collect();
         undo.push((Kind::Template, key, Some(entry.clone())));
         entry.expansions = listed;
-        touched.lists.insert(ListKind::Resources);
+        touched.note_list(Kind::Template, &entry.audience);
         Ok(())
     }
 
@@ -215,25 +238,58 @@ impl State {
         }
     }
 
-    pub(super) fn forget_listings(&mut self, lists: ListKinds) {
+    /// Forgets the lists that an edit touched.
+    pub(super) fn forget_listings(&mut self, touched: &mut Touched) {
+        let resources = &mut touched.reach[ListKind::Resources.index()];
+        // A resource takes its URI from the template that lists it, also for those whom it is not
+        // for: their list may have changed.
+        if matches!(resources, Reach::Those(_)) && !touched.uris.is_empty() {
+            let mut templates = self.items[Kind::Template.index()].values();
+            if templates.any(|entry| !entry.expansions.is_empty()) {
+                *resources = Reach::Everyone;
+            }
+        }
         for kind in Kind::ALL {
-            if lists.contains(kind.list()) {
-                self.listings[kind.index()] = None;
+            let list = kind.list();
+            if touched.lists.contains(list) || touched.remeasured.contains(list) {
+                self.views[kind.index()].forget(&touched.reach[list.index()]);
             }
         }
     }
 
-    pub(super) fn list(&self, kind: Kind) -> Listing {
-        let enabled = self.items[kind.index()].iter().filter(|(_, entry)| entry.enabled);
+    /// Builds and keeps a list as clients with these labels see it.
+    pub(super) fn build_listing(&mut self, kind: Kind, labels: &Labels) -> Arc<Listing> {
+        let mut views = std::mem::take(&mut self.views[kind.index()]);
+        let labels = views.reduce(labels, || self.named_labels(kind));
+        let listing = views.get(&labels).unwrap_or_else(|| {
+            let listing = Arc::new(self.list(kind, &labels));
+            views.keep(labels, &listing);
+            listing
+        });
+        self.views[kind.index()] = views;
+        listing
+    }
+
+    /// The labels in the audiences of the items of a list.
+    fn named_labels(&self, kind: Kind) -> BTreeSet<Arc<str>> {
+        let own = self.items[kind.index()].values();
+        let templates = self.items[Kind::Template.index()].values();
+        let listed = templates.filter(|_| kind == Kind::Resource);
+        own.chain(listed).flat_map(|entry| entry.audience.as_slice()).cloned().collect()
+    }
+
+    fn list(&self, kind: Kind, labels: &Labels) -> Listing {
+        let is_shown = |entry: &&Entry| entry.enabled && entry.audience.admits(labels);
+        let shown = self.items[kind.index()].iter().filter(|(_, entry)| is_shown(entry));
         let listed =
-            enabled.map(|(key, entry)| (key.as_str(), entry.item.clone(), entry.fingerprint));
+            shown.map(|(key, entry)| (key.as_str(), entry.item.clone(), entry.fingerprint));
         let mut all: BTreeMap<&str, (Stored, Fingerprint)> =
             listed.map(|(key, item, fingerprint)| (key, (item, fingerprint))).collect();
         if kind == Kind::Resource {
-            let templates =
-                self.items[Kind::Template.index()].values().filter(|entry| entry.enabled);
+            let templates = self.items[Kind::Template.index()].values().filter(is_shown);
             for (resource, fingerprint) in templates.flat_map(|entry| &entry.expansions) {
-                // A URI whose own resource is disabled is not listed by a template either.
+                // A URI whose own resource is disabled, or for others, is not listed by a template
+                // either.
                 if !self.items[kind.index()].contains_key(&resource.uri) {
                     all.entry(&resource.uri)
                         .or_insert_with(|| (Stored::Resource(resource.clone()), *fingerprint));
@@ -241,7 +297,8 @@ impl State {
             }
         }
         let fingerprint = Fingerprint::of_sequence(all.values().map(|(_, it)| *it));
-        Listing { items: all.into_values().map(|(item, _)| item).collect(), fingerprint }
+        let items = all.into_values().map(|(item, _)| item).collect();
+        Listing { items, fingerprint, is_everyones: labels.is_empty() }
     }
 
     pub(super) fn answerer(&self, entry: &Entry) -> Result<Answerer, Missing> {
@@ -249,23 +306,44 @@ impl State {
         Ok(Answerer { member, answers: entry.answers.clone() })
     }
 
-    /// The template of a URI, its variables, and the title of the expansion.
+    /// The item that a URI belongs to: the resource of that URI, or else the template with the
+    /// longest literal match, whomever it is for.
+    pub(super) fn owner(&self, uri: &ResourceUri) -> Option<Claim<'_>> {
+        match self.items[Kind::Resource.index()].get(uri.as_ref()) {
+            Some(entry) => {
+                let title = title_of(&entry.item);
+                Some(Claim { entry, variables: Variables::new(), title })
+            }
+            None => self.matching_template(uri, |_| true),
+        }
+    }
+
+    /// The template of a URI, of those that are `eligible`.
     pub(super) fn matching_template(
         &self,
         uri: &ResourceUri,
-    ) -> Option<(&Entry, Variables, Option<String>)> {
+        eligible: impl Fn(&Entry) -> bool,
+    ) -> Option<Claim<'_>> {
         let (entry, variables, _) = self.items[Kind::Template.index()]
             .values()
             .filter_map(|entry| match &entry.item {
-                Stored::Template(_, template) => {
+                Stored::Template(_, template) if eligible(entry) => {
                     Some((entry, variables(template, uri)?, template.literal_prefix().len()))
                 }
                 _ => None,
             })
             .max_by_key(|(entry, _, literal)| (entry.enabled, *literal))?;
         let listed = entry.expansions.iter().find(|(resource, _)| resource.uri == uri.as_ref());
-        Some((entry, variables, listed.and_then(|(resource, _)| resource.title.clone())))
+        let title = listed.and_then(|(resource, _)| resource.title.clone());
+        Some(Claim { entry, variables, title })
     }
+}
+
+/// An item that answers for a URI, the variables of its template, and the title of the resource.
+pub(super) struct Claim<'a> {
+    pub(super) entry: &'a Entry,
+    pub(super) variables: Variables,
+    pub(super) title: Option<String>,
 }
 
 /// The variables of a template in a URI that it answers for: an expansion of it, or a URI that
@@ -281,7 +359,7 @@ fn variables(template: &Template, uri: &ResourceUri) -> Option<Variables> {
         .or_else(|| has_query().then(|| template.matches(uri.without_query())).flatten())
 }
 
-pub(super) fn title_of(item: &Stored) -> Option<String> {
+fn title_of(item: &Stored) -> Option<String> {
     match item {
         Stored::Resource(resource) => resource.title.clone(),
         _ => None,

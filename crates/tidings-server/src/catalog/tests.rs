@@ -8,6 +8,7 @@ use tidings_core::{ListKind, ResourceUri};
 use super::{CursorError, Kind, Missing, Stored};
 use crate::edit::EditError;
 use crate::hub::{AddError, Hub};
+use crate::labels::Labels;
 use crate::pipeline::Pipeline;
 use crate::raw::Raw;
 use crate::shelf::Shelf;
@@ -39,7 +40,13 @@ fn uri(text: &str) -> ResourceUri {
 }
 
 fn keys(pipeline: &Pipeline, kind: Kind) -> Vec<String> {
-    pipeline.catalog.listing(kind).items.iter().map(|item| item.key().to_owned()).collect()
+    pipeline
+        .catalog
+        .listing(kind, &Labels::NONE)
+        .items
+        .iter()
+        .map(|item| item.key().to_owned())
+        .collect()
 }
 
 fn world() -> (Hub, Arc<Pipeline>, Shelf) {
@@ -71,7 +78,10 @@ async fn the_second_to_claim_a_name_is_refused_whole_and_the_first_keeps_serving
         "the prompt `prompt of same` of source `second` is offered by source `first` already, \
          which keeps serving it"
     );
-    assert_eq!(pipeline.catalog.find(Kind::Tool, "same").unwrap().0.member.name, "first");
+    assert_eq!(
+        pipeline.catalog.find(Kind::Tool, "same", &Labels::NONE).unwrap().0.member.name,
+        "first"
+    );
     hub.add("second", Claims::on("other")).await.unwrap();
     assert!(hub.remove("first"));
     assert_eq!(keys(&pipeline, Kind::Tool), ["other"]);
@@ -85,7 +95,7 @@ async fn a_transaction_is_done_at_once_or_not_at_all() {
     let (_hub, pipeline, shelf) = world();
     let kept = shelf.add(tool("kept")).unwrap();
     shelf.add(tool("taken")).unwrap();
-    let before = pipeline.catalog.list_fingerprint(ListKind::Tools);
+    let before = pipeline.catalog.list_fingerprint(ListKind::Tools, &Labels::NONE);
     let mut transaction = shelf.transaction();
     transaction.disable(&kept);
     transaction.add(tool("new")).unwrap();
@@ -93,7 +103,7 @@ async fn a_transaction_is_done_at_once_or_not_at_all() {
     transaction.add(tool("taken")).unwrap();
     assert!(matches!(transaction.commit(), Err(EditError::Claimed { .. })));
     assert_eq!(keys(&pipeline, Kind::Tool), ["kept", "taken"]);
-    assert_eq!(pipeline.catalog.list_fingerprint(ListKind::Tools), before);
+    assert_eq!(pipeline.catalog.list_fingerprint(ListKind::Tools, &Labels::NONE), before);
 
     let mut transaction = shelf.transaction();
     transaction.disable(&kept);
@@ -109,15 +119,18 @@ async fn a_disabled_item_is_absent_and_refused_and_comes_back() {
     let (_hub, pipeline, shelf) = world();
     let handle = shelf.add(tool("t")).unwrap();
     let page = shelf.add(Resource::new("x://a", "a")).unwrap();
-    let on = pipeline.catalog.list_fingerprint(ListKind::Tools);
+    let on = pipeline.catalog.list_fingerprint(ListKind::Tools, &Labels::NONE);
     handle.disable().unwrap();
     page.disable().unwrap();
     assert!(keys(&pipeline, Kind::Tool).is_empty());
-    assert_eq!(pipeline.catalog.find(Kind::Tool, "t").err(), Some(Missing::Disabled));
-    assert_eq!(pipeline.catalog.route(&uri("x://a")).err(), Some(Missing::Disabled));
+    assert_eq!(
+        pipeline.catalog.find(Kind::Tool, "t", &Labels::NONE).err(),
+        Some(Missing::Disabled)
+    );
+    assert_eq!(pipeline.catalog.route(&uri("x://a"), &Labels::NONE).err(), Some(Missing::Disabled));
     handle.enable().unwrap();
     handle.enable().unwrap();
-    assert_eq!(pipeline.catalog.list_fingerprint(ListKind::Tools), on);
+    assert_eq!(pipeline.catalog.list_fingerprint(ListKind::Tools, &Labels::NONE), on);
 }
 
 #[tokio::test]
@@ -156,16 +169,20 @@ async fn expansions_are_listed_among_the_resources_and_stay_while_nothing_moves(
     };
     template.expand(listed(&["c", "a", "b"])).unwrap();
     assert_eq!(keys(&pipeline, Kind::Resource), ["x://a", "x://b", "x://c"]);
-    let before = pipeline.catalog.list_fingerprint(ListKind::Resources);
+    let before = pipeline.catalog.list_fingerprint(ListKind::Resources, &Labels::NONE);
     template.expand(listed(&["a", "c"])).unwrap();
-    assert_eq!(pipeline.catalog.list_fingerprint(ListKind::Resources), before, "b is fixed");
+    assert_eq!(
+        pipeline.catalog.list_fingerprint(ListKind::Resources, &Labels::NONE),
+        before,
+        "b is fixed"
+    );
     template.expand(listed(&["a"])).unwrap();
-    assert_ne!(pipeline.catalog.list_fingerprint(ListKind::Resources), before);
+    assert_ne!(pipeline.catalog.list_fingerprint(ListKind::Resources, &Labels::NONE), before);
     let odd = template.expand(vec![Resource::new("y://a", "odd")]).unwrap_err();
     assert_eq!(odd.to_string(), "`y://a` is not an expansion of `x://{name}`");
     template.disable().unwrap();
     assert_eq!(keys(&pipeline, Kind::Resource), ["x://b"]);
-    assert_eq!(pipeline.catalog.route(&uri("x://a")).err(), Some(Missing::Disabled));
+    assert_eq!(pipeline.catalog.route(&uri("x://a"), &Labels::NONE).err(), Some(Missing::Disabled));
 }
 
 #[tokio::test]
@@ -173,7 +190,7 @@ async fn a_template_with_a_query_answers_for_any_query() {
     let (_hub, pipeline, shelf) = world();
     shelf.add(ResourceTemplate::new("x://{name}/items{?limit,search}", "x")).unwrap();
     shelf.add(ResourceTemplate::new("y://{name}", "y")).unwrap();
-    let answers = |text: &str| pipeline.catalog.route(&uri(text)).is_ok();
+    let answers = |text: &str| pipeline.catalog.route(&uri(text), &Labels::NONE).is_ok();
     for answered in ["?limit=1", "?search=a+b", "?limit=1:2", "?colour=red", "?limit=1&limit=2"] {
         assert!(answers(&format!("x://a/items{answered}")), "{answered}");
     }
@@ -187,9 +204,15 @@ async fn the_template_that_says_most_literally_answers() {
     let near = hub.source("near").unwrap();
     shelf.add(ResourceTemplate::new("x://{+rest}", "all")).unwrap();
     near.add(ResourceTemplate::new("x://near/{name}", "near")).unwrap();
-    assert_eq!(pipeline.catalog.route(&uri("x://near/a")).unwrap().answerer.member.name, "near");
-    assert_eq!(pipeline.catalog.route(&uri("x://far/a")).unwrap().answerer.member.name, "empty");
-    assert_eq!(pipeline.catalog.route(&uri("y://a")).err(), Some(Missing::Unknown));
+    assert_eq!(
+        pipeline.catalog.route(&uri("x://near/a"), &Labels::NONE).unwrap().answerer.member.name,
+        "near"
+    );
+    assert_eq!(
+        pipeline.catalog.route(&uri("x://far/a"), &Labels::NONE).unwrap().answerer.member.name,
+        "empty"
+    );
+    assert_eq!(pipeline.catalog.route(&uri("y://a"), &Labels::NONE).err(), Some(Missing::Unknown));
 }
 
 #[tokio::test]
@@ -197,7 +220,7 @@ async fn pages_join_to_the_list_and_a_changed_list_refuses_its_cursors() {
     let (_hub, pipeline, shelf) = world();
     let handles: Vec<_> =
         (0..25).map(|index| shelf.add(tool(&format!("t{index:02}"))).unwrap()).collect();
-    let listing = pipeline.catalog.listing(Kind::Tool);
+    let listing = pipeline.catalog.listing(Kind::Tool, &Labels::NONE);
     let (mut all, mut cursor, mut pages) = (Vec::new(), None, 0);
     loop {
         let page = listing.page(cursor.as_deref(), 10).unwrap();
@@ -211,7 +234,7 @@ async fn pages_join_to_the_list_and_a_changed_list_refuses_its_cursors() {
     assert_eq!((pages, all), (3, keys(&pipeline, Kind::Tool)));
     let cursor = listing.page(None, 10).unwrap().next.unwrap();
     handles[0].remove().unwrap();
-    let changed = pipeline.catalog.listing(Kind::Tool);
+    let changed = pipeline.catalog.listing(Kind::Tool, &Labels::NONE);
     assert_eq!(changed.page(Some(&cursor), 10).unwrap_err(), CursorError::Changed);
     let zero = format!("{}-0", changed.fingerprint);
     let far = format!("{}-99", changed.fingerprint);
@@ -237,16 +260,16 @@ async fn the_measures_of_a_resource_are_listed_as_they_are_and_move_no_list() {
         resource
     };
     let handle = shelf.add(measured(1, "2026-01-01T00:00:00Z")).unwrap();
-    let before = pipeline.catalog.list_fingerprint(ListKind::Resources);
+    let before = pipeline.catalog.list_fingerprint(ListKind::Resources, &Labels::NONE);
     handle.update(measured(2, "2026-01-02T00:00:00Z")).unwrap();
-    assert_eq!(pipeline.catalog.list_fingerprint(ListKind::Resources), before);
-    let listing = pipeline.catalog.listing(Kind::Resource);
+    assert_eq!(pipeline.catalog.list_fingerprint(ListKind::Resources, &Labels::NONE), before);
+    let listing = pipeline.catalog.listing(Kind::Resource, &Labels::NONE);
     let Stored::Resource(listed) = &listing.items[0] else { panic!("no resource") };
     assert_eq!(listed.size, Some(2));
     let mut titled = measured(2, "2026-01-02T00:00:00Z");
     titled.title = Some("A".to_owned());
     handle.update(titled).unwrap();
-    assert_ne!(pipeline.catalog.list_fingerprint(ListKind::Resources), before);
+    assert_ne!(pipeline.catalog.list_fingerprint(ListKind::Resources, &Labels::NONE), before);
 }
 
 #[tokio::test]
@@ -256,19 +279,19 @@ async fn a_raw_item_has_the_fingerprint_of_an_equal_typed_one() {
         let mut edit = shelf.transaction();
         edit.put(Raw::<Resource>::parse(text).unwrap()).unwrap();
         edit.commit().unwrap();
-        pipeline.catalog.list_fingerprint(ListKind::Resources)
+        pipeline.catalog.list_fingerprint(ListKind::Resources, &Labels::NONE)
     };
     let mut typed = Resource::new("x://a", "a");
     typed.size = Some(1);
     shelf.add(typed).unwrap();
-    let before = pipeline.catalog.list_fingerprint(ListKind::Resources);
+    let before = pipeline.catalog.list_fingerprint(ListKind::Resources, &Labels::NONE);
     let measured = r#"{"size":2.5,"name":"a","annotations":{"lastModified":"now"},"uri":"x://a"}"#;
     assert_eq!(put(measured), before);
-    let listing = pipeline.catalog.listing(Kind::Resource);
+    let listing = pipeline.catalog.listing(Kind::Resource, &Labels::NONE);
     assert_eq!(listing.items[0].raw(), Some(measured));
     assert_ne!(put(r#"{"name":"a","uri":"x://a","new":null}"#), before);
     assert_eq!(put(r#"{"name":"a","uri":"x:\/\/a"}"#), before);
-    let listing = pipeline.catalog.listing(Kind::Resource);
+    let listing = pipeline.catalog.listing(Kind::Resource, &Labels::NONE);
     assert_eq!((listing.items.len(), listing.items[0].key()), (1, "x://a"));
 }
 
@@ -281,12 +304,18 @@ async fn a_raw_item_is_used_as_a_typed_one_is() {
     let template = shelf.add(Raw::<ResourceTemplate>::parse(template).unwrap()).unwrap();
     template.expand(vec![Resource::new("x://7", "seven")]).unwrap();
     assert_eq!(keys(&pipeline, Kind::Resource), ["x://7"]);
-    assert_eq!(pipeline.catalog.route(&uri("x://8")).unwrap().variables["id"], "8");
+    assert_eq!(pipeline.catalog.route(&uri("x://8"), &Labels::NONE).unwrap().variables["id"], "8");
     let resource = r#"{"uri":"x://9","name":"n","title":"Nine"}"#;
     shelf.add(Raw::<Resource>::parse(resource).unwrap()).unwrap();
-    assert_eq!(pipeline.catalog.route(&uri("x://9")).unwrap().title.as_deref(), Some("Nine"));
+    assert_eq!(
+        pipeline.catalog.route(&uri("x://9"), &Labels::NONE).unwrap().title.as_deref(),
+        Some("Nine")
+    );
     tool.disable().unwrap();
-    assert_eq!(pipeline.catalog.find(Kind::Tool, "a").err(), Some(Missing::Disabled));
+    assert_eq!(
+        pipeline.catalog.find(Kind::Tool, "a", &Labels::NONE).err(),
+        Some(Missing::Disabled)
+    );
     tool.enable().unwrap();
     let renamed = Raw::<Tool>::parse(r#"{"name":"b","inputSchema":{}}"#).unwrap();
     assert!(matches!(tool.update(renamed), Err(EditError::Renamed { .. })));

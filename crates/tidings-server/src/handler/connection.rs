@@ -18,9 +18,11 @@ use tokio::task::JoinSet;
 use crate::about::{About, Transport};
 use crate::context::Client;
 use crate::handler::refusal;
+use crate::identity::Identity;
 use crate::notice::Wire;
 use crate::outbox::{Next, Outbox};
 use crate::pipeline::{Events, Listener, Pipeline, SubscribeError};
+use crate::viewers::Viewer;
 use crate::weight;
 
 /// The memory that the client's name and capabilities may take.
@@ -31,6 +33,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// A stdio connection, or a legacy session over HTTP.
 pub(crate) struct Connection {
     pipeline: Arc<Pipeline>,
+    /// Who the client is.
+    viewer: Arc<Viewer>,
     /// Set once, by `initialize`.
     legacy: OnceLock<Legacy>,
     opened: Notify,
@@ -61,9 +65,14 @@ struct State {
 }
 
 impl Connection {
-    pub(crate) fn new(pipeline: Arc<Pipeline>, writer: Option<Box<dyn FrameWriter>>) -> Arc<Self> {
+    pub(crate) fn new(
+        pipeline: Arc<Pipeline>,
+        identity: Identity,
+        writer: Option<Box<dyn FrameWriter>>,
+    ) -> Arc<Self> {
         let state = Mutex::default();
         Arc::new(Self {
+            viewer: pipeline.viewers.session(identity),
             pipeline,
             legacy: OnceLock::new(),
             opened: Notify::new(),
@@ -84,8 +93,9 @@ impl Connection {
             return Err(ErrorData::invalid_params("Too much said", data));
         }
         let events = if self.writer.is_some() { Events::Plain } else { Events::Numbered };
-        let listener =
-            self.pipeline.legacy_listener(&peer.protocol_version, &peer.client_info, events);
+        let viewer = Some(self.viewer.clone());
+        let (version, client) = (&peer.protocol_version, &peer.client_info);
+        let listener = self.pipeline.legacy_listener(version, client, events, viewer);
         let legacy = Legacy { listener, peer: Arc::new(peer.clone()) };
         self.legacy.set(legacy).map_err(|_| {
             let data = Some(json!({ "details": "a session is initialized once" }));
@@ -93,6 +103,11 @@ impl Connection {
         })?;
         self.opened.notify_one();
         Ok(())
+    }
+
+    /// Who the client is.
+    pub(crate) fn viewer(&self) -> &Arc<Viewer> {
+        &self.viewer
     }
 
     /// The client is ready: from now on it is notified of lists.
@@ -173,8 +188,9 @@ impl Connection {
             state.listens.insert(id.clone(), None);
         }
         let about = About::new(client, Transport::Stdio, ListKinds::EMPTY);
+        let viewer = Some(self.viewer.clone());
         let listener =
-            accept_filter(&self.pipeline, id, filter, about).await.inspect_err(|_| {
+            accept_filter(&self.pipeline, id, filter, about, viewer).await.inspect_err(|_| {
                 self.end_listen(id);
             })?;
         // A request that was cancelled meanwhile has no entry; its listener ends here.
@@ -247,6 +263,7 @@ pub(crate) async fn accept_filter(
     id: &RequestId,
     filter: &mut SubscriptionFilter,
     about: About,
+    viewer: Option<Arc<Viewer>>,
 ) -> Result<Listener, ErrorData> {
     let limit = pipeline.config.limits.subscriptions_per_listener;
     let asked = filter.resource_subscriptions.as_ref().map_or(0, Vec::len);
@@ -260,7 +277,7 @@ pub(crate) async fn accept_filter(
             })),
         ));
     }
-    let listener = Arc::new(Listener::new(pipeline, Wire::modern(id), about));
+    let listener = Arc::new(Listener::new(pipeline, Wire::modern(id), about, viewer));
     let lists = honoured_lists(pipeline, filter);
     listener.follow_lists(lists);
     if let Some(uris) = filter.resource_subscriptions.take() {

@@ -25,11 +25,14 @@ use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use tidings_core::ResourceUri;
 
-use crate::answer::{Answer, Completion, CompletionOf, Completions};
+use crate::answer::{Answer, AnswerError, Completion, CompletionOf, Completions};
 use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::context::{Client, Context};
 use crate::era;
+use crate::labels::Labels;
+use crate::member::Answerer;
 use crate::pipeline::{Pipeline, SubscribeError};
+use crate::viewers::Viewer;
 
 use verbatim::RawAnswerSlot;
 
@@ -46,21 +49,35 @@ pub(crate) struct Handler {
     pipeline: Arc<Pipeline>,
     /// The client's state between requests; `None` for a modern request over HTTP.
     connection: Option<Arc<Connection>>,
+    /// Who the client is; nothing if it is anybody.
+    viewer: Option<Arc<Viewer>>,
 }
 
 impl Handler {
     /// For a client without state.
-    pub(crate) fn stateless(pipeline: Arc<Pipeline>) -> Self {
-        Self { pipeline, connection: None }
+    pub(crate) fn stateless(pipeline: Arc<Pipeline>, viewer: Option<Arc<Viewer>>) -> Self {
+        Self { pipeline, connection: None, viewer }
     }
 
     /// For a client whose subscriptions belong to a connection.
     pub(crate) fn of(pipeline: Arc<Pipeline>, connection: Arc<Connection>) -> Self {
-        Self { pipeline, connection: Some(connection) }
+        let viewer = Some(connection.viewer().clone());
+        Self { pipeline, connection: Some(connection), viewer }
+    }
+
+    /// What the client may see besides what is for everyone.
+    fn labels(&self) -> Labels {
+        self.viewer.as_ref().map(|viewer| viewer.labels()).unwrap_or_default()
     }
 
     fn listing(&self, kind: Kind) -> Arc<Listing> {
-        self.pipeline.catalog.listing(kind)
+        self.pipeline.catalog.listing(kind, &self.labels())
+    }
+
+    fn find(&self, kind: Kind, name: &str) -> Result<Answerer, ErrorData> {
+        let found = self.pipeline.catalog.find(kind, name, &self.labels());
+        let found = found.map_err(|missing| refusal::missing_name(kind.word(), name, missing));
+        Ok(found?.0)
     }
 
     fn parse_uri(uri: &str) -> Result<ResourceUri, ErrorData> {
@@ -87,11 +104,11 @@ impl Handler {
 
     fn context(&self, request: RequestContext<RoleServer>) -> Context {
         let client = self.connection.clone().map(|connection| connection as Arc<dyn Client>);
-        Context::new(self.pipeline.clone(), request, client)
+        Context::new(self.pipeline.clone(), request, client, self.viewer.clone())
     }
 }
 
-/// Lists are the same for every client of this hub, so they are public. They have no cache time:
+/// A list that is the same for everyone is public, and others are private. None has a cache time:
 /// clients subscribe to learn of changes.
 macro_rules! list {
     (
@@ -105,7 +122,8 @@ macro_rules! list {
             .map_err(|error| refusal::cursor(cursor.as_deref(), error))?;
         let mut result = $result { next_cursor: page.next, ..$result::default() };
         if is_modern(&$context) {
-            result = result.with_ttl_ms(0).with_cache_scope(CacheScope::Public);
+            let scope = if listing.is_everyones { CacheScope::Public } else { CacheScope::Private };
+            result = result.with_ttl_ms(0).with_cache_scope(scope);
         } else {
             result.result_type = None;
         }
@@ -194,7 +212,7 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.pipeline.catalog.tool(name).map(|tool| Tool::clone(&tool))
+        self.pipeline.catalog.tool(name, &self.labels()).map(|tool| Tool::clone(&tool))
     }
 
     async fn call_tool(
@@ -206,11 +224,7 @@ impl ServerHandler for Handler {
             request.arguments = Some(arguments);
         }
         let name = request.name.clone();
-        let (answerer, _) = self
-            .pipeline
-            .catalog
-            .find(Kind::Tool, &name)
-            .map_err(|missing| refusal::missing_name("tool", &name, missing))?;
+        let answerer = self.find(Kind::Tool, &name)?;
         let slot = RawAnswerSlot::of(&context);
         let context = self.context(context);
         let answer = unless_cancelled(&slot, answerer.call(request, &context)).await?;
@@ -226,11 +240,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let name = request.name.clone();
-        let (answerer, _) = self
-            .pipeline
-            .catalog
-            .find(Kind::Prompt, &name)
-            .map_err(|missing| refusal::missing_name("prompt", &name, missing))?;
+        let answerer = self.find(Kind::Prompt, &name)?;
         let slot = RawAnswerSlot::of(&context);
         let context = self.context(context);
         let answer = unless_cancelled(&slot, answerer.prompt(request, &context)).await?;
@@ -247,21 +257,27 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = Self::parse_uri(&request.uri)?;
         let slot = RawAnswerSlot::of(&context);
-        let route = self.pipeline.catalog.route(&uri);
+        let route = self.pipeline.catalog.route(&uri, &self.labels());
         let route = route.map_err(|missing| self.missing(&uri, missing, &slot))?;
+        if route.is_withheld {
+            let absent = AnswerError::not_found(uri.as_ref());
+            return Err(slot.refuse("uri", uri.as_ref(), absent));
+        }
         let mut context = self.context(context);
         context.answer(request.input_responses, request.request_state);
         let reading = route.answerer.read(&uri, &route.variables, &context);
         let contents = unless_cancelled(&slot, reading)
             .await?
             .map_err(|error| slot.refuse("uri", uri.as_ref(), error))?;
+        let is_everyones = route.audience.is_empty();
+        let scope = if is_everyones { contents.scope } else { CacheScope::Private };
         if let Some(raw) = &contents.raw {
-            return slot.keep_result(raw, Some((contents.fresh_for, contents.scope)));
+            return slot.keep_result(raw, Some((contents.fresh_for, scope)));
         }
         let mut result = ReadResourceResult::new(contents.parts);
         if slot.is_modern {
             let fresh_for = u64::try_from(contents.fresh_for.as_millis()).unwrap_or(u64::MAX);
-            result = result.with_ttl_ms(fresh_for).with_cache_scope(contents.scope);
+            result = result.with_ttl_ms(fresh_for).with_cache_scope(scope);
         }
         Ok(result.into())
     }
@@ -280,11 +296,7 @@ impl ServerHandler for Handler {
             }
             _ => return Err(refusal::method("completion/complete")),
         };
-        let (answerer, _) = self
-            .pipeline
-            .catalog
-            .find(kind, &key)
-            .map_err(|missing| refusal::missing_name(kind.word(), &key, missing))?;
+        let answerer = self.find(kind, &key)?;
         let mut completion = Completion::new(of, request.argument.name, request.argument.value);
         let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
         completion.known.extend(known);

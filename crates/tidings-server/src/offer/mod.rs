@@ -19,6 +19,7 @@ use tidings_core::{Fingerprint, Template};
 
 use crate::answer::Completion;
 use crate::answers::{Answers, Variables};
+use crate::labels::{LabelError, Labels};
 use crate::raw::Raw;
 use crate::source::Boxed;
 
@@ -59,13 +60,16 @@ pub struct Offer<T> {
     pub(crate) item: T,
     pub(crate) answers: Answers,
     pub(crate) enabled: bool,
+    /// Nothing if it was not said: then a new item is for everyone, and an updated one is for those
+    /// it was for.
+    pub(crate) audience: Option<Result<Labels, LabelError>>,
 }
 
 macro_rules! plain {
     ($($item:ty),*) => {
         $(impl From<$item> for Offer<$item> {
             fn from(item: $item) -> Self {
-                Self { item, answers: Answers::default(), enabled: true }
+                Self { item, answers: Answers::default(), enabled: true, audience: None }
             }
         })*
     };
@@ -89,6 +93,38 @@ impl<T> Offer<T> {
         self
     }
 
+    /// Offers it only to clients with one of these labels, such as `"role:admin"`. To all others it
+    /// does not exist. Repeated calls add labels; without any it is for everyone.
+    ///
+    /// ```
+    /// # use tidings_server::Offer;
+    /// let stop = Offer::tool("stop", "Stops the press", || "stopped");
+    /// let stop = stop.audience("role:editor").audience(["role:printer", "user:ada"]);
+    /// ```
+    ///
+    /// The shelf refuses an item with an invalid label, and one whose audience is an empty set.
+    pub fn audience<L>(mut self, labels: L) -> Self
+    where
+        L: TryInto<Labels>,
+        L::Error: Into<LabelError>,
+    {
+        let labels = labels.try_into().map_err(Into::into);
+        let labels =
+            labels.and_then(|it| if it.is_empty() { Err(LabelError::Empty) } else { Ok(it) });
+        self.audience = Some(match self.audience {
+            Some(Ok(before)) => labels.and_then(|labels| before.with(&labels)),
+            Some(Err(error)) => Err(error),
+            None => labels,
+        });
+        self
+    }
+
+    /// Offers it to everyone. New items are; an update says so to open what was for some.
+    pub fn everyone(mut self) -> Self {
+        self.audience = Some(Ok(Labels::NONE));
+        self
+    }
+
     /// Offers it only once it is [enabled](crate::Handle::enable).
     pub fn disabled(mut self) -> Self {
         self.enabled = false;
@@ -98,7 +134,7 @@ impl<T> Offer<T> {
     fn answering(item: T, answer: impl FnOnce(&mut Answers)) -> Self {
         let mut answers = Answers::default();
         answer(&mut answers);
-        Self { item, answers, enabled: true }
+        Self { item, answers, enabled: true, audience: None }
     }
 
     fn complete_with<I, S>(mut self, argument: &str, values: I) -> Self

@@ -14,6 +14,7 @@ use crate::answer::{Answer, AnswerError, CompletionOf, Completions, Contents};
 use crate::catalog::Kind;
 use crate::context::Context;
 use crate::hub::Hub;
+use crate::labels::Labels;
 use crate::shelf::Shelf;
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,7 +48,8 @@ impl World {
     }
 
     async fn call(&self, name: &str, arguments: Value) -> Result<Value, AnswerError> {
-        let (answerer, _) = self.hub.pipeline().catalog.find(Kind::Tool, name).unwrap();
+        let (answerer, _) =
+            self.hub.pipeline().catalog.find(Kind::Tool, name, &Labels::NONE).unwrap();
         let request = CallToolRequestParams::new(name.to_owned())
             .with_arguments(serde_json::from_value(arguments).unwrap());
         let Answer::Typed(CallToolResponse::Complete(result)) =
@@ -60,7 +62,7 @@ impl World {
 
     async fn read(&self, uri: &str) -> Result<Contents, AnswerError> {
         let uri = ResourceUri::parse(uri).unwrap();
-        let route = self.hub.pipeline().catalog.route(&uri).unwrap();
+        let route = self.hub.pipeline().catalog.route(&uri, &Labels::NONE).unwrap();
         route.answerer.read(&uri, &route.variables, &self.context()).await
     }
 
@@ -70,7 +72,8 @@ impl World {
     }
 
     async fn complete(&self, template: &str, argument: &str, value: &str) -> Completions {
-        let (answerer, _) = self.hub.pipeline().catalog.find(Kind::Template, template).unwrap();
+        let (answerer, _) =
+            self.hub.pipeline().catalog.find(Kind::Template, template, &Labels::NONE).unwrap();
         let of = CompletionOf::Template(template.to_owned());
         let completion = Completion::new(of, argument.to_owned(), value.to_owned());
         answerer.complete(completion, &self.context()).await.unwrap()
@@ -82,7 +85,7 @@ async fn a_typed_tool_shows_its_schemas_and_answers_with_both_forms() {
     let world = World::new();
     let add = |add: Add| Json(Sum { sum: add.left + add.right.iter().sum::<i64>() });
     world.shelf.tool("add", "Adds numbers", add).unwrap();
-    let tool = world.hub.pipeline().catalog.tool("add").unwrap();
+    let tool = world.hub.pipeline().catalog.tool("add", &Labels::NONE).unwrap();
     let input = json!({
         "type": "object",
         "properties": {
@@ -188,7 +191,8 @@ async fn a_prompt_has_the_fields_of_its_input() {
     let world = World::new();
     let review = |it: Review| format!("Review {} to depth {:?}", it.file, it.depth);
     world.shelf.prompt("review", "Asks for a review", review).unwrap();
-    let (answerer, stored) = world.hub.pipeline().catalog.find(Kind::Prompt, "review").unwrap();
+    let (answerer, stored) =
+        world.hub.pipeline().catalog.find(Kind::Prompt, "review", &Labels::NONE).unwrap();
     let crate::catalog::Stored::Prompt(prompt) = stored else { panic!("a prompt") };
     let arguments = serde_json::to_value(&prompt.arguments).unwrap();
     let expected = json!([
@@ -216,9 +220,10 @@ async fn what_is_replaced_is_edited_as_little_as_possible() {
         })
         .title(title)
     };
-    let fingerprint = || world.hub.pipeline().catalog.listing(Kind::Resource).fingerprint;
+    let fingerprint =
+        || world.hub.pipeline().catalog.listing(Kind::Resource, &Labels::NONE).fingerprint;
     let keys = || -> Vec<String> {
-        let listing = world.hub.pipeline().catalog.listing(Kind::Resource);
+        let listing = world.hub.pipeline().catalog.listing(Kind::Resource, &Labels::NONE);
         listing.items.iter().map(|item| item.key().to_owned()).collect()
     };
     world.shelf.tool("kept", "Is of another kind", || ()).unwrap();
@@ -228,7 +233,7 @@ async fn what_is_replaced_is_edited_as_little_as_possible() {
     assert_eq!(fingerprint(), before, "it is as it was");
     world.shelf.replace([resource("b", "Bee"), resource("c", "C")]).unwrap();
     assert_eq!(keys(), ["x://b", "x://c"]);
-    assert!(world.hub.pipeline().catalog.tool("kept").is_some());
+    assert!(world.hub.pipeline().catalog.tool("kept", &Labels::NONE).is_some());
     assert_eq!((world.text("x://c").await.as_str(), asked.load(Ordering::SeqCst)), ("text", 1));
     // One that cannot be offered costs no other.
     let other = world.hub.source("other").unwrap();

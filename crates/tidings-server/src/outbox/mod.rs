@@ -10,6 +10,8 @@
 
 mod few;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,10 +19,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tidings_core::{ListKind, ResourceUri};
+use tidings_core::{ListKind, ListKinds, ResourceUri};
 use tokio::time::Instant;
 
 use crate::about::{About, ListenerInfo};
+use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::windows::Topic;
@@ -53,6 +56,9 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The labels of the client. Written while the subscriptions are locked, or before the listener
+    /// follows anything.
+    labels: Labels,
     lists: [Option<Slot>; ListKind::ALL.len()],
     uris: HashMap<ResourceUri, Slot>,
     /// Their total, see [`price`].
@@ -80,6 +86,16 @@ struct State {
 struct Reader {
     id: u64,
     waker: Option<Waker>,
+}
+
+/// The result of a check of a URI, and its notices: for clients outside the audience the resource is
+/// absent.
+pub(crate) struct Seen<'a> {
+    pub(crate) check: Check,
+    pub(crate) audience: &'a Labels,
+    pub(crate) notice: &'a Arc<Notice>,
+    /// The notice without a title.
+    pub(crate) gone: &'a Arc<Notice>,
 }
 
 /// The next output for a reader.
@@ -162,6 +178,7 @@ impl Outbox {
             transport: self.about.transport,
             since: self.since,
             lists: ListKind::ALL.into_iter().filter(follows).collect(),
+            labels: state.labels.clone(),
             uris,
             waiting: state.waiting,
             told: state.sent,
@@ -173,23 +190,48 @@ impl Outbox {
         self.id
     }
 
-    /// Starts to follow a list without a baseline.
-    pub(crate) fn follow_list(&self, kind: ListKind, pulse: &Pulse) {
-        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, true));
+    /// Sets the labels, before the listener follows anything.
+    pub(crate) fn begin(&self, labels: &Labels) {
+        self.lock().labels.clone_from(labels);
     }
 
-    /// Starts to follow a list. Its baseline comes with [`Self::baseline_list`]; until then a change
-    /// is stored and not announced.
-    pub(crate) fn follow_known_list(&self, kind: ListKind, pulse: &Pulse) {
-        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, false));
+    /// The labels of the listener.
+    pub(crate) fn labels(&self) -> Labels {
+        self.lock().labels.clone()
     }
 
-    /// Sets the baseline of a list: its fingerprint when the listener began to follow it.
-    pub(crate) fn baseline_list(&self, kind: ListKind, check: Check) {
+    /// Replaces the labels. Everything the listener follows is dirty until it is checked. `pulses`
+    /// count the changes of the lists in its new view.
+    pub(crate) fn relabel(&self, labels: &Labels, pulses: &[Pulse; ListKind::ALL.len()]) {
         let mut state = self.lock();
-        let State { lists, waiting, .. } = &mut *state;
+        state.labels.clone_from(labels);
+        for (slot, pulse) in state.lists.iter_mut().zip(pulses) {
+            if let Some(slot) = slot {
+                slot.regroup(pulse);
+            }
+        }
+        state.uris.values_mut().for_each(|slot| slot.moved = true);
+    }
+
+    /// Starts to follow a list. If the listener `knows` it, its baseline comes with
+    /// [`Self::baseline_list`]; until then a change is stored and not announced.
+    pub(crate) fn follow_list(&self, kind: ListKind, pulse: &Pulse, knows: bool) {
+        self.lock().lists[kind.index()].get_or_insert_with(|| Slot::new(pulse, !knows));
+    }
+
+    /// The lists that the listener follows.
+    pub(crate) fn lists(&self) -> ListKinds {
+        let state = self.lock();
+        ListKind::ALL.into_iter().filter(|kind| state.lists[kind.index()].is_some()).collect()
+    }
+
+    /// Sets the baseline of a list: its fingerprint for these labels when the listener began to
+    /// follow it.
+    pub(crate) fn baseline_list(&self, kind: ListKind, (check, seen_by): (Check, &Labels)) {
+        let mut state = self.lock();
+        let State { labels, lists, waiting, .. } = &mut *state;
         if let Some(slot) = &mut lists[kind.index()] {
-            slot.baseline(check, waiting);
+            slot.baseline(check, labels == seen_by, waiting);
         }
         Self::wake(state);
     }
@@ -211,12 +253,13 @@ impl Outbox {
         self.lock().uris.contains_key(uri)
     }
 
-    /// Sets the baseline of a URI: its fingerprint when the listener began to follow it.
-    pub(crate) fn baseline(&self, uri: &ResourceUri, check: Check) {
+    /// Sets the baseline of a URI with this audience: its fingerprint when the listener began to
+    /// follow it.
+    pub(crate) fn baseline(&self, uri: &ResourceUri, check: Check, audience: &Labels) {
         let mut state = self.lock();
-        let State { uris, waiting, .. } = &mut *state;
+        let State { labels, uris, waiting, .. } = &mut *state;
         if let Some(slot) = uris.get_mut(uri) {
-            slot.baseline(check, waiting);
+            slot.baseline(check.seen_by(labels, audience), true, waiting);
         }
         Self::wake(state);
     }
@@ -245,16 +288,20 @@ impl Outbox {
         self.lock().held
     }
 
-    /// Takes the result of a check of a list. True if a notice waits.
+    /// Takes the result of a check of a list for these labels. True if a notice waits.
     pub(crate) fn mark_list(
         &self,
         kind: ListKind,
-        now: Check,
+        (now, seen_by): (Check, &Labels),
         notice: &Arc<Notice>,
         since: Instant,
     ) -> bool {
         let mut state = self.lock();
-        let State { lists, queue, waiting, .. } = &mut *state;
+        let State { labels, lists, queue, waiting, .. } = &mut *state;
+        if labels != seen_by {
+            // The labels changed meanwhile; a check of the new view follows.
+            return false;
+        }
         let Some(slot) = &mut lists[kind.index()] else { return false };
         let push = slot.mark(now, notice, since, waiting, &self.metrics);
         if push {
@@ -266,17 +313,13 @@ impl Outbox {
     }
 
     /// Takes the result of a check of a URI. True if a notice waits.
-    pub(crate) fn mark(
-        &self,
-        uri: &ResourceUri,
-        now: Check,
-        notice: &Arc<Notice>,
-        since: Instant,
-    ) -> bool {
+    pub(crate) fn mark(&self, uri: &ResourceUri, now: &Seen<'_>, since: Instant) -> bool {
         let mut state = self.lock();
-        let State { uris, queue, waiting, .. } = &mut *state;
+        let State { labels, uris, queue, waiting, .. } = &mut *state;
         let Some(slot) = uris.get_mut(uri) else { return false };
-        let push = slot.mark(now, notice, since, waiting, &self.metrics);
+        let check = now.check.seen_by(labels, now.audience);
+        let notice = if now.audience.admits(labels) { now.notice } else { now.gone };
+        let push = slot.mark(check, notice, since, waiting, &self.metrics);
         if push {
             queue.push_back(Topic::Uri(uri.clone()));
         }
@@ -452,6 +495,7 @@ impl Outbox {
             let slot = match &thing {
                 Topic::List(kind) => state.lists[kind.index()].as_mut(),
                 Topic::Uri(uri) => state.uris.get_mut(uri),
+                Topic::View(_) => None,
             };
             let Some(slot) = slot else { continue };
             if slot.waits.is_some()
@@ -505,34 +549,5 @@ impl Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         self.metrics.listeners.dec();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tidings_core::Fingerprint;
-
-    use super::*;
-
-    // A first check used to be marked before it became the baseline, so a quick reader took it as a
-    // change.
-    #[test]
-    fn nothing_is_told_before_the_baseline() {
-        let wire = Wire::Legacy { titled: false, numbered: false };
-        let outbox =
-            Outbox::new(1, wire, About::nobody(), Duration::ZERO, Arc::new(Metrics::new()));
-        let (uri, pulse) = (ResourceUri::parse("p://a").unwrap(), Pulse::default());
-        let notice = Arc::new(Notice::updated(&uri, None));
-        let check =
-            |text: &[u8]| Check { at: pulse.count(), fingerprint: Fingerprint::of_bytes(text) };
-        let reader = outbox.attach();
-        let poll = || outbox.poll_next(reader, &mut Context::from_waker(Waker::noop()));
-        outbox.follow(&uri, &pulse);
-        outbox.mark(&uri, check(b"first"), &notice, Instant::now());
-        assert_eq!(poll(), Poll::Pending);
-        outbox.baseline(&uri, check(b"first"));
-        assert_eq!(poll(), Poll::Pending);
-        outbox.mark(&uri, check(b"second"), &notice, Instant::now());
-        assert!(matches!(poll(), Poll::Ready(Next::Frames(_))));
     }
 }

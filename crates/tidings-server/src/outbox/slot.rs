@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidings_core::Fingerprint;
 use tokio::time::Instant;
 
+use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::notice::Notice;
 
@@ -35,6 +36,16 @@ pub(crate) struct Check {
     pub(crate) fingerprint: Fingerprint,
 }
 
+impl Check {
+    /// The check as a client with these labels sees it: outside the audience, the thing is absent.
+    pub(super) fn seen_by(self, labels: &Labels, audience: &Labels) -> Self {
+        if audience.admits(labels) {
+            return self;
+        }
+        Self { fingerprint: Fingerprint::ABSENT, ..self }
+    }
+}
+
 /// A followed thing.
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -46,6 +57,8 @@ pub(super) struct Slot {
     pub(super) told: Option<Fingerprint>,
     /// The newest check; written by `mark`.
     pub(super) now: Option<Check>,
+    /// Whether the listener's labels changed since the newest check.
+    pub(super) moved: bool,
     /// Since when the notice is held back.
     pub(super) held: Option<Instant>,
     /// Whether the thing is in the queue.
@@ -72,6 +85,7 @@ impl Slot {
             settled,
             told: None,
             now: None,
+            moved: false,
             held: None,
             queued: false,
             waits: None,
@@ -81,7 +95,14 @@ impl Slot {
 
     /// Whether the thing changed since it was checked.
     pub(super) fn is_dirty(&self) -> bool {
-        self.now.is_some_and(|check| check.at != self.pulse.count())
+        self.moved || self.now.is_some_and(|check| check.at != self.pulse.count())
+    }
+
+    /// Moves the listener to another view of the list, whose changes this pulse counts.
+    pub(super) fn regroup(&mut self, pulse: &Pulse) {
+        self.pulse = pulse.clone();
+        self.now = None;
+        self.moved = true;
     }
 
     /// Whether the notice is held back.
@@ -97,15 +118,16 @@ impl Slot {
         (now < until).then_some(Held::Until(until))
     }
 
-    /// Sets the baseline, if there is none yet.
-    pub(super) fn baseline(&mut self, check: Check, waiting: &mut usize) {
+    /// Sets the baseline, if there is none yet. The check `is_current` unless the labels of the
+    /// listener changed meanwhile.
+    pub(super) fn baseline(&mut self, check: Check, is_current: bool, waiting: &mut usize) {
         self.settled = true;
         if self.told.is_some() {
             return;
         }
         self.told = Some(check.fingerprint);
         // A newer check may have come first: then it stays, and so does its notice if it differs.
-        if self.now.is_none_or(|now| now.at <= check.at) {
+        if is_current && !self.moved && self.now.is_none_or(|now| now.at <= check.at) {
             self.now = Some(check);
         }
         let known = self.now.is_some_and(|now| now.fingerprint == check.fingerprint);
@@ -127,6 +149,7 @@ impl Slot {
             return false;
         }
         self.now = Some(now);
+        self.moved = false;
         if self.told == Some(now.fingerprint) {
             metrics.suppressed.inc();
             if self.waits.take().is_some() {

@@ -14,6 +14,7 @@ use crate::outbox::{Outbox, price};
 use crate::pipeline::{Event, Pipeline};
 
 use crate::subscriptions::IndexFull;
+use crate::viewers::Viewer;
 
 /// How often the baseline of a URI is checked if the URI changes meanwhile.
 const CHECKS: usize = 3;
@@ -42,25 +43,41 @@ pub(crate) enum SubscribeError {
 pub(crate) struct Listener {
     pipeline: Arc<Pipeline>,
     outbox: Arc<Outbox>,
+    /// The client; nothing if it is anybody and cannot become somebody.
+    viewer: Option<Arc<Viewer>>,
 }
 
 impl Listener {
-    pub(crate) fn new(pipeline: &Arc<Pipeline>, wire: Wire, about: About) -> Self {
+    pub(crate) fn new(
+        pipeline: &Arc<Pipeline>,
+        wire: Wire,
+        about: About,
+        viewer: Option<Arc<Viewer>>,
+    ) -> Self {
         let outbox = pipeline.subscriptions.listener(wire, about);
+        if let Some(viewer) = &viewer {
+            viewer.join(&outbox);
+        }
         pipeline.tell(|| Event::ListenerCame { id: outbox.id(), client: outbox.client() });
-        Self { pipeline: pipeline.clone(), outbox }
+        Self { pipeline: pipeline.clone(), outbox, viewer }
     }
 
     pub(crate) fn outbox(&self) -> &Arc<Outbox> {
         &self.outbox
     }
 
+    /// The client.
+    pub(crate) fn viewer(&self) -> Option<&Arc<Viewer>> {
+        self.viewer.as_ref()
+    }
+
     /// Follows lists from now on. Their current content is the baseline.
     pub(crate) fn follow_lists(&self, kinds: ListKinds) {
         for kind in kinds.iter() {
-            self.outbox.follow_known_list(kind, &self.pipeline.list_pulses[kind.index()]);
-            self.pipeline.subscriptions.follow_list(kind, &self.outbox);
-            self.outbox.baseline_list(kind, self.pipeline.check_list(kind));
+            let subscriptions = &self.pipeline.subscriptions;
+            let (labels, pulse) = subscriptions.follow_list(kind, &self.outbox, true);
+            let now = self.pipeline.check_list(kind, &labels, &pulse);
+            self.outbox.baseline_list(kind, (now, &labels));
         }
     }
 
@@ -72,10 +89,11 @@ impl Listener {
             Greeting::Announce => {
                 let since = Instant::now();
                 for kind in kinds.iter() {
-                    self.outbox.follow_list(kind, &self.pipeline.list_pulses[kind.index()]);
-                    self.pipeline.subscriptions.follow_list(kind, &self.outbox);
-                    let now = self.pipeline.check_list(kind);
-                    self.outbox.mark_list(kind, now, self.pipeline.list_notice(kind), since);
+                    let subscriptions = &self.pipeline.subscriptions;
+                    let (labels, pulse) = subscriptions.follow_list(kind, &self.outbox, false);
+                    let now = self.pipeline.check_list(kind, &labels, &pulse);
+                    let notice = self.pipeline.list_notice(kind);
+                    self.outbox.mark_list(kind, (now, &labels), notice, since);
                 }
             }
         }
@@ -84,7 +102,8 @@ impl Listener {
     /// Watches a URI from now on. The result of a read now is the baseline. Watching it twice has no
     /// further effect.
     pub(crate) async fn subscribe(&self, uri: &ResourceUri) -> Result<(), SubscribeError> {
-        let route = self.pipeline.catalog.route(uri).map_err(|missing| match missing {
+        let labels = self.viewer.as_ref().map(|viewer| viewer.labels()).unwrap_or_default();
+        let route = self.pipeline.catalog.route(uri, &labels).map_err(|missing| match missing {
             Missing::Unknown => SubscribeError::Unknown,
             Missing::Disabled => SubscribeError::Disabled,
         })?;
@@ -100,21 +119,26 @@ impl Listener {
         let Some(watched) = self.pipeline.subscriptions.follow(uri, &self.outbox)? else {
             return Ok(());
         };
-        if watched.settle(&self.outbox) {
-            self.pipeline.watchers_moved(uri, &route.answerer.member);
+        // A source learns of every watcher of its resources, whatever the watcher may see.
+        let owner = route.is_withheld.then(|| self.pipeline.catalog.owner(uri).ok()).flatten();
+        let member = &owner.as_ref().unwrap_or(&route).answerer.member;
+        if watched.settle(&self.outbox, &route.audience) {
+            self.pipeline.watchers_moved(uri, member);
             return Ok(());
         }
         // Cancel-safe: a request that is dropped before its baseline is known watches nothing.
         let mut undo = Undo { listener: Some(self), uri };
-        self.pipeline.watchers_moved(uri, &route.answerer.member);
+        self.pipeline.watchers_moved(uri, member);
+        let mut audience = route.audience.clone();
         for _ in 0..CHECKS {
-            let (now, title) = self.pipeline.check(&watched).await;
-            self.pipeline.moved(&watched, now, title.as_deref(), Instant::now());
+            let (now, facts) = self.pipeline.check(&watched).await;
+            self.pipeline.moved(&watched, now, &facts, Instant::now());
+            audience = facts.audience;
             if now.at == watched.pulse().count() {
                 break;
             }
         }
-        watched.settle_with_latest(&self.outbox);
+        watched.settle_with_latest(&self.outbox, &audience);
         undo.listener = None;
         Ok(())
     }

@@ -5,6 +5,7 @@
 mod listener;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,15 +20,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::about::{About, Transport};
-use crate::catalog::{Catalog, Edit, Route, Touched};
+use crate::catalog::{Catalog, Edit, Reach, Route, Touched};
 use crate::config::Config;
 use crate::context::{Announce, Context};
 use crate::edit::EditError;
+use crate::labels::Labels;
 use crate::member::Member;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::outbox::{Check, Pulse};
-use crate::subscriptions::{Subscriptions, Watched};
+use crate::subscriptions::{Facts, Subscriptions, Watched};
+use crate::viewers::{GrantError, Scope, Viewer, Viewers, Word};
 use crate::windows::{Topic, Windows};
 
 pub(crate) use listener::{Listener, SubscribeError};
@@ -43,7 +46,8 @@ const EVENTS: usize = 1024;
 pub enum Event {
     /// A change, or a source's report of one, and its outcome.
     Change {
-        /// A list (`tools`, `prompts`, `resources`), a URI, or the prefix of URIs.
+        /// A list (`tools`, `prompts`, `resources`), a URI, the prefix of URIs, or the `labels` of a
+        /// client.
         what: String,
         /// Its outcome.
         outcome: Outcome,
@@ -92,12 +96,13 @@ pub(crate) struct Pipeline {
     pub(crate) config: Config,
     pub(crate) catalog: Catalog,
     pub(crate) subscriptions: Subscriptions,
+    /// Who the clients are.
+    pub(crate) viewers: Arc<Viewers>,
     pub(crate) metrics: Arc<Metrics>,
     /// Cancelled when the hub shuts down.
     pub(crate) stopped: CancellationToken,
     pub(crate) events: broadcast::Sender<Event>,
     list_notices: [Arc<Notice>; ListKind::ALL.len()],
-    list_pulses: [Pulse; ListKind::ALL.len()],
     windows: Mutex<Windows>,
     wake: Notify,
     /// The watched URIs that their sources know of. Locked while a source is notified, so that it
@@ -116,10 +121,10 @@ impl Pipeline {
                 config.merging.max_wait,
                 metrics.clone(),
             ),
+            viewers: Arc::default(),
             metrics,
             stopped: CancellationToken::new(),
             events: broadcast::Sender::new(EVENTS),
-            list_pulses: Default::default(),
             list_notices: ListKind::ALL.map(|kind| Arc::new(Notice::list_changed(kind))),
             windows: Mutex::new(Windows::new(config.merging)),
             wake: Notify::new(),
@@ -148,7 +153,7 @@ impl Pipeline {
 
     /// Marks the lists and URIs dirty that an edit of the catalog touched.
     pub(crate) fn touch(&self, touched: &Touched) {
-        self.lists_changed(touched.lists);
+        self.lists_changed(touched.lists, |kind| &touched.reach[kind.index()]);
         for uri in &touched.uris {
             self.rewatch(uri);
             self.resource_changed(uri, Pace::default());
@@ -174,7 +179,7 @@ impl Pipeline {
                 }
                 self.touch_all(&all);
             }
-            Change::Lists(kinds) => self.lists_changed(kinds),
+            Change::Lists(kinds) => self.lists_changed(kinds, |_| &Reach::Everyone),
             // Nothing else can change.
             _ => {}
         }
@@ -196,12 +201,12 @@ impl Pipeline {
         }
     }
 
-    pub(crate) fn lists_changed(&self, kinds: ListKinds) {
+    fn lists_changed<'a>(&self, kinds: ListKinds, reach: impl Fn(ListKind) -> &'a Reach) {
         let now = Instant::now();
         let mut fresh = false;
         for kind in kinds.iter() {
             self.metrics.changes.inc();
-            self.list_pulses[kind.index()].beat();
+            self.subscriptions.beat(kind, reach(kind));
             let is_new = self.windows().mark(Topic::List(kind), now);
             if !is_new {
                 self.tell_outcome(kind.as_str(), Outcome::Merged);
@@ -245,6 +250,7 @@ impl Pipeline {
                 match topic {
                     Topic::List(kind) => self.announce_list(kind, since),
                     Topic::Uri(uri) => self.start_check(&mut checks, &uri, since),
+                    Topic::View(listener) => self.look_again(listener, since),
                 }
             }
         }
@@ -256,8 +262,13 @@ impl Pipeline {
     }
 
     fn announce_list(&self, kind: ListKind, since: Instant) {
-        let now = self.check_list(kind);
-        let told = self.subscriptions.announce_list(kind, now, self.list_notice(kind), since);
+        let dirty = self.subscriptions.take_dirty(kind).into_iter();
+        let told = dirty.map(|(labels, pulse)| {
+            let now = self.check_list(kind, &labels, &pulse);
+            let notice = self.list_notice(kind);
+            self.subscriptions.announce_list(kind, (now, &labels), notice, since)
+        });
+        let told = told.sum();
         let what = kind.as_str();
         if self.is_observed() {
             let withheld = self.subscriptions.withheld(kind);
@@ -280,13 +291,13 @@ impl Pipeline {
             return;
         }
         let sight = match self.sight(&watched) {
-            Sight::Known(now, title) => return self.moved(&watched, now, title.as_deref(), since),
+            Sight::Known(now, facts) => return self.moved(&watched, now, &facts, since),
             unread @ Sight::Unread { .. } => unread,
         };
         let pipeline = self.clone();
         let check = checks.tasks.spawn(async move {
-            let (now, title) = pipeline.read(&watched, sight).await;
-            pipeline.moved(&watched, now, title.as_deref(), since);
+            let (now, facts) = pipeline.read(&watched, sight).await;
+            pipeline.moved(&watched, now, &facts, since);
         });
         checks.running.insert(uri.clone(), None);
         checks.names.insert(check.id(), uri.clone());
@@ -307,8 +318,8 @@ impl Pipeline {
         }
     }
 
-    fn moved(&self, watched: &Watched, now: Check, title: Option<&str>, since: Instant) {
-        let told = watched.apply(now, since, || Notice::updated(watched.uri(), title));
+    fn moved(&self, watched: &Watched, now: Check, facts: &Facts, since: Instant) {
+        let told = watched.apply(now, facts, since);
         self.report(watched.uri().as_ref(), told);
     }
 
@@ -354,7 +365,7 @@ impl Pipeline {
             return;
         }
         // While nobody offers it, the one before keeps it: it may come back.
-        let Ok(route) = self.catalog.route(uri) else { return };
+        let Ok(route) = self.catalog.owner(uri) else { return };
         let member = &route.answerer.member;
         let mut told = self.watchers();
         if let Some(before) = told.get(uri).filter(|before| !Arc::ptr_eq(before, member)) {
@@ -381,7 +392,7 @@ impl Pipeline {
             return;
         }
         for uri in self.subscriptions.watched() {
-            let route = self.catalog.route(&uri);
+            let route = self.catalog.owner(&uri);
             if route.is_ok_and(|route| Arc::ptr_eq(&route.answerer.member, member)) {
                 self.watchers_moved(&uri, member);
             }
@@ -402,25 +413,25 @@ impl Pipeline {
         // Order: the count before the content, so that a change in between is checked again.
         let at = watched.pulse().count();
         let uri = watched.uri();
-        let Ok(route) = self.catalog.route(uri) else {
-            return Sight::Known(Check { at, fingerprint: Fingerprint::ABSENT }, None);
+        let Ok(route) = self.catalog.owner(uri) else {
+            return Sight::Known(Check { at, fingerprint: Fingerprint::ABSENT }, Facts::default());
         };
         match route.answerer.version(uri) {
-            Some(fingerprint) => Sight::Known(Check { at, fingerprint }, route.title),
+            Some(fingerprint) => Sight::Known(Check { at, fingerprint }, facts(&route)),
             None => Sight::Unread { at, route },
         }
     }
 
-    /// The fingerprint of a read of this URI now, and the resource's title in the list.
-    async fn check(self: &Arc<Self>, watched: &Watched) -> (Check, Option<String>) {
+    /// The fingerprint of a read of this URI now, its title and its audience.
+    async fn check(self: &Arc<Self>, watched: &Watched) -> (Check, Facts) {
         let sight = self.sight(watched);
         self.read(watched, sight).await
     }
 
     /// Does the read that a check needs.
-    async fn read(self: &Arc<Self>, watched: &Watched, sight: Sight) -> (Check, Option<String>) {
+    async fn read(self: &Arc<Self>, watched: &Watched, sight: Sight) -> (Check, Facts) {
         let (at, route) = match sight {
-            Sight::Known(now, title) => return (now, title),
+            Sight::Known(now, facts) => return (now, facts),
             Sight::Unread { at, route } => (at, route),
         };
         let reading = self.fingerprint(watched.uri(), &route);
@@ -429,7 +440,7 @@ impl Pipeline {
             // The content is unknown, so every such check counts as a change.
             Fingerprint::of_bytes(&at.to_le_bytes())
         });
-        (Check { at, fingerprint }, route.title)
+        (Check { at, fingerprint }, facts(&route))
     }
 
     /// The fingerprint of a read of this URI now. A failed read has a fingerprint too.
@@ -461,6 +472,7 @@ impl Pipeline {
         version: &ProtocolVersion,
         client: &Implementation,
         events: Events,
+        viewer: Option<Arc<Viewer>>,
     ) -> Listener {
         let titled = crate::era::titles_updates(version);
         let numbered = events == Events::Numbered;
@@ -468,12 +480,14 @@ impl Pipeline {
         let lists = self.config.versions.lists_for(version.as_str());
         let withheld = ListKind::ALL.into_iter().filter(|kind| !lists.contains(*kind)).collect();
         let about = About::new(Some(client), transport, withheld);
-        Listener::new(self, Wire::Legacy { titled, numbered }, about)
+        Listener::new(self, Wire::Legacy { titled, numbered }, about, viewer)
     }
 
-    fn check_list(&self, kind: ListKind) -> Check {
-        let at = self.list_pulses[kind.index()].count();
-        Check { at, fingerprint: self.catalog.list_fingerprint(kind) }
+    /// What a list is to clients with these labels; the pulse is that of the list as they see it.
+    fn check_list(&self, kind: ListKind, labels: &Labels, pulse: &Pulse) -> Check {
+        // Order: as in `sight`.
+        let at = pulse.count();
+        Check { at, fingerprint: self.catalog.list_fingerprint(kind, labels) }
     }
 
     fn list_notice(&self, kind: ListKind) -> &Arc<Notice> {
@@ -489,12 +503,16 @@ impl Announce for Pipeline {
     fn announce(&self, change: Change) {
         self.change(change);
     }
+
+    fn say(&self, viewer: &Viewer, scope: Scope, words: (&Labels, Word)) -> Result<(), GrantError> {
+        self.say_to(viewer, scope, words)
+    }
 }
 
 /// A check of a watched URI, as far as it goes without waiting.
 enum Sight {
-    /// The result, and the resource's title in the list.
-    Known(Check, Option<String>),
+    /// The result, with the title and the audience of the resource.
+    Known(Check, Facts),
     /// It must be read.
     Unread { at: u64, route: Route },
 }
@@ -505,6 +523,10 @@ struct Checks {
     tasks: JoinSet<()>,
     names: HashMap<Id, ResourceUri>,
     running: HashMap<ResourceUri, Option<Instant>>,
+}
+
+fn facts(route: &Route) -> Facts {
+    Facts { title: route.title.clone(), audience: route.audience.clone() }
 }
 
 /// Waits for a moment, if there is one.

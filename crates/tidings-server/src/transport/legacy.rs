@@ -176,13 +176,11 @@ async fn initialize(
         let client: Option<String> = client.map(|name| name.chars().take(64).collect());
         tracing::info!(client = client.as_deref(), session = session.short_id(), "session opened");
         name_session(&mut response, &session);
-        if !app.sessions.keep(session) {
+        if !app.sessions.keep(session.clone()) {
             return full(app, id);
         }
         // Order: kept, then checked, so that a token withdrawn in between ends it.
-        if admitted.token.is_some_and(|token| app.config.tokens.current(&token).is_none()) {
-            app.end_withdrawn();
-        }
+        app.follow_token_of(&session);
     }
     response
 }

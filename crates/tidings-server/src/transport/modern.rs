@@ -40,6 +40,7 @@ use crate::transport::line::Line;
 use crate::transport::reply;
 use crate::transport::shares::Origin;
 use crate::transport::stream::Stream;
+use crate::viewers::Viewer;
 
 /// The maximum weight of arguments that the library must parse because headers repeat them.
 const HEADER_ARGUMENTS: usize = 8 << 20;
@@ -47,9 +48,13 @@ const HEADER_ARGUMENTS: usize = 8 << 20;
 /// The protocol library's own HTTP service, for requests that need no session.
 pub(crate) type Service = StreamableHttpService<Handler, NeverSessionManager>;
 
-/// The service of one server. Host, origin and size are checked before, and it does not stop with
-/// the server.
-pub(crate) fn service(pipeline: Arc<Pipeline>, config: &HttpConfig) -> Service {
+/// The service of one server, or of one viewer. Host, origin and size are checked before, and it does
+/// not stop with the server.
+pub(crate) fn service(
+    pipeline: Arc<Pipeline>,
+    config: &HttpConfig,
+    viewer: Option<Arc<Viewer>>,
+) -> Service {
     let library = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -58,7 +63,7 @@ pub(crate) fn service(pipeline: Arc<Pipeline>, config: &HttpConfig) -> Service {
         .with_max_request_body_bytes(config.body_limit)
         .with_cancellation_token(CancellationToken::new())
         .disable_allowed_hosts();
-    let factory = move || Ok(Handler::stateless(pipeline.clone()));
+    let factory = move || Ok(Handler::stateless(pipeline.clone(), viewer.clone()));
     StreamableHttpService::new(factory, Arc::default(), library)
 }
 
@@ -108,7 +113,7 @@ pub(crate) async fn post(
         }
         ClientRequest::CallToolRequest(call) => {
             let body = match received.heavy {
-                Some(heavy) if has_header_parameters(app, &call.params.name) => {
+                Some(heavy) if has_header_parameters(app, &call.params.name, &parts) => {
                     // The library compares such headers with the arguments, so it must see them.
                     if heavy.weight > HEADER_ARGUMENTS {
                         let error = intake::too_large();
@@ -141,6 +146,7 @@ async fn listen(
 ) -> Response {
     let origin = Line::peer(&parts.extensions).map(Origin::of);
     let admitted = Admitted::of(&parts.extensions);
+    let viewer = viewer(app, &admitted);
     let Some(place) = app.listen_place(origin, &admitted) else {
         app.pipeline.metrics.refused.inc();
         let error = ErrorData::internal_error("Too many listeners", None);
@@ -148,7 +154,7 @@ async fn listen(
         return retry_later(response);
     };
     let filter = &mut listen.params.notifications;
-    let listener = match accept_filter(&app.pipeline, &id, filter, about).await {
+    let listener = match accept_filter(&app.pipeline, &id, filter, about, viewer).await {
         Ok(listener) => listener,
         Err(error) => return reply::error(StatusCode::OK, Some(id), error),
     };
@@ -158,9 +164,17 @@ async fn listen(
     listen_stream(app, parts, body.into(), &id, (place, listener)).await
 }
 
+/// Who sent a request; nothing if it is anybody.
+fn viewer(app: &App, admitted: &Admitted) -> Option<Arc<Viewer>> {
+    let identity = admitted.token.map(|_| admitted.identity.clone())?;
+    Some(app.pipeline.viewers.request(identity))
+}
+
 /// Whether some arguments of a tool must be repeated in headers.
-fn has_header_parameters(app: &App, tool: &str) -> bool {
-    let tool = app.pipeline.catalog.tool(tool);
+fn has_header_parameters(app: &App, tool: &str, parts: &request::Parts) -> bool {
+    let viewer = viewer(app, &Admitted::of(&parts.extensions));
+    let labels = viewer.map(|viewer| viewer.labels()).unwrap_or_default();
+    let tool = app.pipeline.catalog.tool(tool, &labels);
     tool.is_some_and(|tool| {
         serde_json::to_string(&tool.input_schema).is_ok_and(|it| it.contains("\"x-mcp-header\""))
     })
@@ -175,9 +189,13 @@ async fn serve(
 ) -> Response {
     let origin = Line::peer(request.extensions()).map(Origin::of);
     let under_way = app.under_way.token();
+    // The library asks a handler for tools before it has a request, so it must know who asks.
+    let viewer = viewer(app, &Admitted::of(request.extensions()));
+    let own = viewer.map(|viewer| service(app.pipeline.clone(), &app.config, Some(viewer)));
+    let service = own.as_ref().unwrap_or(&app.modern);
     let response = tokio::select! {
         biased;
-        response = app.modern.handle(request) => response,
+        response = service.handle(request) => response,
         () = app.cut.cancelled() => {
             let response = reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), stopping());
             return retry_later(response);
@@ -370,7 +388,7 @@ async fn listen_stream(
 /// The last event of a stream that the server ends.
 fn final_result(pipeline: &Arc<Pipeline>, id: &RequestId) -> Bytes {
     let mut result = SubscriptionsListenResult::complete(id.clone());
-    result.meta.set_server_info(Handler::stateless(pipeline.clone()).get_info().server_info);
+    result.meta.set_server_info(Handler::stateless(pipeline.clone(), None).get_info().server_info);
     let result = ServerResult::SubscriptionsListenResult(result);
     let message = ServerJsonRpcMessage::response(result, id.clone());
     notice::event(&serde_json::to_vec(&message).expect("a result is plain JSON"))

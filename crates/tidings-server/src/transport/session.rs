@@ -90,7 +90,7 @@ impl Session {
     ) -> Arc<Self> {
         Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string().into(),
-            connection: Connection::new(pipeline.clone(), None),
+            connection: Connection::new(pipeline.clone(), admitted.identity.clone(), None),
             cancel: pipeline.stopped.child_token(),
             state: Mutex::new(State {
                 seen: Instant::now(),
@@ -345,14 +345,9 @@ impl Sessions {
         removed.inspect(|session| self.ended(session)).is_some()
     }
 
-    /// Ends the sessions for which this is true.
-    pub(crate) fn end_those(&self, is_over: impl Fn(&Session) -> bool) {
-        let ended: Vec<_> =
-            self.lock().extract_if(|_, session| is_over(session)).map(|(_, it)| it).collect();
-        for session in ended {
-            tracing::info!(session = session.short_id(), "session ended with its token");
-            self.ended(&session);
-        }
+    /// All sessions.
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        self.lock().values().cloned().collect()
     }
 
     /// Ends the streams and subscriptions of a session.

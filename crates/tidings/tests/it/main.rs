@@ -17,6 +17,7 @@ mod gateway;
 mod http;
 mod mirror;
 mod piped;
+mod prober;
 mod program;
 mod raw;
 mod socket;

@@ -19,15 +19,19 @@
 //! | `! words` | something is done to the server |
 //! | `@ 300` | 300 ms go by |
 //! | `config silent` | the server does not announce lists |
+//! | `token NAME LABEL…` | over HTTP, the token of that name has these labels from now on |
+//! | `no token NAME` | it is withdrawn |
+//! | `A is NAME LABEL…` | A, which is new, has that token; over stdio it has that name and labels |
+//! | `grant NAME LABEL` / `withdraw NAME LABEL` | the hub gives a person a label, or takes it |
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidings_server::http::{self, HttpConfig};
-use tidings_server::{Config, Greeting, Hub};
+use tidings_server::http::{self, HttpConfig, Token, TokenEntry, TokenHash, Tokens};
+use tidings_server::{Config, Greeting, Hub, Identity, Labels};
 
-use crate::support::client::{Client, Way};
+use crate::support::client::{Client, Way, secret};
 use crate::support::garden::Garden;
 
 struct Stage {
@@ -37,6 +41,8 @@ struct Stage {
     garden: Garden,
     clients: BTreeMap<String, Client>,
     asked: BTreeMap<String, Value>,
+    tokens: Tokens,
+    people: BTreeMap<String, Identity>,
 }
 
 impl Stage {
@@ -48,13 +54,57 @@ impl Stage {
         let hub = Hub::with_config(config);
         let garden = Garden::default();
         hub.add("garden", |shelf| garden.clone().on(&shelf)).await.unwrap();
-        let router = http::router(&hub, HttpConfig::default());
+        let mut config = HttpConfig::default();
+        config.anonymous = true;
+        let tokens = config.tokens.clone();
+        let router = http::router(&hub, config);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        Self { way, hub, router, garden, clients: BTreeMap::new(), asked: BTreeMap::new() }
+        let (clients, asked, people) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { way, hub, router, garden, clients, asked, tokens, people }
+    }
+
+    /// The token of this name has these labels from now on; without any it is gone.
+    async fn set_token(&mut self, name: &str, labels: Option<&[&str]>) {
+        match labels {
+            Some(labels) => {
+                let identity = Identity::new(name, Labels::new(labels).unwrap());
+                self.people.insert(name.to_owned(), identity);
+            }
+            None => drop(self.people.remove(name)),
+        }
+        let entries = self.people.iter().map(|(name, identity)| {
+            let token = Token::new(&secret(name)).unwrap();
+            TokenEntry::new(TokenHash::of(&token), identity.clone())
+        });
+        self.tokens.replace(entries.collect());
+        settle().await;
+    }
+
+    /// A line about who somebody is; false if it is another.
+    async fn who(&mut self, line: &str) -> bool {
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["token", name, ref labels @ ..] => self.set_token(name, Some(labels)).await,
+            ["no", "token", name] => self.set_token(name, None).await,
+            ["grant", name, label] => self.hub.grant(name, label).unwrap(),
+            ["withdraw", name, label] => self.hub.withdraw(name, label).unwrap(),
+            [client, "is", name, ref labels @ ..] => {
+                if !self.people.contains_key(name) {
+                    self.set_token(name, Some(labels)).await;
+                }
+                let identity = self.people[name].clone();
+                let new = Client::of(self.way, &self.hub, &self.router, identity);
+                self.clients.insert(client.to_owned(), new);
+            }
+            _ => return false,
+        }
+        true
     }
 
     async fn line(&mut self, line: &str) {
         if line.is_empty() || line.starts_with('#') || line.starts_with("config ") {
+            return;
+        }
+        if self.who(line).await {
             return;
         }
         if let Some(words) = line.strip_prefix("! ") {
@@ -171,6 +221,22 @@ fn play(way: Way, script: &str) {
     });
 }
 
+/// Over HTTP alone: over stdio there are no tokens.
+macro_rules! exchanges_with_tokens {
+    ($($name:ident),* $(,)?) => {
+        mod with_tokens {
+            $(#[test] fn $name() {
+                super::play(super::Way::Http, include_str!(concat!("wire/", stringify!($name), ".txt")));
+            })*
+        }
+    };
+}
+
+exchanges_with_tokens! {
+    a_withdrawn_token_ends_its_streams_and_nobody_elses,
+    the_labels_of_a_token_reach_its_streams,
+}
+
 macro_rules! exchanges {
     ($($name:ident),* $(,)?) => {
         mod over_stdio {
@@ -214,4 +280,11 @@ exchanges! {
     disabled_items_are_absent_and_refused,
     a_tool_that_panics_is_an_error,
     the_newest_handshake_version_answers_every_other,
+    a_login_is_told_to_its_session_alone,
+    a_login_within_a_window_and_back_is_silence,
+    a_change_of_a_hidden_tool_is_told_to_who_sees_it,
+    a_grant_to_a_person_reaches_all_its_sessions,
+    a_template_for_one_role_is_told_to_that_role,
+    what_leaves_the_view_is_told_of_like_a_deletion,
+    lists_that_differ_are_private,
 }

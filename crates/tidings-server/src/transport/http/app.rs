@@ -25,8 +25,9 @@ use crate::transport::gate::Gate;
 use crate::transport::guard::{Admitted, Guard};
 use crate::transport::modern;
 use crate::transport::modern::Service;
-use crate::transport::session::{self, Sessions};
+use crate::transport::session::{self, Session, Sessions};
 use crate::transport::shares::{Origin, Scarce, Shares, TakenPlace};
+use crate::viewers::Viewer;
 
 /// One server.
 pub(crate) struct App {
@@ -59,7 +60,7 @@ impl App {
         let shares = Arc::new(Shares::default());
         let app = Arc::new(Self {
             sessions: Sessions::new(pipeline.clone(), &config),
-            modern: modern::service(pipeline.clone(), &config),
+            modern: modern::service(pipeline.clone(), &config, None),
             guard: Guard::new(&config),
             gate: Gate::new(
                 config.connections,
@@ -167,17 +168,40 @@ impl App {
         }
     }
 
-    /// Ends the streams and sessions whose token was withdrawn or has expired.
-    pub(crate) fn end_withdrawn(&self) {
-        let is_gone = |token: Option<TokenHash>| match token {
-            Some(token) => self.config.tokens.current(&token).is_none(),
-            None => self.config.tokens.are_needed() && !self.config.anonymous,
-        };
-        self.sessions.end_those(|session| is_gone(session.token));
-        let open: Vec<_> = self.open().values().cloned().collect();
-        for stream in open.iter().filter(|stream| is_gone(stream.token)) {
-            stream.outbox.close();
+    /// The streams and sessions of a token that was withdrawn or has expired end, and the others
+    /// have the labels that their token has now.
+    pub(super) fn follow_tokens(&self) {
+        for session in self.sessions.all() {
+            self.follow_token_of(&session);
         }
+        let open: Vec<_> = self.open().values().cloned().collect();
+        for stream in open {
+            if !self.is_served(stream.token, stream.viewer.as_deref()) {
+                stream.outbox.close();
+            }
+        }
+    }
+
+    /// As [`Self::follow_tokens`], for one session.
+    pub(crate) fn follow_token_of(&self, session: &Session) {
+        if !self.is_served(session.token, Some(session.connection.viewer())) {
+            tracing::info!(session = session.short_id(), "session ended with its token");
+            self.sessions.remove(&session.id);
+        }
+    }
+
+    /// Whether a client that was let in with this token may stay; then it is who its token says it
+    /// is now.
+    fn is_served(&self, token: Option<TokenHash>, viewer: Option<&Viewer>) -> bool {
+        let tokens = &self.config.tokens;
+        let Some(token) = token else { return !tokens.are_needed() || self.config.anonymous };
+        let (Some(identity), Some(viewer)) = (tokens.current(&token), viewer) else { return false };
+        // A token of another name is another person's.
+        let stays = viewer.who().name == identity.name;
+        if stays {
+            self.pipeline.identify(viewer, identity);
+        }
+        stays
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<u64, OpenStream>> {
@@ -211,18 +235,19 @@ pub(crate) struct ListenPlace {
 struct OpenStream {
     outbox: Arc<Outbox>,
     token: Option<TokenHash>,
+    viewer: Option<Arc<Viewer>>,
 }
 
 impl ListenPlace {
     /// Keeps the listener until the stream is dropped.
     pub(crate) fn take(&mut self, listener: Listener) {
         let outbox = listener.outbox().clone();
-        let stream = OpenStream { outbox: outbox.clone(), token: self.token };
+        let viewer = listener.viewer().cloned();
+        let stream = OpenStream { outbox: outbox.clone(), token: self.token, viewer };
         // Order: registered first, then checked, so that a token withdrawn in between ends it.
-        self.app.open().insert(outbox.id(), stream);
-        let tokens = &self.app.config.tokens;
-        let is_gone = self.token.is_some_and(|token| tokens.current(&token).is_none());
-        if is_gone || self.app.closing.is_cancelled() {
+        self.app.open().insert(outbox.id(), stream.clone());
+        let is_served = self.app.is_served(stream.token, stream.viewer.as_deref());
+        if !is_served || self.app.closing.is_cancelled() {
             outbox.close();
         }
         self.listener = Some(listener);

@@ -1,4 +1,5 @@
-//! The end of withdrawn and expired tokens: their streams and sessions end, too.
+//! Changes of tokens: sessions and streams of withdrawn and expired ones end, and the others get the
+//! new labels.
 
 use std::sync::Weak;
 use std::time::{Duration, SystemTime};
@@ -32,6 +33,6 @@ pub(super) async fn follow(app: Weak<App>, closing: CancellationToken) {
             () = expired => {}
         }
         let Some(app) = app.upgrade() else { return };
-        app.end_withdrawn();
+        app.follow_tokens();
     }
 }

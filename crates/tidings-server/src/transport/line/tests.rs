@@ -9,9 +9,10 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::about::About;
+use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
-use crate::outbox::{Check, Pulse};
+use crate::outbox::{Check, Pulse, Seen};
 
 /// How long a notice may be held back here.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -50,7 +51,7 @@ async fn bench() -> Bench {
     line.begin(&outbox, outbox.attach());
     let io = Io::new(line.clone());
     let bench = Bench { line, io, outbox, uri, pulse, client, task: Arc::default() };
-    bench.outbox.baseline(&bench.uri, bench.check());
+    bench.outbox.baseline(&bench.uri, bench.check(), &Labels::NONE);
     bench
 }
 
@@ -64,7 +65,9 @@ impl Bench {
     fn change(&self) {
         self.pulse.beat();
         let notice = Arc::new(Notice::updated(&self.uri, None));
-        self.outbox.mark(&self.uri, self.check(), &notice, Instant::now());
+        let (check, audience) = (self.check(), &Labels::NONE);
+        let seen = Seen { check, audience, notice: &notice, gone: &notice };
+        self.outbox.mark(&self.uri, &seen, Instant::now());
     }
 
     /// The library asks the body.

@@ -19,6 +19,7 @@ use self::link::Link;
 use self::output::LineWriter;
 use crate::handler::{Connection, FrameWriter as _, Handler};
 use crate::hub::Hub;
+use crate::identity::Identity;
 use crate::outbox::Next;
 
 /// The time for the last notices when the server stops, and for a client to read the last lines.
@@ -52,9 +53,28 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
+    serve_as(hub, Identity::anonymous(), (input, output), cancel).await
+}
+
+/// As [`serve`], to a client of this name and with these labels.
+///
+/// # Errors
+///
+/// As [`serve`].
+pub async fn serve_as<R, W>(
+    hub: &Hub,
+    identity: Identity,
+    (input, output): (R, W),
+    cancel: CancellationToken,
+) -> Result<(), ServeError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
     let pipeline = hub.pipeline().clone();
     let writer = LineWriter::default();
-    let connection = Connection::new(pipeline.clone(), Some(Box::new(writer.clone())));
+    let frames = Box::new(writer.clone());
+    let connection = Connection::new(pipeline.clone(), identity, Some(frames));
     let ends = Ends { cancel, ..Ends::default() };
     let link = Link::new(
         input,

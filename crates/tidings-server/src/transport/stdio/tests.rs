@@ -225,7 +225,7 @@ async fn no_message_overtakes_a_large_one() {
     };
     let (large, small) = (ping(1, 1 << 20), ping(2, 0));
     let text = format!("{large}\n{small}\n{{{large}\n{small}\n");
-    let connection = Connection::new(hub.pipeline().clone(), None);
+    let connection = Connection::new(hub.pipeline().clone(), Identity::anonymous(), None);
     let ending = CancellationToken::new();
     let (writer, input) = (LineWriter::default(), std::io::Cursor::new(text));
     let mut link = Link::new(input, writer.clone(), connection, ending, CancellationToken::new());
@@ -269,7 +269,7 @@ async fn a_listen_request_survives_a_dropped_receive() {
     }});
     let (mut client, input) = tokio::io::duplex(1 << 16);
     client.write_all(format!("{listen}\n").as_bytes()).await.unwrap();
-    let connection = Connection::new(hub.pipeline().clone(), None);
+    let connection = Connection::new(hub.pipeline().clone(), Identity::anonymous(), None);
     let ending = CancellationToken::new();
     let mut transport =
         Link::new(input, LineWriter::default(), connection, ending, CancellationToken::new());

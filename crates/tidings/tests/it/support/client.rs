@@ -9,7 +9,7 @@ use axum::body::Body;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use tidings_server::{Hub, stdio};
+use tidings_server::{Hub, Identity, stdio};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, WriteHalf};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -53,17 +53,39 @@ impl Heard {
 }
 
 enum Route {
-    Stdio { input: WriteHalf<DuplexStream>, cancel: CancellationToken },
-    Http { router: Router, session: Option<String>, version: Option<String> },
+    Stdio {
+        input: WriteHalf<DuplexStream>,
+        cancel: CancellationToken,
+    },
+    Http {
+        router: Router,
+        /// The secret of its token, if it has one.
+        secret: Option<String>,
+        session: Option<String>,
+        version: Option<String>,
+    },
+}
+
+/// The secret of the token of this name.
+pub(crate) fn secret(name: &str) -> String {
+    format!("{name}-0123456789abcdef")
 }
 
 impl Client {
     pub(crate) fn new(way: Way, hub: &Hub, router: &Router) -> Self {
+        Self::of(way, hub, router, Identity::anonymous())
+    }
+
+    /// A client that is somebody: over HTTP it has the token of that name.
+    pub(crate) fn of(way: Way, hub: &Hub, router: &Router, identity: Identity) -> Self {
         let mut tasks = JoinSet::new();
         let heard = Arc::new(Heard::default());
         let reads = watch::Sender::new(true);
         let route = match way {
-            Way::Http => Route::Http { router: router.clone(), session: None, version: None },
+            Way::Http => {
+                let secret = identity.name.as_deref().map(secret);
+                Route::Http { router: router.clone(), secret, session: None, version: None }
+            }
             Way::Stdio => {
                 // A pipe of this size holds few notices, so that a client that stops reading is
                 // felt at once.
@@ -73,7 +95,8 @@ impl Client {
                 let (hub, cancel) = (hub.clone(), CancellationToken::new());
                 let serving = cancel.clone();
                 tasks.spawn(async move {
-                    stdio::serve(&hub, their_input, their_output, serving).await.unwrap();
+                    let streams = (their_input, their_output);
+                    stdio::serve_as(&hub, identity, streams, serving).await.unwrap();
                 });
                 let (heard, mut reading) = (heard.clone(), reads.subscribe());
                 tasks.spawn(async move {
@@ -110,12 +133,15 @@ impl Client {
                 let line = format!("{message}\n");
                 input.write_all(line.as_bytes()).await.unwrap();
             }
-            Route::Http { router, session, version } => {
+            Route::Http { router, secret, session, version } => {
                 let method = message["method"].as_str().unwrap_or_default().to_owned();
                 let modern =
                     message["params"]["_meta"].get("io.modelcontextprotocol/protocolVersion");
                 let mut request = post(message.to_string());
                 let headers = request.headers_mut();
+                if let Some(secret) = secret {
+                    headers.insert("authorization", format!("Bearer {secret}").parse().unwrap());
+                }
                 if let Some(modern) = modern {
                     headers
                         .insert("mcp-protocol-version", modern.as_str().unwrap().parse().unwrap());
@@ -157,14 +183,16 @@ impl Client {
 
     /// Opens the stream of a session; over stdio there is nothing to open.
     pub(crate) async fn open_stream(&mut self) {
-        let Route::Http { router, session, version } = &self.route else { return };
-        let request = Request::get("/mcp")
+        let Route::Http { router, secret, session, version } = &self.route else { return };
+        let mut request = Request::get("/mcp")
             .header("host", "localhost")
             .header("accept", "text/event-stream")
             .header("mcp-session-id", session.as_deref().unwrap())
-            .header("mcp-protocol-version", version.as_deref().unwrap())
-            .body(Body::empty())
-            .unwrap();
+            .header("mcp-protocol-version", version.as_deref().unwrap());
+        if let Some(secret) = secret {
+            request = request.header("authorization", format!("Bearer {secret}"));
+        }
+        let request = request.body(Body::empty()).unwrap();
         let answer = router.clone().oneshot(request).await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK);
         let (heard, reading) = (self.heard.clone(), self.reads.subscribe());

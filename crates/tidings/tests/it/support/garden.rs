@@ -13,8 +13,8 @@ use tidings_server::model::{
     ResourceTemplate, Role, Tool,
 };
 use tidings_server::{
-    Answer, AnswerError, Change, Completion, Completions, Contents, Context, EditError, Handle,
-    ResourceUri, Shelf, Source,
+    Answer, AnswerError, Change, Completion, Completions, Contents, Context, EditError, GrantError,
+    Handle, Offer, ResourceUri, Shelf, Source,
 };
 
 /// Beds by their URI, and the tools that were added.
@@ -29,6 +29,8 @@ struct State {
     beds: BTreeMap<String, u64>,
     tools: BTreeMap<String, Handle<Tool>>,
     template: Option<Handle<ResourceTemplate>>,
+    gate: Option<Handle<Resource>>,
+    shed: Option<Handle<ResourceTemplate>>,
 }
 
 impl Garden {
@@ -69,6 +71,26 @@ impl Garden {
                 let described = Tool::new((*name).to_owned(), (*text).to_owned(), Map::new());
                 self.handle(name).update(described).unwrap();
             }
+            ["confine", name, label] => {
+                let offer = Offer::from(tool(name)).audience(*label);
+                let handle = self.shelf().add(offer).unwrap();
+                self.lock().tools.insert((*name).to_owned(), handle);
+            }
+            ["reserve", label] => {
+                let gate = Resource::new("garden://gate", "gate").with_title("The gate");
+                let gate = Offer::from(gate);
+                let gate = match *label {
+                    "everyone" => gate.everyone(),
+                    label => gate.audience(label),
+                };
+                self.lock().gate.as_ref().unwrap().update(gate).unwrap();
+            }
+            ["shed", label] => {
+                let shed = Offer::from(ResourceTemplate::new("garden://shed/{name}", "shed"));
+                let shed = self.shelf().add(shed.audience(*label).disabled()).unwrap();
+                self.lock().shed = Some(shed);
+            }
+            ["open-shed"] => self.lock().shed.as_ref().unwrap().enable().unwrap(),
             ["toggle"] => self.toggle().await,
             ["water", uri, ..] => {
                 for _ in 0..number(2, 1) {
@@ -121,7 +143,7 @@ impl Garden {
     /// Puts the garden on its shelf.
     pub(crate) fn on(self, shelf: &Shelf) -> Result<Self, EditError> {
         let template = shelf.add(ResourceTemplate::new("garden://bed/{name}", "bed"))?;
-        shelf.add(Resource::new("garden://gate", "gate").with_title("The gate"))?;
+        let gate = shelf.add(Resource::new("garden://gate", "gate").with_title("The gate"))?;
         shelf.add(Prompt::new(
             "plan",
             Some("Plans a bed"),
@@ -132,6 +154,7 @@ impl Garden {
         let mut state = self.lock();
         state.shelf = Some(shelf.clone());
         state.template = Some(template);
+        state.gate = Some(gate);
         for bed in ["garden://gate", "garden://bed/a", "garden://bed/b"] {
             state.beds.insert(bed.to_owned(), 0);
         }
@@ -167,6 +190,10 @@ impl Source for Garden {
         let words = arguments.get("words").and_then(Value::as_str).unwrap_or_default();
         match words.split_whitespace().collect::<Vec<_>>()[..] {
             ["slowly"] => context.cancelled().await,
+            ["login", label] => grant(context.grant(label))?,
+            ["logout", label] => grant(context.withdraw(label))?,
+            ["login-everywhere", label] => grant(context.grant_everywhere(label))?,
+            ["logout-everywhere", label] => grant(context.withdraw_everywhere(label))?,
             ["progress", count] => {
                 let count: u32 = count.parse().unwrap();
                 for done in 1..=count {
@@ -195,6 +222,10 @@ impl Source for Garden {
         let values = (0..count).map(|index| format!("{}{index}", completion.value));
         Ok(values.collect::<Vec<_>>().into())
     }
+}
+
+fn grant(done: Result<(), GrantError>) -> Result<(), AnswerError> {
+    done.map_err(|error| AnswerError::Failed(error.to_string()))
 }
 
 fn tool(name: &str) -> Tool {

@@ -104,6 +104,20 @@ impl Actor {
         }
     }
 
+    /// Sends a message to all who are connected.
+    pub(crate) fn say(&self, message: &Value) {
+        for link in &self.world().links {
+            let _ = link.try_send(message.to_string());
+        }
+    }
+
+    /// How many are connected.
+    pub(crate) fn open(&self) -> usize {
+        let mut world = self.world();
+        while world.tasks.try_join_next().is_some() {}
+        world.tasks.len()
+    }
+
     pub(crate) fn list_changed(&self, list: &str) {
         self.notify(&format!("notifications/{list}/list_changed"), &json!({}));
     }

@@ -1,16 +1,21 @@
 //! Other servers behind a hub: relayed without loss, and made live.
 
 mod actor;
+mod apart;
+mod asked;
 mod live;
 mod names;
 mod relayed;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidings_server::Hub;
 use tidings_server::http::{self, HttpConfig};
+use tidings_server::{Hub, stdio};
 use tidings_upstream::{Config, Name, State, Upstream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::client::{Client, Way};
 use actor::Actor;
@@ -94,6 +99,21 @@ impl Gateway {
     async fn modern(&self) -> Caller {
         self.client(Way::Stdio, true).await
     }
+}
+
+/// A hub as a server in memory, for any number of connections.
+fn hub_target(hub: &Hub) -> tidings_mirror::Target {
+    let (hub, tasks) = (hub.clone(), Arc::new(Mutex::new(JoinSet::new())));
+    let streams = tidings_mirror::StreamsTarget::each(move || {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let (input, output) = tokio::io::split(far);
+        let hub = hub.clone();
+        tasks.lock().unwrap().spawn(async move {
+            let _ = stdio::serve(&hub, input, output, CancellationToken::new()).await;
+        });
+        Some(tokio::io::split(near))
+    });
+    streams.into()
 }
 
 /// A client of one era.

@@ -245,23 +245,7 @@ async fn links_in_results_can_be_read_whether_they_are_listed_or_not() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_comes_back_is_refused() {
     let hub = Hub::new("gateway", "1");
-    let serving = hub.clone();
-    let tasks = std::sync::Arc::new(std::sync::Mutex::new(tokio::task::JoinSet::new()));
-    let target = tidings_mirror::StreamsTarget::each(move || {
-        let (near, far) = tokio::io::duplex(1 << 16);
-        let (input, output) = tokio::io::split(far);
-        let hub = serving.clone();
-        tasks.lock().unwrap().spawn(async move {
-            let _ = tidings_server::stdio::serve(
-                &hub,
-                input,
-                output,
-                tokio_util::sync::CancellationToken::new(),
-            )
-            .await;
-        });
-        Some(tokio::io::split(near))
-    });
+    let target = super::hub_target(&hub);
     hub.source("own").unwrap().add(Tool::new("t", "a tool", serde_json::Map::new())).unwrap();
     hub.source("more").unwrap().add(Resource::new("x://1", "one")).unwrap();
     let mut config =

@@ -3,6 +3,8 @@
 //! The cost of a notice depends on its subscribers, not on the number of other subscriptions.
 //! Lock order: the subscriptions, then a watched URI, then an outbox; none is held across an await.
 
+mod group;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -12,9 +14,12 @@ use tidings_core::{ListKind, ResourceUri};
 use tokio::time::Instant;
 
 use crate::about::{About, ListenerInfo, WatchedInfo};
+use crate::catalog::Reach;
+use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
-use crate::outbox::{Check, Outbox, Pulse, price};
+use crate::outbox::{Check, Outbox, Pulse, Seen, price};
+use group::Groups;
 
 /// Every subscription of every listener.
 #[derive(Debug)]
@@ -31,7 +36,7 @@ struct State {
     /// Invariant: `ordered` and `uris` have the same URIs, and every watched URI has a listener.
     uris: HashMap<ResourceUri, Arc<Watched>>,
     ordered: BTreeMap<Key, Arc<Watched>>,
-    lists: [BTreeMap<u64, Arc<Outbox>>; ListKind::ALL.len()],
+    groups: Groups,
     listeners: HashMap<u64, Weak<Outbox>>,
     subscriptions: usize,
     /// Their total, see [`price`].
@@ -44,6 +49,13 @@ pub(crate) struct Watched {
     uri: ResourceUri,
     pulse: Pulse,
     state: Mutex<WatchedState>,
+}
+
+/// The item of a watched URI: its title in the list, and whom it is for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) title: Option<String>,
+    pub(crate) audience: Labels,
 }
 
 #[derive(Debug, Default)]
@@ -75,9 +87,8 @@ impl Subscriptions {
         let followed = outbox.followed();
         let mut state = self.lock();
         state.listeners.remove(&outbox.id());
-        for list in &mut state.lists {
-            list.remove(&outbox.id());
-        }
+        state.groups.forget(&outbox.labels(), outbox.id());
+        self.metrics.views.set(count(state.groups.len()));
         let unwatched = followed.into_iter().filter(|uri| {
             outbox.unfollow(uri);
             state.unfollow(uri, outbox.id())
@@ -87,9 +98,56 @@ impl Subscriptions {
         unwatched
     }
 
-    /// Subscribes a listener to a list.
-    pub(crate) fn follow_list(&self, kind: ListKind, outbox: &Arc<Outbox>) {
-        self.lock().lists[kind.index()].insert(outbox.id(), outbox.clone());
+    /// Subscribes a listener to a list. If it `knows` the list, its baseline follows. Returns the
+    /// listener's labels and the pulse of the list in its view.
+    pub(crate) fn follow_list(
+        &self,
+        kind: ListKind,
+        outbox: &Arc<Outbox>,
+        knows: bool,
+    ) -> (Labels, Pulse) {
+        let mut state = self.lock();
+        let labels = outbox.labels();
+        let pulse = state.groups.follow(kind, labels.clone(), outbox);
+        outbox.follow_list(kind, &pulse, knows);
+        self.metrics.views.set(count(state.groups.len()));
+        (labels, pulse)
+    }
+
+    /// Replaces the labels of a listener.
+    pub(crate) fn relabel(&self, outbox: &Arc<Outbox>, labels: &Labels) {
+        let mut state = self.lock();
+        if !state.listeners.contains_key(&outbox.id()) {
+            // The listener ended and follows nothing.
+            return;
+        }
+        let pulses = state.groups.move_over((&outbox.labels(), labels), outbox);
+        outbox.relabel(labels, &pulses.unwrap_or_default());
+        self.metrics.views.set(count(state.groups.len()));
+    }
+
+    /// Counts a change of a list for the listeners that may see it.
+    pub(crate) fn beat(&self, kind: ListKind, reach: &Reach) {
+        for (labels, group) in self.lock().groups.iter() {
+            if reach.includes(labels) {
+                group.pulses[kind.index()].beat();
+            }
+        }
+    }
+
+    /// The views in which a list may have changed since its last check: their labels and pulses.
+    pub(crate) fn take_dirty(&self, kind: ListKind) -> Vec<(Labels, Pulse)> {
+        self.lock().groups.take_dirty(kind)
+    }
+
+    /// The pulse of a list in the view of these labels, if anybody has them.
+    pub(crate) fn pulse(&self, kind: ListKind, labels: &Labels) -> Option<Pulse> {
+        Some(self.lock().groups.get(labels)?.pulses[kind.index()].clone())
+    }
+
+    /// The listener of this number.
+    pub(crate) fn listener_of(&self, id: u64) -> Option<Arc<Outbox>> {
+        self.lock().listeners.get(&id).and_then(Weak::upgrade)
     }
 
     /// Subscribes a listener to a URI. `None` if it was subscribed already; its baseline is set or
@@ -141,7 +199,7 @@ impl Subscriptions {
 
     /// Whether anybody follows this list.
     pub(crate) fn is_list_followed(&self, kind: ListKind) -> bool {
-        !self.lock().lists[kind.index()].is_empty()
+        self.lock().groups.iter().any(|(_, group)| group.followers(kind).next().is_some())
     }
 
     /// How many listeners are not notified of this list because of their protocol revision.
@@ -180,17 +238,18 @@ impl Subscriptions {
         from_here.take_while(|watched| watched.uri.as_ref().starts_with(prefix)).cloned().collect()
     }
 
-    /// Passes the check of a list to its subscribers, and returns how many have a notice waiting.
+    /// Passes the check of a list to its subscribers with these labels, and returns how many have a
+    /// notice waiting.
     pub(crate) fn announce_list(
         &self,
         kind: ListKind,
-        now: Check,
+        (now, labels): (Check, &Labels),
         notice: &Arc<Notice>,
         since: Instant,
     ) -> usize {
         let state = self.lock();
-        let followers = state.lists[kind.index()].values();
-        followers.filter(|outbox| outbox.mark_list(kind, now, notice, since)).count()
+        let followers = state.groups.get(labels).into_iter().flat_map(|it| it.followers(kind));
+        followers.filter(|outbox| outbox.mark_list(kind, (now, labels), notice, since)).count()
     }
 
     /// Ends every listener gracefully.
@@ -269,29 +328,45 @@ impl Watched {
 
     /// Takes the result of a check. An older one never replaces a newer one. Returns how many
     /// listeners have a notice waiting.
-    pub(crate) fn apply(
-        &self,
-        now: Check,
-        since: Instant,
-        notice: impl FnOnce() -> Notice,
-    ) -> usize {
+    pub(crate) fn apply(&self, now: Check, facts: &Facts, since: Instant) -> usize {
         let mut state = self.lock();
         if state.current.is_some_and(|newest| newest.at > now.at) {
             return 0;
         }
         state.current = Some(now);
-        let notice = Arc::new(notice());
-        let followers = state.listeners.values();
-        followers.filter(|outbox| outbox.mark(&self.uri, now, &notice, since)).count()
+        self.mark(now, facts, since, state.listeners.values())
+    }
+
+    /// Compares again for a listener whose labels changed. If the newest content is not known, a
+    /// check follows anyway.
+    pub(crate) fn look_again(&self, outbox: &Arc<Outbox>, facts: &Facts, since: Instant) -> bool {
+        let state = self.lock();
+        let current = state.current.filter(|now| now.at == self.pulse.count());
+        current.is_some_and(|now| self.mark(now, facts, since, [outbox]) > 0)
+    }
+
+    fn mark<'a>(
+        &self,
+        check: Check,
+        facts: &Facts,
+        since: Instant,
+        followers: impl IntoIterator<Item = &'a Arc<Outbox>>,
+    ) -> usize {
+        let notice = Arc::new(Notice::updated(&self.uri, facts.title.as_deref()));
+        let has_gone = !facts.audience.is_empty() && facts.title.is_some();
+        let gone = has_gone.then(|| Arc::new(Notice::updated(&self.uri, None)));
+        let (notice, gone) = (&notice, gone.as_ref().unwrap_or(&notice));
+        let seen = Seen { check, audience: &facts.audience, notice, gone };
+        followers.into_iter().filter(|outbox| outbox.mark(&self.uri, &seen, since)).count()
     }
 
     /// Sets a new listener's baseline if the newest content is known; otherwise it must be read
     /// first.
-    pub(crate) fn settle(&self, outbox: &Outbox) -> bool {
+    pub(crate) fn settle(&self, outbox: &Outbox, audience: &Labels) -> bool {
         let state = self.lock();
         match state.current {
             Some(now) if now.at == self.pulse.count() => {
-                outbox.baseline(&self.uri, now);
+                outbox.baseline(&self.uri, now, audience);
                 true
             }
             _ => false,
@@ -300,9 +375,9 @@ impl Watched {
 
     /// Sets a new listener's baseline to the last check, even if a change was announced since: that
     /// change will be checked and announced.
-    pub(crate) fn settle_with_latest(&self, outbox: &Outbox) {
+    pub(crate) fn settle_with_latest(&self, outbox: &Outbox, audience: &Labels) {
         if let Some(now) = self.lock().current {
-            outbox.baseline(&self.uri, now);
+            outbox.baseline(&self.uri, now, audience);
         }
     }
 
@@ -335,16 +410,16 @@ mod tests {
         let watched = index.follow(&uri, &outbox).unwrap().unwrap();
         let check = |at: u64, text: &[u8]| {
             let now = Check { at, fingerprint: Fingerprint::of_bytes(text) };
-            watched.apply(now, Instant::now(), || Notice::updated(&uri, None))
+            watched.apply(now, &Facts::default(), Instant::now())
         };
         watched.pulse().beat();
         watched.pulse().beat();
         check(2, b"new");
-        assert!(watched.settle(&outbox), "the newest check is the baseline");
+        assert!(watched.settle(&outbox, &Labels::NONE), "the newest check is the baseline");
         assert_eq!(check(1, b"old"), 0, "a late answer is not news");
         let later = index.listener(PLAIN, About::nobody());
         index.follow(&uri, &later).unwrap().unwrap();
-        assert!(watched.settle(&later), "and it did not make the newest check old");
+        assert!(watched.settle(&later, &Labels::NONE), "and it did not make the newest check old");
         check(2, b"new");
         let reader = later.attach();
         let mut context = Context::from_waker(Waker::noop());

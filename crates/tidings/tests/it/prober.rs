@@ -1,0 +1,283 @@
+//! A prober that asks for hidden names and for invented ones, and finds no difference in bytes: in
+//! both eras, over both transports.
+
+use axum::Router;
+use axum::body::Body;
+use http::Request;
+use http_body_util::BodyExt as _;
+use serde_json::{Map, Value, json};
+use tidings_server::http::{self as served, HttpConfig, Token, TokenEntry, TokenHash};
+use tidings_server::model::{Resource, Tool};
+use tidings_server::{Hub, Identity, Labels, Offer, stdio};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf,
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use crate::support::client::secret;
+
+/// The hidden name of each pair, and an invented one of the same length.
+const HIDDEN: &str = "vault";
+const INVENTED: &str = "vapor";
+
+/// A hub with things for everyone, and with things for admins that are named `vault`.
+fn hub() -> Hub {
+    let hub = Hub::new("prober", "1");
+    let shelf = hub.source("all").unwrap();
+    shelf.tool("open", "Is for everyone", || "open").unwrap();
+    shelf
+        .template("page://{name}", "page", |name: String| (name == "one").then_some("one"))
+        .unwrap();
+    let admins = "role:admin";
+    shelf.add(Offer::tool(HIDDEN, "Hidden", || "done").audience(admins)).unwrap();
+    shelf.add(Offer::prompt(HIDDEN, "Hidden", || "done").audience(admins)).unwrap();
+    let off = Offer::tool("vault-off", "Hidden and disabled", || "done").disabled();
+    shelf.add(off.audience(admins)).unwrap();
+    let secret =
+        |uri: &str| Offer::resource(uri, HIDDEN, || "secret").title("A secret").audience(admins);
+    shelf.add(secret("thing://vault")).unwrap();
+    // A template that everyone sees matches this one.
+    shelf.add(secret("page://vault")).unwrap();
+    let shed = Offer::template("vault://{name}", HIDDEN, |_: String| Some("secret"));
+    let shed = shed.complete("name", |_: tidings_server::Completion| vec!["one".to_owned()]);
+    let shed = shelf.add(shed.audience(admins)).unwrap();
+    shed.expand(vec![Resource::new("vault://listed", HIDDEN)]).unwrap();
+    shelf.add(mirrored("vault-header").audience(admins)).unwrap();
+    hub
+}
+
+/// A tool whose argument must be repeated in a header.
+fn mirrored(name: &str) -> Offer<Tool> {
+    let schema = json!({
+        "type": "object",
+        "properties": { "region": { "type": "string", "x-mcp-header": "Region" } },
+    });
+    let Value::Object(schema) = schema else { unreachable!() };
+    Offer::described(Tool::new(name.to_owned(), "Hidden", schema), |_: Map<String, Value>| "done")
+}
+
+/// Every request that names something, for one name.
+fn probes(name: &str) -> Vec<(&'static str, Value)> {
+    let mut probes = vec![
+        ("tools/call", json!({ "name": name })),
+        ("tools/call", json!({ "name": name, "arguments": { "x": 1 } })),
+        ("tools/call", json!({ "name": format!("{name}-off") })),
+        ("tools/call", json!({ "name": format!("{name}-header") })),
+        ("tools/call", json!({ "name": format!("{name}-header"), "arguments": { "region": "x" } })),
+        ("tools/call", json!({ "name": format!("{name}-header"), "arguments": long() })),
+        ("prompts/get", json!({ "name": name })),
+        ("completion/complete", completion(&json!({ "type": "ref/prompt", "name": name }))),
+    ];
+    let template = format!("{name}://{{name}}");
+    probes.push((
+        "completion/complete",
+        completion(&json!({ "type": "ref/resource", "uri": template })),
+    ));
+    let uris = [
+        format!("thing://{name}"),
+        format!("page://{name}"),
+        format!("{name}://listed"),
+        format!("{name}://other"),
+        template,
+    ];
+    for uri in uris {
+        probes.push(("resources/read", json!({ "uri": uri })));
+        probes.push(("resources/subscribe", json!({ "uri": uri })));
+        probes.push(("resources/unsubscribe", json!({ "uri": uri })));
+    }
+    probes
+}
+
+fn completion(of: &Value) -> Value {
+    json!({ "ref": of, "argument": { "name": "name", "value": "" } })
+}
+
+/// Arguments that pass the protocol library by.
+fn long() -> Value {
+    json!({ "region": "x".repeat(200_000) })
+}
+
+const LISTS: [&str; 4] =
+    ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+
+/// One client, whose answers are taken as bytes.
+enum Prober {
+    Http {
+        router: Router,
+        secret: Option<String>,
+        session: Option<String>,
+    },
+    Stdio {
+        input: tokio::io::WriteHalf<DuplexStream>,
+        output: Lines<BufReader<ReadHalf<DuplexStream>>>,
+        _serving: JoinSet<()>,
+    },
+}
+
+impl Prober {
+    fn over_http(hub: &Hub, who: &Identity) -> Self {
+        let mut config = HttpConfig::default();
+        config.anonymous = true;
+        if let Some(name) = &who.name {
+            let hash = TokenHash::of(&Token::new(&secret(name)).unwrap());
+            config.tokens.replace(vec![TokenEntry::new(hash, who.clone())]);
+        }
+        let router = served::router(hub, config);
+        Self::Http { router, secret: who.name.as_deref().map(secret), session: None }
+    }
+
+    fn over_stdio(hub: &Hub, who: &Identity) -> Self {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let (output, input) = tokio::io::split(ours);
+        let (hub, who, mut serving) = (hub.clone(), who.clone(), JoinSet::new());
+        serving.spawn(async move {
+            let streams = tokio::io::split(theirs);
+            stdio::serve_as(&hub, who, streams, CancellationToken::new()).await.unwrap();
+        });
+        let output = BufReader::new(output).lines();
+        Self::Stdio { input, output, _serving: serving }
+    }
+
+    /// The whole answer: over HTTP with its status and headers.
+    async fn ask(&mut self, method: &str, params: &Value, modern: bool) -> String {
+        let mut params = params.clone();
+        if modern {
+            params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+        match self {
+            Self::Stdio { input, output, .. } => {
+                input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+                loop {
+                    let line = output.next_line().await.unwrap().unwrap();
+                    // A listen request is answered by its acknowledgement.
+                    if line.contains("\"id\":7") || line.contains("acknowledged") {
+                        return line;
+                    }
+                }
+            }
+            Self::Http { router, secret, session } => {
+                let mut request = Request::post("/mcp")
+                    .header("host", "localhost")
+                    .header("accept", "application/json, text/event-stream")
+                    .header("content-type", "application/json");
+                if let Some(secret) = secret {
+                    request = request.header("authorization", format!("Bearer {secret}"));
+                }
+                if modern {
+                    request = request.header("mcp-protocol-version", "2026-07-28");
+                    request = request.header("mcp-method", method);
+                    let named = params.get("name").or(params.get("uri"));
+                    if let Some(name) = named.and_then(Value::as_str) {
+                        request = request.header("mcp-name", name);
+                    }
+                } else if let Some(session) = session {
+                    request = request.header("mcp-session-id", session.as_str());
+                }
+                let request = request.body(Body::from(message.to_string())).unwrap();
+                let answer = router.clone().oneshot(request).await.unwrap();
+                if let Some(name) = answer.headers().get("mcp-session-id") {
+                    *session = Some(name.to_str().unwrap().to_owned());
+                }
+                let (parts, mut body) = answer.into_parts();
+                let mut text = format!("{} {:?} ", parts.status, parts.headers);
+                while let Some(frame) = body.frame().await {
+                    text += std::str::from_utf8(&frame.unwrap().into_data().unwrap()).unwrap();
+                    if method == "subscriptions/listen" {
+                        break;
+                    }
+                }
+                text
+            }
+        }
+    }
+
+    async fn begin(&mut self) {
+        let info = json!({ "name": "prober", "version": "1" });
+        let hello =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        self.ask("initialize", &hello, false).await;
+    }
+
+    /// Every answer about this name, without the name.
+    async fn answers(&mut self, name: &str, modern: bool) -> Vec<(String, String)> {
+        let mut answers = Vec::new();
+        for (method, params) in probes(name) {
+            let answer = self.ask(method, &params, modern).await;
+            let asked = format!("{method} {params}").replace(name, "NAME");
+            answers.push((asked, answer.replace(name, "NAME")));
+        }
+        if modern {
+            let uris = [format!("thing://{name}"), format!("page://{name}"), format!("{name}://x")];
+            let filter = json!({ "notifications": { "resourceSubscriptions": uris } });
+            let answer = self.ask("subscriptions/listen", &filter, true).await;
+            answers.push(("listen".to_owned(), answer.replace(name, "NAME")));
+        }
+        answers
+    }
+}
+
+async fn probe(new: impl Fn(&Hub, &Identity) -> Prober, modern: bool) {
+    let hub = hub();
+    for who in [Identity::anonymous(), Identity::new("bob", Labels::parse("role:guest").unwrap())] {
+        // Each name has a client of its own: what one was told must not change what the other is.
+        let (mut one, mut other) = (new(&hub, &who), new(&hub, &who));
+        if !modern {
+            one.begin().await;
+            other.begin().await;
+        }
+        let hidden = one.answers(HIDDEN, modern).await;
+        let invented = other.answers(INVENTED, modern).await;
+        for ((asked, hidden), (_, invented)) in hidden.iter().zip(&invented) {
+            assert_eq!(hidden, invented, "{asked}");
+        }
+        for list in LISTS {
+            let listed = one.ask(list, &json!({}), modern).await;
+            assert!(!listed.contains(HIDDEN), "{listed}");
+        }
+    }
+    // An admin is told something else each time, so the comparison can fail.
+    let admin = Identity::new("ada", Labels::parse("role:admin").unwrap());
+    let (mut one, mut other) = (new(&hub, &admin), new(&hub, &admin));
+    if !modern {
+        one.begin().await;
+        other.begin().await;
+    }
+    let shown = one.answers(HIDDEN, modern).await;
+    let invented = other.answers(INVENTED, modern).await;
+    let is_same =
+        |asked: &str| asked.contains("unsubscribe") || modern && asked.contains("subscribe");
+    for ((asked, shown), (_, invented)) in shown.iter().zip(&invented) {
+        let is_watched_page = asked.contains("resources/subscribe") && asked.contains("page://");
+        if !is_same(asked) && !is_watched_page && !asked.contains("{name}\"") {
+            assert_ne!(shown, invented, "{asked}");
+        }
+    }
+    for list in LISTS {
+        let listed = one.ask(list, &json!({}), modern).await;
+        assert!(listed.contains(HIDDEN), "{listed}");
+    }
+}
+
+#[tokio::test]
+async fn a_legacy_client_over_stdio_learns_nothing_of_hidden_names() {
+    probe(Prober::over_stdio, false).await;
+}
+
+#[tokio::test]
+async fn a_modern_client_over_stdio_learns_nothing_of_hidden_names() {
+    probe(Prober::over_stdio, true).await;
+}
+
+#[tokio::test]
+async fn a_legacy_client_over_http_learns_nothing_of_hidden_names() {
+    probe(Prober::over_http, false).await;
+}
+
+#[tokio::test]
+async fn a_modern_client_over_http_learns_nothing_of_hidden_names() {
+    probe(Prober::over_http, true).await;
+}
