@@ -2,7 +2,7 @@
 //
 //   node judges/gateway/run.mjs --program /path/to/tidings [--only TEXT] [--jobs N]
 //
-// All servers are behind one gateway. Clients of the TypeScript SDKs of both eras use it at once.
+// All servers are behind one gateway, and clients of both eras use it.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -63,14 +63,14 @@ process.on('exit', () => {
 });
 
 /** Collects the checks of one combination. */
-function checker() {
+function checker(era) {
   const checks = [];
-  const check = (name, ok, got) => checks.push({ name, ok, got });
+  const check = (name, ok, got) => checks.push({ name: `${era}: ${name}`, ok, got });
   return { checks, check };
 }
 
 async function offers({ era }) {
-  const { checks, check } = checker();
+  const { checks, check } = checker(era);
   const client = await connect(url, era);
   const tools = await client.tools();
   for (const name of ['everything__echo', 'memory__create_entities', 'files__read_text_file']) {
@@ -86,7 +86,7 @@ async function offers({ era }) {
 
 /** What the server says every five seconds is not passed on, and a real change is, once. */
 async function notices({ era }) {
-  const { checks, check } = checker();
+  const { checks, check } = checker(era);
   const client = await connect(url, era);
   const resources = await client.resources();
   const still = resources.find((uri) => /static|document/.test(uri));
@@ -110,10 +110,18 @@ async function notices({ era }) {
   return checks;
 }
 
-const combinations = ['legacy', 'modern'].flatMap((era) => [
-  { name: `${era} offers`, era, run: offers },
-  { name: `${era} notices`, era, run: notices },
-]);
+/** One after another: a change that one era makes is a notice for the other. */
+const inTurns = async ({ eras }) => {
+  const checks = [];
+  for (const era of eras) checks.push(...(await notices({ era })));
+  return checks;
+};
+
+const combinations = [
+  { name: 'legacy offers', era: 'legacy', run: offers },
+  { name: 'modern offers', era: 'modern', run: offers },
+  { name: 'notices in both eras', eras: ['legacy', 'modern'], run: inTurns },
+];
 
 await judge('gateway', {
   combinations: combinations.filter(({ name }) => name.includes(options.only)),

@@ -4,6 +4,7 @@ mod client;
 mod connection;
 mod feeds;
 mod folder;
+mod import;
 mod limits;
 mod serve;
 mod token;
@@ -26,6 +27,7 @@ pub(crate) use self::feeds::{
     FeedsNamed, FeedsParse, FeedsPlace, FeedsRefresh,
 };
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
+pub(crate) use self::import::Import;
 pub(crate) use self::limits::Limits;
 pub(crate) use self::serve::Serve;
 pub(crate) use self::token::{Token, TokenCommand, TokenLs, TokenNew, TokenRm};
@@ -128,6 +130,7 @@ pub(crate) enum Command {
     Workspace(Workspace),
     Token(Token),
     Upstream(Upstream),
+    Import(Import),
     Completions(Completions),
     Man(Man),
     /// End the programs of a killed server; servers start this themselves.

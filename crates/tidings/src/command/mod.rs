@@ -4,6 +4,7 @@ mod call;
 mod complete;
 mod config;
 mod feeds;
+mod import;
 mod info;
 mod keep;
 mod lint;
@@ -55,6 +56,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Feeds(args) => feeds::run(&args).await,
         Command::Workspace(args) => workspace::run(&args).await,
         Command::Token(args) => token::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Upstream(args) => upstream::run(&args).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),

@@ -206,3 +206,32 @@ async fn without_a_server_the_commands_say_how_to_start_one() {
     assert_eq!(listed.code, Some(2), "{listed:?}");
     assert!(listed.errors.contains("tidings serve --upstream NAME=TARGET"), "{listed:?}");
 }
+
+#[tokio::test]
+async fn the_servers_of_a_host_are_imported_and_the_host_starts_us_instead() {
+    let directory = folder("gateway-import");
+    let host = json!({ "mcpServers": {
+        "one": { "command": "python3", "args": [SCRIPT], "env": { "TROUBLE": "noise" } },
+        "off": { "command": "nothing", "disabled": true },
+    }});
+    std::fs::write(directory.join(".mcp.json"), format!("{host:#}")).unwrap();
+    let words = ["import", "claude-code", "--project", "--replace", "--json"];
+    let imported = ended(program(&directory, &words)).await.object();
+    assert_eq!(imported["added"], json!(["one"]), "{imported}");
+    let left = std::fs::read_to_string(directory.join(".mcp.json")).unwrap();
+    let left: Value = serde_json::from_str(&left).unwrap();
+    let servers = left["mcpServers"].as_object().unwrap();
+    assert_eq!(servers.keys().collect::<Vec<_>>(), ["off", "tidings"], "{left}");
+    let kept = std::fs::read_to_string(directory.join(".mcp.json.bak")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&kept).unwrap(), host);
+    // The entry works: a host that starts it gets the tools of its server.
+    let entry = &servers["tidings"];
+    let words = entry["args"].as_array().unwrap().iter();
+    let words: Vec<_> = words.map(|word| word.as_str().unwrap()).collect();
+    let mut gateway = Gateway { server: Server::of(program(&directory, &words)).await, directory };
+    gateway.until(|tools| has(tools, "one__echo")).await;
+    // What was imported is not imported again.
+    let again = ended(program(&gateway.directory, &["import", "claude-code", "--project"])).await;
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert!(again.errors.contains("no servers to import"), "{again:?}");
+}

@@ -7,7 +7,7 @@ use tidings_upstream::Name;
 
 use super::plan::PlannedUpstream;
 use crate::args::{Places, Serve};
-use crate::hosts::{Kind, NamedServer, Surroundings};
+use crate::hosts::{Kind, NamedServer, Surroundings, upstream_name};
 use crate::report::Usage;
 use crate::settings::{Origin, Settings, UpstreamTable};
 use crate::target::{is_url, known, lookup};
@@ -138,14 +138,6 @@ fn of_entry(entry: &NamedServer) -> Result<PlannedUpstream> {
     Ok(PlannedUpstream::new(name, entry.kind.clone(), UpstreamTable::default()))
 }
 
-/// A name with hyphens in place of other characters.
-pub(crate) fn upstream_name(name: &str) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
-    let name: String = name.chars().map(plain).collect();
-    let begins = name.trim_start_matches(|letter: char| !letter.is_ascii_alphabetic());
-    begins.trim_end_matches('-').chars().take(32).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,18 +162,5 @@ mod tests {
         check("a_b=http://a", "`a_b` cannot name an upstream");
         check("a", "a name and a TARGET are needed");
         check("a=", "a name and a TARGET are needed");
-    }
-
-    #[test]
-    fn names_of_hosts_become_names_of_upstreams() {
-        for (name, expected) in [
-            ("git_hub", "git-hub"),
-            ("@scope/server-x", "scope-server-x"),
-            ("1 two", "two"),
-            ("a__b.c ", "a--b-c"),
-            ("ä", ""),
-        ] {
-            assert_eq!(upstream_name(name), expected, "{name}");
-        }
     }
 }
