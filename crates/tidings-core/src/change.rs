@@ -1,4 +1,4 @@
-//! What can change: a resource, every watched resource below a prefix, or a list.
+//! Changes: of a resource, of every watched resource below a prefix, or of a list.
 
 use std::fmt;
 

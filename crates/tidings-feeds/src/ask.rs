@@ -89,12 +89,12 @@ pub(crate) async fn ask(
             asked
         }
         Err(FeedsError::Store(StoreError::NoFeed(feed))) => {
-            debug!(feed, "a feed was removed while it was asked");
+            debug!(feed, "a feed was removed while it was fetched");
             Asked { plan: before.plan, outcome: AskOutcome::Removed }
         }
         Err(error) => {
             let reason = causes(&error);
-            warn!(feed = id, error = reason, "what a feed said could not be kept");
+            warn!(feed = id, error = reason, "the answer of a feed could not be stored");
             let said = match &error {
                 FeedsError::Store(error) => error.outside(),
                 error => error.to_string(),

@@ -85,7 +85,7 @@ pub enum FeedsError {
     #[error("no feed can be fetched")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Only feeds in a directory can be served without fetching.
-    #[error("feeds that are kept in memory cannot be read only")]
+    #[error("feeds in memory cannot be read-only")]
     NothingToRead,
     /// This process does not fetch.
     #[error("nothing is fetched here")]
@@ -94,7 +94,7 @@ pub enum FeedsError {
     #[error("the feeds are read only")]
     ReadOnly,
     /// The work was cancelled.
-    #[error("the work on the feeds was given up")]
+    #[error("the work on the feeds was cancelled")]
     Interrupted,
 }
 

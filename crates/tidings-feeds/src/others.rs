@@ -80,8 +80,8 @@ impl Others {
                     self.begin(wish);
                 }
             }
-            Ok(Err(error)) => warn!(%error, "what others did to the feeds cannot be seen"),
-            Err(error) => warn!(%error, "looking for what others did failed"),
+            Ok(Err(error)) => warn!(%error, "changes by other processes cannot be read"),
+            Err(error) => warn!(%error, "checking for changes by other processes failed"),
         }
     }
 
@@ -101,11 +101,11 @@ async fn fulfil(inner: &Arc<Inner>, wish: Wish) {
     let Wish { key, feed } = wish;
     let feeds = Feeds(inner.clone());
     if let Err(error) = feeds.refresh(&feed).await {
-        debug!(feed, %error, "a feed that is wanted cannot be asked");
+        debug!(feed, %error, "a requested feed cannot be fetched");
     }
     let granted = feeds.change(move |inner| inner.store.granted(&[key])).await;
     if let Err(error) = granted {
-        warn!(%error, "a wish could not be taken away");
+        warn!(%error, "a request of another process could not be removed");
     }
 }
 
@@ -137,13 +137,14 @@ impl Inner {
             }
             match Hold::take(path, self.clock.time().to_second(), Role::Server(Fetching::On)) {
                 Ok(hold) => {
-                    warn!("whoever fetched the feeds is gone; they are fetched here from now on");
+                    warn!("the process that fetched the feeds ended; this one fetches them now");
                     *self.hold() = Some(hold);
                 }
                 Err(StoreError::Held { .. }) => {}
                 Err(error) if !is_told => {
                     is_told = true;
-                    warn!(%error, "whoever fetched the feeds is gone, and nobody fetches them");
+                    warn!(%error, "the process that fetched the feeds ended; nobody fetches them \
+                        now");
                 }
                 Err(_) => {}
             }
@@ -194,7 +195,7 @@ impl Inner {
         if !moved.is_empty()
             && let Err(error) = offer.refresh(&self.board())
         {
-            warn!(%error, "the feeds are not offered as they should be");
+            warn!(%error, "the feeds could not be offered");
         }
         if has_all_moved {
             offer.changed(view::ALL);

@@ -85,7 +85,7 @@ impl Inner {
         };
         if let Err(error) = edited {
             // Another source has one of these addresses.
-            tracing::warn!(feed = id, %error, "a feed is not offered as it should be");
+            tracing::warn!(feed = id, %error, "a feed could not be offered");
         }
         if has_moved {
             offer.changed(view::ALL);

@@ -255,11 +255,12 @@ impl Rounds {
         let (task, asked) = match done {
             Ok((task, asked)) => (task, asked),
             Err(failed) => {
-                error!(error = %failed, "asking a feed failed");
+                error!(error = %failed, "fetching a feed failed");
                 // After a fault of ours the state is unknown; an immediate retry would repeat it
                 // for ever.
                 let plan = Plan::new(self.clock.time().after(Duration::from_hours(1)));
-                let outcome = AskOutcome::Failed("asking it failed; the log says more".to_owned());
+                let outcome =
+                    AskOutcome::Failed("fetching it failed; the log has details".to_owned());
                 (failed.id(), Asked { plan, outcome })
             }
         };

@@ -202,7 +202,7 @@ impl Inner {
         match done {
             Ok(Ok(found)) => Ok(found),
             Ok(Err(error)) => Err(AnswerError::Failed(error.outside())),
-            Err(_) => Err(AnswerError::Failed("the read was given up".to_owned())),
+            Err(_) => Err(AnswerError::Failed("the read was cancelled".to_owned())),
         }
     }
 

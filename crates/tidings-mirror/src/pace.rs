@@ -1,5 +1,4 @@
-//! When a list or resource is loaded again: at once for the first change, then when the changes
-//! rest.
+//! The pace of loads of a list or resource: at once for the first change, then when the changes rest.
 //!
 //! There is at most one load running and one waiting, however many changes come, and no load begins
 //! within the quiet time of the one before, however fast it was.

@@ -1,4 +1,4 @@
-//! What one notice to one listener costs among a thousand and among a million subscriptions.
+//! The cost of one notice to one listener among a thousand and among a million subscriptions.
 //!
 //! `cargo bench -p tidings-server --bench index -- [--quick]`. Everything goes through the public
 //! surface, in one thread: a source says that a URI changed, the client that watches it reads one

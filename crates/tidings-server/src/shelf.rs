@@ -1,4 +1,4 @@
-//! A source's own part of the catalog, and the handles of what it put there.
+//! A source's own part of the catalog, and the handles of its items.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::offer::{Function, NoInput, Offer, PromptReply, ReadReply, ToolReply};
 use crate::pipeline::Pipeline;
 use crate::raw::Raw;
 
-/// A source's own part of the catalog: what it offers, and where it says what changed.
+/// A source's own part of the catalog: its items and its changes.
 ///
 /// Cloning is cheap and every clone edits the same shelf. An edit can be read as soon as the call
 /// returns; clients are notified when the change has been quiet for a moment.
@@ -124,9 +124,9 @@ impl Shelf {
         Ok(handle)
     }
 
-    /// Offers exactly these items of their kind, in place of those this shelf has: new ones are
-    /// added, others updated where they differ, and the rest removed, as one edit. Items that cannot
-    /// be offered, because of their name or because another source has it, are left out and returned.
+    /// Offers exactly these items of their kind in place of the current ones: new ones are added,
+    /// changed ones updated, and the rest removed, as one edit. Items that cannot be offered,
+    /// because of their name or because another source has it, are left out and returned.
     ///
     /// # Errors
     ///
@@ -141,14 +141,14 @@ impl Shelf {
         Ok(refused)
     }
 
-    /// Several edits that become visible, and are announced, as one. It may live across awaits;
-    /// dropped without a commit it does nothing.
+    /// Several edits that become visible, and are announced, as one. It may live across awaits; if
+    /// it is dropped without a commit, nothing changes.
     pub fn transaction(&self) -> Transaction {
         Transaction { shelf: self.clone(), edits: Vec::new() }
     }
 
-    /// Says that something may have changed: a URI, a [`Change`], a list. Clients are notified if
-    /// what they would read differs. Edits of the shelf say so by themselves.
+    /// Reports a possible change of a URI, a [`Change`] or a list. Clients are notified if the
+    /// content differs. Edits of the shelf are reported by themselves.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl Shelf {
     }
 }
 
-/// Edits that are done together or not at all.
+/// Edits that are applied together or not at all.
 #[derive(Debug)]
 #[must_use = "nothing is done before `commit`"]
 pub struct Transaction {
@@ -192,12 +192,11 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Will offer an item. The handle is good once the transaction was committed.
+    /// Adds an item. The handle is valid after the transaction was committed.
     ///
     /// # Errors
     ///
-    /// The item cannot be offered by anybody; that its name is taken is found by
-    /// [`Self::commit`].
+    /// The item is invalid. Whether its name is taken is checked by [`Self::commit`].
     pub fn add<T: Item>(&mut self, offer: impl Into<Offer<T>>) -> Result<Handle<T>, EditError> {
         let Parts { item, answers, enabled, audience } = Parts::of(offer.into())?;
         let audience = audience.unwrap_or_default();
@@ -213,13 +212,12 @@ impl Transaction {
         Ok(handle)
     }
 
-    /// Will offer an item, in place of the one of that name if this shelf has one. Without an
-    /// audience it is for everyone, whomever the other was for.
+    /// Adds an item, or replaces the shelf's item of that name. Without an audience it is for
+    /// everyone, whatever the audience of the other was.
     ///
     /// # Errors
     ///
-    /// The item cannot be offered by anybody; that another source has its name is found by
-    /// [`Self::commit`].
+    /// The item is invalid. Whether another source has its name is checked by [`Self::commit`].
     pub fn put<T: Item>(&mut self, offer: impl Into<Offer<T>>) -> Result<(), EditError> {
         let Parts { item, answers, enabled, audience } = Parts::of(offer.into())?;
         let audience = audience.unwrap_or_default();
@@ -228,13 +226,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Will take the item of this name or URI off this shelf, if it is there.
+    /// Removes the item of this name or URI from this shelf, if it exists.
     pub fn take<T: Item>(&mut self, key: &str) {
         self.edits.push(Edit::Take { kind: T::kind().0, key: key.to_owned() });
     }
 
-    /// Will offer exactly these items of their kind, as [`Shelf::replace`] does. Returns those that
-    /// cannot be offered by anybody.
+    /// Offers exactly these items of their kind, as [`Shelf::replace`] does. Returns the invalid
+    /// ones.
     pub fn replace<T: Item, O: Into<Offer<T>>>(
         &mut self,
         offers: impl IntoIterator<Item = O>,
@@ -256,21 +254,21 @@ impl Transaction {
         refused
     }
 
-    /// Will put an item back into its list.
+    /// Enables an item: it is listed again.
     pub fn enable<T>(&mut self, handle: &Handle<T>) {
         self.edits.push(handle.switch(true));
     }
 
-    /// Will take an item off its list and refuse its use.
+    /// Disables an item: it is not listed, and calls of it are refused.
     pub fn disable<T>(&mut self, handle: &Handle<T>) {
         self.edits.push(handle.switch(false));
     }
 
-    /// Will replace an item by another of the same name.
+    /// Replaces an item by another of the same name.
     ///
     /// # Errors
     ///
-    /// The item cannot be offered by anybody.
+    /// The item is invalid.
     pub fn update<T: Item>(
         &mut self,
         handle: &Handle<T>,
@@ -280,26 +278,26 @@ impl Transaction {
         Ok(())
     }
 
-    /// Will take an item out of the catalog.
+    /// Removes an item from the catalog.
     pub fn remove<T>(&mut self, handle: &Handle<T>) {
         self.edits.push(handle.removal());
     }
 
-    /// Will list these expansions of a template, in place of those before.
+    /// Lists these expansions of a template, in place of those before.
     pub fn expand(&mut self, handle: &Handle<ResourceTemplate>, expansions: Vec<Resource>) {
         self.edits.push(handle.expansion(expansions));
     }
 
-    /// Does everything at once.
+    /// Applies all edits at once.
     ///
     /// # Errors
     ///
-    /// The first edit that cannot be done; then none is.
+    /// The first edit that is impossible; then none is applied.
     pub fn commit(self) -> Result<(), EditError> {
         self.shelf.pipeline.edit(self.shelf.owner, self.edits)
     }
 
-    /// Does everything that can be done, at once, and returns why the rest cannot.
+    /// Applies all possible edits at once, and returns the errors of the others.
     ///
     /// # Errors
     ///
@@ -309,7 +307,7 @@ impl Transaction {
     }
 }
 
-/// An offer as the catalog keeps it.
+/// An offer in the form of the catalog.
 struct Parts {
     item: Stored,
     answers: Option<Arc<Answers>>,
@@ -330,7 +328,7 @@ impl Parts {
     }
 }
 
-/// An item on a shelf. Dropping the handle leaves the item where it is.
+/// An item on a shelf. Dropping the handle leaves the item on the shelf.
 pub struct Handle<T> {
     shelf: Shelf,
     kind: Kind,
@@ -346,7 +344,7 @@ impl<T> Handle<T> {
         &self.key
     }
 
-    /// Puts the item back into its list; nothing happens if it is there.
+    /// Enables the item: it is listed again. Without effect if it is enabled.
     ///
     /// # Errors
     ///
@@ -355,7 +353,8 @@ impl<T> Handle<T> {
         self.shelf.edit(self.switch(true))
     }
 
-    /// Takes the item off its list and refuses its use; nothing happens if it is off.
+    /// Disables the item: it is not listed, and calls of it are refused. Without effect if it is
+    /// disabled.
     ///
     /// # Errors
     ///
@@ -364,7 +363,7 @@ impl<T> Handle<T> {
         self.shelf.edit(self.switch(false))
     }
 
-    /// Takes the item out of the catalog.
+    /// Removes the item from the catalog.
     ///
     /// # Errors
     ///
@@ -383,8 +382,8 @@ impl<T> Handle<T> {
 }
 
 impl<T: Item> Handle<T> {
-    /// Replaces the item by another of the same name; nothing happens if they are equal. A plain
-    /// item keeps the functions there are, and one without an audience keeps the audience.
+    /// Replaces the item by another of the same name. Without effect if they are equal. A plain
+    /// item keeps the current functions, and one without an audience keeps the audience.
     ///
     /// # Errors
     ///
@@ -403,9 +402,9 @@ impl<T: Item> Handle<T> {
 macro_rules! readable {
     ($($item:ty),*) => {
         $(impl Handle<$item> {
-            /// Says that a read of the resource may return something else now.
+            /// Reports that the content of the resource may have changed.
             pub fn changed(&self) {
-                // The catalog took it, so it is a URI.
+                // The catalog accepted it, so it is a URI.
                 if let Ok(uri) = ResourceUri::parse(&self.key) {
                     self.shelf.pipeline.change(Change::resource(uri));
                 }
@@ -419,25 +418,25 @@ readable!(Resource, Raw<Resource>);
 macro_rules! expandable {
     ($($item:ty),*) => {
         $(impl Handle<$item> {
-            /// Says that a read of the resource with these variables may return something else now.
+            /// Reports that the content of the resource with these variables may have changed.
             ///
             /// # Errors
             ///
-            /// With these values the template is not a URI.
+            /// With these values the expansion is not a URI.
             pub fn changed<K: Into<String>, V: Into<String>>(
                 &self,
                 variables: impl IntoIterator<Item = (K, V)>,
             ) -> Result<(), UriError> {
                 let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
                 let variables = variables.collect();
-                // The catalog took it, so it is a template.
+                // The catalog accepted it, so it is a template.
                 let expanded = Template::parse(&self.key).map(|template| template.expand(&variables));
                 let uri = ResourceUri::parse(&expanded.unwrap_or_default())?;
                 self.shelf.pipeline.change(Change::resource(uri));
                 Ok(())
             }
 
-            /// Says that a read of any resource of this template may return something else now.
+            /// Reports that the content of any resource of this template may have changed.
             pub fn all_changed(&self) {
                 if let Ok(template) = Template::parse(&self.key) {
                     self.shelf.pipeline.change(Change::below(template.literal_prefix()));

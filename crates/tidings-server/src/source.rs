@@ -1,4 +1,4 @@
-//! The one extension point: something whose items a hub offers.
+//! The one extension point: a source of items for a hub.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::answer::{Answer, AnswerError, Completion, Completions, Contents};
 use crate::context::Context;
 use crate::edit::EditError;
 
-/// Something whose items a hub offers, where one function for each item is not enough: it answers
-/// for whole families of items, runs by itself, or learns who watches.
+/// A source of items for a hub, if one function for each item is not enough: it answers for whole
+/// families of items, runs by itself, or learns of watchers.
 ///
-/// A source is built with its [`Shelf`](crate::Shelf), puts its items there and says there what
-/// changed. It answers for those of its items that do not answer for themselves. It knows no session,
+/// A source is built with its [`Shelf`](crate::Shelf), puts its items there and reports changes
+/// there. It answers for those of its items that do not answer for themselves. It knows no session,
 /// no protocol revision and no transport. Every method may be called at any time, many at once.
 ///
 /// ```
@@ -43,17 +43,17 @@ use crate::edit::EditError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Source: Send + Sync + 'static {
-    /// Puts items on the shelf that take waiting to know. They are offered as they are put there.
+    /// Puts items on the shelf that need waiting. Each is offered as soon as it is there.
     ///
     /// # Errors
     ///
-    /// An item that cannot be offered; then the source is not added.
+    /// An item cannot be offered; then the source is not added.
     fn start(&self) -> impl Future<Output = Result<(), EditError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// What the source does by itself until the token is cancelled: watch, poll, tick. The hub owns
-    /// the task and ends it with the source.
+    /// The source's own task until the token is cancelled: watch, poll, tick. The hub owns the task
+    /// and ends it with the source.
     fn run(&self, cancel: CancellationToken) -> impl Future<Output = ()> + Send {
         drop(cancel);
         std::future::ready(())
@@ -64,7 +64,7 @@ pub trait Source: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Why there is nothing to read.
+    /// Why nothing can be read.
     fn read(
         &self,
         uri: &ResourceUri,
@@ -74,12 +74,12 @@ pub trait Source: Send + Sync + 'static {
         std::future::ready(Err(AnswerError::not_found(uri.as_ref())))
     }
 
-    /// Why a URI cannot be read, if it is one that this source could have had; `None` leaves the
-    /// answer to the hub. It must not wait.
+    /// Why a URI cannot be read, if it belongs to this source; `None` leaves the answer to the hub.
+    /// It must not wait.
     ///
-    /// It is asked for URIs that nobody offers, and for those that somebody wants to watch: what is
-    /// [`AnswerError::Malformed`] or [`AnswerError::Invalid`] can never be read, and is not watched
-    /// either. What only does not exist yet may be.
+    /// Called for URIs that nobody offers, and for those that a client wants to watch. An
+    /// [`AnswerError::Malformed`] or [`AnswerError::Invalid`] URI can never be read, so it cannot
+    /// be watched. One that does not exist yet can.
     fn refuse(&self, uri: &ResourceUri) -> Option<AnswerError> {
         let _ = uri;
         None
@@ -92,9 +92,9 @@ pub trait Source: Send + Sync + 'static {
         false
     }
 
-    /// A cheap name for what a read would return now (a revision, a hash, an `ETag`): it differs
-    /// when the content differs and is equal when the content is equal. Without one the hub reads
-    /// the content to compare it.
+    /// A cheap fingerprint of the content (a revision, a hash, an `ETag`): it differs when the
+    /// content differs and is equal when the content is equal. Without it, the hub reads the
+    /// content to compare it.
     fn version(&self, uri: &ResourceUri) -> Option<Fingerprint> {
         let _ = uri;
         None
@@ -119,7 +119,7 @@ pub trait Source: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Why the prompt could not be made.
+    /// Why the prompt could not be filled in.
     fn prompt(
         &self,
         request: GetPromptRequestParams,
@@ -129,12 +129,11 @@ pub trait Source: Send + Sync + 'static {
         std::future::ready(Err(AnswerError::not_found(request.name)))
     }
 
-    /// Values for a template variable or a prompt argument that begin with, or otherwise fit, what
-    /// was typed.
+    /// Values for a template variable or a prompt argument that match the typed text.
     ///
     /// # Errors
     ///
-    /// Why nothing can be proposed.
+    /// Why no values can be returned.
     fn complete(
         &self,
         completion: Completion,
@@ -144,7 +143,7 @@ pub trait Source: Send + Sync + 'static {
         std::future::ready(Ok(Completions::default()))
     }
 
-    /// Whether [`Self::watched`] and [`Self::unwatched`] are called; the answer must not change.
+    /// Whether [`Self::watched`] and [`Self::unwatched`] are called. The value must not change.
     fn wants_watchers(&self) -> bool {
         false
     }
@@ -160,28 +159,28 @@ pub trait Source: Send + Sync + 'static {
         let _ = uri;
     }
 
-    /// How the source is, for operators. It must not wait.
+    /// The health of the source, for operators. It must not wait.
     fn health(&self) -> Health {
         Health::default()
     }
 }
 
-/// How a source is.
+/// The health of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// Whether it can do its work.
+    /// Its state.
     pub state: HealthState,
-    /// Why, in words for an operator.
+    /// The reason, for an operator.
     pub words: Option<String>,
-    /// When it tries again, from now on.
+    /// When it retries, from now on.
     pub again_in: Option<Duration>,
 }
 
-/// Whether a source can do its work.
+/// The state of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HealthState {
-    /// It can.
+    /// It works.
     #[default]
     Good,
     /// A part of it fails; the rest is served.
@@ -191,19 +190,19 @@ pub enum HealthState {
 }
 
 impl Health {
-    /// A part of the source fails, and why.
+    /// A part of the source fails, with the reason.
     #[must_use]
     pub fn degraded(words: impl Into<String>) -> Self {
         Self { state: HealthState::Degraded, words: Some(words.into()), again_in: None }
     }
 
-    /// The source cannot answer now, and why.
+    /// The source cannot answer now, with the reason.
     #[must_use]
     pub fn failing(words: impl Into<String>) -> Self {
         Self { state: HealthState::Failing, words: Some(words.into()), again_in: None }
     }
 
-    /// The same, with when it is tried again.
+    /// The same, with the time of the next try.
     #[must_use]
     pub fn again_in(mut self, time: Duration) -> Self {
         self.again_in = Some(time);
@@ -213,7 +212,7 @@ impl Health {
 
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The trait as the catalog keeps it: an open collection of sources of any type. This is the one
+/// The trait in the form of the catalog: an open collection of sources of any type. This is the one
 /// place that boxes.
 pub(crate) trait ErasedSource: Send + Sync {
     fn start(&self) -> Boxed<'_, Result<(), EditError>>;

@@ -1,4 +1,4 @@
-//! How fast a workspace takes artifacts, beside its floor, and how fast it answers when it is full.
+//! Benchmark of a workspace: storing artifacts, beside its floor, and reads when it is full.
 //!
 //! `cargo bench -p tidings-workspace --bench workspace -- [--quick]`. The floor is the same rows in
 //! the same tables, written with bare `rusqlite` in the same durability mode, a transaction each,

@@ -1,4 +1,4 @@
-//! What the client side costs: one command against a warm server, the first byte, a cached read, and
+//! Benchmark of the client: one command against a warm server, the first byte, a cached read, and
 //! a list of ten thousand that is loaded again.
 //!
 //! `cargo bench -p tidings --bench client -- [--quick]`. Whole processes take turns: `tidings tools`,

@@ -1,4 +1,4 @@
-//! What a thousand feeds cost the program: starting, answering the first words, memory.
+//! Benchmark of a thousand feeds: the start, the first answers, memory.
 //!
 //! `cargo bench -p tidings --bench feeds -- [--quick]`. The program is measured from outside, over
 //! stdio. Of the feeds on the web a tenth is where nobody answers, and the rest is at a server that

@@ -1,4 +1,4 @@
-//! What serving a folder costs: starting, listing, calling, and a change among ten thousand files.
+//! Benchmark of a folder: the start, a list, a call, and a change among ten thousand files.
 //!
 //! `cargo bench -p tidings --bench folder -- [--quick]`. The program is measured from outside, over
 //! stdio. The floor of a call is spawning the same script directly; the two take turns. The figures

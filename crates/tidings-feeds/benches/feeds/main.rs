@@ -1,4 +1,4 @@
-//! What feeds cost inside the process: parsing, keeping, reading, searching, telling.
+//! Benchmark of feeds inside the process: parsing, storing, reading, searching, announcing.
 //!
 //! `cargo bench -p tidings-feeds --bench feeds -- [--quick]`. Each figure stands beside its floor:
 //! what the libraries below would take for the same rows. What a whole process takes is in the

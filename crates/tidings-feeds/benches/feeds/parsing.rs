@@ -1,4 +1,4 @@
-//! How fast documents are parsed, beside another reader and beside their floor.
+//! Benchmark of parsing, beside another parser and beside the floor.
 //!
 //! The documents have a thousand items with HTML; the other reader is `feed-rs` without its cleaning
 //! of HTML, and the floor is the events of `quick-xml` alone, which tell neither what they mean nor

@@ -300,7 +300,7 @@ impl Feeds {
         let kept =
             self.change(move |inner| inner.store.keep_pause(&host, length, inner.clock.time()));
         if let Err(error) = kept.await {
-            warn!(%error, "that a server wants to be left alone could not be kept");
+            warn!(%error, "the `Retry-After` of a server could not be stored");
         }
     }
 }
@@ -372,10 +372,7 @@ mod tests {
         let found = feeds.discover(feed.clone()).await.unwrap();
         feeds.0.store.fill_up();
         let error = feeds.add_found(found).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the disk is full; nothing can be stored until there is room on it"
-        );
+        assert_eq!(error.to_string(), "the disk is full; free some space on it");
         assert!(feeds.0.store.feeds().unwrap().is_empty());
         assert_eq!(feeds.0.trouble(), None);
         // A stored feed stays, and the failed write is reported.

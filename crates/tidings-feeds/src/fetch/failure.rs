@@ -13,13 +13,13 @@ use crate::schedule::Failure;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     /// 410: it is gone for ever.
-    #[error("the server says that this is gone for good (410)")]
+    #[error("the server reports that this is gone for ever (410)")]
     Gone,
     /// 404.
     #[error("the server has nothing at this address (404)")]
     Missing,
     /// 429 or 503: later.
-    #[error("the server wants to be left alone for now ({status})")]
+    #[error("the server refuses requests for now ({status})")]
     Refused {
         /// The status.
         status: u16,
@@ -27,7 +27,7 @@ pub(crate) enum FetchError {
         retry_after: Option<Duration>,
     },
     /// The host sent `Retry-After` earlier; it was not contacted again.
-    #[error("`{host}` wants to be left alone for another {} s", .remaining.as_secs())]
+    #[error("`{host}` refuses requests for another {} s", .remaining.as_secs())]
     Paused {
         /// The host.
         host: String,
@@ -44,7 +44,7 @@ pub(crate) enum FetchError {
     #[error("the server redirects more than {0} times")]
     Redirects(usize),
     /// A redirect without an address.
-    #[error("the server redirects to nowhere")]
+    #[error("the server redirects without an address")]
     Location,
     /// A redirect from `https` to this address.
     #[error("the server redirects from https to the unprotected {0}")]
@@ -58,16 +58,16 @@ pub(crate) enum FetchError {
         address: IpAddr,
     },
     /// Not a URL.
-    #[error("this is no URL")]
+    #[error("this is not a URL")]
     Url,
     /// Neither `http` nor `https`.
     #[error("`{0}` addresses are not fetched")]
     Scheme(String),
     /// A port that is not for the web.
-    #[error("port {0} is not one of the web")]
+    #[error("port {0} is not for the web")]
     Port(u16),
     /// A URL with a user name or password.
-    #[error("a URL with a name or password in it is not used: give a header instead")]
+    #[error("a URL with a user name or password is not accepted: give a header instead")]
     Credentials,
     /// An invalid header.
     #[error("`{0}` is not a header that can be sent")]
@@ -85,10 +85,10 @@ pub(crate) enum FetchError {
     #[error("{0}")]
     Here(&'static str),
     /// The answer was interrupted, with the reason.
-    #[error("the answer broke off: {0}")]
+    #[error("the answer was interrupted: {0}")]
     Broken(String),
     /// The answer is not compressed as it claims.
-    #[error("the answer could not be unpacked")]
+    #[error("the answer could not be decompressed")]
     Decode(#[source] std::io::Error),
 }
 

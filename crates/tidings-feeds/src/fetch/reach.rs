@@ -1,36 +1,36 @@
-//! Whether this machine has a network, as far as the names that could not be looked up say.
+//! Whether this machine has a network, judged by the names that could not be resolved.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 
 use super::failure::{FetchError, NO_NETWORK};
 
-/// So many hosts in a row whose name servers do not answer are no accident: it is the network.
+/// This many hosts in a row without an answer of their name servers mean that the network is down.
 const IN_A_ROW: usize = 3;
 
-/// The hosts that could not be looked up since the last answer of any.
+/// The hosts that could not be resolved since the last answer of any server.
 #[derive(Debug, Default)]
 pub(super) struct Reach(Mutex<HashSet<String>>);
 
 impl Reach {
-    /// A server answered, whatever it said.
+    /// A server answered in any way.
     pub(super) fn answered(&self) {
         self.unresolved_hosts().clear();
     }
 
-    /// A host could not be looked up: says whether that is its own trouble.
+    /// A host could not be resolved: returns whether that is its own fault.
     pub(super) fn unresolved(&self, host: String) -> FetchError {
         self.trouble(&host.clone(), FetchError::Unresolved(host))
     }
 
-    /// There is no way to a host: it may have an address of a kind that this machine has not.
+    /// A host is unreachable: it may have an address of a kind that this machine does not have.
     pub(super) fn unreachable(&self, host: &str) -> FetchError {
         self.trouble(host, FetchError::Connect("network is unreachable".to_owned()))
     }
 
     fn trouble(&self, host: &str, its_own: FetchError) -> FetchError {
         let mut hosts = self.unresolved_hosts();
-        // No more are counted than matter.
+        // No more are counted than necessary.
         if hosts.len() < IN_A_ROW {
             hosts.insert(host.to_owned());
         }

@@ -72,11 +72,11 @@ fn packings(headers: &HeaderMap) -> Result<Vec<Packing>, FetchError> {
             "br" => Packing::Brotli,
             "zstd" => Packing::Zstd,
             "deflate" => Packing::Deflate,
-            other => return Err(unsupported(format!("it is packed as `{other}`"))),
+            other => return Err(unsupported(format!("its encoding is `{other}`"))),
         });
     }
     if packings.len() > TIMES {
-        return Err(unsupported(format!("it is packed {} times", packings.len())));
+        return Err(unsupported(format!("it is encoded {} times", packings.len())));
     }
     Ok(packings)
 }

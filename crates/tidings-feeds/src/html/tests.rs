@@ -1,4 +1,4 @@
-//! What is left of HTML, friendly and hostile.
+//! Friendly and hostile HTML, made safe.
 
 use proptest::prelude::*;
 

@@ -73,7 +73,7 @@ pub enum FetchPageError {
         reason: String,
     },
     /// Not a text.
-    #[error("`{url}` is {content_type}, which is no text: web pages, plain text, JSON and XML are")]
+    #[error("`{url}` is {content_type}; only web pages, plain text, JSON and XML can be shown")]
     NotText {
         /// Its address.
         url: String,

@@ -1,9 +1,9 @@
-//! Addresses that are relative to others: RFC 3986, but for what is not a URL at all.
+//! Relative addresses, resolved by RFC 3986 without respelling them.
 
-/// The longest base: it is copied into every address that is relative to it.
+/// The longest base: it is copied into every relative address.
 const LONGEST: usize = 4096;
 
-/// An address seen from another. What cannot be resolved is given as it is.
+/// Resolves an address against a base. If that is impossible, it stays unchanged.
 pub(super) fn join(base: Option<&str>, reference: &str) -> String {
     let reference = reference.trim();
     let Some(base) = base.map(str::trim).filter(|base| (1..=LONGEST).contains(&base.len())) else {
@@ -29,23 +29,23 @@ pub(super) fn join(base: Option<&str>, reference: &str) -> String {
     format!("{scheme}://{host}{}", joined(path, reference))
 }
 
-/// The longest base of texts: it is kept with every item.
+/// The longest base of texts: it is stored with every item.
 const LONGEST_OF_TEXTS: usize = 1024;
 
-/// What texts are kept with to see addresses in them from: nothing that only the address itself
-/// needs, and nothing too long or of no use.
+/// The base stored with texts: without query and fragment, and only if it is on the web and not too
+/// long.
 pub(super) fn base_of_texts(base: &str) -> Option<String> {
     let end = base.find(['?', '#']).unwrap_or(base.len());
     let base = base[..end].trim();
     (is_web(base) && base.len() <= LONGEST_OF_TEXTS).then(|| base.to_owned())
 }
 
-/// Whether an address can be used without another.
+/// Whether an address is absolute.
 pub(super) fn is_absolute(address: &str) -> bool {
     scheme(address).is_some()
 }
 
-/// Whether an address is of the web.
+/// Whether an address is on the web.
 pub(super) fn is_web(address: &str) -> bool {
     scheme(address).is_some_and(|scheme| {
         scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
@@ -68,7 +68,7 @@ fn relative(base: &str, reference: &str) -> String {
     if reference.is_empty() { base.to_owned() } else { joined(base, reference) }
 }
 
-/// A path, query and fragment seen from another.
+/// Resolves a path, query and fragment against another.
 fn joined(base: &str, reference: &str) -> String {
     let base = without_fragment(base);
     if reference.starts_with('#') {

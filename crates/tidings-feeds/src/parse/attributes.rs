@@ -18,8 +18,8 @@ pub(super) struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Reads the attributes of a tag, given what is between its angles and how long its name is.
-    /// Of a name that comes twice the first counts.
+    /// Reads the attributes of a tag, given the text between its angle brackets and the length of
+    /// its name. Of a repeated name the first counts.
     pub(super) fn new(
         tag: &'a str,
         name: usize,
@@ -45,17 +45,17 @@ impl<'a> Attributes<'a> {
         self.list.iter().map(|(name, value)| (*name, value.as_ref()))
     }
 
-    /// A value by its name, however it is capitalised.
+    /// A value by its name, ignoring case.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// A value that says something.
+    /// A value that is not empty.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
     }
 
-    /// The first of several values, by the local part of its name, that says something.
+    /// The first of several values, by the local part of its name, that is not empty.
     pub(super) fn any(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| {
             let local = |key: &'a str| key.rsplit(':').next().unwrap_or(key);

@@ -1,4 +1,4 @@
-//! Bytes to text: marks, declarations and headers, and what to believe when they disagree.
+//! Bytes to text: byte order marks, declarations and headers, and their precedence.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use encoding_rs::{
 use super::Problem;
 use super::problem::Problems;
 
-/// How far a declaration is looked for; junk may come before it.
+/// How far a declaration is searched; junk may come before it.
 const DECLARATION: usize = 2048;
 
-/// The text of a document. Never fails: what nobody tells is guessed.
+/// The text of a document. Never fails: an undeclared encoding is guessed.
 pub(super) fn decode<'a>(
     bytes: &'a [u8],
     content_type: Option<&str>,
@@ -56,7 +56,7 @@ pub(super) fn decode<'a>(
     liar(bytes, names.first().map(String::as_str), problems)
 }
 
-/// Bytes that are not what they are said to be: UTF-8 with a few wrong bytes, or something older.
+/// Bytes in another encoding than declared: UTF-8 with a few wrong bytes, or an older one.
 fn liar<'a>(bytes: &'a [u8], declared: Option<&str>, problems: &mut Problems) -> Cow<'a, str> {
     let lossy = String::from_utf8_lossy(bytes);
     let (mut good, mut bad) = (0_usize, 0_usize);
@@ -84,8 +84,7 @@ fn liar<'a>(bytes: &'a [u8], declared: Option<&str>, problems: &mut Problems) ->
     text
 }
 
-/// The most likely of the older encodings, by how often characters follow each other in the
-/// languages they are for.
+/// The most likely of the older encodings, by the frequency of character pairs in their languages.
 fn guess(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new();
     detector.feed(bytes, true);
@@ -143,7 +142,7 @@ fn declaration(bytes: &[u8]) -> Option<String> {
     (end > 0).then(|| value[..end].trim().to_ascii_lowercase())
 }
 
-/// An encoding by any of its names, also as other languages spell them.
+/// An encoding by any of its names, also in the spelling of other languages.
 fn by_name(name: &str) -> Option<&'static Encoding> {
     let dashed = name.replace('_', "-");
     let known = |name: &str| Encoding::for_label_no_replacement(name.as_bytes());
@@ -170,16 +169,16 @@ fn by_name(name: &str) -> Option<&'static Encoding> {
     })
 }
 
-/// Whoever says ASCII and sends more says nothing of the rest.
+/// A declaration of ASCII says nothing about other bytes.
 fn is_ascii(name: &str) -> bool {
     name.contains("ascii") || name == "ansi_x3.4-1968"
 }
 
-/// Text that was UTF-8, was read as ISO 8859-1 and written as UTF-8 once more, as it was.
+/// Restores UTF-8 that was read as ISO 8859-1 and encoded as UTF-8 once more.
 pub(super) fn undouble(text: String) -> String {
-    // Then every longer character has become a letter of the first range and one or more others
-    // beyond ASCII; the first one tells for nearly every text. `ß` begins such a character too, but
-    // of a script that is much rarer than the letter.
+    // In such a text, every longer character became a letter of the first range and one or more
+    // others beyond ASCII; the first one decides for nearly every text. `ß` begins such a character
+    // too, but of a script that is much rarer than the letter.
     let Some(start) = text.bytes().position(|byte| !byte.is_ascii()) else { return text };
     let mut letters = text[start..].chars();
     let is_first = letters.next().is_some_and(|first| ('\u{c2}'..='\u{f4}').contains(&first));
@@ -262,12 +261,12 @@ mod tests {
         let declared = "<?xml version='1.0' encoding='utf-8'?>éééééé".as_bytes();
         for text in [declared, "<a>éééééé".as_bytes()] {
             let told = told(&[text, b"\xff"].concat());
-            assert_eq!(told, "some bytes mean nothing in utf-8; U+FFFD is in their place");
+            assert_eq!(told, "some bytes are invalid in utf-8; U+FFFD replaces them");
         }
-        assert!(told(b"<a>caf\xe9 au lait").starts_with("no encoding is named"));
+        assert!(told(b"<a>caf\xe9 au lait").starts_with("no encoding is declared"));
         let told = told(b"<?xml version='1.0' encoding='utf-8'?>caf\xe9 au lait");
         assert!(
-            told.starts_with("the encoding is said to be utf-8, but it was read as windows-1252")
+            told.starts_with("the declared encoding is utf-8, but it was read as windows-1252")
         );
     }
 

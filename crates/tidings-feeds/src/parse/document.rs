@@ -1,4 +1,4 @@
-//! What a feed says, whatever its format.
+//! The content of a feed, independent of its format.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use super::Problem;
 /// One feed document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
-    /// How it is written.
+    /// Its format.
     pub format: Format,
-    /// What it says of itself.
+    /// The feed's own details.
     pub feed: Feed,
     /// Its items, in the order of the document.
     pub items: Vec<Item>,
-    /// What was wrong with it, as far as it matters; at most one of each kind.
+    /// The problems that matter; at most one of each kind.
     pub problems: Vec<Problem>,
-    /// Whether it ended before its end. An item that had begun is left out.
+    /// Whether it was cut off. An incomplete item is dropped.
     pub truncated: bool,
 }
 
-/// How a feed is written.
+/// The format of a feed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// RSS of a version that is missing or unknown.
+    /// RSS without a version, or of an unknown one.
     #[default]
     Rss,
     /// RSS 0.90, the first.
@@ -74,63 +74,63 @@ impl fmt::Display for Format {
     }
 }
 
-/// A text and whether its markup is to be read as HTML. It is as received: not made safe.
+/// A text, and whether its markup is HTML. It is as received: not made safe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
     /// The text; references of XML are resolved, those of HTML are not.
     pub value: String,
-    /// How it is to be read.
+    /// Its kind.
     pub kind: TextKind,
 }
 
-/// How a text is to be read.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextKind {
-    /// Every character is itself.
+    /// Plain text.
     #[default]
     Plain,
     /// HTML.
     Html,
 }
 
-/// What a feed says of itself.
+/// The details of a feed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Feed {
     /// Its name.
     pub title: Option<Text>,
-    /// What it is about.
+    /// Its description.
     pub description: Option<Text>,
-    /// The page it belongs to.
+    /// Its web page.
     pub link: Option<String>,
-    /// Where it is found, by its own account.
+    /// Its own address, as it states it.
     pub self_link: Option<String>,
-    /// Every link with what it is for.
+    /// All links with their relations.
     pub links: Vec<Link>,
-    /// What it is, whatever its address.
+    /// Its id, independent of its address.
     pub id: Option<String>,
     /// Its language.
     pub language: Option<String>,
-    /// Who may do what with it.
+    /// Its copyright notice.
     pub copyright: Option<Text>,
     /// The program that wrote it.
     pub generator: Option<String>,
-    /// Who wrote it.
+    /// Its authors.
     pub authors: Vec<Person>,
-    /// Who helped.
+    /// Its contributors.
     pub contributors: Vec<Person>,
-    /// Who publishes it.
+    /// Its publisher.
     pub publisher: Option<Person>,
-    /// What it is about, in words to search for.
+    /// Its categories.
     pub categories: Vec<Category>,
-    /// When it changed.
+    /// When it last changed.
     pub updated: Option<Moment>,
     /// When it was published.
     pub published: Option<Moment>,
-    /// A picture for it.
+    /// Its picture.
     pub image: Option<String>,
-    /// A small square picture for it.
+    /// Its icon, small and square.
     pub icon: Option<String>,
-    /// Minutes for which it may be kept.
+    /// Minutes for which it may be cached.
     pub ttl: Option<u32>,
     /// Hours of the day, in UTC, in which it does not change.
     pub skip_hours: Vec<u8>,
@@ -138,69 +138,69 @@ pub struct Feed {
     pub skip_days: Vec<String>,
     /// `hourly`, `daily`, `weekly`, `monthly` or `yearly`.
     pub update_period: Option<String>,
-    /// How often it changes in that time.
+    /// How often it changes in that period.
     pub update_frequency: Option<u32>,
-    /// Servers that tell of its changes.
+    /// Servers that notify of its changes.
     pub hubs: Vec<String>,
-    /// Whether it is for grown-ups.
+    /// Whether it is for adults.
     pub explicit: Option<bool>,
 }
 
 /// One item of a feed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Item {
-    /// What it is, whatever its address; `guid` in RSS. As received, except that it is resolved
+    /// Its id, independent of its address; `guid` in RSS. As received, except that it is resolved
     /// against an `xml:base` around it.
     pub id: Option<String>,
-    /// Whether the feed says that the id is also the address of the item; `None` if it does not
+    /// Whether the feed states that the id is also the address of the item; `None` if it does not
     /// say.
     pub id_is_link: Option<bool>,
-    /// Its name.
+    /// Its title.
     pub title: Option<Text>,
-    /// What it says, in short; all of it, in many feeds.
+    /// Its summary; the whole text in many feeds.
     pub summary: Option<Text>,
-    /// All that it says.
+    /// Its whole text.
     pub content: Option<Text>,
-    /// What relative addresses in its texts, which are as received, are relative to: the `xml:base`
-    /// around them, else where the feed is.
+    /// The base of relative addresses in its texts, which are as received: the `xml:base` around
+    /// them, else the feed's address.
     pub base: Option<String>,
-    /// Where it is found.
+    /// Its address.
     pub link: Option<String>,
-    /// Every link with what it is for.
+    /// All links with their relations.
     pub links: Vec<Link>,
-    /// The page with comments on it.
+    /// Its page of comments.
     pub comments: Option<String>,
-    /// The feed with comments on it.
+    /// Its feed of comments.
     pub comments_feed: Option<String>,
-    /// How many comments there are.
+    /// Its number of comments.
     pub comment_count: Option<u64>,
-    /// What it answers.
+    /// The item that it answers.
     pub in_reply_to: Vec<Reply>,
     /// When it was published.
     pub published: Option<Moment>,
     /// When it was changed.
     pub updated: Option<Moment>,
-    /// When it was written, if that is said too.
+    /// When it was written, if stated separately.
     pub created: Option<Moment>,
-    /// Who wrote it; in Atom and JSON Feed, if it does not say so, who wrote the feed.
+    /// Its authors; in Atom and JSON Feed, by default those of the feed.
     pub authors: Vec<Person>,
-    /// Who helped.
+    /// Its contributors.
     pub contributors: Vec<Person>,
-    /// What it is about, in words to search for.
+    /// Its categories.
     pub categories: Vec<Category>,
     /// Files that belong to it.
     pub enclosures: Vec<Enclosure>,
-    /// A picture for it.
+    /// Its picture.
     pub image: Option<String>,
-    /// The feed it comes from, in a feed made of others.
+    /// Its source, in a feed made of others.
     pub source: Option<Origin>,
-    /// Pictures, sound and films of it, whatever group they are in.
+    /// Its pictures, audio and video, in any group.
     pub media: Vec<Media>,
-    /// What podcasts say of an episode.
+    /// Its details as a podcast episode.
     pub episode: Episode,
-    /// Where on Earth it is about.
+    /// Its place on Earth.
     pub place: Option<Place>,
-    /// Who may do what with it.
+    /// Its copyright notice.
     pub copyright: Option<Text>,
     /// Its language.
     pub language: Option<String>,
@@ -217,62 +217,62 @@ pub struct Person {
     pub uri: Option<String>,
 }
 
-/// A word to search for.
+/// A category.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Category {
-    /// The word.
+    /// The term.
     pub term: String,
-    /// The list of words it is from.
+    /// Its scheme.
     pub scheme: Option<String>,
-    /// The word as a person reads it.
+    /// Its label for people.
     pub label: Option<String>,
 }
 
-/// A link with what it is for.
+/// A link with its relation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Where it leads.
+    /// Its target.
     pub href: String,
-    /// What it is for: `alternate`, `self`, `enclosure`, `related`, `via`, `replies`…
+    /// Its relation: `alternate`, `self`, `enclosure`, `related`, `via`, `replies`…
     pub rel: String,
-    /// The media type of what is there.
+    /// The media type of the target.
     pub media_type: Option<String>,
-    /// Its name.
+    /// Its title.
     pub title: Option<String>,
-    /// The language of what is there.
+    /// The language of the target.
     pub language: Option<String>,
 }
 
 /// A file that belongs to an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Enclosure {
-    /// Where it is.
+    /// Its address.
     pub url: String,
     /// Its media type.
     pub media_type: Option<String>,
-    /// Its size in bytes, by the feed's account.
+    /// Its size in bytes, as stated by the feed.
     pub length: Option<u64>,
 }
 
-/// The feed an item comes from.
+/// The source feed of an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Its name.
+    /// Its title.
     pub title: Option<String>,
-    /// Where it is.
+    /// Its address.
     pub link: Option<String>,
-    /// What it is, whatever its address.
+    /// Its id, independent of its address.
     pub id: Option<String>,
-    /// When it changed.
+    /// When it last changed.
     pub updated: Option<Moment>,
-    /// Who wrote it.
+    /// Its authors.
     pub authors: Vec<Person>,
 }
 
-/// A picture, a sound or a film.
+/// A picture, audio or video.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Media {
-    /// Where it is.
+    /// Its address.
     pub url: Option<String>,
     /// Its media type.
     pub media_type: Option<String>,
@@ -280,45 +280,45 @@ pub struct Media {
     pub medium: Option<String>,
     /// Its size in bytes.
     pub length: Option<u64>,
-    /// How long it plays, in seconds.
+    /// Its duration in seconds.
     pub duration: Option<u64>,
     /// Its width in pixels.
     pub width: Option<u32>,
     /// Its height in pixels.
     pub height: Option<u32>,
-    /// Its name.
+    /// Its title.
     pub title: Option<String>,
-    /// What it shows.
+    /// Its description.
     pub description: Option<String>,
     /// A small picture of it.
     pub thumbnail: Option<String>,
 }
 
-/// What podcasts say of an episode.
+/// The podcast details of an episode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Episode {
-    /// How long it plays, in seconds.
+    /// Its duration in seconds.
     pub duration: Option<u64>,
     /// Its number.
     pub number: Option<u32>,
     /// The number of its season.
     pub season: Option<u32>,
-    /// Whether it is for grown-ups.
+    /// Whether it is for adults.
     pub explicit: Option<bool>,
     /// Its subtitle.
     pub subtitle: Option<String>,
-    /// Where its words can be read.
+    /// The address of its transcript.
     pub transcript: Option<String>,
-    /// Where its chapters are listed.
+    /// The address of its chapters.
     pub chapters: Option<String>,
 }
 
-/// What an item answers.
+/// The item that another answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// The id of the other item.
     pub id: Option<String>,
-    /// Where the other item is found.
+    /// The address of that item.
     pub href: Option<String>,
 }
 

@@ -1,8 +1,8 @@
-//! The elements that are understood, whatever they are called.
+//! The known elements, under all their names.
 
 use super::space::Space;
 
-/// What an element says.
+/// The meaning of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     // Containers.
@@ -83,7 +83,7 @@ pub(super) enum Element {
 }
 
 impl Element {
-    /// Which element a name is; `local` in lower case.
+    /// The element of a name; `local` in lower case.
     pub(super) fn new(space: Space, local: &str) -> Self {
         match space {
             Space::Core => core(local),
@@ -167,7 +167,7 @@ impl Element {
         )
     }
 
-    /// Whether it is found beside a title and never within one.
+    /// Whether it occurs beside a title and never within one.
     pub(super) fn follows_title(self) -> bool {
         matches!(
             self,
@@ -185,7 +185,7 @@ impl Element {
         )
     }
 
-    /// Whether items are found in it.
+    /// Whether it contains items.
     pub(super) fn holds_items(self) -> bool {
         matches!(self, Self::Rss | Self::Rdf | Self::Feed | Self::Channel)
     }

@@ -1,9 +1,9 @@
-//! Bytes to a feed: RSS, Atom, JSON Feed and CDF, as they should be and as they are.
+//! Bytes to a feed: RSS, Atom, JSON Feed and CDF, valid and real ones.
 //!
-//! Bytes become text (`decode`), text becomes something that is nearly XML (`clean`), and that is
-//! read as events (`reader`) into one model, the [`Document`], whatever the format. Nothing is built
-//! that the model does not hold, and every step takes time in proportion to the document. A fault
-//! costs what it spoils and no more; what is worth telling is a [`Problem`].
+//! Bytes become text (`decode`), text becomes nearly XML (`clean`), and that is read as events
+//! (`reader`) into one model, the [`Document`], for all formats. Nothing outside the model is
+//! built, and every step takes time in proportion to the document. A fault affects only its own
+//! place; the important ones are reported as a [`Problem`].
 
 mod address;
 mod attributes;
@@ -30,32 +30,32 @@ pub use self::document::{
 };
 pub use self::problem::Problem;
 
-/// What is known of a document beside its bytes.
+/// Facts about a document beside its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Hints {
-    /// The header `Content-Type` it came with; its charset is believed before the document's own.
+    /// Its header `Content-Type`; its charset takes precedence over the document's own.
     pub content_type: Option<String>,
-    /// The URL it came from, which relative links in it are resolved against.
+    /// Its URL, against which relative links are resolved.
     pub base: Option<String>,
 }
 
-/// Why there is no feed in a document.
+/// Why a document is not a feed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
     /// No bytes, or only spaces.
     #[error("the document is empty")]
     Empty,
-    /// A page for people, and the feeds it names.
+    /// A web page, with the feeds that it names.
     #[error("the document is a web page, not a feed{}", names(feeds))]
     Page {
-        /// The feeds it names.
+        /// Its feeds.
         feeds: Vec<Found>,
     },
-    /// A list of feeds, to be imported.
+    /// A list of feeds, which can be imported.
     #[error("the document is a list of feeds in OPML, not a feed")]
     List,
-    /// Something else.
+    /// Another document.
     #[error("the document is not a feed: {reason}")]
     NotAFeed {
         /// What it is instead, or what it lacks.
@@ -68,9 +68,9 @@ impl ParseError {
         let reason = match first {
             Some(name) => {
                 let name: String = name.chars().take(60).collect();
-                format!("it begins with the element `{name}`, as no feed does")
+                format!("it begins with the element `{name}`, which no feed has")
             }
-            None => "it has no elements and is no JSON".to_owned(),
+            None => "it has no elements and is not JSON".to_owned(),
         };
         Self::NotAFeed { reason }
     }
@@ -79,9 +79,9 @@ impl ParseError {
 /// A feed that a page names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Where it is.
+    /// Its address.
     pub url: String,
-    /// Its name.
+    /// Its title.
     pub title: Option<String>,
     /// Its media type.
     pub kind: String,
@@ -96,7 +96,7 @@ fn names(feeds: &[Found]) -> String {
     }
 }
 
-/// The text of a document of any kind, in whatever encoding it is.
+/// The text of any document, in any encoding.
 pub(crate) fn text(bytes: &[u8], content_type: Option<&str>) -> String {
     let text = decode::decode(bytes, content_type, &mut problem::Problems::default());
     text.trim_start_matches('\u{feff}').to_owned()
@@ -107,12 +107,12 @@ pub(crate) fn unescaped(text: &str) -> std::borrow::Cow<'_, str> {
     entity::Entities::of_html().unescape(text)
 }
 
-/// Whether an address is relative to another.
+/// Whether an address is relative.
 pub(crate) fn is_relative(address: &str) -> bool {
     !address::is_absolute(address)
 }
 
-/// An address seen from another.
+/// Resolves an address against a base.
 pub(crate) fn joined(base: &str, address: &str) -> String {
     address::join(Some(base), address)
 }
@@ -133,7 +133,7 @@ pub(crate) fn joined(base: &str, address: &str) -> String {
 ///
 /// # Errors
 ///
-/// If there is no feed in the bytes. What is wrong with a feed is in [`Document::problems`].
+/// The bytes are not a feed. Problems of a feed are in [`Document::problems`].
 pub fn parse(bytes: &[u8], hints: &Hints) -> Result<Document, ParseError> {
     let mut problems = problem::Problems::default();
     let text = decode::decode(bytes, hints.content_type.as_deref(), &mut problems);

@@ -1,4 +1,4 @@
-//! A page where a feed was expected: which feeds it names.
+//! Web pages in place of a feed: the feeds that they name.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::entity::Entities;
 use super::problem::Problems;
 use super::{Found, Hints, ParseError, address};
 
-/// How many feeds of one page are told.
+/// How many feeds of one page are reported.
 const FEEDS: usize = 100;
 
 /// Media types of feeds.
@@ -27,19 +27,19 @@ const TYPES: &[&str] = &[
     "text/atom+xml",
 ];
 
-/// Whether a document without a feed is a page.
+/// Whether a document that is not a feed is a page.
 pub(super) fn looks_like_one(text: &str, doctype: &str) -> bool {
     let tags = ["<html", "<head", "<body", "<HTML", "<HEAD", "<BODY"];
     doctype.contains("html") || tags.iter().any(|tag| text.contains(tag))
 }
 
-/// Whether there may be a feed in what begins like a page: some servers put their complaints before
-/// it.
+/// Whether a document that begins like a page may contain a feed: some servers put error messages
+/// before it.
 pub(super) fn may_hold_feed(text: &str) -> bool {
     ["<rss", "<feed", "<rdf:RDF"].iter().any(|tag| text.contains(tag))
 }
 
-/// The error for a page: with the feeds it names, their addresses resolved.
+/// The error for a page: with its feeds, their addresses resolved.
 pub(super) fn error(text: &str, hints: &Hints) -> ParseError {
     let (mut entities, mut problems) = (Entities::new(HashMap::new()), Problems::default());
     let mut base = hints.base.clone();

@@ -1,43 +1,43 @@
-//! What can be wrong with a feed that is read all the same.
+//! Problems of feeds that could be read.
 
 use std::fmt;
 
-/// What was wrong with a feed.
+/// A problem of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The bytes are not in the encoding they are said to be in.
+    /// The bytes are not in the declared encoding.
     Encoding {
-        /// What was said.
+        /// The declared encoding.
         declared: String,
-        /// What it was read as.
+        /// The encoding it was read in.
         used: &'static str,
     },
-    /// No encoding is named, and it is not the usual one; what it was read as.
+    /// No encoding is declared, and it is not the usual one; the encoding it was read in.
     UnnamedEncoding(&'static str),
-    /// Some bytes mean nothing in the encoding of the document, which is this one.
+    /// Some bytes are invalid in this encoding of the document.
     Bytes(&'static str),
-    /// An encoding nobody knows.
+    /// An unknown encoding.
     UnknownEncoding(String),
-    /// Characters that no document may have were left out.
+    /// Forbidden characters were dropped.
     ControlCharacters,
-    /// Markup that is not XML was mended.
+    /// Invalid markup was repaired.
     Markup,
     /// A tag was closed that was not open, or not closed.
     Nesting,
-    /// The document ended before its end.
+    /// The document was cut off.
     Truncated,
-    /// More items than are read; so many were.
+    /// There are more items than the limit, which is this.
     TooManyItems(usize),
     /// A text was longer than the limit and was cut.
     LongText,
-    /// Elements were nested so deeply that the inner ones were left out.
+    /// Elements were nested too deeply, and the inner ones dropped.
     TooDeep,
-    /// An element had more attributes than are read.
+    /// An element has more attributes than are read.
     TooManyAttributes,
-    /// The entities that the document declares are more than are read, or expand without end.
+    /// The document declares too many entities, or they expand without end.
     Entities,
-    /// A date of an item, or of the feed, is none.
+    /// A date of an item, or of the feed, is invalid.
     Date(String),
 }
 
@@ -45,41 +45,38 @@ impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Encoding { declared, used } => {
-                write!(
-                    formatter,
-                    "the encoding is said to be {declared}, but it was read as {used}"
-                )
+                write!(formatter, "the declared encoding is {declared}, but it was read as {used}")
             }
             Self::UnnamedEncoding(used) => {
                 write!(
                     formatter,
-                    "no encoding is named, and it is not utf-8; it was read as {used}"
+                    "no encoding is declared, and it is not utf-8; it was read as {used}"
                 )
             }
             Self::Bytes(used) => {
-                write!(formatter, "some bytes mean nothing in {used}; U+FFFD is in their place")
+                write!(formatter, "some bytes are invalid in {used}; U+FFFD replaces them")
             }
             Self::UnknownEncoding(name) => write!(formatter, "the encoding {name} is unknown"),
             Self::ControlCharacters => {
-                formatter.write_str("characters that XML forbids were left out")
+                formatter.write_str("characters that XML forbids were dropped")
             }
-            Self::Markup => formatter.write_str("markup that is not XML was mended"),
+            Self::Markup => formatter.write_str("invalid markup was repaired"),
             Self::Nesting => {
-                formatter.write_str("tags are not closed in the order they are opened")
+                formatter.write_str("tags are not closed in the order they were opened")
             }
             Self::Truncated => formatter.write_str("the document ends before its end"),
             Self::TooManyItems(count) => {
                 write!(formatter, "only the first {count} items were read")
             }
             Self::LongText => formatter.write_str("a text was too long and was cut"),
-            Self::TooDeep => formatter.write_str("elements nested too deeply were left out"),
+            Self::TooDeep => formatter.write_str("elements nested too deeply were dropped"),
             Self::TooManyAttributes => {
                 formatter.write_str("an element has too many attributes; the first were read")
             }
             Self::Entities => {
-                formatter.write_str("entities of the document type were not all expanded")
+                formatter.write_str("not all entities of the document type were expanded")
             }
-            Self::Date(text) => write!(formatter, "`{text}` is no date"),
+            Self::Date(text) => write!(formatter, "`{text}` is not a date"),
         }
     }
 }
@@ -89,7 +86,7 @@ impl fmt::Display for Problem {
 pub(super) struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// Notes a problem, unless one of its kind is there.
+    /// Notes a problem, unless there is one of its kind.
     pub(super) fn add(&mut self, problem: Problem) {
         let kind = std::mem::discriminant(&problem);
         if !self.0.iter().any(|other| std::mem::discriminant(other) == kind) {

@@ -1,4 +1,4 @@
-//! Texts that may have markup: how they are written, and what is left of them.
+//! Texts that may have markup: their notation, and their content.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -11,16 +11,16 @@ use super::element::Element;
 use super::entity::bare;
 use crate::html::VOID;
 
-/// How a text is written.
+/// The notation of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notation {
     Plain,
     /// Plain, or HTML if it looks like it.
     Either,
     Html,
-    /// Markup of XML, without quotation.
+    /// XML markup, not escaped.
     Inline,
-    /// Bytes in letters.
+    /// Base64.
     Base64,
 }
 
@@ -28,14 +28,14 @@ enum Notation {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rich {
     written: Notation,
-    /// Whether characters are quoted, because the text is markup.
+    /// Whether characters are escaped, because the text is markup.
     pub(super) escapes: bool,
-    /// Whether the text is all within one `div`, which is then not part of it.
+    /// Whether the whole text is within one `div`, which is then not part of it.
     has_wrapper: bool,
 }
 
 impl Rich {
-    /// How the text of an element is written.
+    /// The notation of an element's text.
     pub(super) fn new(
         element: Element,
         attributes: &Attributes<'_>,
@@ -68,13 +68,13 @@ impl Rich {
         }
     }
 
-    /// Whether references without a semicolon are resolved before the text is read as what it is.
+    /// Whether references without a semicolon are resolved before the text is interpreted.
     pub(super) fn takes_bare(self) -> bool {
         !matches!(self.written, Notation::Html | Notation::Base64)
     }
 
-    /// An element within the text begins. Whether it is written down: who quotes markup and puts
-    /// a `div` around it does not mean the `div`.
+    /// An element within the text begins. Returns whether it is written: a `div` around escaped
+    /// markup is not part of it.
     pub(super) fn opens(&mut self, local: &str) -> bool {
         if self.written != Notation::Inline {
             if local.eq_ignore_ascii_case("div") {
@@ -87,7 +87,7 @@ impl Rich {
         true
     }
 
-    /// The text, now that it is all there.
+    /// The complete text.
     pub(super) fn finish(self, text: &str) -> Text {
         let text = text.trim();
         let kind = match self.written {
@@ -104,7 +104,7 @@ impl Rich {
     }
 }
 
-/// What letters stand for, if it is text.
+/// The decoded text, if it is text.
 fn bytes(text: &str) -> Option<String> {
     let config =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
@@ -122,7 +122,7 @@ fn unwrap(text: &str) -> &str {
             return None;
         }
         let inner = rest[end + 1..].strip_suffix("</div>")?;
-        // The last `</div>` must be that of the first `<div>`.
+        // The last `</div>` must belong to the first `<div>`.
         let mut depth = 0_usize;
         let mut rest = inner;
         while let Some(start) = rest.find('<') {
@@ -139,7 +139,7 @@ fn unwrap(text: &str) -> &str {
     whole().unwrap_or(text)
 }
 
-/// Whether a text of which nothing is said has a closing tag or a reference.
+/// Whether a text of unknown notation has a closing tag or a reference.
 fn looks_like_html(text: &str) -> bool {
     let has_tag = text.match_indices("</").any(|(start, _)| {
         let name = &text[start + 2..];
@@ -172,12 +172,12 @@ pub(super) fn write_start(out: &mut String, local: &str, attributes: &Attributes
     out.push('>');
 }
 
-/// Whether HTML wants an element to have no end.
+/// Whether an element of HTML has no end tag.
 pub(super) fn is_void(local: &str) -> bool {
     VOID.iter().any(|name| name.eq_ignore_ascii_case(local))
 }
 
-/// Writes the end of an element of the markup within a text, if HTML wants it to have one.
+/// Writes the end tag of an element within a text, unless HTML has none for it.
 pub(super) fn write_end(out: &mut String, local: &str) {
     if !is_void(local) {
         out.push_str("</");

@@ -1,9 +1,9 @@
-//! Namespaces: by their address, and where that is missing or odd, by their customary prefix.
+//! Namespaces: by their address, and if that is missing or odd, by their usual prefix.
 
-/// The vocabularies that are understood.
+/// The known vocabularies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
-    /// RSS, Atom and CDF, which hardly differ in what a name means; also no namespace at all.
+    /// RSS, Atom and CDF, whose names have almost the same meanings; also no namespace at all.
     Core,
     Rdf,
     Content,
@@ -23,7 +23,7 @@ pub(super) enum Space {
     Other,
 }
 
-/// Addresses in lower case, without what follows the last `/` or `#` of a version.
+/// Addresses in lower case, without the text after the last `/` or `#` of a version.
 const ADDRESSES: &[(&str, Space)] = &[
     ("http://www.w3.org/2005/atom", Space::Core),
     ("http://purl.org/atom/ns", Space::Core),
@@ -69,7 +69,7 @@ pub(super) fn by_address(address: &str) -> Space {
     if address.is_empty() {
         return Space::Core;
     }
-    // The same names are found with both schemes.
+    // The same names are used with both schemes.
     let lower = address.to_ascii_lowercase();
     let bare = |address: &'_ str| -> usize {
         address.find("://").map_or(0, |position| position + "://".len())
@@ -81,7 +81,7 @@ pub(super) fn by_address(address: &str) -> Space {
         .map_or(Space::Other, |(_, space)| *space)
 }
 
-/// The vocabulary that a prefix usually stands for.
+/// The vocabulary of a usual prefix.
 pub(super) fn by_prefix(prefix: &str) -> Option<Space> {
     const PREFIXES: &[(&str, Space)] = &[
         ("atom", Space::Core),
@@ -112,10 +112,10 @@ pub(super) fn by_prefix(prefix: &str) -> Option<Space> {
     PREFIXES.iter().find(|(known, _)| known.eq_ignore_ascii_case(prefix)).map(|(_, space)| *space)
 }
 
-/// How many declarations are in force at one time at most.
+/// The maximum number of declarations in force at one time.
 const BINDINGS: usize = 128;
 
-/// The prefixes that are declared where the reader is.
+/// The declared prefixes at the reader's position.
 #[derive(Debug, Default)]
 pub(super) struct Bindings<'a> {
     /// The innermost last; the default namespace has an empty prefix.
@@ -127,7 +127,7 @@ impl<'a> Bindings<'a> {
         self.bound.len()
     }
 
-    /// Forgets what was declared since there were so many.
+    /// Removes the declarations beyond this number.
     pub(super) fn truncate(&mut self, len: usize) {
         self.bound.truncate(len);
     }
@@ -135,7 +135,7 @@ impl<'a> Bindings<'a> {
     pub(super) fn declare(&mut self, prefix: &'a str, address: &str) {
         if self.bound.len() < BINDINGS {
             let mut space = by_address(address);
-            // An odd address: what the prefix usually means is the better guess.
+            // An odd address: the usual meaning of the prefix is the better guess.
             if space == Space::Other
                 && let Some(usual) = by_prefix(prefix)
             {
@@ -154,7 +154,7 @@ impl<'a> Bindings<'a> {
     fn space(&self, prefix: &str) -> Space {
         let declared = self.bound.iter().rev().find(|(known, _)| *known == prefix);
         match declared {
-            // A default namespace that nobody knows, on a document that may be a feed all the same.
+            // An unknown default namespace, in a document that may still be a feed.
             Some((_, Space::Other)) | None if prefix.is_empty() => Space::Core,
             Some((_, space)) => *space,
             None => by_prefix(prefix).unwrap_or(Space::Other),

@@ -1,4 +1,4 @@
-//! The elements that are open, and how their ends are found.
+//! The open elements, and the search for their ends.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -7,20 +7,20 @@ use super::build::Subject;
 use super::element::Element;
 use super::rich::is_void;
 
-/// How deep elements are nested at most. Invariant: it fits the counts of names.
+/// The maximum depth of elements. Invariant: it fits the counts of names.
 const DEPTH: usize = 200;
-/// How many kinds of names are told apart.
+/// How many kinds of names are distinguished.
 const KINDS: usize = 64;
 
-/// An element that is open.
+/// An open element.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub(super) name: &'a str,
     pub(super) element: Element,
-    /// Where the element is, and where its children are.
+    /// The subject of the element, and of its children.
     pub(super) outer: Subject,
     pub(super) inner: Subject,
-    /// Where its text begins.
+    /// The beginning of its text.
     pub(super) start: usize,
     /// How many prefixes were declared before it.
     pub(super) bindings: usize,
@@ -30,14 +30,14 @@ pub(super) struct Frame<'a> {
     pub(super) wanted: bool,
 }
 
-/// The elements that are open, the innermost last.
+/// The open elements, the innermost last.
 #[derive(Debug)]
 pub(super) struct Stack<'a> {
     frames: Vec<Frame<'a>>,
-    /// How many have a name of each kind: an end that nobody waits for is known by it.
+    /// The number of open elements of each kind of name, to recognise an end tag without a start.
     open: [u8; KINDS],
-    /// Those for which there is no room: how many of each name, in lower case. Invariant: there are
-    /// some only while the stack is full.
+    /// The elements beyond the maximum depth: how many of each name, in lower case. Invariant:
+    /// there are some only while the stack is full.
     deeper: HashMap<String, usize>,
 }
 
@@ -65,13 +65,13 @@ impl<'a> Stack<'a> {
         let frame = self.frames.pop()?;
         self.open[kind(frame.name)] -= 1;
         if !self.deeper.is_empty() {
-            // Not only emptied: that would take time for all that it ever held.
+            // Not only emptied: that would take time for everything it ever held.
             self.deeper = HashMap::new();
         }
         Some(frame)
     }
 
-    /// Where the innermost element of a name is, however it is capitalised.
+    /// The innermost element of a name, ignoring case.
     pub(super) fn position(&self, name: &str) -> Option<usize> {
         if self.open[kind(name)] == 0 {
             return None;
@@ -84,12 +84,12 @@ impl<'a> Stack<'a> {
         self.len() >= DEPTH
     }
 
-    /// Whether an element is open for which there is no room.
+    /// Whether an element beyond the maximum depth is open.
     pub(super) fn is_deeper(&self) -> bool {
         !self.deeper.is_empty()
     }
 
-    /// An element begins for which there is no room; it is counted, so that its end is known.
+    /// An element begins beyond the maximum depth; it is counted, so that its end is recognised.
     pub(super) fn begin_deeper(&mut self, name: &str, is_empty: bool) {
         let name = name.to_ascii_lowercase();
         if !is_empty && !is_void(&name) {
@@ -97,7 +97,7 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// The end of one for which there was no room, if any of its name was counted.
+    /// The end of an element beyond the maximum depth, if one of its name was counted.
     pub(super) fn end_deeper(&mut self, name: &str) -> bool {
         if self.deeper.is_empty() {
             return false;
@@ -112,7 +112,7 @@ impl<'a> Stack<'a> {
     }
 }
 
-/// The kind of a name; those that differ in case alone are of one.
+/// The kind of a name; names that differ only in case are of one kind.
 fn kind(name: &str) -> usize {
     let letter = |byte: Option<&u8>| usize::from(byte.map_or(0, |byte| byte | 0x20));
     let bytes = name.as_bytes();

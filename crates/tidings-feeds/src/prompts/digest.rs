@@ -41,7 +41,7 @@ pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, Answ
     let (list, is_empty) = made.await?;
     let chosen = given.described();
     if is_empty {
-        let text = format!("There are no items{chosen}. Say so; there is nothing to sum up.");
+        let text = format!("There are no items{chosen}. Say so; there is nothing to summarise.");
         return Ok(Made { text, is_empty });
     }
     let text = format!(

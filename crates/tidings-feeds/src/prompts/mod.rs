@@ -38,12 +38,12 @@ impl Argument {
     }
 }
 
-const FEED: Argument = Argument::optional("feed", "The id of a feed; all feeds without");
+const FEED: Argument = Argument::optional("feed", "The id of a feed; default: all feeds");
 const CATEGORY: Argument = Argument::optional("category", "Only items with this category");
 const SINCE: Argument = Argument::optional("since", "From this day on, as 2026-01-31");
 const UNTIL: Argument = Argument::optional("until", "Up to and including this day");
 const MAX_TOKENS: Argument =
-    Argument::optional("maxTokens", "About how long it may be, in tokens; 8000 without");
+    Argument::optional("maxTokens", "About how long it may be, in tokens; default: 8000");
 
 /// A prompt in the list.
 struct Words {
@@ -123,8 +123,8 @@ fn told(inner: &Inner, given: &Given, made: Made) -> Result<String, AnswerError>
     let named = given.unavailable();
     if named.is_all() {
         return Ok(format!(
-            "No feed that was asked for could be fetched yet, so there is nothing to work with. Say \
-             so, and why; do not guess what is in them.\n\n{}",
+            "None of the requested feeds could be fetched yet, so there are no items. Say so, and \
+             why; do not guess their content.\n\n{}",
             named.lines()
         ));
     }
@@ -139,7 +139,7 @@ fn told(inner: &Inner, given: &Given, made: Made) -> Result<String, AnswerError>
         return Ok(made.text);
     }
     Ok(format!(
-        "{}\n\nThese feeds could not be fetched yet, so nothing of them is here. Say so, and \
+        "{}\n\nThese feeds could not be fetched yet, so their items are missing. Say so, and \
          why.\n\n{}",
         made.text.trim_end(),
         unavailable.lines()

@@ -24,9 +24,9 @@ const LETTERS: usize = 4;
 pub(super) const WORDS: Words = Words {
     name: "trends",
     title: "Trends",
-    description: "What is written about more than before, and what less, as counted",
+    description: "Topics that are covered more than before, and less, by counts",
     arguments: &[
-        Argument::optional("days", "How many days, compared with as many before them; 7 without"),
+        Argument::optional("days", "How many days, compared with as many before them; default: 7"),
         FEED,
         UNTIL,
         MAX_TOKENS,
@@ -79,9 +79,9 @@ pub(super) async fn made(inner: &Arc<Inner>, given: &Given) -> Result<Made, Answ
         return Ok(Made { text, is_empty: true });
     }
     let text = format!(
-        "Below is what was counted in the {days} days until {to}, and in the {days} days before \
-         them. Say what is written about more, what less, and what is new; where counts are small, \
-         say that they are. Use these numbers and no others.\n\n{list}"
+        "Below are counts for the {days} days until {to}, and for the {days} days before them. Say \
+         what is written about more, what less, and what is new; where counts are small, say that \
+         they are. Use these numbers and no others.\n\n{list}"
     );
     Ok(Made { text, is_empty: false })
 }

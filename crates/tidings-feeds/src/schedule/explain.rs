@@ -21,14 +21,16 @@ impl Plan {
         let trial = self.moved.as_ref().map(|moved| format!("; moving to {}", moved.to));
         match self.condition {
             Condition::Good | Condition::New if self.not_before > now => {
-                format!("the server wants to be left alone; next {next}")
+                format!("the server sent `Retry-After`; next {next}")
             }
             Condition::Good | Condition::New => format!("next {next}{}", trial.unwrap_or_default()),
             Condition::Failing => format!("{failures}; next try {next}"),
             Condition::Resting => format!("{failures}; tried once a day, next {next}"),
             Condition::Paused => "paused".to_owned(),
-            Condition::Gone => "gone for good, says the server; not asked again".to_owned(),
-            Condition::Unserved => "of an earlier configuration; not asked".to_owned(),
+            Condition::Gone => {
+                "gone for ever, according to the server; not fetched again".to_owned()
+            }
+            Condition::Unserved => "of an earlier configuration; not fetched".to_owned(),
         }
     }
 }

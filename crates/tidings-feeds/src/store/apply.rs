@@ -1,4 +1,4 @@
-//! A document becomes what can be read: all of it or nothing, and what was news in it.
+//! Applying a document: all of it or nothing, with its news.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,21 +16,21 @@ use crate::store::retention::{bury, is_buried};
 use crate::store::row::{Entry, FeedRow};
 use crate::store::{Store, StoreError, redate};
 
-/// What was news.
+/// The news of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Items that were not there before.
+    /// Items that are new.
     pub(crate) new: Vec<i64>,
-    /// Items that say something else.
+    /// Items that changed.
     pub(crate) changed: Vec<i64>,
-    /// Items that the feed took back.
+    /// Items that the feed withdrew.
     pub(crate) withdrawn: Vec<i64>,
-    /// Items that were let go for the sake of others: never without news, so that nobody is told
-    /// of a feed that said nothing.
+    /// Items that were removed to make room: only together with other news, so that an unchanged
+    /// feed notifies nobody.
     pub(crate) purged: usize,
-    /// Whether the feed says something else of itself.
+    /// Whether the feed's own details changed.
     pub(crate) metadata: bool,
-    /// Whether it can be fetched and could not be before, or the other way round.
+    /// Whether fetching it began to work, or to fail.
     pub(crate) availability: bool,
 }
 
@@ -40,14 +40,14 @@ impl Changes {
         !(self.new.is_empty() && self.changed.is_empty() && self.withdrawn.is_empty())
     }
 
-    /// Whether there is nothing to tell.
+    /// Whether there is nothing to announce.
     pub(crate) fn is_empty(&self) -> bool {
         !(self.has_items() || self.metadata || self.availability)
     }
 }
 
 impl Store {
-    /// Keeps what a document says.
+    /// Stores a document.
     pub(crate) fn apply(
         &self,
         id: &str,
@@ -71,7 +71,7 @@ impl Store {
                 let gone = self.retention.purge(transaction, feed.key, &entries, now)?;
                 let mut gone: HashSet<_> = gone.into_iter().collect();
                 changes.changed.retain(|key| !gone.contains(key));
-                // One that went at once was never there.
+                // An item that was removed at once was never stored.
                 changes.new.retain(|key| !gone.remove(key));
                 changes.purged = gone.len();
             }
@@ -81,7 +81,7 @@ impl Store {
         })
     }
 
-    /// The server said that nothing changed.
+    /// The server reported that nothing changed.
     pub(crate) fn unmodified(&self, id: &str, now: Moment) -> Result<Changes, StoreError> {
         self.write(|transaction| {
             let feed = served(transaction, id)?;
@@ -91,11 +91,11 @@ impl Store {
         })
     }
 
-    /// The feed could not be fetched, or what came was none.
+    /// The fetch failed, or the answer was not a feed.
     pub(crate) fn failed(&self, id: &str, error: &str, now: Moment) -> Result<Changes, StoreError> {
         self.write(|transaction| {
             let feed = served(transaction, id)?;
-            // Another reason is no news: some have the time in them, and would be news each time.
+            // Another reason is not a change: some contain the time, and would change each time.
             let news = !feed.is_failing();
             let query = "UPDATE feeds SET last_error = ?2, last_fetch = ?3,
                 status_revision = status_revision + ?4, modified = iif(?4, ?3, modified)
@@ -199,8 +199,8 @@ fn withdraw(transaction: &Transaction<'_>, gone: &[&Known]) -> Result<Vec<i64>, 
     Ok(keys)
 }
 
-/// Whether a document may take back what it takes back. One that takes back more than it says is a
-/// fault of the publisher far more often than a wish; so the next must say the same.
+/// Whether a document's withdrawals are accepted. Withdrawing more items than it contains is mostly
+/// the publisher's mistake, so the next document must confirm it.
 fn is_believed(
     transaction: &Transaction<'_>,
     feed: i64,
@@ -226,15 +226,15 @@ fn is_believed(
     Ok(is_believed)
 }
 
-/// Whether an item has another link or guid. Both are shown: also a link to the same page, as after
-/// a move to https, is something else to read.
+/// Whether an item has another link or guid. Both are shown, so even a link to the same page, as
+/// after a move to https, is a change.
 fn is_moved(entry: &Entry, known: &Known) -> bool {
     !is_shown_alike(entry.link.as_deref(), known.link.as_deref())
         || !is_shown_alike(entry.guid.as_deref(), known.guid.as_deref())
 }
 
-/// Whether an item was let go before, under this name or one that it had before it got this. What
-/// is newer than all that is kept was not, whatever page it shares with others.
+/// Whether an item was removed before, under this name or an earlier one. An item newer than all
+/// stored ones was not, whatever page it shares with others.
 fn was_let_go(
     transaction: &Transaction<'_>,
     feed: i64,
@@ -251,7 +251,7 @@ fn was_let_go(
         return Ok(false);
     }
     for (level, name) in names(identity, Told::by(entry)) {
-        // Titles are too weak to bury what has an address.
+        // Titles are too weak to identify an item that has an address.
         let counts = is_told_by_text(identity) || level <= Level::Part;
         if counts && name != identity && is_buried(transaction, feed, &name, now)? {
             return Ok(true);
@@ -260,10 +260,10 @@ fn was_let_go(
     Ok(false)
 }
 
-/// How far back a document reaches: to its last item, if it goes from new to old. Where another
-/// order rules, or one item is pinned to the end, an item that is gone may just have lost its
-/// place; then this is `None`, and nothing was taken back. One at the end that is much older than
-/// all others is pinned there, and not counted.
+/// How far back a document reaches: to its last item, if it is sorted from new to old. With another
+/// order, or an item pinned to the end, a missing item may just have lost its place; then this is
+/// `None`, and nothing was withdrawn. An item at the end that is much older than all others is
+/// pinned there, and not counted.
 fn edge(ranks: &[Rank]) -> Option<Rank> {
     let (mut first, mut last) = (ranks.first()?, ranks.last()?);
     if let [one, two, .., before, end] = ranks {
@@ -278,7 +278,7 @@ fn edge(ranks: &[Rank]) -> Option<Rank> {
     }
     let falling = ranks.windows(2).filter(|pair| pair[0] >= pair[1]).count();
     let pairs = ranks.len() - 1;
-    // One in ten may be out of place: an item that is pinned, one that was dated back.
+    // One in ten may be out of place: a pinned item, or one that was dated back.
     if falling * 10 >= pairs * 9 {
         Some(*last)
     } else if (pairs - falling) * 10 >= pairs * 9 {

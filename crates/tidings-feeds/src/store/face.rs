@@ -1,4 +1,4 @@
-//! What an item is to who reads it: whether it says something else, and how long it is.
+//! The readable form of an item: whether it changed, and its size.
 
 use std::collections::HashSet;
 
@@ -15,17 +15,17 @@ use crate::store::{Store, StoreError};
 use crate::view::ReadableItem;
 use crate::words;
 
-/// What is kept beside an item, so that it need not be made safe again to be compared.
+/// The data stored beside an item, so that it need not be made safe again for a comparison.
 pub(super) struct Face<'a> {
-    /// It as it is read.
+    /// Its readable form.
     pub(super) item: ReadableItem<'a>,
-    /// A hash of what it says: of what is shown, for what was left out is nobody's news. Its dates
-    /// are not in it, nor is what moves by itself: the order of its categories, how a link says
-    /// where the reader came from, the size of a file into which advertisements are cut.
+    /// A hash of the shown content. Dates are not part of it, nor is anything that changes by
+    /// itself: the order of categories, tracking parameters of links, the size of a file with
+    /// inserted advertisements.
     pub(super) hash: String,
-    /// A hash of its texts as they are shown.
+    /// A hash of its texts as shown.
     pub(super) shown: String,
-    /// A hash of its texts as they were received.
+    /// A hash of its texts as received.
     pub(super) received: String,
 }
 
@@ -36,14 +36,13 @@ impl<'a> Face<'a> {
         Self { hash: hash(entry, &shown), received: received(entry), item, shown }
     }
 
-    /// How many bytes it is as it is read.
+    /// Its size in bytes in readable form.
     pub(super) fn size(&self) -> i64 {
         i64::try_from(self.item.size()).unwrap_or(i64::MAX)
     }
 }
 
-/// The hash of what an item says. Of one that is kept, texts that were received before are not made
-/// safe again.
+/// The hash of an item's content. For a stored item, unchanged texts are not made safe again.
 pub(super) fn content_hash(entry: &Entry, known: Option<&Known>) -> String {
     match known.filter(|known| known.received.as_deref() == Some(&received(entry))) {
         Some(Known { shown: Some(shown), .. }) => hash(entry, shown),
@@ -99,8 +98,8 @@ fn hash(entry: &Entry, shown: &str) -> String {
 }
 
 impl Store {
-    /// Makes the texts safe of those that will have to be, before they are written: it takes time,
-    /// and nobody else can write meanwhile. What is missed is made when it is needed.
+    /// Makes texts safe before the write, because it takes time and nobody else can write
+    /// meanwhile. Missed ones are made safe when needed.
     pub(super) fn make_safe(&self, id: &str, entries: &mut [Entry]) -> Result<(), StoreError> {
         let is_needed: Vec<bool> = self.read(|connection| {
             let Some(feed) = feed_of(connection, id)? else { return Ok(Vec::new()) };
@@ -125,8 +124,8 @@ impl Store {
     }
 }
 
-/// Makes all items of a feed again that other rules made safe, or none, with all that follows from
-/// it. Nobody is told: what is read was safe before.
+/// Computes all items of a feed again that other rules made safe, or none, with all consequences.
+/// Nobody is notified: the content was safe before.
 pub(super) fn renew(transaction: &Transaction<'_>, feed: i64) -> Result<(), StoreError> {
     let query = "SELECT key FROM items WHERE feed = ?1 AND made_safe IS NOT ?2";
     let keys: Vec<i64> = transaction
@@ -144,7 +143,7 @@ pub(super) fn renew(transaction: &Transaction<'_>, feed: i64) -> Result<(), Stor
     Ok(())
 }
 
-/// Writes what is kept beside an item.
+/// Writes the data beside an item.
 pub(super) fn write_beside(
     connection: &Connection,
     key: i64,
@@ -167,7 +166,7 @@ pub(super) fn write_beside(
     Ok(())
 }
 
-/// What is kept of a text as it is shown, beside the one that was received: nothing if it is that.
+/// The stored text as shown, beside the one as received: `None` if they are equal.
 pub(super) fn beside<'a>(received: Option<&str>, shown: Option<&'a str>) -> Option<&'a str> {
     received?;
     match shown {
@@ -196,7 +195,7 @@ mod tests {
         Document { items: vec![said], ..Document::default() }
     }
 
-    /// Some have a number in a script that is another each time.
+    /// Some have a number in a script that changes each time.
     #[test]
     fn what_is_never_shown_is_kept_and_is_no_news() {
         let store = store();
@@ -220,7 +219,7 @@ mod tests {
         check(&store, &saying(words, "https://a.org/3/"), 5, [0, 0, 0]);
     }
 
-    /// A store of other rules, in which everything was as it was received.
+    /// A store of other rules, with all texts as received.
     fn made_older(store: &Store) {
         let older = "UPDATE items SET hash = 'older', size = NULL, made_safe = 'older',
                 safe_content = '<script>x()</script>', shown_hash = NULL,
@@ -260,10 +259,10 @@ mod tests {
         assert_eq!((read(), filtered("search", "x")), (first.clone(), 2));
         query::forget_sizes(&store.writer()).unwrap();
         assert_eq!(size(), None);
-        // All of it is dated anew, and still nothing is news.
+        // All of it has new dates, and still nothing is news.
         assert!(check(&store, &all(2), 2, [0, 0, 0]).is_empty());
         assert_eq!((read(), filtered("search", "x"), filtered("category", "rust")), (first, 0, 2));
-        // With the next news it is known how long all are.
+        // With the next news the sizes of all are known.
         let mut more = all(3);
         more.items.insert(0, said("c", 3));
         check(&store, &more, 3, [1, 0, 0]);
@@ -287,11 +286,11 @@ mod tests {
         assert_eq!((found("ml"), found("ai")), (1, 1));
         check(&store, &with("AI", None), 2, [0, 1, 0]);
         assert_eq!((found("ml"), found("ai")), (0, 1));
-        // A word by which it is found anyway is no other.
+        // A word that finds it anyway is not another name.
         check(&store, &with("a i", Some("AI")), 3, [0, 0, 0]);
     }
 
-    /// Everybody else waits for who writes.
+    /// Everybody else waits for the writer.
     #[test]
     fn only_what_is_new_is_made_safe_and_before_it_is_written() {
         let store = store_with(Retention::new(1, None));
@@ -302,7 +301,7 @@ mod tests {
             entries.iter().map(|entry| entry.safe != Safe::Unknown).collect()
         };
         assert_eq!(made(&document), [true, true]);
-        // One is kept, and one let go.
+        // One is stored, and one removed.
         check(&store, &document, 3, [1, 0, 0]);
         assert_eq!(made(&document), [false, false]);
         let mut edited = document;
@@ -323,7 +322,7 @@ mod tests {
         assert_eq!(content_hash(&entry, None), content_hash(&other, None));
         other.categories.push("c".to_owned());
         assert_ne!(content_hash(&entry, None), content_hash(&other, None));
-        // Where a picture and a file are is shown, and a move to https is another place.
+        // The addresses of a picture and a file are shown, and a move to https changes them.
         let at = |picture: &str, file: &str| {
             let url = file.to_owned();
             let enclosures = vec![Enclosure { url, media_type: None, length: None }];
@@ -334,7 +333,7 @@ mod tests {
         assert_eq!(at("http://a.org/i?utm_source=x", "http://a.org/f?utm_medium=y"), first);
         assert_ne!(at("https://a.org/i", "http://a.org/f"), first);
         assert_ne!(at("http://a.org/i", "https://a.org/f"), first);
-        // Another word for machines under the same name: it is found by another word.
+        // Another term under the same label: another word finds it.
         let mut other = entry.clone();
         other.aliases.push("ai".to_owned());
         assert_ne!(content_hash(&entry, None), content_hash(&other, None));

@@ -1,4 +1,4 @@
-//! When two items are the same one.
+//! The identity of items: when two are the same.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,42 +8,42 @@ use crate::id::Digest;
 use crate::store::known::Known;
 use crate::store::row::Entry;
 
-/// The longest identity that is kept as it is.
+/// The longest identity that is stored unchanged.
 const LONGEST: usize = 300;
 
-/// Parameters that say where a reader came from, not where they go.
+/// Tracking parameters: they tell where a reader came from, not where a link leads.
 const TRACKING: [&str; 6] = ["fbclid", "gclid", "mc_cid", "mc_eid", "igshid", "msclkid"];
 
-/// What identities begin with that are made of words: a title and a date, a title and a text.
+/// The prefixes of identities made of words: a title and a date, a title and a text.
 const DATED: &str = "dated ";
 const TEXT: &str = "text ";
 
-/// What an item can be told by.
+/// The kinds of names of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Level {
     Guid,
-    /// The page that it links to.
+    /// The page of its link.
     Page,
     /// The part of that page.
     Part,
-    /// Its title and when it was published.
+    /// Its title and publication date.
     Title,
-    /// Its title and what it says. Releases before this one told every item without a guid and a
-    /// link by this.
+    /// Its title and text. Earlier releases identified every item without a guid and a link by
+    /// this.
     Text,
 }
 
 /// The strongest first.
 const LEVELS: [Level; 5] = [Level::Guid, Level::Page, Level::Part, Level::Title, Level::Text];
 
-/// What an item is told by, of a document or of the store.
+/// The names of an item, of a document or of the store.
 #[derive(Clone, Copy)]
 pub(super) struct Told<'a> {
     pub(super) guid: Option<&'a str>,
     pub(super) link: Option<&'a str>,
     pub(super) title: Option<&'a str>,
     pub(super) published: Option<i64>,
-    /// Not there for what is in the store, of which the text is not looked at.
+    /// Missing for items in the store, whose texts are not read.
     entry: Option<&'a Entry>,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Whether it could be the other one: neither says of itself what the other denies.
+    /// Whether both can be the same item: they contradict each other in no name.
     pub(super) fn can_be(self, other: Told<'_>) -> bool {
         let agree = |level| match (self.name(level), other.name(level)) {
             (Some(one), Some(other)) => one == other,
@@ -109,7 +109,7 @@ impl<'a> Told<'a> {
     }
 }
 
-/// The names from the one that tells an item apart down to the weakest.
+/// The names from the identifying one down to the weakest.
 pub(super) fn names<'a>(
     identity: &str,
     told: Told<'a>,
@@ -126,26 +126,26 @@ pub(super) fn names<'a>(
     levels.filter_map(move |level| told.name(level).map(|name| (level, name)))
 }
 
-/// All that an item could be called.
+/// All possible names of an item.
 pub(super) fn possible_names(entry: &Entry) -> impl Iterator<Item = String> + use<'_> {
     let told = Told::by(entry);
     LEVELS.into_iter().filter_map(move |level| told.name(level))
 }
 
-/// Whether an item is told by its words and its date alone.
+/// Whether an item is identified only by its words and date.
 pub(super) fn is_told_by_text(identity: &str) -> bool {
     identity.starts_with(DATED) || identity.starts_with(TEXT)
 }
 
-/// The items of a document with what each of them is, whatever is edited in it: the strongest name
-/// that it shares with no other item, neither of the document nor of those that are kept. Of
-/// several that say the same the first stays.
+/// The items of a document with their identities, which survive edits: the strongest name that it
+/// shares with no other item, neither of the document nor of the stored ones. Of equal items the
+/// first stays.
 ///
-/// What is stable: the same document again gives the same names, in any order and with items more
-/// or less, as long as two of those that share a name are kept; and an item whose name becomes
-/// another one, because others came that share it or because it got a guid, is found again by the
-/// next name (see `known`). What is not: an item that shares guid and link with others is told by
-/// its title and date, so that it is another one when its title is edited.
+/// Stable: the same document again gives the same names, in any order and with more or fewer items,
+/// as long as two items that share a name are stored; and an item whose name changes, because
+/// others share it or because it got a guid, is found again by the next name (see `known`). Not
+/// stable: an item that shares guid and link with others is identified by its title and date, so it
+/// becomes another item when its title is edited.
 pub(super) fn identified<'a>(
     entries: Vec<Entry>,
     known: impl Iterator<Item = &'a Known>,
@@ -183,9 +183,9 @@ pub(super) fn identified<'a>(
     named.filter(|(identity, _)| seen.insert(identity.clone())).collect()
 }
 
-/// The items without those that a document has twice. One that has a guid and a link may have been
-/// edited or dated anew between its two places; then its title is the same, and so is its date or
-/// its text. Where both are others, as in a changelog whose entries share a page, it is another item.
+/// The items without repeats in the document. One with a guid and a link may have been edited or
+/// dated anew between its two places; then its title is the same, and so is its date or its text.
+/// If both differ, as in a changelog whose entries share a page, it is another item.
 fn distinct(entries: Vec<Entry>) -> Vec<Entry> {
     let mut seen: HashMap<_, Vec<(Option<i64>, Option<&str>)>> = HashMap::new();
     let mut firsts = Vec::with_capacity(entries.len());
@@ -230,13 +230,12 @@ fn shortened(identity: String) -> String {
     format!("long {}", digest.finish())
 }
 
-/// Whether two links or guids, as they are shown, are the same: what says where the reader came
-/// from moves by itself.
+/// Whether two links or guids are the same without tracking parameters, which change by themselves.
 pub(super) fn is_shown_alike(one: Option<&str>, other: Option<&str>) -> bool {
     one == other || one.map(untracked) == other.map(untracked)
 }
 
-/// A link without what says where the reader came from.
+/// A link without tracking parameters.
 pub(super) fn untracked(link: &str) -> String {
     let link = link.trim();
     let (rest, fragment) = link.split_at(link.len() - fragment(link).len());
@@ -246,7 +245,7 @@ pub(super) fn untracked(link: &str) -> String {
     format!("{path}{mark}{}{fragment}", query.join("&"))
 }
 
-/// Whether a parameter says where a reader goes.
+/// Whether a parameter is part of the address, and not tracking.
 fn is_kept(parameter: &&str) -> bool {
     let name = parameter.split('=').next().unwrap_or_default();
     !name.is_empty() && !name.starts_with("utm_") && !TRACKING.contains(&name)
@@ -256,7 +255,7 @@ fn filled(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// A link without what does not matter: its scheme, `www.`, a default port, a slash at the end,
+/// A link without irrelevant parts: its scheme, `www.`, a default port, a slash at the end,
 /// tracking parameters and its fragment.
 pub(crate) fn alias(link: &str) -> String {
     let link = link.trim();
@@ -269,7 +268,7 @@ pub(crate) fn alias(link: &str) -> String {
     format!("{host}{path}{mark}{}", query.join("&"))
 }
 
-/// The host and what follows it, of the address of a page.
+/// The host and the rest of a page's address.
 fn address(text: &str) -> Option<(String, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let port = match scheme.to_ascii_lowercase().as_str() {

@@ -1,5 +1,5 @@
-//! What came in since an agent last looked. Nothing is seen before the agent says so: an answer that
-//! got lost is given again.
+//! New items for an agent since its last call. An item counts as seen only when the agent confirms
+//! it, so a lost answer is repeated.
 
 use rusqlite::{OptionalExtension as _, Transaction, params};
 use tidings_store::date::Moment;
@@ -8,53 +8,53 @@ use crate::store::listing::kept;
 use crate::store::row::Kept;
 use crate::store::{Store, StoreError};
 
-/// How many inboxes there may be; the one that was not used for longest makes room.
+/// The maximum number of inboxes; the one unused for longest is removed.
 const INBOXES: i64 = 1_000;
 
-/// Whose inbox, and of what.
+/// The owner and the choice of an inbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inbox {
     pub(crate) agent: String,
-    /// The keys of the only feeds that count, and a name for them: the id of a feed, or a folder.
+    /// The keys of the chosen feeds, and the name of the choice: the id of a feed, or a folder.
     pub(crate) feeds: Option<(Vec<i64>, String)>,
-    /// The only category that counts, as labels are compared.
+    /// The chosen category, as labels are compared.
     pub(crate) category: Option<String>,
 }
 
-/// Items that an agent says it has: those with keys from the first to the last.
+/// Confirmed items: those with keys from the first to the last.
 pub(crate) type Range = (i64, i64);
 
-/// What an agent gets.
+/// The items for an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Delivery {
-    /// What it has not seen yet, the last that came first.
+    /// The unseen items, newest first.
     pub(crate) items: Vec<Kept>,
     /// How many more there are.
     pub(crate) more: u64,
     /// It has seen all up to this one.
     pub(crate) seen: i64,
-    /// Whether it never asked before.
+    /// Whether this is its first call.
     pub(crate) is_first: bool,
 }
 
-/// What an agent has seen.
+/// The items that an agent has seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Seen {
     /// All up to this one.
     upto: i64,
-    /// And these, which come after it. Invariant: in order, each after the one before.
+    /// And these later ones. Invariant: sorted, without overlaps.
     ranges: Vec<Range>,
 }
 
 impl Store {
-    /// What tells this store from others.
+    /// Identifies this store.
     pub(crate) fn origin(&self) -> Result<String, StoreError> {
         self.read(|it| Ok(it.query_row("SELECT id FROM origin", [], |row| row.get(0))?))
     }
 
-    /// What an agent has not seen yet, at most so many. What is acknowledged it has seen from now
-    /// on; an agent that never asked begins there, or with so many of the last that came. Nothing
-    /// if what is acknowledged never came here.
+    /// The unseen items of an agent, at most this many. Confirmed items count as seen from now on.
+    /// A new agent begins after the confirmed ones, or with this many of the newest. `None` if the
+    /// confirmed items never existed here.
     pub(crate) fn deliver(
         &self,
         inbox: &Inbox,
@@ -73,7 +73,7 @@ impl Store {
             let mut seen = match (before, acknowledged) {
                 (Some(seen), _) => seen,
                 (None, acknowledged) => {
-                    // What came before the acknowledged items may not have been delivered.
+                    // Items before the confirmed ones may not have been delivered.
                     let first = acknowledged.map_or(i64::MAX, |(first, _)| first - 1);
                     let upto = inbox.beginning(transaction, backlog)?.min(first);
                     Seen { upto, ..Seen::default() }
@@ -103,7 +103,7 @@ impl Seen {
         self.ranges.sort_unstable();
     }
 
-    /// Makes one of what has nothing between it that is still to be seen.
+    /// Joins ranges without unseen items between them.
     fn close_gaps(&mut self, unseen: &[i64]) {
         let mut ranges: Vec<Range> = Vec::new();
         for (first, last) in std::mem::take(&mut self.ranges) {
@@ -118,27 +118,27 @@ impl Seen {
     }
 }
 
-/// Which items count. They are found by their keys, as the signs want it, so that what was seen is
-/// not looked at again.
+/// The matching items. They are found by their keys in this order, so that seen items are not read
+/// again.
 const COUNTED: &str = "FROM items WHERE +feed IN (SELECT key FROM feeds WHERE active = 1)
     AND (?1 IS NULL OR +feed IN (SELECT value FROM json_each(?1)))
     AND (?2 IS NULL OR EXISTS
         (SELECT 1 FROM labels WHERE item = items.key AND kind = 0 AND value = ?2))";
 
 impl Inbox {
-    /// A name for the choice that this is about.
+    /// The name of the choice.
     fn scope(&self) -> String {
         let feeds = self.feeds.as_ref().map_or("", |(_, name)| name);
         format!("{feeds}/{}", self.category.as_deref().unwrap_or_default())
     }
 
-    /// The keys of the feeds, as the query reads them.
+    /// The keys of the feeds, for the query.
     fn feed_keys(&self) -> Option<String> {
         let (keys, _) = self.feeds.as_ref()?;
         Some(serde_json::to_string(keys).expect("numbers are plain JSON"))
     }
 
-    /// The last item that counts as seen for who never asked.
+    /// The last item that counts as seen for a new agent.
     fn beginning(&self, transaction: &Transaction<'_>, backlog: u32) -> Result<i64, StoreError> {
         let query = format!("SELECT items.key {COUNTED} ORDER BY items.key DESC LIMIT 1 OFFSET ?3");
         let values = params![self.feed_keys(), self.category, backlog];
@@ -157,7 +157,7 @@ impl Inbox {
     }
 }
 
-/// The last item that ever came, whether it is still there or not.
+/// The last item that ever arrived, even if it was removed.
 fn last(transaction: &Transaction<'_>) -> Result<Option<i64>, StoreError> {
     let query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'items'";
     Ok(transaction.query_row(query, [], |row| row.get(0))?)
@@ -210,7 +210,7 @@ mod tests {
         store.deliver(&agent(name), acknowledged, 10, limit, day(9)).unwrap().unwrap()
     }
 
-    /// All that was delivered.
+    /// All delivered items.
     fn range(delivery: &Delivery) -> Option<Range> {
         let (newest, oldest) = (delivery.items.first()?, delivery.items.last()?);
         Some((oldest.key, newest.key))
@@ -232,7 +232,7 @@ mod tests {
         assert!(after.items.is_empty());
         check(&store, &items(&[("c", 3), ("b", 2), ("a", 1)]), 4, [1, 0, 0]);
         assert_eq!(titles(&deliver(&store, "one", None, 9)), ["c"]);
-        // Somebody else has seen nothing of it.
+        // Another agent has seen none of it.
         assert_eq!(titles(&deliver(&store, "two", None, 9)), ["c", "b", "a"]);
     }
 

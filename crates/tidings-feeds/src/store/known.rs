@@ -1,4 +1,4 @@
-//! The items that are kept of a feed, and which of them the items of a document are.
+//! The stored items of a feed, and their counterparts in a document.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use crate::store::face::content_hash;
 use crate::store::identity::{Level, Told, is_told_by_text, names};
 use crate::store::row::Entry;
 
-/// What is known of an item that is kept.
+/// The known facts of a stored item.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) key: i64,
     pub(super) hash: String,
-    /// Hashes of its texts, as they were received and as they are shown.
+    /// Hashes of its texts, as received and as shown.
     pub(super) received: Option<String>,
     pub(super) shown: Option<String>,
     pub(super) published: Option<i64>,
@@ -26,18 +26,18 @@ pub(super) struct Known {
     pub(super) rank: Rank,
 }
 
-/// Where an item stands in the order: the greater, the newer.
+/// The rank of an item: greater is newer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     pub(super) moment: i64,
     pub(super) first_seen: i64,
-    /// Counted from below, because the first of a document is the newest.
+    /// Negative, because the first of a document is the newest.
     pub(super) position: i64,
 }
 
 impl Known {
-    /// Whether a feed that reaches back to `edge` would still have this item. Of those that are
-    /// dated like the last, any may have been pushed off the end if others came.
+    /// Whether a feed that reaches back to `edge` would still contain this item. Items with the
+    /// date of the last one may have been pushed off the end by new ones.
     pub(super) fn is_covered_from(&self, edge: Rank, pushed: bool) -> bool {
         if pushed && self.published.or(self.updated).is_some() {
             self.rank.moment > edge.moment
@@ -47,7 +47,7 @@ impl Known {
     }
 }
 
-/// The items of a feed by what they are.
+/// The items of a feed by identity.
 pub(super) fn known_items(
     transaction: &Transaction<'_>,
     feed: i64,
@@ -77,8 +77,8 @@ pub(super) fn known_items(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Takes out of `known` what the items of a document are, for each of them in their order. One that
-/// is found by another name than it was kept under goes by its present name from now on.
+/// Takes the stored counterparts of a document's items out of `known`, in the document's order. An
+/// item found by another name gets its current name.
 pub(super) fn take_found(
     transaction: &Transaction<'_>,
     entries: &[(String, Entry)],
@@ -103,15 +103,15 @@ pub(super) fn take_found(
     Ok(found)
 }
 
-/// The names of those that were not found at once.
+/// The names of the items that were not found at once.
 struct Aliases {
-    /// What those that are kept could be called, and what they are called.
+    /// The possible names of the stored items, and their identities.
     kept: HashMap<(Level, String), Vec<String>>,
-    /// How many of the document could be called so.
+    /// How many items of the document could have that name.
     said: HashMap<(Level, String), usize>,
 }
 
-/// The names that both a document and the store can tell.
+/// The names that both a document and the store have.
 const COMPARED: [Level; 4] = [Level::Guid, Level::Page, Level::Part, Level::Title];
 
 impl Aliases {
@@ -134,8 +134,7 @@ impl Aliases {
         aliases
     }
 
-    /// What the one item is called that this one can only be, by the name that tells it apart or by
-    /// a weaker one.
+    /// The identity of the only possible counterpart, by the identifying name or a weaker one.
     fn find(
         &self,
         identity: &str,
@@ -155,9 +154,9 @@ impl Aliases {
     }
 }
 
-/// Those that are told by their dates, and that say the same under another date: if the dates of
-/// all moved, or if the feed would still have the one of the old date. They keep their old names;
-/// some feeds date everything anew each time.
+/// Items that are identified by their dates, and have the same content under another date: if all
+/// dates changed, or if the feed would still have the item of the old date. They keep their old
+/// names; some feeds date everything anew each time.
 fn take_redated(
     entries: &[(String, Entry)],
     known: &mut HashMap<String, Known>,

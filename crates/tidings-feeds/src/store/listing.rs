@@ -1,4 +1,4 @@
-//! Items of several feeds in one list: the newest, or those that fit a search best.
+//! Items of several feeds in one list: the newest, or the best matches of a search.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -13,47 +13,46 @@ use crate::store::row::Kept;
 use crate::store::{Store, StoreError};
 use crate::view::Filter;
 
-/// How far it is counted what fits a search: nobody reads as many, and counting takes time.
+/// How far matches of a search are counted: counting takes time, and nobody reads more.
 const COUNTED: i64 = 10_000;
-/// Up to how many that fit a search are weighed against each other. To weigh words the whole index
-/// of each is read; of more, the last that came are shown, those that have them all in their titles
-/// first.
+/// The maximum number of matches that are ranked. Ranking reads the whole index of each word; of
+/// more matches, the newest are shown, those with all words in their titles first.
 const RANKED: i64 = 1_000;
-/// How much a word counts in the title, in the description and in the content.
+/// The weight of a word in the title, in the description and in the content.
 const RANK: &str = "bm25(words, 0.0, 8.0, 3.0, 1.0)";
 
-/// Which items are asked for.
+/// The requested items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Listing {
-    /// The keys of their feeds; all that are served if there is none.
+    /// The keys of their feeds; default: all served feeds.
     pub(crate) feeds: Vec<i64>,
     pub(crate) filter: Filter,
     pub(crate) marked: Marked,
     pub(crate) order: Order,
 }
 
-/// Which are first.
+/// The order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Order {
     #[default]
     Newest,
-    /// Those that fit the search best; without a search, the newest.
+    /// The best matches first; without a search, the newest.
     Best,
 }
 
-/// What was found.
+/// The result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listed {
-    /// How many there are, whatever the limit; of a search, counted up to ten thousand, or up to
-    /// a thousand of which the best are first.
+    /// The total number, without the limit; of a search, counted up to ten thousand, or up to a
+    /// thousand if the best are first.
     pub(crate) total: u64,
-    /// Whether it was counted to the end.
+    /// Whether all were counted.
     pub(crate) is_counted: bool,
     pub(crate) items: Vec<Kept>,
 }
 
 impl Listed {
-    /// How many there are, in words: `1 item`, `1000 or more items`.
+    /// The total in words: `1 item`, `1000 or more items`.
     pub(crate) fn count(&self) -> String {
         let more = if self.is_counted { "" } else { " or more" };
         let plural = if self.total == 1 && self.is_counted { "" } else { "s" };
@@ -62,7 +61,7 @@ impl Listed {
 }
 
 impl Store {
-    /// The items that are asked for and how many there are, all of one moment.
+    /// The requested items and their number, from one snapshot.
     pub(crate) fn list(&self, listing: &Listing) -> Result<Listed, StoreError> {
         self.read(|connection| {
             let query = Query::new(listing, &unserved(connection)?);
@@ -73,11 +72,11 @@ impl Store {
     }
 }
 
-/// A query while it is written: conditions on items, and what is searched for.
+/// A query being written: conditions on items, and the search.
 #[derive(Default)]
 struct Query {
     search: Option<String>,
-    /// The same in titles alone.
+    /// The same in titles only.
     in_titles: Option<String>,
     conditions: String,
     values: Vec<Value>,
@@ -123,7 +122,8 @@ impl Query {
         self.values.push(value.into());
     }
 
-    /// The items that fit, with these columns; the index of words alone where nothing else counts.
+    /// The matching items, with these columns; only the index of words if there are no other
+    /// conditions.
     fn select(&self, columns: &str) -> (String, Vec<Value>) {
         self.select_with(self.search.as_ref(), columns)
     }
@@ -172,15 +172,15 @@ impl Query {
             let (query, values) = self.select("words.rowid");
             (format!("SELECT key FROM items WHERE key IN ({query}) ORDER BY {newest}"), values)
         };
-        // Less than nothing is no limit.
+        // A negative number is no limit.
         values.push(listing.filter.limit.map_or(-1, i64::from).into());
         values.push(i64::try_from(listing.filter.offset).unwrap_or(i64::MAX).into());
-        // Found first and read after: the texts of what is not shown are never touched.
+        // Found first and read after, so that texts of items that are not shown are never read.
         let keys = keys_of(connection, &found, values)?;
         keys.into_iter().map(|key| kept(connection, key)).collect()
     }
 
-    /// The last that came, those with all words in their titles first.
+    /// The newest, those with all words in their titles first.
     fn last(&self, connection: &Connection) -> Result<Vec<i64>, StoreError> {
         let (query, values) = self.select("words.rowid");
         let last = format!("{query} ORDER BY words.rowid DESC LIMIT {RANKED}");
@@ -191,8 +191,8 @@ impl Query {
         );
         let mut keys = keys_of(connection, &newest, values)?;
         let (query, mut values) = self.select_with(self.in_titles.as_ref(), "words.rowid");
-        // No further back, and from there on: else the whole index would be read for a word that is
-        // in no title.
+        // Only from there on. Otherwise the whole index would be read for a word that is in no
+        // title.
         values.push(keys.iter().copied().min().unwrap_or_default().into());
         let titled = keys_of(connection, &format!("{query} AND words.rowid >= ?"), values)?;
         let titled: HashSet<_> = titled.into_iter().collect();
@@ -200,13 +200,13 @@ impl Query {
         Ok(keys)
     }
 
-    /// How many fit, and whether these are all.
+    /// How many match, and whether all were counted.
     fn total(&self, connection: &Connection, order: Order) -> Result<(u64, bool), StoreError> {
         let (query, values) = self.select("1");
         let most = match (&self.search, order) {
             (None, _) => i64::MAX,
             (Some(_), Order::Newest) => COUNTED,
-            // What is behind them is never shown.
+            // Items behind them are never shown.
             (Some(_), Order::Best) => RANKED,
         };
         let query = format!("SELECT count(*) FROM ({query} LIMIT {most})");
@@ -227,7 +227,7 @@ fn keys_of(
     Ok(keys.collect::<Result<_, _>>()?)
 }
 
-/// The feeds that are kept but not served.
+/// The feeds that are stored but not served.
 fn unserved(connection: &Connection) -> Result<Vec<i64>, StoreError> {
     let mut statement = connection.prepare_cached("SELECT key FROM feeds WHERE active = 0")?;
     let keys = statement.query_map([], |row| row.get(0))?;
@@ -264,7 +264,7 @@ mod tests {
 
     const URLS: [&str; 2] = ["https://a.org/f", "https://b.org/f"];
 
-    /// Two feeds with two items each; what the items say is told beside them.
+    /// Two feeds with two items each, with their texts beside them.
     fn store() -> (Store, Vec<i64>) {
         let store = Store::in_memory(Retention::default()).unwrap();
         store.configure(&URLS.map(registration), Earlier::Dropped, day(0)).unwrap();
@@ -318,7 +318,7 @@ mod tests {
         };
         check(&store, &search(Vec::new(), "apple"), 2, "old1 old0");
         check(&store, &search(vec![keys[0]], "new0"), 1, "new0");
-        // Twice beats once, whatever is newer.
+        // Twice beats once, also against a newer item.
         check(&store, &search(vec![keys[1]], "pear"), 2, "old1 new1");
         check(&store, &search(Vec::new(), "nothing"), 0, "");
     }
@@ -336,7 +336,7 @@ mod tests {
         check(&store, &search("apple* old1"), 1, "old1");
     }
 
-    /// The oldest of a document once came first.
+    /// The oldest of a document used to come first.
     #[test]
     fn of_equal_hits_the_newest_is_first() {
         let store = Store::in_memory(Retention::default()).unwrap();
@@ -367,7 +367,7 @@ mod tests {
             (listed.items.len(), listed.count())
         };
         assert_eq!(list(Order::Best), (0, "1000 or more items".to_owned()));
-        // Those with the word in their titles are first, and then those that came last.
+        // Those with the word in their titles are first, then the newest.
         let mut titled = item("9", 1);
         titled.title = Some(text("A pear"));
         let document = Document { items: vec![titled], ..Document::default() };

@@ -1,13 +1,13 @@
-//! What was made of items here: read, starred. Feeds do not know of it, and resources do not show it.
+//! Marks of items: read, starred. Feeds do not know them, and resources do not show them.
 
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::store::{Store, StoreError};
 
-/// The most items that may be starred: they are kept for ever.
+/// The maximum number of starred items: they are kept for ever.
 pub(crate) const STARRED: u64 = 10_000;
 
-/// Which items are meant.
+/// The wanted items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Marked {
     #[default]
@@ -16,7 +16,7 @@ pub(crate) enum Marked {
     Starred,
 }
 
-/// What is to be changed of an item's marks.
+/// A change of an item's marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) read: Option<bool>,
@@ -24,8 +24,8 @@ pub(crate) struct Mark {
 }
 
 impl Store {
-    /// Marks items, each given by its key and the id of its feed; gives the keys of those that are
-    /// there. With more stars than there may be nothing is done, and that is an error.
+    /// Marks items, each given by its key and the id of its feed; returns the keys of those that
+    /// exist. If there would be too many stars, nothing is changed, and that is an error.
     pub(crate) fn mark(&self, items: &[(i64, String)], mark: Mark) -> Result<Vec<i64>, StoreError> {
         self.write(|transaction| {
             let mut find = transaction.prepare_cached(

@@ -1,5 +1,5 @@
-//! What is set for a feed that several speak of: the configuration, lists, and who adds it while it
-//! runs.
+//! The settings of a feed with several origins: the configuration, lists, and additions at run
+//! time.
 
 use std::collections::HashMap;
 
@@ -10,21 +10,21 @@ use crate::store::StoreError;
 use crate::store::register::{Origin, Registration, json};
 use crate::store::row::Settings;
 
-/// What becomes of what is set for a feed that is there.
+/// How new settings meet those of an existing feed.
 #[derive(Clone, Copy)]
 pub(super) enum Merge {
-    /// It is what is said now.
+    /// The new ones replace them.
     Replace,
-    /// What is said now goes before it.
+    /// The new ones take precedence.
     Amend,
-    /// It goes before what is said now.
+    /// The old ones take precedence.
     Complete,
-    /// It stays.
+    /// The old ones stay.
     Keep,
 }
 
 impl Merge {
-    /// What is set for a feed from now on.
+    /// The resulting settings of a feed.
     pub(super) fn of(self, set: Registration, said: &Registration) -> Registration {
         match self {
             Self::Replace => said.clone(),
@@ -35,7 +35,7 @@ impl Merge {
     }
 }
 
-/// What the first says, and what the second says besides.
+/// The first settings, completed by the second.
 fn first_of(one: &Registration, other: &Registration) -> Registration {
     let (first, second) = (&one.settings, &other.settings);
     let headers = if first.headers.is_empty() { &second.headers } else { &first.headers };
@@ -51,23 +51,23 @@ fn first_of(one: &Registration, other: &Registration) -> Registration {
     }
 }
 
-/// A feed that is there, served or not.
+/// An existing feed, served or not.
 pub(super) struct Stored {
     pub(super) id: String,
-    /// Somebody added it while it ran, whether it is in the configuration or not.
+    /// It was added at run time, whether it is in the configuration or not.
     pub(super) was_added: bool,
     pub(super) active: bool,
-    /// What is set for it, with the URL that was asked for.
+    /// Its settings, with the requested URL.
     pub(super) set: Registration,
 }
 
-/// Where the feeds are that moved, each with the URL that was asked for. Read once for many: there
-/// is no index for it, and few move.
+/// The new addresses of moved feeds, each with the requested URL. Read once for many: there is no
+/// index for it, and few move.
 pub(super) struct Addresses(HashMap<String, FeedAddress>);
 
 impl Addresses {
     pub(super) fn read(transaction: &Transaction<'_>) -> Result<Self, StoreError> {
-        // Of several the last stays: one that is served, and the eldest of those.
+        // Of several the last stays: a served one, and the oldest of those.
         let query = "SELECT url, asked_url FROM feeds WHERE url <> asked_url
             ORDER BY active, key DESC";
         let mut statement = transaction.prepare_cached(query)?;
@@ -76,7 +76,7 @@ impl Addresses {
         Ok(Self(rows.collect::<Result<_, _>>()?))
     }
 
-    /// The feed that was asked for by this URL, or is there now.
+    /// The feed that was added with this URL, or has it now.
     pub(super) fn find(
         &self,
         transaction: &Transaction<'_>,
@@ -86,7 +86,7 @@ impl Addresses {
         if let Some(stored) = stored(transaction, address)? {
             return Ok(Some(stored));
         }
-        // Headers are for whom they were given for: a feed that came from elsewhere is another.
+        // Headers are only for the server they were given for: a feed from elsewhere is another.
         let is_same =
             |asked: &&FeedAddress| settings.headers.is_empty() || asked.has_same_origin(address);
         match self.0.get(address.as_str()).filter(is_same) {
@@ -128,7 +128,7 @@ mod tests {
         Store::in_memory(Retention::default()).unwrap()
     }
 
-    /// A feed of which everything is set.
+    /// A feed with all settings.
     fn full(url: &str) -> Registration {
         let headers = vec![("Authorization".to_owned(), "Bearer x".to_owned())];
         Registration {
@@ -148,7 +148,7 @@ mod tests {
         Registration { settings, ..registration(url) }
     }
 
-    /// The only feed there is, which is that one.
+    /// The only feed is that one.
     #[track_caller]
     fn check(store: &Store, expected: &Registration) {
         let feeds = store.feeds().unwrap();
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(store.add_all(&[titled(there, "B")], day(1)).unwrap(), [(id.clone(), false)]);
         assert_eq!(store.add(&registration(there), day(1)).unwrap().id, id);
         check(&store, &full(URL));
-        // A header for the new place is not for the old one.
+        // A header for the new address is not for the old one.
         assert_ne!(store.add(&full(there), day(1)).unwrap().id, id);
     }
 

@@ -1,8 +1,7 @@
-//! Feeds and their items, kept in one file: written in one way, read in many.
+//! The store of feeds and items in one database: one writer, many readers.
 //!
-//! A document is applied in one transaction: what can be read is always that before or that after
-//! it, also when the program is killed. Every method may wait for the disk; call them on threads
-//! that may.
+//! A document is applied in one transaction: readers see the state before or after it, even if the
+//! program is killed. Every method may wait for the disk; call them on threads that may wait.
 
 mod apply;
 mod face;
@@ -57,62 +56,65 @@ pub(crate) use self::wishes::Wish;
 pub(crate) const FILE: &str = "feeds.sqlite";
 /// How long a connection waits for another that writes; no transaction takes as long.
 const BUSY: Duration = Duration::from_secs(10);
-/// How many connections that read are kept. There may be more at once; those are closed again.
+/// How many reading connections are kept. Further ones are closed after use.
 const READERS: usize = 4;
-/// How many statements a connection keeps ready: all that there are.
+/// How many prepared statements a connection keeps: all of them.
 const STATEMENTS: usize = 64;
 
-/// Why the store has no answer.
+/// Why the store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The database said no.
+    /// The database failed.
     #[error("the store of feeds cannot be used")]
     Database(#[source] rusqlite::Error),
-    /// There is no room for it.
-    #[error("the disk is full; nothing can be stored until there is room on it")]
+    /// The disk is full.
+    #[error("the disk is full; free some space on it")]
     Full(rusqlite::Error),
-    /// The directory cannot be made or the lock not be taken.
+    /// The directory cannot be created, or the lock not be taken.
     #[error("`{path}` cannot be used for the store of feeds")]
     Directory {
-        /// What was given.
+        /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         #[source]
         error: std::io::Error,
     },
     /// Another process fetches its feeds.
     #[error("{holder} fetches the feeds in `{path}`; stop it, or use another directory")]
     Held {
-        /// What was given.
+        /// The directory.
         path: PathBuf,
-        /// Who it is.
+        /// The process.
         holder: Holder,
     },
     /// A later release wrote it.
-    #[error("the store of feeds has version {0}, which this release does not know; update it")]
+    #[error(
+        "the store of feeds has version {0}, which is newer than this release; update the \
+        program"
+    )]
     Newer(i64),
-    /// An earlier release wrote it, and it may only be read.
+    /// An earlier release wrote it, and it is opened read-only.
     #[error("the store of feeds has the old version {0}; open it once to write")]
     Older(usize),
-    /// What is stored is not what was written.
-    #[error("the store of feeds has a value that cannot be: {0}")]
+    /// A stored value is invalid.
+    #[error("the store of feeds has an invalid value: {0}")]
     Damaged(String),
     /// There is no such feed.
     #[error("there is no feed `{0}`")]
     NoFeed(String),
-    /// Starred items are kept for ever, and there are as many as there may be.
-    #[error("more than {0} items would be starred; take the star from some first")]
+    /// Starred items are kept for ever, and their number is limited.
+    #[error("more than {0} items would be starred; unstar some first")]
     TooManyStars(u64),
 }
 
 impl StoreError {
-    /// What went wrong, in words for clients: where the store is concerns none of them.
+    /// The error for clients, without the location of the store.
     pub(crate) fn outside(&self) -> String {
         if matches!(self, Self::NoFeed(_) | Self::TooManyStars(_)) {
             return self.to_string();
         }
-        error!(error = causes(self), "the store of feeds cannot be used as it should be");
+        error!(error = causes(self), "the store of feeds cannot be used normally");
         match self {
             Self::Directory { .. } | Self::Held { .. } => {
                 "the store of feeds cannot be used now".to_owned()
@@ -126,7 +128,7 @@ impl StoreError {
     }
 }
 
-/// What a database says is wrong, in words.
+/// The error of a database in words.
 struct Words(rusqlite::ErrorCode);
 
 impl std::fmt::Display for Words {
@@ -138,7 +140,7 @@ impl std::fmt::Display for Words {
             Code::DatabaseBusy | Code::DatabaseLocked => "another process holds it",
             Code::DatabaseCorrupt | Code::NotADatabase => "its file is damaged",
             Code::CannotOpen => "its file could not be opened",
-            _ => "the log says more",
+            _ => "the log has details",
         })
     }
 }
@@ -161,18 +163,18 @@ impl From<MigrationError> for StoreError {
     }
 }
 
-/// Where feeds are kept.
+/// The connections to a database.
 pub(crate) struct Store {
-    // Order: dropped before the writer, which is the last to close and tidies up.
+    // Order: dropped before the writer, which closes last and tidies up.
     readers: Readers,
     writer: Mutex<Connection>,
-    /// Where the readers connect to; none for a store in memory, which has one connection.
+    /// The database of the readers; `None` for a store in memory, which has one connection.
     file: Option<PathBuf>,
     retention: Retention,
 }
 
 impl Store {
-    /// A store that is gone with the process.
+    /// A store in memory.
     pub(crate) fn in_memory(retention: Retention) -> Result<Self, StoreError> {
         let mut writer = Connection::open_in_memory()?;
         prepare(&writer)?;
@@ -180,19 +182,19 @@ impl Store {
         Ok(Self::new(writer, None, retention))
     }
 
-    /// The store in a directory, which is made if it is not there. Other processes may have it
-    /// open too, and write it.
+    /// The store in a directory, which is created if missing. Other processes may open and write it
+    /// too.
     pub(crate) fn in_directory(path: &Path, retention: Retention) -> Result<Self, StoreError> {
         let failed = |error| StoreError::Directory { path: path.to_owned(), error };
         directory::make(path).map_err(failed)?;
         let file = path.join(FILE);
-        // Feeds may be kept with their passwords.
+        // Feeds may be stored with their passwords.
         make_private(&file).map_err(failed)?;
         let mut writer = Connection::open(&file)?;
-        // Before anything is asked of it: whoever opens it first may be making it.
+        // Order: before any query, because the first process may be creating it.
         writer.busy_timeout(BUSY)?;
-        // A log that is written ahead: readers and the writer do not wait for each other, and a
-        // process that is killed leaves nothing half done.
+        // Write-ahead logging: readers and the writer do not wait for each other, and a killed
+        // process leaves nothing half done.
         migration::write_ahead(&writer, BUSY)?;
         writer.pragma_update(None, "synchronous", "NORMAL")?;
         prepare(&writer)?;
@@ -201,7 +203,7 @@ impl Store {
         Ok(Self::new(writer, Some(file), retention))
     }
 
-    /// The store in a directory, to be read only; somebody else may write it meanwhile.
+    /// The store in a directory, read-only; another process may write it meanwhile.
     pub(crate) fn read_only(path: &Path) -> Result<Self, StoreError> {
         let file = path.join(FILE);
         let connection = reader(&file)?;
@@ -214,8 +216,8 @@ impl Store {
         Self { readers, writer, file, retention }
     }
 
-    /// A number that moves when somebody else wrote; none for a store in memory, which nobody else
-    /// can. What this store writes does not move it.
+    /// A number that changes when another process wrote; `None` for a store in memory. Our own
+    /// writes do not change it.
     pub(crate) fn written_by_others(&self) -> Result<Option<i64>, StoreError> {
         if self.file.is_none() {
             return Ok(None);
@@ -223,7 +225,7 @@ impl Store {
         Ok(Some(self.writer().pragma_query_value(None, "data_version", |row| row.get(0))?))
     }
 
-    /// Does something in one transaction, or nothing of it.
+    /// Runs one transaction, completely or not at all.
     fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
@@ -235,7 +237,7 @@ impl Store {
         Ok(done)
     }
 
-    /// Moves what was written from the log into the database itself, as far as readers allow.
+    /// Moves the write-ahead log into the database, as far as readers allow.
     pub(crate) fn settle(&self) -> Result<(), StoreError> {
         if self.file.is_some() {
             self.writer().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
@@ -243,7 +245,7 @@ impl Store {
         Ok(())
     }
 
-    /// Lets the database grow to so many pages and no further, as a full disk would.
+    /// Limits the database to this many pages, like a full disk.
     #[cfg(test)]
     pub(crate) fn fill_up(&self) {
         let writer = self.writer();
@@ -251,7 +253,7 @@ impl Store {
         writer.pragma_update(None, "max_page_count", pages).unwrap();
     }
 
-    /// Reads what one transaction left, all of it of one moment.
+    /// Reads one snapshot.
     fn read<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -261,7 +263,7 @@ impl Store {
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
-        // A transaction that is given up half way is rolled back.
+        // An abandoned transaction is rolled back.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Hosts that asked to be left alone, whether a feed of them is kept or not.
+//! Hosts that sent `Retry-After`, with or without a stored feed.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tidings_store::date::Moment;
 
 use crate::store::{Store, StoreError};
 
-/// Nobody is left alone for longer; what is later was written by a clock that was wrong.
+/// The longest pause; a later end was written by a wrong clock.
 const LONGEST: Duration = Duration::from_hours(24);
 
 impl Store {
-    /// Remembers that a host wants to be left alone for so long. Pauses that are over are forgotten.
+    /// Stores that a host must be skipped for this long. Expired pauses are removed.
     pub(crate) fn keep_pause(
         &self,
         host: &str,
@@ -28,7 +28,7 @@ impl Store {
         })
     }
 
-    /// The hosts that want to be left alone, and for how much longer.
+    /// The hosts to skip, and for how much longer.
     pub(crate) fn pauses(&self, now: Moment) -> Result<Vec<(String, Duration)>, StoreError> {
         self.read(|connection| {
             let query = "SELECT host, until FROM pauses WHERE until > ?1 AND until <= ?2";
@@ -57,7 +57,7 @@ mod tests {
         store.keep_pause("a", seconds(10), at(0)).unwrap();
         assert_eq!(store.pauses(at(40)).unwrap(), [("a".to_owned(), seconds(60))]);
         assert!(store.pauses(at(100)).unwrap().is_empty());
-        // What a clock that is set back makes far away says nothing.
+        // An end that is far away because the clock was set back is ignored.
         store.keep_pause("b", seconds(u64::MAX / 2), at(200_000)).unwrap();
         assert!(store.pauses(at(0)).unwrap().is_empty());
     }

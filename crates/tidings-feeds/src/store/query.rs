@@ -1,4 +1,4 @@
-//! Items of a feed, as a view asks for them.
+//! Items of a feed for a view.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
@@ -11,23 +11,23 @@ use crate::store::row::{Entry, FeedRow, Safe, retain_others};
 use crate::store::{Store, StoreError};
 use crate::view::Filter;
 
-/// What a view found: the feed and its items, both of one moment.
+/// The result of a view: the feed and its items, from one snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FoundItems {
     pub(crate) feed: FeedRow,
     pub(crate) entries: Vec<Entry>,
 }
 
-/// What items are labelled with.
+/// The kinds of labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Label {
-    /// What they are about.
+    /// Categories.
     Category,
-    /// Who wrote them, by name.
+    /// Authors, by name.
     Author,
 }
 
-/// The rules of which texts that were made safe need not be made again.
+/// The rules whose safe texts need not be made again.
 pub(super) const RULES: &str = rules!();
 
 /// Whether the texts of an item were made safe by these rules.
@@ -44,7 +44,7 @@ macro_rules! safe {
     };
 }
 
-/// What an entry is made of.
+/// The columns of an entry.
 pub(super) const COLUMNS: &str = concat!(
     "title, ",
     safe!("description"),
@@ -55,7 +55,7 @@ pub(super) const COLUMNS: &str = concat!(
 );
 
 impl Store {
-    /// The items of a feed that fit, newest first; `None` if there is no such feed.
+    /// The matching items of a feed, newest first; `None` if there is no such feed.
     pub(crate) fn find(&self, id: &str, filter: &Filter) -> Result<Option<FoundItems>, StoreError> {
         self.read(|connection| {
             let Some(feed) = feed_of(connection, id)? else { return Ok(None) };
@@ -83,7 +83,7 @@ impl Store {
 }
 
 impl Store {
-    /// The items of these keys by name, each with whether it is new; those that are gone are not.
+    /// The names of the items of these keys, each with whether it is new; removed ones are skipped.
     pub(crate) fn headlines(&self, keys: &[(i64, bool)]) -> Result<Vec<Headline>, StoreError> {
         self.read(|connection| {
             let query = "SELECT title, link, published FROM items WHERE key = ?";
@@ -103,7 +103,7 @@ impl Store {
     }
 }
 
-/// Forgets how long items were by other rules.
+/// Removes the sizes of items by other rules.
 pub(super) fn forget_sizes(connection: &Connection) -> Result<(), StoreError> {
     let query = "SELECT made_safe IS ?1 FROM origin";
     if !connection.query_row(query, [RULES], |row| row.get(0))? {
@@ -113,7 +113,7 @@ pub(super) fn forget_sizes(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The items of a feed that fit, newest first.
+/// The matching items of a feed, newest first.
 pub(super) fn entries(
     connection: &Connection,
     feed: i64,
@@ -146,7 +146,7 @@ pub(super) fn entries(
         condition(text, search.expression(feed).into());
     }
     let order = " ORDER BY moment DESC, first_seen DESC, position, key LIMIT ?";
-    // Less than nothing is no limit.
+    // A negative number is no limit.
     condition(order, filter.limit.map_or(-1, i64::from).into());
     condition(" OFFSET ?", i64::try_from(filter.offset).unwrap_or(i64::MAX).into());
     let mut statement = connection.prepare_cached(&query)?;
@@ -158,14 +158,14 @@ pub(super) fn entries(
     Ok(entries)
 }
 
-/// One item, with all by which it is found.
+/// One item, with all its names for the search.
 pub(super) fn entry_of(connection: &Connection, key: i64) -> Result<Entry, StoreError> {
     let query = format!("SELECT {COLUMNS} FROM items WHERE key = ?");
     let mut statement = connection.prepare_cached(&query)?;
     let mut rows = statement.query([key])?;
     let row = rows.next()?.ok_or_else(|| StoreError::Damaged(format!("the item {key}")))?;
     let mut entry = entry(row)?;
-    // What is found by other names too has them among its labels only.
+    // Additional names are only among its labels.
     let query = "SELECT shown FROM labels WHERE item = ? AND kind = 0 ORDER BY value";
     let mut statement = connection.prepare_cached(query)?;
     let names = statement.query_map([key], |row| row.get(0))?;

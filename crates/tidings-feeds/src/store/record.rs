@@ -1,4 +1,4 @@
-//! One item and the state of one feed, written into their tables.
+//! Writing one item and the state of one feed into their tables.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,11 +16,11 @@ use crate::store::row::{Entry, FeedRow, Metadata};
 use crate::view::ReadableItem;
 use crate::words::{self, words, words_of_markup};
 
-/// How far ahead of the clock a date may be that is believed: the zones of the world lie a day apart.
+/// How far in the future a date may be: the time zones of the world are a day apart.
 const AHEAD: i64 = 86_400;
 
-/// When an item is from: when it says, else when it was first seen. One that says it is from the
-/// future would stay on top until then, and is from when it came.
+/// The date of an item: its own, else when it was first seen. An item from the future would stay on
+/// top until then, so it gets the date of its arrival.
 pub(super) fn moment_of(entry: &Entry, first_seen: i64, now: Moment) -> i64 {
     let said = entry.published.or(entry.updated).map(Moment::unix);
     said.filter(|said| *said <= now.unix().saturating_add(AHEAD)).unwrap_or(first_seen)
@@ -106,7 +106,7 @@ pub(super) fn update(
     index(transaction, feed.key, known.key, entry, &face.item)
 }
 
-/// Makes an item be found by what it says, what it is about and who wrote it.
+/// Indexes an item by its texts, categories and authors.
 pub(super) fn index(
     transaction: &Transaction<'_>,
     feed: i64,
@@ -142,8 +142,8 @@ pub(super) fn index(
     Ok(())
 }
 
-/// Keeps what the feed says of itself. When it was changed, by its own account, counts only if
-/// something else did: most feeds say that they were changed just now.
+/// Stores the feed's own details. Its `updated` date alone is not a change: most feeds state that
+/// they changed just now.
 pub(super) fn apply_metadata(
     transaction: &Transaction<'_>,
     feed: &FeedRow,
@@ -180,7 +180,7 @@ pub(super) fn succeed(
     changes: &mut Changes,
 ) -> Result<(), StoreError> {
     changes.availability = feed.is_new() || feed.is_failing();
-    // The first answer is one even if it is empty.
+    // The first answer counts even if it is empty.
     let items = changes.has_items() || changes.purged > 0 || !feed.is_known();
     let query = "UPDATE feeds SET last_error = NULL, last_fetch = ?2,
             last_success = ?2, items_revision = items_revision + ?3,
@@ -195,7 +195,7 @@ pub(super) fn succeed(
     Ok(())
 }
 
-/// Keeps how many bytes the items of a feed are as they are read.
+/// Stores the size of a feed's items in readable form.
 fn measure(transaction: &Transaction<'_>, feed: i64) -> Result<(), StoreError> {
     // With a comma between two, and a bracket at each end.
     let query = "UPDATE feeds SET items_size =

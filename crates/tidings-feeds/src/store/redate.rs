@@ -1,4 +1,4 @@
-//! Dates that all move at once: a feed that dates everything anew each time, or one that was
+//! Dates that all change at once: a feed that dates everything anew each time, or one that was
 //! corrected.
 
 use rusqlite::{OptionalExtension as _, Transaction, params};
@@ -9,14 +9,13 @@ use crate::store::face::content_hash;
 use crate::store::known::Known;
 use crate::store::row::Entry;
 
-/// An item that is dated anew each time is dated this close to now, in seconds; an answer may have
-/// been kept on the way.
+/// Items that are dated anew each time have a date this close to now, in seconds; a proxy may have
+/// cached the answer.
 const STAMP: u64 = 3600;
 
-/// Whether the dates of a document count. They do not if all of them moved, unless they are where
-/// they were in the document before, and not all of one hour, as those of a site that was built
-/// anew: then they were corrected. One item stands for all; which, and what its date was, is all
-/// that is remembered of them.
+/// Whether the dates of a document count. If all of them changed, they count only if they equal
+/// those of the document before, and are not all of one hour, as on a site that was rebuilt: then
+/// they were corrected. One item stands for all; only its identity and date are stored.
 pub(super) fn count(
     transaction: &Transaction<'_>,
     feed: i64,
@@ -56,12 +55,12 @@ fn published(entry: &Entry) -> Option<i64> {
 
 /// Whether every item has another date than before.
 fn is_stamped(pairs: &[(&Entry, &Known)], now: Moment) -> bool {
-    // Where there is no date, none can be new.
+    // A missing date cannot be new.
     let dated = pairs.iter().filter(|(entry, it)| it.published.or(published(entry)).is_some());
     let dated: Vec<_> = dated.collect();
     match dated.as_slice() {
         [] => false,
-        // One that says the same as before, and that it is of this moment.
+        // An item with the same content as before, and the date of this moment.
         [(entry, known)] => {
             let is_now = |it: Moment| it.unix().abs_diff(now.unix()) <= STAMP;
             published(entry) != known.published
@@ -79,7 +78,8 @@ mod tests {
     use crate::store::tests::{ID, check, day, items, store, text};
     use crate::view::Filter;
 
-    /// It once was told at each answer: two of several are needed to see that all dates move.
+    /// This used to be announced at each answer: two of several are needed to see that all dates
+    /// change.
     #[test]
     fn a_feed_of_one_item_that_is_dated_anew_each_time_is_no_news() {
         let store = store();
@@ -103,7 +103,7 @@ mod tests {
         check(&store, &document, 4, [0, 0, 0]);
     }
 
-    /// A time zone that was put right once never was taken.
+    /// A corrected time zone used to be ignored for ever.
     #[test]
     fn dates_that_all_moved_once_are_taken_when_they_stay() {
         let store = store();
@@ -115,14 +115,14 @@ mod tests {
         let moved = items(&[("c", 13), ("b", 12), ("a", 11)]);
         check(&store, &moved, 21, [0, 0, 0]);
         assert!(!dates().contains(&day(13)));
-        // The next document must come whole, also if it is the same.
+        // The next document must come as a whole, even if it is unchanged.
         let validators = || {
             let seen = Validators { etag: Some("seen".to_owned()), last_modified: None };
             store.keep_validators(ID, &seen).unwrap();
             store.feed(ID).unwrap().unwrap().validators.etag
         };
         assert_eq!(validators(), None);
-        // Another item came, and the last has no place any more.
+        // Another item came, and the last one has no place any more.
         check(&store, &items(&[("d", 14), ("c", 13), ("b", 12)]), 22, [1, 2, 0]);
         assert!(dates().contains(&day(13)));
         assert_eq!(validators().as_deref(), Some("seen"));
@@ -136,10 +136,10 @@ mod tests {
         check(&store, &at(1), 1, [2, 0, 0]);
         for now in 2..6 {
             check(&store, &at(now), now, [0, 0, 0]);
-            // The same answer may come twice, from somebody who kept it on the way.
+            // The same answer may come twice, from a cache on the way.
             check(&store, &at(now), now, [0, 0, 0]);
         }
-        // Also if the site is built anew now and then, and the same is fetched twice.
+        // Also if the site is rebuilt now and then, and the same is fetched twice.
         for built in 6..9 {
             for _ in 0..3 {
                 check(&store, &at(built - 3), built, [0, 0, 0]);

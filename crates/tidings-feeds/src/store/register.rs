@@ -1,4 +1,4 @@
-//! Which feeds there are, and how each is doing.
+//! The feeds and their state.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::store::merge::{Addresses, Merge, Stored};
 use crate::store::row::{FeedRow, Metadata, Revisions, Settings};
 use crate::store::{Store, StoreError};
 
-/// A feed that is to be there.
+/// A feed to register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registration {
     pub(crate) address: FeedAddress,
@@ -24,7 +24,7 @@ pub(crate) struct Registration {
     pub(crate) settings: Settings,
 }
 
-/// Who wants a feed; see the table.
+/// The origin of a feed; see the table.
 #[derive(Clone, Copy)]
 pub(super) enum Origin {
     Configured = 0,
@@ -39,9 +39,9 @@ const COLUMNS: &str = "key, id, asked_url, url, title, category, added, settings
     modified";
 
 impl Store {
-    /// The feeds of the configuration are those. What is known of one that is not there any more
-    /// stays, for when it comes back. Of one that is named more than once the first word counts,
-    /// and what was set while it ran stays unless the configuration says something else.
+    /// Makes these the feeds of the configuration. The items of a removed one stay, in case it
+    /// returns. Of a repeated one the first entry counts, and settings made at run time stay unless
+    /// the configuration has others.
     pub(crate) fn configure(
         &self,
         registrations: &[Registration],
@@ -68,8 +68,8 @@ impl Store {
         })
     }
 
-    /// Adds a feed while it runs; it stays after a restart. Of one that is there already only what
-    /// is said now is set anew.
+    /// Adds a feed at run time; it stays after a restart. For an existing feed only the given
+    /// settings change.
     pub(crate) fn add(
         &self,
         registration: &Registration,
@@ -84,8 +84,8 @@ impl Store {
         })
     }
 
-    /// Adds those of many that are not there, in one step, and leaves the others as they are;
-    /// gives the ids of all and whether each is new.
+    /// Adds the missing ones of many feeds, in one step, and leaves the others unchanged; returns
+    /// the ids of all and whether each is new.
     pub(crate) fn add_all(
         &self,
         registrations: &[Registration],
@@ -105,14 +105,14 @@ impl Store {
         })
     }
 
-    /// Removes a feed and all that is known of it; says whether it was there.
+    /// Removes a feed and its items; returns whether it existed.
     pub(crate) fn remove(&self, id: &str) -> Result<bool, StoreError> {
         self.write(|transaction| {
             Ok(transaction.execute("DELETE FROM feeds WHERE id = ?", [id])? > 0)
         })
     }
 
-    /// The feeds that are served, by id.
+    /// The served feeds, by id.
     pub(crate) fn feeds(&self) -> Result<Vec<FeedRow>, StoreError> {
         self.read(|connection| listed(connection, 1))
     }
@@ -122,13 +122,13 @@ impl Store {
         self.read(|connection| listed(connection, 0))
     }
 
-    /// One feed that is served.
+    /// One served feed.
     pub(crate) fn feed(&self, id: &str) -> Result<Option<FeedRow>, StoreError> {
         self.read(|connection| feed_of(connection, id))
     }
 
-    /// Keeps when a feed is fetched next, and what the schedule knows; gives what is kept. A feed
-    /// that was paused meanwhile stays so.
+    /// Stores the plan of a feed; returns the stored one. A feed that was paused meanwhile stays
+    /// paused.
     pub(crate) fn keep_plan(&self, id: &str, plan: Plan) -> Result<Plan, StoreError> {
         self.write(|transaction| {
             let is_paused = stored_plan(transaction, id)?.is_some_and(|plan| plan.is_paused());
@@ -138,7 +138,7 @@ impl Store {
         })
     }
 
-    /// Leaves a feed alone, or no longer; says whether that is news.
+    /// Pauses or resumes a feed; returns whether that is a change.
     pub(crate) fn pause(&self, id: &str, pause: bool, now: Moment) -> Result<bool, StoreError> {
         self.write(|transaction| {
             let no_feed = || StoreError::NoFeed(id.to_owned());
@@ -153,7 +153,7 @@ impl Store {
         })
     }
 
-    /// Keeps what the server compares to see that nothing changed.
+    /// Stores the validators of a feed.
     pub(crate) fn keep_validators(
         &self,
         id: &str,
@@ -161,7 +161,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let written = serde_json::to_string(validators).expect("validators are plain JSON");
         self.write(|transaction| {
-            // While it is open whether dates were corrected or items taken back, the document must
+            // While it is open whether dates were corrected or items withdrawn, the document must
             // come once more.
             let query = "UPDATE feeds
                 SET validators = iif(redated IS NULL AND shrunk IS NULL, ?1, NULL) WHERE id = ?2";
@@ -170,7 +170,7 @@ impl Store {
         })
     }
 
-    /// The feed is somewhere else for good; it stays the same feed. Says whether that is news.
+    /// The feed moved permanently; it stays the same feed. Returns whether that is a change.
     pub(crate) fn moved(&self, id: &str, url: &str, now: Moment) -> Result<bool, StoreError> {
         self.write(|transaction| {
             let query = "UPDATE feeds SET url = ?1, metadata_revision = metadata_revision + 1,
@@ -186,13 +186,13 @@ fn stored_plan(transaction: &Transaction<'_>, id: &str) -> Result<Option<Plan>, 
     Ok(of_this_release(plan.flatten()))
 }
 
-/// What the schedule or the fetcher wrote. Another release may have written it in another shape:
-/// then it is as if nothing had been written.
+/// A value of the schedule or the fetcher. If another release wrote it in another shape, it counts
+/// as missing.
 fn of_this_release<T: DeserializeOwned>(written: Option<String>) -> Option<T> {
     written.and_then(|text| serde_json::from_str(&text).ok())
 }
 
-/// Writes a plan, and when it became one that is shown.
+/// Writes a plan, and the time of its last visible change.
 fn write_plan(
     transaction: &Transaction<'_>,
     id: &str,
@@ -209,7 +209,7 @@ fn write_plan(
     Ok(())
 }
 
-/// Makes a feed be there and gives its id.
+/// Creates a feed if missing and returns its id.
 fn put(
     transaction: &Transaction<'_>,
     stored: Option<Stored>,
@@ -223,7 +223,7 @@ fn put(
     if let Some(Stored { id, set, .. }) = stored {
         let Registration { title, category, settings, .. } = merge.of(set, registration);
         let settings = written(&settings);
-        // Who added it wants it, whatever becomes of the configuration.
+        // A feed that was added stays, independent of the configuration.
         let query = "UPDATE feeds SET title = ?1, category = ?2, settings = ?3, active = 1,
             origin = max(origin, ?5), metadata_revision = metadata_revision + (title IS NOT ?1)
             WHERE id = ?4";
@@ -255,7 +255,7 @@ fn listed(connection: &Connection, active: i64) -> Result<Vec<FeedRow>, StoreErr
     Ok(feeds)
 }
 
-/// One feed that is served, as a connection sees it.
+/// One served feed, by a connection.
 pub(super) fn feed_of(connection: &Connection, id: &str) -> Result<Option<FeedRow>, StoreError> {
     let query = format!("SELECT {COLUMNS} FROM feeds WHERE id = ? AND active = 1");
     let mut statement = connection.prepare_cached(&query)?;

@@ -1,4 +1,4 @@
-//! How much is kept of a feed, and that what went does not come back as new.
+//! Retention: how many items are stored, and that removed ones do not return as new.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,29 +10,29 @@ use tidings_store::date::Moment;
 use crate::store::row::Entry;
 use crate::store::{Store, StoreError};
 
-/// How many tombstones a feed may have for each item it may keep.
+/// The maximum number of tombstones for each item that a feed may store.
 const TOMBSTONES_PER_ITEM: u64 = 10;
 /// The longest tag that may be cut in two.
 const TAG: usize = 1_000;
-/// A tombstone says to the day when the feed last had its item, so that a feed that never changes
-/// is never written.
+/// A tombstone has the day on which the feed last contained its item, so that an unchanged feed is
+/// never written.
 const DAY: i64 = 86_400;
 
-/// How much is kept of each feed.
+/// The limits of stored items per feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Retention {
-    /// So many items at most, the newest: 1,000.
+    /// The maximum number of items, the newest: 1,000.
     pub count: u64,
-    /// Items no older than this. By default age does not matter.
+    /// The maximum age of items. By default age does not matter.
     pub age: Option<Duration>,
-    /// So many bytes at most, of the newest items: 16 MiB, which is 1,000 long posts, each as it
-    /// was received and as it is shown. The
-    /// newest one stays, however long it is. Without it one feed could fill the disk.
+    /// The maximum number of bytes, of the newest items: 16 MiB, which is 1,000 long posts, each as
+    /// received and as shown. The newest item always stays. Without this limit one feed could fill
+    /// the disk.
     pub bytes: u64,
-    /// So many bytes of one text of an item at most; the rest of it is cut: 256 KiB, which is a
-    /// novella. Longer ones are books and faults.
+    /// The maximum number of bytes of one text; the rest is cut: 256 KiB, which is a novella.
+    /// Longer texts are books and mistakes.
     pub text_bytes: u64,
 }
 
@@ -43,7 +43,7 @@ impl Default for Retention {
 }
 
 impl Store {
-    /// Lets others that write here know how much is kept.
+    /// Stores the limits for other writers.
     pub(crate) fn tell_retention(&self) -> Result<(), StoreError> {
         let bounds = serde_json::to_string(&self.retention).unwrap_or_default();
         self.write(|transaction| {
@@ -53,7 +53,7 @@ impl Store {
         })
     }
 
-    /// Keeps as much as the last server wanted to be kept, if there was one.
+    /// The limits of the last server, if there was one.
     pub(crate) fn follow_retention(&mut self) -> Result<(), StoreError> {
         let query = "SELECT retention FROM origin";
         let told: Option<String> =
@@ -65,28 +65,28 @@ impl Store {
 }
 
 impl Retention {
-    /// These bounds, and the others as they are by default.
+    /// These limits, and defaults for the others.
     #[must_use]
     pub fn new(count: u64, age: Option<Duration>) -> Self {
         Self { count, age, ..Self::default() }
     }
 
-    /// Cuts the texts of an item that are too long, not within a tag.
+    /// Cuts texts that are too long, but not within a tag.
     pub(super) fn cut(self, entry: &mut Entry) {
         let most = usize::try_from(self.text_bytes).unwrap_or(usize::MAX);
         for text in [&mut entry.title, &mut entry.description, &mut entry.content] {
             let Some(text) = text.as_mut().filter(|text| text.len() > most) else { continue };
             text.truncate(text.floor_char_boundary(most));
             let tag = text.rfind('<').filter(|tag| !text[*tag..].contains('>'));
-            // What is between an angle and the end is no tag if it is long.
+            // A long text after an angle bracket is not a tag.
             if let Some(tag) = tag.filter(|tag| text.len() - tag < TAG) {
                 text.truncate(tag);
             }
         }
     }
 
-    /// Lets go of what is too much of a feed that has these items, and gives the keys of it. What is
-    /// starred stays, and is not counted.
+    /// Removes the items of a feed beyond the limits, and returns their keys. Starred items stay,
+    /// and are not counted.
     pub(super) fn purge(
         self,
         transaction: &Transaction<'_>,
@@ -133,7 +133,7 @@ impl Retention {
                 .prepare_cached(query)?
                 .query_map(params![feed, most], |row| row.get(0))?
                 .collect::<Result<_, _>>()?;
-            // What the feed has still would come back, and go, each time.
+            // Items that the feed still contains would return, and be removed, each time.
             let said: HashSet<_> = entries.iter().map(|(identity, _)| identity).collect();
             let mut forget = transaction
                 .prepare_cached("DELETE FROM tombstones WHERE feed = ?1 AND identity = ?2")?;
@@ -145,7 +145,7 @@ impl Retention {
     }
 }
 
-/// Remembers an item that is not kept, so that it does not come as new the next time.
+/// Remembers a removed item, so that it does not return as new.
 pub(super) fn bury(
     transaction: &Transaction<'_>,
     feed: i64,
@@ -157,7 +157,7 @@ pub(super) fn bury(
     Ok(())
 }
 
-/// Whether an item went before. That the feed has it still is remembered.
+/// Whether an item was removed before. That the feed still contains it is noted.
 pub(super) fn is_buried(
     transaction: &Transaction<'_>,
     feed: i64,
@@ -185,7 +185,8 @@ mod tests {
     use super::*;
     use crate::store::tests::{check, items, store_with};
 
-    /// They once were forgotten while the feed still had their items, which came and went each time.
+    /// They used to be forgotten while the feed still had their items, which came and went each
+    /// time.
     #[test]
     fn what_a_feed_still_has_is_remembered_however_much_it_is() {
         let store = store_with(Retention::new(1, None));
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(buried(), 28);
         check(&store, &items(&all), 3, [1, 0, 0]);
         assert_eq!(buried(), 29);
-        // Of what it does not have any more there is an end.
+        // Tombstones of items that the feed does not contain any more are limited.
         check(&store, &items(&[("x", 9)]), 10, [1, 0, 0]);
         assert_eq!(buried(), 10);
     }

@@ -1,4 +1,4 @@
-//! What is kept of a feed and of its items.
+//! Stored feeds and items.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,45 +16,44 @@ use crate::schedule::Plan;
 use crate::view::ReadableItem;
 use crate::words;
 
-/// A feed as it is kept.
+/// A stored feed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FeedRow {
     pub(crate) key: i64,
     pub(crate) id: String,
-    /// The address that was asked for; it never moves.
+    /// The requested address; it never changes.
     pub(crate) asked: FeedAddress,
-    /// Where it is fetched from.
+    /// The address it is fetched from.
     pub(crate) address: FeedAddress,
-    /// A title that was given to it here.
+    /// A title given here.
     pub(crate) title: Option<String>,
-    /// The folder it is in here.
+    /// Its folder here.
     pub(crate) category: Option<String>,
     pub(crate) added: Moment,
     pub(crate) settings: Settings,
-    /// When it is fetched and why; `None` before the first plan, and if another release wrote it in
-    /// another shape.
+    /// Its plan; `None` before the first one, and if another release wrote it in another shape.
     pub(crate) plan: Option<Plan>,
-    /// What a server compares to see that nothing changed; empty if nothing is known.
+    /// Its validators; empty if unknown.
     pub(crate) validators: Validators,
-    /// Why it could not be fetched the last time, if it could not.
+    /// Why the last fetch failed, if it did.
     pub(crate) last_error: Option<String>,
-    /// When it was last fetched, whatever came of it.
+    /// When it was last fetched, with or without success.
     pub(crate) last_fetch: Option<Moment>,
     pub(crate) last_success: Option<Moment>,
     pub(crate) next_fetch: Option<Moment>,
-    /// What it says of itself, with its texts as they are shown.
+    /// Its own details, with texts as shown.
     pub(crate) metadata: Metadata,
     pub(crate) revisions: Revisions,
     pub(crate) item_count: u64,
-    /// When its newest item is from.
+    /// The date of its newest item.
     pub(crate) newest: Option<Moment>,
-    /// When it last became another to read.
+    /// When its readable form last changed.
     pub(crate) modified: Option<Moment>,
-    /// How many bytes its items are as they are read, if that is known.
+    /// The size of its items in readable form, if known.
     pub(crate) items_size: Option<u64>,
 }
 
-/// Numbers that move when what can be read moves, each for its part.
+/// Numbers that change with the readable form, one for each part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Revisions {
     pub(crate) metadata: i64,
@@ -62,7 +61,7 @@ pub(crate) struct Revisions {
     pub(crate) status: i64,
 }
 
-/// What was set for one feed.
+/// The settings of one feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// Seconds between two fetches.
@@ -71,14 +70,14 @@ pub(crate) struct Settings {
     /// Sent with each request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) headers: Vec<(String, String)>,
-    /// Its URL as the operator wrote it, with the names of variables in place of their values,
+    /// Its URL in the operator's spelling, with the names of variables in place of their values,
     /// which may be secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shown_url: Option<String>,
 }
 
 impl FeedRow {
-    /// The title under which it is listed.
+    /// Its title in lists.
     pub(crate) fn shown_title(&self) -> &str {
         let untitled =
             || address::brief(self.settings.shown_url.as_deref().unwrap_or(self.address.as_str()));
@@ -86,17 +85,17 @@ impl FeedRow {
         self.title.as_deref().or_else(own).unwrap_or_else(untitled)
     }
 
-    /// Its URL without a name, a password and values of variables.
+    /// Its URL without a user name, a password and values of variables.
     pub(crate) fn public_url(&self) -> String {
         self.settings.shown_url.clone().unwrap_or_else(|| self.address.public())
     }
 
-    /// The same of the URL that was asked for.
+    /// The same for the requested URL.
     pub(crate) fn public_asked_url(&self) -> String {
         self.settings.shown_url.clone().unwrap_or_else(|| self.asked.public())
     }
 
-    /// It in a list of feeds.
+    /// Its entry in a list of feeds.
     pub(crate) fn outline(&self) -> Outline {
         Outline {
             url: self.settings.shown_url.clone().unwrap_or_else(|| self.address.to_string()),
@@ -106,32 +105,32 @@ impl FeedRow {
         }
     }
 
-    /// When it last said something else, by its own account or that of its newest item.
+    /// Its last change, by its own account or that of its newest item.
     pub(crate) fn last_updated(&self) -> Option<Moment> {
         self.metadata.updated.or(self.newest)
     }
 
-    /// When what can be read of it last became something else.
+    /// When its readable form last changed.
     pub(crate) fn last_modified(&self) -> Option<Moment> {
         self.modified.or(self.last_success)
     }
 
-    /// Whether it is left alone until somebody resumes it.
+    /// Whether it is paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.plan.as_ref().is_some_and(Plan::is_paused)
     }
 
-    /// Whether it was never fetched, whatever comes of that.
+    /// Whether it was never fetched, with or without success.
     pub(crate) fn is_new(&self) -> bool {
         self.last_fetch.is_none()
     }
 
-    /// Whether the last fetch failed, whatever the schedule makes of that.
+    /// Whether the last fetch failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.last_error.is_some()
     }
 
-    /// How it does: as the schedule says, else as the last fetch went.
+    /// Its condition: by the schedule, else by the last fetch.
     pub(crate) fn condition(&self) -> Condition {
         use Condition::{Failing, Gone, Good, New, Paused, Resting};
         match self.plan.as_ref().map(|plan| plan.condition) {
@@ -142,13 +141,13 @@ impl FeedRow {
         }
     }
 
-    /// Whether it could be fetched at least once.
+    /// Whether a fetch ever succeeded.
     pub(crate) fn is_known(&self) -> bool {
         self.last_success.is_some()
     }
 }
 
-/// What a feed says of itself. The order of the fields is that of the JSON.
+/// The details of a feed. The order of the fields is that of the JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Metadata {
@@ -172,15 +171,15 @@ pub(crate) struct Metadata {
     pub(crate) updated: Option<Moment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) image: Option<String>,
-    /// Whether its document was cut off: then only the complete items are known.
+    /// Whether its document was cut off: then only the complete items are stored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) truncated: bool,
 }
 
 impl Metadata {
-    /// The same, with its texts as they are shown, of a feed that is there.
+    /// The same with texts as shown, for an existing feed.
     pub(crate) fn shown(self, address: &FeedAddress) -> Self {
-        // One that is a file is of the site it names.
+        // A feed in a file has the site that it names.
         let site = || WebAddress::parse(self.link.as_deref()?).ok();
         let base = address.web().cloned().or_else(site);
         let base = base.as_ref().map(WebAddress::as_str);
@@ -190,7 +189,7 @@ impl Metadata {
     }
 }
 
-/// Somebody who wrote something.
+/// An author.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Person {
@@ -210,7 +209,7 @@ pub(crate) struct Enclosure {
     pub(crate) length: Option<u64>,
 }
 
-/// An item as it is kept.
+/// A stored item.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) title: Option<String>,
@@ -224,21 +223,21 @@ pub(crate) struct Entry {
     pub(crate) guid: Option<String>,
     pub(crate) image: Option<String>,
     pub(crate) enclosures: Vec<Enclosure>,
-    /// Other names of its categories, by which it is found too. Not kept with it, and not shown.
+    /// Other names of its categories for the search. Neither stored with it nor shown.
     pub(crate) aliases: Vec<String>,
-    /// What addresses in its texts are relative to. Not shown: where they are, they are resolved.
+    /// The base of addresses in its texts. Not shown: shown addresses are resolved.
     pub(crate) base: Option<String>,
-    /// What its texts are once they are safe.
+    /// Its safe texts.
     pub(crate) safe: Safe,
 }
 
-/// Texts of an item, made safe.
+/// The safe texts of an item.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Safe {
-    /// They were not yet: what the item has is what was received.
+    /// Not made yet: the item has the texts as received.
     #[default]
     Unknown,
-    /// What the item has is safe.
+    /// The item's own texts are safe.
     Itself,
     Made {
         description: Option<String>,
@@ -247,7 +246,7 @@ pub(crate) enum Safe {
 }
 
 impl Entry {
-    /// Makes its texts safe, once for all that comes.
+    /// Makes its texts safe, once and for all.
     pub(crate) fn make_safe(&mut self) {
         let own = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
         let item = ReadableItem::of(self);
@@ -256,13 +255,13 @@ impl Entry {
     }
 }
 
-/// An item with what is known of it here.
+/// An item with its local data.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Kept {
     pub(crate) key: i64,
     /// The key of its feed.
     pub(crate) feed: i64,
-    /// When it is from: published, else updated, else first seen.
+    /// Its date: published, else updated, else first seen.
     pub(crate) moment: Moment,
     pub(crate) read: bool,
     pub(crate) starred: bool,
@@ -296,12 +295,11 @@ mod moments {
 
 /// The longest title of a feed and name of a person or thing, in bytes.
 const NAME: usize = 1 << 10;
-/// The longest text of a feed about itself.
+/// The longest description of a feed.
 const ABOUT: usize = 16 << 10;
-/// The longest address; one that is longer is left out, for cut it would lead nowhere.
+/// The longest address; a longer one is dropped, because a cut address leads nowhere.
 const ADDRESS: usize = 8 << 10;
-/// How many categories of one item are kept, how many people, and how many files; nobody gives an
-/// item as many.
+/// The maximum number of categories, people and files of one item.
 const TERMS: usize = 256;
 const PEOPLE: usize = 100;
 const FILES: usize = 100;
@@ -375,7 +373,7 @@ fn block(text: &parse::Text) -> Option<String> {
     if value.is_empty() { None } else { Some(value) }
 }
 
-/// A plain text as HTML: what would be read as a tag or a reference is written as a reference.
+/// A plain text as HTML: characters of tags and references are escaped.
 fn as_html(plain: &str) -> String {
     let mut html = String::with_capacity(plain.len());
     let mut rest = plain;
@@ -396,7 +394,7 @@ fn as_html(plain: &str) -> String {
     html
 }
 
-/// A text, at most so many bytes of it.
+/// A text, cut to this many bytes.
 fn cut(mut text: String, most: usize) -> String {
     text.truncate(text.floor_char_boundary(most));
     text
@@ -423,8 +421,7 @@ fn terms(categories: &[parse::Category]) -> Vec<String> {
     names(categories.iter().map(|it| it.label.as_ref().unwrap_or(&it.term)))
 }
 
-/// The words for machines of categories that have others for people, and by which they would not
-/// be found anyway.
+/// The terms of categories with other labels, if the labels do not find them anyway.
 fn aliases(categories: &[parse::Category]) -> Vec<String> {
     let labelled = categories.iter().filter(|it| it.label.is_some());
     let mut aliases = names(labelled.map(|it| &it.term));
@@ -432,7 +429,7 @@ fn aliases(categories: &[parse::Category]) -> Vec<String> {
     aliases
 }
 
-/// Leaves out the names that are found by one of the others.
+/// Drops the names that one of the others finds.
 pub(super) fn retain_others(names: &mut Vec<String>, others: &[String]) {
     let mut found: HashSet<_> = others.iter().map(|name| words::label(name)).collect();
     names.retain(|name| found.insert(words::label(name)));

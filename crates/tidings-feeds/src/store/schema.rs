@@ -1,12 +1,12 @@
-//! The tables, and how a store of an older version becomes one of this.
+//! The tables, and the migration of older stores.
 
 use rusqlite::Connection;
 use tidings_store::database::migration;
 
 use crate::store::StoreError;
 
-/// Each makes a store of the version before it one of the next; the first makes one of nothing.
-/// What is written here stays as it is: a store may be at any of them.
+/// Each turns a store of one version into the next; the first creates it. These statements never
+/// change: a store may be at any version.
 const MIGRATIONS: [&str; 8] = [
     r"
 CREATE TABLE feeds (
@@ -174,12 +174,12 @@ ALTER TABLE feeds DROP COLUMN state;
 ",
 ];
 
-/// Makes the store one of this version.
+/// Migrates the store to this version.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(migration::migrate(connection, &MIGRATIONS)?)
 }
 
-/// Checks that a store that cannot be written is one of this version.
+/// Checks that a read-only store has this version.
 pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     let version = migration::version_of(connection, &MIGRATIONS)?;
     if version == MIGRATIONS.len() { Ok(()) } else { Err(StoreError::Older(version)) }

@@ -1,10 +1,10 @@
-//! What of a feed is news since a moment, for somebody who looks from outside.
+//! The news of a feed since a moment, for another process.
 
 use std::collections::BTreeMap;
 
 use crate::store::{Store, StoreError};
 
-/// Items by their keys, each with what moves when it is another to read, and with what it is.
+/// Items by their keys, each with a number that changes with its readable form, and its identity.
 pub(crate) type Seen = BTreeMap<i64, (String, String)>;
 
 impl Store {
@@ -21,7 +21,7 @@ impl Store {
         })
     }
 
-    /// How many of these the feed took back; the others were let go because there are newer ones.
+    /// How many of these the feed withdrew; the others were removed to make room.
     pub(crate) fn taken_back(&self, id: &str, gone: &[String]) -> Result<usize, StoreError> {
         self.read(|connection| {
             let query = "SELECT 1 FROM tombstones JOIN feeds ON feeds.key = tombstones.feed
@@ -46,7 +46,7 @@ mod tests {
         let store = store_with(Retention::new(3, None));
         check(&store, &items(&[("c", 3), ("b", 2), ("a", 1)]), 4, [3, 0, 0]);
         let before = store.seen(ID).unwrap();
-        // There is no room for the oldest, and `c` is gone from between the others.
+        // The oldest does not fit, and `c` is missing between the others.
         check(&store, &items(&[("e", 5), ("d", 4), ("b", 2), ("a", 1)]), 6, [2, 0, 1]);
         let now = store.seen(ID).unwrap();
         let gone: Vec<_> = before.into_iter().filter(|(key, _)| !now.contains_key(key)).collect();

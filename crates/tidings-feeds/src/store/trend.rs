@@ -1,4 +1,4 @@
-//! How many items there were about what, in a span of time.
+//! Counts of items by topic in a span of time.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::store::{Store, StoreError};
 
 /// How many categories of a span are counted; the others are rarer.
 const CATEGORIES: i64 = 200;
-/// How many titles of a span are looked at, the newest.
+/// How many titles of a span are read, the newest.
 pub(crate) const TITLES: usize = 5_000;
 
 /// A span of time, in the items of one feed or of all.
@@ -22,15 +22,15 @@ pub(crate) struct Span {
     pub(crate) to: Moment,
 }
 
-/// What there was in a span.
+/// The counts of a span.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Trend {
-    /// How many items.
+    /// The number of items.
     pub(crate) items: u64,
-    /// The keys of feeds and how many items they had, the most first.
+    /// The keys of feeds and their numbers of items, the most first.
     pub(crate) feeds: Vec<(i64, u64)>,
-    /// Categories as they are compared and as they are shown, with how many items had them: the
-    /// most first, and then those that are only among the first of another span.
+    /// Categories as compared and as shown, with their numbers of items: the most frequent first,
+    /// then those that are frequent only in the other span.
     pub(crate) categories: Vec<(String, String, u64)>,
     /// The titles of the newest.
     pub(crate) titles: Vec<String>,
@@ -41,7 +41,7 @@ const WITHIN: &str = "items WHERE moment BETWEEN ?1 AND ?2
     AND +feed IN (SELECT key FROM feeds WHERE active = 1) AND (?3 IS NULL OR +feed = ?3)";
 
 impl Store {
-    /// What there was in two spans, each category that is counted in one of them counted in both.
+    /// The counts of two spans; each category counted in one of them is counted in both.
     pub(crate) fn trends(&self, spans: [Span; 2]) -> Result<[Trend; 2], StoreError> {
         self.read(|connection| {
             let [mut one, mut other] = [span(connection, spans[0])?, span(connection, spans[1])?];
@@ -145,7 +145,7 @@ mod tests {
         let store = store();
         let mut document = items(&[("d", 9), ("c", 8), ("b", 2), ("a", 1)]);
         let category = |term: String| Category { term, ..Category::default() };
-        // Behind all others by its name, where each has one item.
+        // Last by its name, where each has one item.
         let rare = category("zzz".to_owned());
         for (number, item) in document.items[2..].iter_mut().enumerate() {
             let many = (0..CATEGORIES).map(|it| category(format!("{number}-{it}")));

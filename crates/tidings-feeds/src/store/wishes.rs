@@ -1,11 +1,11 @@
-//! Feeds that other processes want to be asked now: whoever fetches does it and takes the wish away.
+//! Requests of other processes to fetch feeds: the process that fetches fulfils and removes them.
 
 use rusqlite::params;
 use tidings_store::date::Moment;
 
 use crate::store::{Store, StoreError};
 
-/// A wish that nobody has fulfilled yet.
+/// A request that is not fulfilled yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
     pub(crate) key: i64,
@@ -14,7 +14,7 @@ pub(crate) struct Wish {
 }
 
 impl Store {
-    /// Wishes that these feeds are asked; gives the keys of the wishes.
+    /// Stores requests to fetch these feeds; returns their keys.
     pub(crate) fn wish(&self, feeds: &[String], now: Moment) -> Result<Vec<i64>, StoreError> {
         self.write(|transaction| {
             let query = "INSERT INTO wishes (feed, made) VALUES (?1, ?2)";
@@ -24,7 +24,7 @@ impl Store {
         })
     }
 
-    /// The wishes that nobody has fulfilled, the oldest first.
+    /// The unfulfilled requests, the oldest first.
     pub(crate) fn wishes(&self) -> Result<Vec<Wish>, StoreError> {
         self.read(|connection| {
             let mut statement =
@@ -35,7 +35,7 @@ impl Store {
         })
     }
 
-    /// Wishes are fulfilled, or never will be.
+    /// Removes requests that are fulfilled, or never will be.
     pub(crate) fn granted(&self, keys: &[i64]) -> Result<(), StoreError> {
         self.write(|transaction| {
             let mut delete = transaction.prepare_cached("DELETE FROM wishes WHERE key = ?1")?;

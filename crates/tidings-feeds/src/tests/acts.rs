@@ -207,7 +207,7 @@ async fn a_host_that_wants_to_be_left_alone_is_after_a_restart() {
     drop(before);
     let after = feeds(config).await;
     let refused = after.discover(feed_at(server.url("/other"))).await.unwrap_err();
-    assert!(refused.to_string().contains("left alone"), "{refused}");
+    assert!(refused.to_string().contains("refuses requests"), "{refused}");
     assert_eq!(server.paths(), ["/feed"]);
 }
 
@@ -363,7 +363,7 @@ async fn every_title_in_an_answer_stands_between_lines_that_say_whose_it_is() {
         let result = world.result(name, arguments).await;
         let text = result["content"][0]["text"].as_str().unwrap();
         let (before, rest) = text.split_once("--- written by others").expect(name);
-        let (_, after) = rest.split_once("--- end of what others wrote ---").expect(name);
+        let (_, after) = rest.split_once("--- end of content written by others ---").expect(name);
         assert!(!before.contains("OBEY") && !after.contains("OBEY"), "{text}");
         if name == "get_syndication_feed_items" {
             assert!(text.contains(r"OBEY \*me\*"), "{text}");
@@ -379,7 +379,7 @@ async fn a_folder_that_is_taken_for_a_category_is_named() {
     world.call("add_feed", json!({ "url": server.url("/feed"), "category": "Tech" })).await;
     let merged = world.result("merge_feeds", json!({ "category": "Tech" })).await;
     let text = merged["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("`Tech`, which is a folder of feeds: ask with `folder`"), "{text}");
+    assert!(text.contains("`Tech`, which is a folder of feeds: use `folder`"), "{text}");
     assert_eq!(world.call("merge_feeds", json!({ "folder": "Tech" })).await["total"], 2);
 }
 

@@ -1,4 +1,4 @@
-//! Who is told of what, counted exactly.
+//! Notices, counted exactly.
 
 use super::*;
 

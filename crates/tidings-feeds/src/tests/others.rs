@@ -256,7 +256,7 @@ async fn a_host_that_asked_another_process_for_a_pause_is_left_alone() {
     assert_eq!(world.notices().await, Vec::<String>::new());
     let feed = feed_at("http://127.0.0.1:1/feed");
     let refused = world.feeds.discover(feed).await.unwrap_err();
-    assert!(refused.to_string().contains("left alone"), "{refused}");
+    assert!(refused.to_string().contains("refuses requests"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

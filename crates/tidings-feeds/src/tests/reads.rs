@@ -1,4 +1,4 @@
-//! What clients read, and what they are told is wrong.
+//! Reads of clients, and their errors.
 
 use super::*;
 use crate::schedule::Plan;

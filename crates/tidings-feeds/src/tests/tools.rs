@@ -376,14 +376,12 @@ async fn what_cannot_be_done_is_a_result_that_says_what_to_do() {
         (
             "new_since",
             json!({ "agent": "a", "cursor": "c999" }),
-            "`cursor`: `c999` cannot be used: it is of other feeds than are kept here; call without \
-             `cursor`",
+            "`cursor`: `c999` cannot be used: it belongs to other feeds; call without `cursor`",
         ),
         (
             "new_since",
             json!({ "agent": "a", "cursor": "c1-other" }),
-            "`cursor`: `c1-other` cannot be used: it is of other feeds than are kept here; call \
-             without `cursor`",
+            "`cursor`: `c1-other` cannot be used: it belongs to other feeds; call without `cursor`",
         ),
         (
             "mark_items",

@@ -52,8 +52,8 @@ async fn a_call_for_nothing_else_is_refused_with_the_reason() {
     for (name, arguments) in calls {
         let refusal = world.refusal(name, arguments).await;
         let expected = format!(
-            "`{name}` was not done: no feed that was asked for could be fetched yet\n\
-             - {TITLE} · {OTHER_ID}: {REASON}"
+            "`{name}` was not done: none of the requested feeds could be fetched yet\n- {TITLE} · \
+             {OTHER_ID}: {REASON}"
         );
         assert_eq!(refusal, expected);
     }
@@ -130,7 +130,7 @@ async fn a_prompt_for_nothing_else_says_so() {
         ("trends", json!({ "feed": OTHER_ID })),
     ] {
         let told = world.filled(name, arguments).await;
-        assert!(told.starts_with("No feed that was asked for could be fetched yet"), "{told}");
+        assert!(told.starts_with("None of the requested feeds could be fetched yet"), "{told}");
         assert!(told.contains(&format!("{OTHER_ID}: {REASON}")), "{told}");
     }
     for (name, arguments) in [

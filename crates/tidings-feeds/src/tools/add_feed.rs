@@ -1,4 +1,4 @@
-//! `add_feed`: a feed, or the only one that a page names, is there from now on.
+//! `add_feed`: adds a feed, or the only feed of a page.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) const NEEDS: &[Need] = &[Need::Change, Need::Fetch];
 /// The longest title, category and address that is repeated.
 const TITLE: usize = 200;
 const ADDRESS: usize = 500;
-/// How many feeds of a page are told.
+/// How many feeds of a page are reported.
 const CHOICES: usize = 20;
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     url: String,
     title: Option<String>,
     folder: Option<String>,
-    /// What a folder was called before.
+    /// The former name of a folder.
     category: Option<String>,
     interval_minutes: Option<u64>,
 }
@@ -35,15 +35,15 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "Add a feed",
-        description: "Adds an RSS, Atom or JSON feed by its URL, or by that of a web page that \
-            names one feed. It is fetched at once, can be read when this answers, and stays. A \
-            page that names several is refused with their addresses: choose one of them",
+        description: "Adds an RSS, Atom or JSON feed by its URL, or by the URL of a web page with \
+            one feed. It is fetched at once, can be read when this returns, and stays after a \
+            restart. A page with several feeds is refused with their addresses: choose one of them",
     };
     let text = json!({ "type": "string" });
     let output = shape(
         &json!({
             "id": text, "title": text, "url": text,
-            "isNew": { "type": "boolean", "description": "Whether it was not there before" },
+            "isNew": { "type": "boolean", "description": "Whether it is new" },
             "foundOn": { "type": "string", "description": "The page that names it" },
             "itemCount": { "type": "integer", "minimum": 0 },
             "problem": {
@@ -56,15 +56,15 @@ pub(super) fn tool() -> Tool {
     let properties = json!({
         "url": {
             "type": "string", "minLength": 1, "maxLength": 2000,
-            "description": "Where the feed or the page is: `https://…` or `http://…`",
+            "description": "The URL of the feed or page: `https://…` or `http://…`",
         },
         "title": {
             "type": "string", "minLength": 1, "maxLength": TITLE,
-            "description": "A title to be used in place of its own",
+            "description": "A title in place of its own",
         },
         "folder": {
             "type": "string", "minLength": 1, "maxLength": TITLE,
-            "description": "The folder it is in; folders in it after `/`",
+            "description": "Its folder; subfolders after `/`",
         },
         "category": {
             "type": "string", "minLength": 1, "maxLength": TITLE,
@@ -72,7 +72,8 @@ pub(super) fn tool() -> Tool {
         },
         "intervalMinutes": {
             "type": "integer", "minimum": 15, "maximum": 43_200,
-            "description": "How often it is asked; by default that depends on how often it changes",
+            "description": "Time between fetches; by default it depends on how often the feed \
+                changes",
         },
     });
     describe(&words, Effect::Repeatable, &properties, &["url"], output)
@@ -127,12 +128,12 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     Ok(Answer::new(&answered, text))
 }
 
-/// A name in one line, without characters that nobody sees.
+/// A name in one line, without invisible characters.
 fn name(argument: &str, text: &str) -> Result<String, Refusal> {
     let parts = text.split(|it: char| it.is_whitespace() || it.is_control());
     let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
     if parts.is_empty() {
-        let details = "there is nothing to be read in it; leave it out, or give a name";
+        let details = "it has no readable characters; leave it out, or give a name";
         return Err(Refusal::argument(argument, text.escape_debug(), details));
     }
     Ok(parts.join(" "))
@@ -154,7 +155,7 @@ fn refused(url: &str, error: crate::DiscoverError) -> Refusal {
             };
             let lines: String = feeds.iter().map(line).collect();
             let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
-            let details = format!("it is a page that names several feeds; give one:{lines}{more}");
+            let details = format!("it is a page with several feeds; give one:{lines}{more}");
             Refusal::argument("url", url, &details)
         }
         Error::Fetch { reason, .. } => {

@@ -1,4 +1,4 @@
-//! `all_syndication_feeds`: every feed in a few words, as `feeds://all` has it.
+//! `all_syndication_feeds`: every feed in short, as in `feeds://all`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::tools::{Call, Need};
 
 pub(super) const NAME: &str = "all_syndication_feeds";
 pub(super) const NEEDS: &[Need] = &[];
-/// The longest title, address and description; feeds may say what they like.
+/// The longest title, address and description, because feeds may contain anything.
 const TITLE: usize = 200;
 const ADDRESS: usize = 500;
 const DESCRIPTION: usize = 300;
@@ -34,8 +34,8 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "All feeds",
-        description: "Lists every feed with its id, title, address and number of items. The id is \
-            what other tools and the resources `feeds://feed/{id}` are asked with",
+        description: "Lists every feed with its id, title, address and number of items. Other \
+            tools and the resources `feeds://feed/{id}` take the id",
     };
     let text = json!({ "type": "string" });
     let others = json!({ "type": "string", "description": NO_INSTRUCTION });

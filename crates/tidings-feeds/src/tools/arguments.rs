@@ -9,13 +9,12 @@ use tidings_server::model::JsonObject;
 use crate::tools::answer::{Refusal, shortened};
 use crate::tools::budget::Budget;
 
-/// How many faults are told at once.
+/// How many faults are reported at once.
 const FAULTS: usize = 5;
-/// How much is said of each: a fault repeats the value it is about.
+/// The length of each: a fault repeats its value.
 const FAULT: usize = 300;
 
-/// Makes arguments of callers of older servers of feeds those of ours: what was called `URL` is `url`,
-/// and 0 is as much as usual.
+/// Accepts the arguments of older servers of feeds: `URL` is `url`, and 0 is the default.
 pub(super) fn of_old(tool: &str, arguments: &mut JsonObject) {
     if tool == "fetch_link"
         && !arguments.contains_key("url")
@@ -46,17 +45,18 @@ pub(super) fn checked(
     Ok((budget.map(Budget::of_tokens).unwrap_or_default(), arguments))
 }
 
-/// Writes `1.0` as `1`: to a schema both are the same integer, and some programs have no other way
-/// to write one.
+/// Writes `1.0` as `1`: a schema treats both as the same integer, and some programs cannot write
+/// integers.
 fn whole(value: &mut Value) {
     let number = value.as_f64().filter(|_| value.is_f64());
-    // Written out, a number with a fraction has a point, and one that is too high too many digits.
+    // A number with a fraction has a point in its text, and one that is too high has too many
+    // digits.
     if let Some(number) = number.and_then(|number| number.to_string().parse::<i64>().ok()) {
         *value = Value::from(number);
     }
 }
 
-/// Arguments as a tool uses them.
+/// The arguments as the tool's type.
 pub(super) fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Refusal> {
     serde_json::from_value(Value::Object(arguments))
         .map_err(|error| Refusal::new(error.to_string()))

@@ -1,20 +1,20 @@
-//! How long an answer may be: models pay for what they read.
+//! The size limit of an answer: models pay for what they read.
 
 use serde::Serialize;
 
-/// Bytes of a token, about, in most languages.
+/// The bytes of a token, about, in most languages.
 const BYTES: u64 = 4;
-/// The least that can be asked for, in tokens: room for one item in a few words, twice.
+/// The minimum in tokens: room for one short item, twice.
 pub(super) const LEAST: u64 = 1_000;
-/// What an answer may have if nothing else is asked for.
+/// The default.
 pub(super) const USUAL: u64 = 8_000;
-/// The most that can be asked for.
+/// The maximum.
 pub(super) const MOST: u64 = 200_000;
-/// Kept for what stands around the things of an answer.
+/// Reserved for the frame of an answer.
 const FRAME: usize = 500;
 
-/// How long something may be, as JSON. An answer of a tool has two halves: a structure, and a text
-/// that is not longer.
+/// A size limit as JSON. An answer of a tool has two halves: a structure, and a text that is not
+/// longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget(usize);
 
@@ -38,35 +38,35 @@ impl Budget {
         Self((self.0 / parts.max(1)).max(2 * FRAME))
     }
 
-    /// What is left of it after something of so many bytes.
+    /// The rest of it after this many bytes.
     pub(crate) fn without(self, bytes: usize) -> Self {
         Self(self.0.saturating_sub(bytes).max(2 * FRAME))
     }
 
-    /// Room for things to be put in one by one.
+    /// Room for things that are added one by one.
     pub(crate) fn room(self) -> Room {
         Room { left: self.0 - FRAME }
     }
 }
 
-/// What is left of a budget.
+/// The rest of a budget.
 #[derive(Debug)]
 pub(crate) struct Room {
     left: usize,
 }
 
 impl Room {
-    /// Where everything fits.
+    /// Unlimited room.
     pub(crate) fn boundless() -> Self {
         Self { left: usize::MAX }
     }
 
-    /// Takes the room that a thing needs as JSON; not if it does not fit.
+    /// Takes the room of a thing as JSON; false if it does not fit.
     pub(crate) fn take(&mut self, thing: &impl Serialize) -> bool {
         self.take_of(self.left, thing)
     }
 
-    /// The same for a thing that may take half of what is left.
+    /// The same for a thing that may take half of the rest.
     pub(crate) fn take_half(&mut self, thing: &impl Serialize) -> bool {
         self.take_of(self.left / 2, thing)
     }
@@ -89,7 +89,7 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
-    /// So many that were left out, if any were.
+    /// This many that were left out, if any.
     pub(crate) fn new(count: u64, how: impl FnOnce() -> String) -> Option<Self> {
         (count > 0).then(|| Self { count, how: how() })
     }

@@ -1,4 +1,4 @@
-//! Arguments that several tools share: which feeds, and which items of them.
+//! Arguments of several tools: the choice of feeds and items.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use crate::store::{Listing, Marked};
 use crate::tools::answer::{Answer, Refusal};
 use crate::view::Filter;
 
-/// How many items are shown if nothing else is asked for.
+/// The default number of items.
 pub(crate) const USUAL: u32 = 20;
-/// The highest number that every program reads as it is written.
+/// The highest number that every program reads exactly.
 pub(crate) const HIGHEST: u64 = (1 << 53) - 1;
-/// How many feeds may be named.
+/// The maximum number of named feeds.
 const FEEDS: usize = 100;
 
-/// Which items are asked for.
+/// The chosen items.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Choice {
@@ -34,7 +34,7 @@ pub(crate) struct Choice {
     pub(crate) offset: u64,
 }
 
-/// Which of them by their marks.
+/// The choice by marks.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Only {
@@ -45,7 +45,7 @@ pub(crate) enum Only {
 }
 
 impl Choice {
-    /// Refuses what chooses items, for an answer that has none.
+    /// Refuses arguments that choose items, for an answer without items.
     pub(crate) fn refuse_for_feeds(&self) -> Result<(), Refusal> {
         let only = match self.only {
             Only::All => None,
@@ -66,18 +66,18 @@ impl Choice {
         first.map_or(Ok(()), |(name, value)| Err(Refusal::argument(name, value, details)))
     }
 
-    /// What to do if nothing has the category that was asked for, and it is the name of a folder.
+    /// The hint if nothing has the requested category, and it is the name of a folder.
     pub(crate) fn tell_folder(&self, inner: &Inner, total: u64, answer: &mut Answer) {
         let category = self.category.as_deref().filter(|_| total == 0 && self.folder.is_none());
         if let Some(category) = category.filter(|category| inner.keys_in(category).is_ok()) {
             answer.say(&format!(
-                "No item has the category `{category}`, which is a folder of feeds: ask with \
-                 `folder` for what is in it\n"
+                "No item has the category `{category}`, which is a folder of feeds: use `folder` \
+                 for the items in it\n"
             ));
         }
     }
 
-    /// The same as the store is asked.
+    /// The same for the store.
     pub(crate) fn listing(&self, inner: &Inner) -> Result<Listing, Refusal> {
         let named = [
             ("since", &self.since),
@@ -109,7 +109,8 @@ pub(crate) fn keys(inner: &Inner, argument: &str, ids: &[String]) -> Result<Vec<
     ids.iter().map(key).collect()
 }
 
-/// The keys of feeds by their ids, and of those in a folder; of feeds that are named, those in it.
+/// The keys of feeds by their ids, and of those in a folder; with both, the named feeds in the
+/// folder.
 pub(crate) fn keys_of(
     inner: &Inner,
     ids: &[String],
@@ -133,13 +134,13 @@ pub(crate) fn properties() -> Value {
     json!({
         "feeds": {
             "type": "array", "items": { "type": "string" }, "maxItems": FEEDS,
-            "description": "Ids of feeds; all feeds if there is none",
+            "description": "Ids of feeds; default: all feeds",
         },
         "folder": folder(),
         "since": date("From this day or moment on, as 2026-01-31 or 2026-01-31T09:30:00Z"),
         "until": date("Up to and including this day or moment"),
         "category": word("Only items with this category; case and spaces do not matter"),
-        "author": word("Only items by somebody of this name or mail address"),
+        "author": word("Only items by an author with this name or mail address"),
         "only": {
             "enum": ["all", "unread", "starred"], "default": "all",
             "description": "Only items that are not marked as read, or that are starred",
@@ -157,14 +158,14 @@ pub(crate) fn folder() -> Value {
 pub(crate) fn limit(usual: u32) -> Value {
     json!({
         "type": "integer", "minimum": 0, "maximum": 1000, "default": usual,
-        "description": "So many items at most; 0 is as many as usual",
+        "description": "At most this many items; 0 is the default",
     })
 }
 
 pub(crate) fn offset() -> Value {
     json!({
         "type": "integer", "minimum": 0, "maximum": HIGHEST, "default": 0,
-        "description": "Without so many of the first",
+        "description": "Skip this many items",
     })
 }
 

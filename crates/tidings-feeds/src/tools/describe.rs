@@ -1,4 +1,4 @@
-//! How a tool describes itself: the parts that all of them share.
+//! Descriptions of tools: their common parts.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use tidings_server::model::{Tool, ToolAnnotations};
 use crate::tools::Need;
 use crate::tools::budget::{LEAST, MOST, USUAL};
 
-/// What a tool says in words.
+/// The texts of a tool.
 pub(super) struct Words {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) description: &'static str,
 }
 
-/// How a tool behaves, apart from what it needs.
+/// The behaviour of a tool, apart from its needs.
 #[derive(Clone, Copy)]
 pub(super) enum Effect {
-    /// It only looks at what is kept here.
+    /// It only reads the store.
     Looks,
-    /// The same call again changes nothing more.
+    /// A repeated call changes nothing more.
     Repeatable,
-    /// The same call again may do something else.
+    /// A repeated call may do something else.
     Once,
-    /// It takes something away.
+    /// It removes something.
     Destroys,
 }
 
-/// A tool with these arguments, of which some are required, and this shape of an answer.
+/// A tool with these arguments, some of them required, and this shape of an answer.
 pub(super) fn tool(
     words: &Words,
     effect: Effect,
@@ -51,7 +51,7 @@ pub(super) fn tool(
         .with_annotations(annotations)
 }
 
-/// Adds what every tool has, and what follows from its needs.
+/// Adds the common parts, and the consequences of its needs.
 pub(super) fn finished(mut tool: Tool, needs: &[Need]) -> Tool {
     let mut input = (*tool.input_schema).clone();
     if let Some(Value::Object(properties)) = input.get_mut("properties") {
@@ -65,12 +65,12 @@ pub(super) fn finished(mut tool: Tool, needs: &[Need]) -> Tool {
     tool
 }
 
-/// The shape of an object with these fields, of which some are always there.
+/// The shape of an object with these fields, some of them always present.
 pub(super) fn shape(properties: &Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-/// The field that says what did not fit.
+/// The field for what did not fit.
 pub(super) fn left_out() -> Value {
     let mut shape = shape(
         &json!({
@@ -79,15 +79,15 @@ pub(super) fn left_out() -> Value {
         }),
         &["count", "how"],
     );
-    shape["description"] = json!("What did not fit into the answer; missing if all of it did");
+    shape["description"] = json!("What did not fit into the answer; missing if everything did");
     shape
 }
 
 fn max_tokens() -> Value {
     json!({
         "type": "integer", "minimum": LEAST, "maximum": MOST, "default": USUAL,
-        "description": "About how long the answer may be, in tokens of four bytes. What does not \
-            fit is left out, and the answer says so",
+        "description": "About how long the answer may be, in tokens of four bytes. The rest is \
+            left out, and the answer says so",
     })
 }
 

@@ -1,4 +1,5 @@
-//! `get_syndication_feed_items`: the items of one feed, newest first, with as much of them as wanted.
+//! `get_syndication_feed_items`: the items of one feed, newest first, with the wanted part of their
+//! texts.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,11 +16,10 @@ use crate::view::Filter;
 
 pub(super) const NAME: &str = "get_syndication_feed_items";
 pub(super) const NEEDS: &[Need] = &[];
-/// How much is shown of a text if nothing else is asked for, in characters: a long paragraph, and an
-/// article.
+/// The default lengths of a text, in characters: a long paragraph, and an article.
 const DESCRIPTION: usize = 500;
 const CONTENT: usize = 5_000;
-/// The most that can be asked for.
+/// The maximum.
 const MOST: usize = 1_000_000;
 /// The longest title of a feed, in bytes.
 const TITLE: usize = 200;
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     max_content_length: Option<usize>,
     #[serde(default)]
     format: TextFormat,
-    /// Taken for the sake of callers that send them.
+    /// Accepted for callers that send them.
     #[serde(rename = "includeImages")]
     _include_images: Option<bool>,
     #[serde(rename = "embedImages")]
@@ -48,8 +48,8 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "Items of a feed",
-        description: "Gives the items of one feed, newest first, from what is kept: nothing is \
-            fetched. Descriptions are cut; with `includeContent` the whole texts come, up to \
+        description: "Returns the stored items of one feed, newest first; nothing is fetched. \
+            Descriptions are cut; with `includeContent` the whole texts are included, up to \
             `maxContentLength`",
     };
     let properties = json!({
@@ -57,12 +57,13 @@ pub(super) fn tool() -> Tool {
         "limit": limit(USUAL),
         "offset": offset(),
         "includeContent": {
-            "type": "boolean", "default": false, "description": "With the whole text of each item",
+            "type": "boolean", "default": false, "description": "Include the whole text of each \
+                item",
         },
         "maxContentLength": {
             "type": "integer", "minimum": 0, "maximum": MOST,
-            "description": "The most characters of each text; by default, and if it is 0, 5000 if \
-                content is included, else 500",
+            "description": "The maximum number of characters of each text; default, also for 0: \
+                5000 with content, else 500",
         },
         "includeImages": {
             "type": "boolean",
@@ -75,7 +76,7 @@ pub(super) fn tool() -> Tool {
         },
         "format": {
             "enum": ["text", "markdown", "html"], "default": "text",
-            "description": "How texts are shown; HTML is without what can do harm",
+            "description": "How texts are shown; HTML is made safe",
         },
     });
     let text = json!({ "type": "string" });
@@ -103,7 +104,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let names = call.inner.names();
     let list = call.inner.blocking(move |inner| {
         let listed = inner.store.list(&listing)?;
-        // Nobody reads more of one text than fits into the answer.
+        // No text can be longer than the answer.
         let texts = texts.within(budget.bytes());
         let items = listed.items.iter().map(|kept| ShownItem::of(kept, &names, texts));
         Ok(ItemList::new(budget, items, offset, listed.total))

@@ -1,4 +1,4 @@
-//! `feed_health`: how each feed does, why, and when it is asked next.
+//! `feed_health`: the condition of each feed, the reason, and the next fetch.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     offset: usize,
 }
 
-/// How a feed that is served can do.
+/// The conditions of a served feed.
 const STATES: [Condition; 6] = [
     Condition::New,
     Condition::Good,
@@ -39,13 +39,13 @@ const STATES: [Condition; 6] = [
     Condition::Gone,
 ];
 
-/// Which feeds are told of.
+/// The chosen feeds.
 #[derive(Clone, Copy, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 enum Only {
     #[default]
     All,
-    /// Those that are not as they should be.
+    /// Those in trouble.
     Troubled,
 }
 
@@ -53,19 +53,19 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "Health of feeds",
-        description: "Says how each feed does: `new` (not fetched yet), `good`, `failing` (tried \
-            again, less and less often), `resting` (failed so often that it is tried once a day), \
-            `paused` or `gone` (the server says for good); with the last error and when it is \
-            asked next. Those in trouble come first",
+        description: "Returns the condition of each feed: `new` (not fetched yet), `good`, \
+            `failing` (retried, less and less often), `resting` (failed so often that it is tried \
+            once a day), `paused` or `gone` (for ever, according to the server); with the last \
+            error and the time of the next fetch. Feeds in trouble come first",
     };
     let properties = json!({
         "feeds": {
             "type": "array", "items": { "type": "string" }, "maxItems": 100,
-            "description": "Ids of feeds; all feeds if there is none",
+            "description": "Ids of feeds; default: all feeds",
         },
         "only": {
             "enum": ["all", "troubled"], "default": "all",
-            "description": "Only feeds that are not as they should be",
+            "description": "Only feeds in trouble",
         },
         "offset": offset(),
     });
@@ -90,7 +90,7 @@ pub(super) fn tool() -> Tool {
             "counts": { "type": "object", "properties": counts, "additionalProperties": false },
             "problem": {
                 "type": "string",
-                "description": "Why what feeds say cannot be stored; missing if it can",
+                "description": "Why answers of feeds cannot be stored; missing if they can",
             },
             "leftOut": left_out(),
         }),
@@ -142,7 +142,7 @@ impl FeedHealth {
             None => "not asked yet".to_owned(),
         };
         let explanation = if row.metadata.truncated {
-            format!("{explanation}; its document was cut off, the complete items are kept")
+            format!("{explanation}; its document was cut off, the complete items are stored")
         } else {
             explanation
         };
@@ -195,7 +195,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let mut text = String::new();
     let problem = call.inner.trouble();
     if let Some(problem) = &problem {
-        let _ = writeln!(text, "What feeds say cannot be stored: {problem}");
+        let _ = writeln!(text, "Answers of feeds cannot be stored: {problem}");
     }
     let counted: Vec<_> = counts.iter().map(|(state, count)| format!("{count} {state}")).collect();
     let _ = writeln!(text, "Feeds: {}", counted.join(", "));
@@ -219,7 +219,7 @@ mod tests {
     use crate::store::{Retention, Store};
     use crate::tests::feed_at;
 
-    /// A feed that failed so many times, the last time in a certain way.
+    /// A feed that failed this many times, the last time in this way.
     fn feed(failures: u32, last: &Failure, is_asked: bool) -> FeedHealth {
         let store = Store::in_memory(Retention::default()).unwrap();
         let now = Moment::from_millis(1_790_000_000_000);
@@ -248,7 +248,7 @@ mod tests {
         check(feed(1, &Failure::Transient, true), "failing", once, true);
         let often = "the last 8 attempts failed; tried once a day, next in 24 h";
         check(feed(8, &Failure::Transient, true), "resting", often, true);
-        let gone = "gone for good, says the server; not asked again";
+        let gone = "gone for ever, according to the server; not fetched again";
         check(feed(1, &Failure::Gone, true), "gone", gone, false);
         check(feed(8, &Failure::Transient, false), "resting", "nothing is fetched here", false);
         assert_eq!(feed(8, &Failure::Transient, true).failures, 8);

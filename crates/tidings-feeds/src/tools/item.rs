@@ -1,4 +1,4 @@
-//! Items as tools show them: those of the resources, with a name and marks, no longer than asked for.
+//! Items in answers of tools: as in resources, with an id and marks, within the requested length.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::tools::answer::{NO_INSTRUCTION, of_others, shortened};
 use crate::tools::budget::{Budget, LeftOut, Room};
 use crate::tools::describe::shape;
 
-/// The longest title and address, in bytes; feeds may say what they like.
+/// The longest title and address, in bytes, because feeds may contain anything.
 const TITLE: usize = 300;
 const ADDRESS: usize = 1_000;
 /// How many authors, categories and files of one item are shown.
@@ -21,24 +21,24 @@ const EACH: usize = 10;
 /// The longest name of one of them.
 const NAME: usize = 100;
 
-/// How much is shown of an item's texts.
+/// The shown length of an item's texts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Texts {
     pub(crate) format: TextFormat,
-    /// The most characters of its description.
+    /// The maximum number of characters of its description.
     pub(crate) description: usize,
-    /// The most of its content; none at all without.
+    /// The maximum of its content; `None` for no content.
     pub(crate) content: Option<usize>,
-    /// Whether the beginning of its content stands in for a description that it lacks.
+    /// Whether the beginning of its content replaces a missing description.
     pub(crate) stands_in: bool,
 }
 
 impl Texts {
-    /// A few lines of the description, or of the content where there is none.
+    /// A few lines of the description, or of the content if there is none.
     pub(crate) const BRIEF: Self =
         Self { format: TextFormat::Text, description: 300, content: None, stands_in: true };
 
-    /// The same, so that one item does not take all the room of an answer.
+    /// The same, so that one item does not fill the answer.
     pub(crate) fn within(self, bytes: usize) -> Self {
         let most = bytes / 2;
         let content = self.content.map(|content| content.min(most));
@@ -46,7 +46,7 @@ impl Texts {
     }
 }
 
-/// An item as it is shown.
+/// An item in an answer.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ShownItem {
@@ -58,10 +58,10 @@ pub(crate) struct ShownItem {
     pub(crate) link: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published: Option<String>,
-    /// Where it does not say when it was published.
+    /// Without a publication date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) updated: Option<String>,
-    /// Where it has no date of its own.
+    /// Without a date of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) seen: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -79,14 +79,14 @@ pub(crate) struct ShownItem {
     /// Other feeds that have it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) also_in: Vec<String>,
-    /// Where it has what was searched for.
+    /// The place of the match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) snippet: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<String>,
-    /// Whether a text of it is longer than shown.
+    /// Whether a text was cut.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_cut: bool,
 }
@@ -101,7 +101,7 @@ impl Inner {
 }
 
 impl ShownItem {
-    /// An item as it is shown; takes time for its texts.
+    /// An item in an answer; its texts take time.
     pub(crate) fn of(kept: &Kept, names: &Names, texts: Texts) -> Self {
         let mut item = Self::without_texts(kept, names);
         let entry = &kept.entry;
@@ -125,7 +125,7 @@ impl ShownItem {
         let short = |text: &Option<String>, most: usize| {
             text.as_deref().map(|text| shortened(text, most).into_owned())
         };
-        // An address that is cut leads nowhere.
+        // A cut address leads nowhere.
         let address = |text: &Option<String>| text.clone().filter(|text| text.len() <= ADDRESS);
         let person = |person: &Person| Person {
             name: short(&person.name, NAME),
@@ -133,7 +133,7 @@ impl ShownItem {
         };
         let feed_id = names.get(&kept.feed).cloned().unwrap_or_default();
         let enclosures = entry.enclosures.iter().filter(|it| it.url.len() <= ADDRESS);
-        // Shown where it is the only date there is, as in the resources.
+        // Shown if it is the only date, as in the resources.
         let updated = entry.updated.filter(|_| entry.published.is_none());
         let has_no_date = entry.published.or(entry.updated).is_none();
         Self {
@@ -160,7 +160,7 @@ impl ShownItem {
         }
     }
 
-    /// The same in the fewest words, for when there is no room.
+    /// The same in the shortest form, for lack of room.
     fn brief(self) -> Self {
         Self {
             title: self.title.map(|title| shortened(&title, TITLE / 2).into_owned()),
@@ -198,8 +198,8 @@ impl ShownItem {
     }
 }
 
-/// The items that fit, in order. One for which there is no room is shown in the fewest words if it is
-/// the first: then there is always one.
+/// The items that fit, in order. If the first does not fit, it is shown in the shortest form, so
+/// there is always one.
 pub(crate) fn fitting(room: &mut Room, items: impl Iterator<Item = ShownItem>) -> Vec<ShownItem> {
     let mut fitting = Vec::new();
     for item in items {
@@ -216,19 +216,19 @@ pub(crate) fn fitting(room: &mut Room, items: impl Iterator<Item = ShownItem>) -
     fitting
 }
 
-/// A list of items as a tool answers it.
+/// A list of items in an answer.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ItemList {
     pub(crate) items: Vec<ShownItem>,
-    /// How many fit what was asked for.
+    /// How many match.
     pub(crate) total: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) left_out: Option<LeftOut>,
 }
 
 impl ItemList {
-    /// As many as the budget has room for, of a list that goes on after `offset`.
+    /// As many as fit into the budget, of a list that continues after `offset`.
     pub(crate) fn new(
         budget: Budget,
         items: impl Iterator<Item = ShownItem>,
@@ -264,12 +264,12 @@ impl ItemList {
     }
 }
 
-/// The name of an item: it means this item for ever, and none of another feed.
+/// The id of an item: it names this item for ever, and none of another feed.
 pub(crate) fn id(feed: &str, key: i64) -> String {
     format!("{feed}-{key}")
 }
 
-/// The feed and the key of a name.
+/// The feed and the key in an id.
 pub(crate) fn parse_id(id: &str) -> Option<(i64, String)> {
     let (feed, key) = id.split_once('-')?;
     let is_number = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
@@ -282,8 +282,8 @@ pub(crate) fn list_shape(more: &[(&str, Value)], required: &[&str]) -> Value {
         "items": { "type": "array", "items": item_shape() },
         "total": {
             "type": "integer", "minimum": 0,
-            "description": "How many fit what was asked for; of a search, counted up to 10000, \
-                or up to 1000 where the best come first",
+            "description": "How many match; of a search, counted up to 10000, or up to 1000 if the \
+                best come first",
         },
         "leftOut": super::describe::left_out(),
     });
@@ -309,7 +309,7 @@ pub(crate) fn item_shape() -> Value {
     let person = shape(&json!({ "name": text, "email": text }), &[]);
     let size = json!({ "type": "integer", "minimum": 0 });
     let file = shape(&json!({ "url": text, "type": text, "length": size }), &["url"]);
-    let cut = json!({ "type": "boolean", "description": "There is more of its texts" });
+    let cut = json!({ "type": "boolean", "description": "Its texts were cut" });
     let properties = json!({
         "id": text, "feedId": text, "title": others, "link": text, "published": moment,
         "updated": moment, "seen": seen, "authors": { "type": "array", "items": person }, "categories": texts,

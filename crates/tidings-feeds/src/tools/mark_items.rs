@@ -1,4 +1,4 @@
-//! `mark_items`: notes on items, read and starred. Feeds and resources do not know of them.
+//! `mark_items`: marks items as read or starred. Feeds and resources do not know the marks.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub(super) const NAME: &str = "mark_items";
 pub(super) const NEEDS: &[Need] = &[Need::Change];
 /// How many items may be marked at once.
 const MOST: usize = 1_000;
-/// How many names that are none are told.
+/// How many unknown ids are reported.
 const TOLD: usize = 20;
 
 #[derive(Deserialize)]
@@ -32,23 +32,24 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "Mark items",
-        description: "Marks items as read or starred, or takes the mark from them. Starred items \
-            are kept however many newer ones come, until their feed is removed or takes them back",
+        description: "Marks items as read or starred, or removes the mark. Starred items are kept \
+            however many newer ones arrive, until their feed is removed or withdraws them",
     };
     let properties = json!({
         "ids": {
             "type": "array", "items": { "type": "string", "maxLength": 100 }, "minItems": 1,
-            "maxItems": MOST, "description": "Ids of items, as other tools give them",
+            "maxItems": MOST, "description": "Ids of items, as other tools return them",
         },
-        "read": { "type": "boolean", "description": "Whether they are read; as before without" },
-        "starred": { "type": "boolean", "description": "Whether they are starred; as before without" },
+        "read": { "type": "boolean", "description": "Whether they are read; default: unchanged" },
+        "starred": { "type": "boolean", "description": "Whether they are starred; default: \
+            unchanged" },
     });
     let output = shape(
         &json!({
             "marked": { "type": "integer", "minimum": 0, "description": "How many were marked" },
             "missing": {
                 "type": "integer", "minimum": 0,
-                "description": "How many are not there: never were, or are gone",
+                "description": "How many do not exist, or not any more",
             },
             "missingIds": {
                 "type": "array", "items": { "type": "string" },
@@ -86,7 +87,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
             |item: &Option<(i64, String)>| Some(call.inner.board().get(&item.as_ref()?.1)?.key);
         let keys: Vec<_> = named.iter().filter_map(|(_, item)| key(item)).collect();
         Named::look(call, &keys)?;
-        let details = "there is no such item, or none any more; ids are in the answers of \
+        let details = "there is no such item, or it was removed; ids are in the answers of \
             `get_syndication_feed_items`, `search_items`, `merge_feeds` and `new_since`";
         return Err(Refusal::argument("ids", ids.join(", "), details));
     }

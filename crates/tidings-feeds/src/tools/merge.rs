@@ -1,4 +1,4 @@
-//! `merge_feeds`: items of several feeds in one list, each once.
+//! `merge_feeds`: items of several feeds in one list, without repeats.
 
 use std::collections::HashMap;
 
@@ -23,14 +23,14 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "Merge feeds",
-        description: "Gives the items of several feeds, or of all, in one list, newest first. An \
-            item that several feeds have is there once, and says which others have it; that is \
-            found by its address and its guid, within one answer",
+        description: "Returns the items of several feeds, or of all, in one list, newest first. An \
+            item of several feeds is listed once, with the other feeds that have it; items are \
+            compared by address and guid, within one answer",
     };
     let mut properties = properties();
     properties["search"] = word("Only items with all of these words and \"phrases\"");
     let folded = json!({
-        "type": "integer", "minimum": 0, "description": "How many were the same as another",
+        "type": "integer", "minimum": 0, "description": "How many were duplicates",
     });
     let output = list_shape(&[("folded", folded), (FIELD, unavailable())], &["folded"]);
     describe(&words, Effect::Looks, &properties, &[], output)
@@ -46,7 +46,7 @@ pub(super) async fn call(call: &Call, choice: Arguments) -> Result<Answer, Refus
         let groups = folded(&items);
         let shown = groups.iter().map(|group| shown(&items, group, &names));
         let shown = fitting(&mut budget.room(), shown);
-        // What is left of the list begins with the first group that is not shown.
+        // The rest of the list begins with the first group that is not shown.
         let next = groups.get(shown.len()).map_or(items.len(), |group| group[0]);
         let folded: usize = groups[..shown.len()].iter().map(|group| group.len() - 1).sum();
         let next = offset.saturating_add(next as u64);
@@ -60,7 +60,7 @@ pub(super) async fn call(call: &Call, choice: Arguments) -> Result<Answer, Refus
     });
     let (list, folded) = merged.await?;
     let items = count(list.total, "item");
-    let head = format!("{items}, newest first; the same as another: {folded}");
+    let head = format!("{items}, newest first; duplicates: {folded}");
     let mut answer = Answer::new(&list, list.text(&head));
     answer.add("folded", folded);
     named.tell(call, list.total, &mut answer);
@@ -68,18 +68,18 @@ pub(super) async fn call(call: &Call, choice: Arguments) -> Result<Answer, Refus
     Ok(answer)
 }
 
-/// The places of items that are the same, in the order of the first of each.
+/// The positions of equal items, in the order of the first of each.
 fn folded(items: &[Kept]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
     for (place, item) in items.iter().enumerate() {
         let entry = &item.entry;
-        // A guid that is a number, or a word, means something else in each feed.
+        // A guid that is a number or a word has another meaning in each feed.
         let guid = entry.guid.as_ref().filter(|guid| guid.contains(':'));
         let names: Vec<_> =
             [entry.link.as_ref(), guid].into_iter().flatten().map(|it| address_of(it)).collect();
         let group = names.iter().find_map(|name| known.get(name).copied());
-        // Two items of one feed are two, whatever they share.
+        // Two items of one feed are different, whatever they share.
         let group =
             group.filter(|group| groups[*group].iter().all(|it| items[*it].feed != item.feed));
         let group = group.unwrap_or_else(|| {

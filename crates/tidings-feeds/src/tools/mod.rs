@@ -1,7 +1,7 @@
-//! What clients can have done with the feeds: one file for each tool, and one line in the list.
+//! The tools of the feeds: one file for each, and one line in the list.
 //!
-//! A file has `NAME`, `NEEDS`, `tool()`, its `Arguments` and `call()`. Arguments are checked against
-//! the tool's own schema before they come there. What cannot be done is a result that says why, so
+//! A file has `NAME`, `NEEDS`, `tool()`, its `Arguments` and `call()`. Arguments are checked
+//! against the tool's own schema before. A call that fails returns a result with the reason, so
 //! that a model can read it and do better.
 
 mod add_feed;
@@ -43,29 +43,29 @@ pub(crate) use self::unavailable::{Unavailable, part};
 use crate::Inner;
 use crate::config::{Config, Tools};
 
-/// What a tool cannot do without.
+/// The requirements of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// It changes something that is kept.
+    /// It writes to the store.
     Change,
-    /// It asks something of the web.
+    /// It needs the web.
     Fetch,
 }
 
-/// One call while it is answered.
+/// One call in progress.
 struct Call {
     inner: Arc<Inner>,
-    /// How long the structure of the answer may be.
+    /// The size limit of the answer's structure.
     budget: Budget,
 }
 
-/// A tool as it describes itself.
+/// The description of a tool.
 struct Described {
     tool: Tool,
     input: Validator,
 }
 
-/// Where the calls of one tool are answered.
+/// The function that answers the calls of one tool.
 struct Desk {
     inner: Arc<Inner>,
     described: Described,
@@ -74,7 +74,7 @@ struct Desk {
 /// Makes the tools of these files.
 macro_rules! tools {
     ($($file:ident),* $(,)?) => {
-        /// The tools that a server of this configuration has.
+        /// The tools of a server with this configuration.
         pub(crate) fn offered(inner: &Arc<Inner>) -> Vec<Offer<Tool>> {
             let mut offers = Vec::new();
             $(if is_offered($file::NEEDS, &inner.config) {
@@ -96,7 +96,7 @@ macro_rules! tools {
             offers
         }
 
-        /// All tools there are, with what they need.
+        /// All tools, with their requirements.
         #[cfg(test)]
         fn described() -> Vec<(Described, &'static [Need])> {
             vec![$((Described::new($file::tool(), $file::NEEDS), $file::NEEDS)),*]
@@ -121,7 +121,7 @@ tools! {
 }
 
 impl Desk {
-    /// Checks the arguments of a call, and reads them as the tool takes them.
+    /// Checks the arguments of a call, and converts them to the tool's type.
     fn open<T: DeserializeOwned>(&self, mut arguments: JsonObject) -> Result<(Call, T), Refusal> {
         let Described { tool, input, .. } = &self.described;
         arguments::of_old(&tool.name, &mut arguments);
@@ -131,7 +131,7 @@ impl Desk {
         Ok((call, arguments::read(arguments)?))
     }
 
-    /// What came of a call. What cannot be done is a result that says why.
+    /// The result of a call. A failure is a result with the reason.
     async fn answered(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! `new_since`: an agent's inbox. What was given is given again until the agent says that it has it.
+//! `new_since`: an agent's inbox. Items are returned again until the agent confirms them.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::words;
 
 pub(super) const NAME: &str = "new_since";
 pub(super) const NEEDS: &[Need] = &[Need::Change];
-/// With how many items an agent begins that never asked.
+/// The number of items in an agent's first answer.
 const BACKLOG: u32 = 50;
 
 #[derive(Deserialize)]
@@ -35,29 +35,29 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "What is new",
-        description: "Gives what came in since this agent last looked, the newest first. Call it \
-            again with the `cursor` of the answer: that says that the answer arrived, \
-            and gives what came after it. Without a cursor the same items are given again, so \
-            nothing is lost with an answer that is. Each agent has an inbox of its own for each \
-            choice of feed or folder and category",
+        description: "Returns the items that arrived since this agent's last call, newest first. \
+            Call it again with the `cursor` of the answer: it confirms that answer, and returns \
+            the items after it. Without a cursor the same items are returned again, so a lost \
+            answer loses no items. Each agent has an inbox of its own for each choice of feed or \
+            folder and category",
     };
     let properties = json!({
         "agent": {
             "type": "string", "minLength": 1, "maxLength": 200,
-            "description": "A name for who asks, the same each time",
+            "description": "The name of the agent, the same each time",
         },
         "cursor": word("The cursor of the last answer"),
-        "feed": word("The id of a feed; all feeds without"),
+        "feed": word("The id of a feed; default: all feeds"),
         "folder": folder(),
         "category": word("Only items with this category"),
         "limit": limit(USUAL),
         "backlog": {
             "type": "integer", "minimum": 0, "maximum": 1000, "default": BACKLOG,
-            "description": "With how many of the last items an agent begins that never asked",
+            "description": "The number of newest items in an agent's first answer",
         },
     });
     let cursor = json!({
-        "type": "string", "description": "For the next call: says that this answer arrived",
+        "type": "string", "description": "For the next call: confirms this answer",
     });
     let output = list_shape(&[("cursor", cursor), (FIELD, unavailable())], &["cursor"]);
     describe(&words, Effect::Repeatable, &properties, &["agent"], output)
@@ -79,7 +79,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let (budget, names) = (call.budget, call.inner.names());
     let shown = call.inner.blocking(move |inner| {
         let origin = inner.store.origin()?;
-        // A cursor of another store says nothing here, even if there is an item of its number.
+        // A cursor of another store is invalid here, even if an item has its number.
         if parsed.as_ref().is_some_and(|cursor| cursor.is_of_another(&origin)) {
             return Ok(None);
         }
@@ -96,7 +96,7 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
         Ok(Some((items, total, cursor.to_string())))
     });
     let (items, total, cursor) = shown.await?.ok_or_else(|| {
-        let details = "it is of other feeds than are kept here; call without `cursor`";
+        let details = "it belongs to other feeds; call without `cursor`";
         Refusal::argument("cursor", cursor.unwrap_or_default(), details)
     })?;
     let left_out = LeftOut::new(total - items.len() as u64, || {
@@ -133,9 +133,9 @@ fn chosen(
 /// How far an agent has come, and in which store. Opaque to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Cursor {
-    /// What was given.
+    /// The returned items.
     range: Range,
-    /// Not known of cursors that earlier releases gave.
+    /// Missing in cursors of earlier releases.
     origin: Option<String>,
 }
 
@@ -149,7 +149,7 @@ impl Cursor {
         if origin.is_some_and(str::is_empty) {
             return None;
         }
-        // Earlier releases gave all up to one.
+        // Earlier releases confirmed all up to one.
         let (first, last) = digits.split_once('.').unwrap_or(("0", digits));
         let range = (number(first)?, number(last)?);
         (range.0 <= range.1).then(|| Self { range, origin: origin.map(str::to_owned) })

@@ -1,4 +1,4 @@
-//! `pause_feed`: a feed is left alone until it is resumed.
+//! `pause_feed`: pauses a feed until it is resumed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -26,8 +26,8 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "Pause or resume a feed",
-        description: "Stops a feed from being asked, also after a restart; what is kept of it can \
-            still be read. With `resume` it is asked again, soon",
+        description: "Pauses a feed, also after a restart; its stored items can still be read. \
+            With `resume` it is fetched again, soon",
     };
     let text = json!({ "type": "string" });
     let output = shape(
@@ -35,14 +35,15 @@ pub(super) fn tool() -> Tool {
             "id": text, "title": text,
             "paused": { "type": "boolean", "description": "Whether it is paused now" },
             "changed": { "type": "boolean", "description": "Whether that is new" },
-            "state": { "type": "string", "description": "How it does and when it is asked next" },
+            "state": { "type": "string", "description": "Its condition and the time of the next \
+                fetch" },
         }),
         &["id", "title", "paused", "changed", "state"],
     );
     let properties = json!({
         "ID": { "type": "string", "minLength": 1, "description": "The feed's id" },
         "resume": {
-            "type": "boolean", "default": false, "description": "Ask it again instead",
+            "type": "boolean", "default": false, "description": "Resume it instead",
         },
     });
     describe(&words, Effect::Repeatable, &properties, &["ID"], output)

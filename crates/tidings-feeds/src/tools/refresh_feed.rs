@@ -1,4 +1,4 @@
-//! `refresh_feed`: a feed, or every one, is asked now; what was really news in it is told.
+//! `refresh_feed`: fetches one feed, or all, and returns the real news.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ pub(super) const NAME: &str = "refresh_feed";
 pub(super) const NEEDS: &[Need] = &[Need::Change, Need::Fetch];
 const TITLE: usize = 200;
 const ADDRESS: usize = 500;
-/// How many items of one feed are named.
+/// How many items of one feed are listed.
 const NAMED: usize = 20;
 
 #[derive(Deserialize)]
@@ -30,10 +30,10 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "Refresh feeds",
-        description: "Asks one feed now, or all of them without `ID`, and tells what is really \
-            new, changed or withdrawn. A server that wants to be left alone is not asked: the \
-            answer says until when. Feeds are asked by themselves too; nothing is missed without \
-            this",
+        description: "Fetches one feed now, or all of them without `ID`, and returns what is \
+            really new, changed or withdrawn. A server that sent `Retry-After` is not contacted: \
+            the answer says until when. Feeds are also fetched by themselves; nothing is missed \
+            without this",
     };
     let text = json!({ "type": "string" });
     let moment = json!({ "type": "string", "format": "date-time" });
@@ -51,13 +51,13 @@ pub(super) fn tool() -> Tool {
             "outcome": { "enum": ["answered", "failed", "postponed", "paused"] },
             "new": count, "changed": count, "withdrawn": count, "unchanged": count,
             "items": {
-                "type": "array", "items": item, "description": "The first of what is new or changed",
+                "type": "array", "items": item, "description": "The first new or changed items",
             },
             "error": { "type": "string", "description": "Why it failed" },
             "until": { "type": "string", "format": "date-time",
-                "description": "Until when its server wants to be left alone" },
+                "description": "The end of its server's `Retry-After`" },
             "next": { "type": "string", "format": "date-time",
-                "description": "When it is asked next by itself" },
+                "description": "When it is fetched next by itself" },
         }),
         &["id", "title", "outcome"],
     );
@@ -73,7 +73,7 @@ pub(super) fn tool() -> Tool {
     );
     let properties = json!({
         "ID": {
-            "type": "string", "minLength": 1, "description": "The feed's id; all feeds without it",
+            "type": "string", "minLength": 1, "description": "The feed's id; default: all feeds",
         },
     });
     describe(&words, Effect::Once, &properties, &[], output)
@@ -159,16 +159,15 @@ pub(super) async fn call(call: &Call, arguments: Arguments) -> Result<Answer, Re
     let mut room = call.budget.room();
     answered.feeds = fitting(&mut room, refreshed.into_iter().map(RefreshedFeed::of));
     let left_out = (answered.total - answered.feeds.len()) as u64;
-    // To ask again would find no news.
+    // A repeated fetch would find no news.
     answered.left_out = LeftOut::new(left_out, || {
-        "`new_since` gives what came in, `get_syndication_feed_items` the items of a feed"
-            .to_owned()
+        "`new_since` returns new items, `get_syndication_feed_items` the items of a feed".to_owned()
     });
     let text = text(&answered);
     Ok(Answer::new(&answered, text))
 }
 
-/// The feeds that fit, in order, and of their items as many as there is room for besides.
+/// The feeds that fit, in order, and as many of their items as fit besides.
 fn fitting(room: &mut Room, feeds: impl Iterator<Item = RefreshedFeed>) -> Vec<RefreshedFeed> {
     let mut fitting = Vec::new();
     let mut named = Vec::new();
@@ -181,7 +180,7 @@ fn fitting(room: &mut Room, feeds: impl Iterator<Item = RefreshedFeed>) -> Vec<R
         named.push(items);
     }
     for (feed, items) in fitting.iter_mut().zip(named) {
-        // With the name of the list in which it is.
+        // With the name of the list that contains it.
         feed.items = items.into_iter().take_while(|item| room.take(&("items", item))).collect();
     }
     fitting
@@ -218,9 +217,9 @@ impl RefreshedFeed {
             }
             (_, Some(error), _) => format!("failed: {error}"),
             (_, _, Some(until)) => {
-                format!("not asked: its server wants to be left alone until {until}")
+                format!("not fetched: its server sent `Retry-After` until {until}")
             }
-            _ => "not asked: it is paused".to_owned(),
+            _ => "not fetched: it is paused".to_owned(),
         };
         format!("- {id} · {title} · {said}")
     }

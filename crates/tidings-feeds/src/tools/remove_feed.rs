@@ -1,4 +1,4 @@
-//! `remove_feed`: a feed and all that is kept of it goes.
+//! `remove_feed`: removes a feed and its stored items.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -24,16 +24,16 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "Remove a feed",
-        description: "Removes a feed and all items that are kept of it. One that the operator \
-            configured is back, empty, when the server starts again. `pause_feed` only stops it \
-            from being asked",
+        description: "Removes a feed and all its stored items. A feed of the configuration is \
+            back, empty, when the server starts again. `pause_feed` only stops the fetches",
     };
     let text = json!({ "type": "string" });
     let output = shape(
         &json!({
             "id": text, "title": text,
             "itemCount": {
-                "type": "integer", "minimum": 0, "description": "How many items went with it",
+                "type": "integer", "minimum": 0, "description": "How many items were removed with \
+                    it",
             },
         }),
         &["id", "title", "itemCount"],

@@ -1,4 +1,4 @@
-//! `search_items`: items of all feeds that have certain words, the best first.
+//! `search_items`: items of all feeds with certain words, the best first.
 
 use tidings_server::model::Tool;
 
@@ -14,9 +14,9 @@ use crate::{html, words};
 
 pub(super) const NAME: &str = "search_items";
 pub(super) const NEEDS: &[Need] = &[];
-/// How many words of a text are shown around what was found.
+/// How many words around a match are shown.
 const AROUND: usize = 30;
-/// How much of a text is looked through for the place to show, in bytes.
+/// How much of a text is searched for the place to show, in bytes.
 const LOOKED_AT: usize = 64 << 10;
 
 pub(super) type Arguments = Choice;
@@ -26,10 +26,10 @@ pub(super) fn tool() -> Tool {
         name: NAME,
         title: "Search items",
         description: "Finds items that have all the words of `search`, whatever their case and \
-            accents; \"quotation marks\" make a phrase, `learn` finds `learning` too, and `machin*` any \
-            word that begins so. The best come first: words in a title \
-            count most. Of more than 1000 the last that came are shown, those with all words in their \
-            title first. Each comes with the place where it was found",
+            accents; \"quotation marks\" make a phrase, `learn` finds `learning` too, and \
+            `machin*` any word that begins so. The best come first: words in a title count most. \
+            Of more than 1000 matches the newest are shown, those with all words in their title \
+            first. Each has the place of the match",
     };
     let mut properties = properties();
     properties["search"] = word("Words and \"phrases\", all of which an item must have");
@@ -60,7 +60,7 @@ pub(super) async fn call(call: &Call, choice: Arguments) -> Result<Answer, Refus
     Ok(answer)
 }
 
-/// The place with most of what was searched for.
+/// The place with the most matches.
 fn snippet(kept: &Kept, search: &Search) -> Option<String> {
     let entry = &kept.entry;
     let texts = [&entry.description, &entry.content].into_iter().flatten();
@@ -68,15 +68,15 @@ fn snippet(kept: &Kept, search: &Search) -> Option<String> {
         let text = &text[..text.floor_char_boundary(LOOKED_AT)];
         place(&html::plain(text), search)
     });
-    // The first of those that have most.
+    // The first of those with the most.
     let best = places.rev().max_by_key(|(found, _)| *found);
     best.map(|(_, text)| text)
 }
 
-/// The part of a text with most of the words, and how many different ones it has.
+/// The part of a text with the most words of the search, and how many different ones it has.
 fn place(text: &str, search: &Search) -> Option<(usize, String)> {
     let parts: Vec<_> = text.split_whitespace().collect();
-    // Which of the words each part of the text has.
+    // The words of the search in each part of the text.
     let hits: Vec<(usize, usize)> = parts
         .iter()
         .enumerate()

@@ -1,5 +1,4 @@
-//! Feeds that never could be fetched. That they have no items is not for want of news, and whoever
-//! asked for them is told so.
+//! Feeds that were never fetched. They have no items for that reason, which the answer states.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,19 +9,19 @@ use crate::tools::answer::{Answer, Refusal, shortened};
 use crate::tools::budget::{Budget, Room};
 use crate::tools::describe::shape;
 
-/// The field of an answer that has them.
+/// The field for them in an answer.
 pub(super) const FIELD: &str = "unavailable";
-/// The longest title and error that are told, in bytes.
+/// The longest title and error, in bytes.
 const TITLE: usize = 100;
 const ERROR: usize = 250;
 
-/// Feeds of which there is nothing yet.
+/// Feeds without any items yet.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Unavailable {
     count: usize,
-    /// As many of them as there was room for.
+    /// As many of them as fit.
     feeds: Vec<UnavailableFeed>,
-    /// Whether there is something of at least one other.
+    /// Whether at least one other feed has items.
     #[serde(skip)]
     has_others: bool,
 }
@@ -35,7 +34,7 @@ struct UnavailableFeed {
 }
 
 impl Unavailable {
-    /// Those among the feeds with these keys, or among all if there is no key.
+    /// Those among the feeds with these keys, or among all without keys.
     pub(crate) fn among(inner: &Inner, keys: &[i64], room: &mut Room) -> Self {
         let rows: Vec<_> = inner.board().rows().cloned().collect();
         let mut unavailable = Self::default();
@@ -60,7 +59,7 @@ impl Unavailable {
         unavailable
     }
 
-    /// Whether there is nothing of any feed that was looked at.
+    /// Whether none of the chosen feeds has items.
     pub(crate) fn is_all(&self) -> bool {
         self.count > 0 && !self.has_others
     }
@@ -69,7 +68,7 @@ impl Unavailable {
         self.count == 0
     }
 
-    /// What is left of a budget when they are told.
+    /// The rest of a budget after them.
     pub(crate) fn rest_of(&self, budget: Budget) -> Budget {
         let length = serde_json::to_string(&self.feeds).map_or(0, |text| text.len());
         budget.without(length)
@@ -82,46 +81,46 @@ impl Unavailable {
         let lines: String = self.feeds.iter().map(line).collect();
         match self.count - self.feeds.len() {
             0 => lines,
-            more => format!("{lines}and {more} more; `feed_health` tells of each\n"),
+            more => format!("{lines}and {more} more; `feed_health` lists each\n"),
         }
     }
 }
 
-/// What the feeds that a call names have to say for themselves.
+/// The state of the feeds that a call names.
 pub(super) struct Named {
     is_any: bool,
     unavailable: Unavailable,
 }
 
 impl Named {
-    /// Looks at the feeds with these keys; none means that none was named.
+    /// Reads the state of the feeds with these keys; no keys mean that none was named.
     ///
     /// # Errors
     ///
-    /// There is nothing of any of them.
+    /// None of them has items.
     pub(super) fn look(call: &Call, keys: &[i64]) -> Result<Self, Refusal> {
         if keys.is_empty() {
             return Ok(Self { is_any: false, unavailable: Unavailable::default() });
         }
         let unavailable = Unavailable::among(&call.inner, keys, &mut part(call.budget));
         if unavailable.is_all() {
-            // There is nothing else to be said.
+            // There is nothing else to report.
             let all = Unavailable::among(&call.inner, keys, &mut call.budget.room());
             let lines = all.lines();
             let details =
-                format!("no feed that was asked for could be fetched yet\n{}", lines.trim_end());
+                format!("none of the requested feeds could be fetched yet\n{}", lines.trim_end());
             return Err(Refusal::new(details));
         }
         Ok(Self { is_any: true, unavailable })
     }
 
-    /// What is left for the items.
+    /// The rest for the items.
     pub(super) fn rest_of(&self, budget: Budget) -> Budget {
         self.unavailable.rest_of(budget)
     }
 
-    /// Adds to an answer of so many items which feeds are not in it. If none was named, that is told
-    /// where there is nothing else.
+    /// Adds the missing feeds to an answer with this many items. If none was named, they are added
+    /// only if there are no items.
     pub(super) fn tell(self, call: &Call, total: u64, answer: &mut Answer) {
         let unavailable = if self.is_any || total > 0 {
             self.unavailable
@@ -137,12 +136,12 @@ impl Named {
     }
 }
 
-/// The room that feeds without items may take from an answer.
+/// The room that feeds without items may take in an answer.
 pub(crate) fn part(budget: Budget) -> Room {
     budget.shared(4).room()
 }
 
-/// A reason, with an error that is not too long; when it is tried again is always there.
+/// A reason, with a cut error; the time of the next try is never cut.
 fn brief(reason: &str) -> String {
     let end = reason.rfind("; it is ").unwrap_or(reason.len());
     let (error, next) = reason.split_at(end);
@@ -153,22 +152,22 @@ fn brief(reason: &str) -> String {
 pub(super) fn unavailable() -> Value {
     let text = json!({ "type": "string" });
     let reason = json!({
-        "type": "string", "description": "What went wrong, and when it is tried again",
+        "type": "string", "description": "The error, and when it is retried",
     });
     let feed =
         shape(&json!({ "id": text, "title": text, "reason": reason }), &["id", "title", "reason"]);
     let mut shape = shape(
         &json!({
-            "count": { "type": "integer", "minimum": 1, "description": "How many they are" },
+            "count": { "type": "integer", "minimum": 1, "description": "Their number" },
             "feeds": {
-                "type": "array", "items": feed, "description": "Those for which there was room",
+                "type": "array", "items": feed, "description": "Those that fit",
             },
         }),
         &["count", "feeds"],
     );
     shape["description"] = json!(
-        "Feeds that never could be fetched, so that none of their items can be here; missing if \
-         there are none. Without named feeds it is there only if no item is"
+        "Feeds that could never be fetched, so none of their items can be here; missing if there \
+         are none. Without named feeds, it is present only if there are no items"
     );
     shape
 }

@@ -1,4 +1,4 @@
-//! An item as it is read: what is kept of it, with its texts made safe.
+//! The readable form of an item: its stored data, with safe texts.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::html;
 use crate::store::{Enclosure, Entry, Person, Safe};
 
-/// An item as it is read. The order of the fields is that of the JSON; what is not known is left
+/// The readable form of an item. The order of the fields is that of the JSON; unknown ones are left
 /// out.
 #[derive(Serialize)]
 pub(crate) struct ReadableItem<'a> {
@@ -31,8 +31,7 @@ pub(crate) struct ReadableItem<'a> {
     image: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     enclosures: &'a [Enclosure],
-    /// Shown only where it is all that is known: many feeds say of everything that it was changed
-    /// just now.
+    /// Shown only if it is the only date: many feeds state that everything changed just now.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated: Option<String>,
 }
@@ -65,7 +64,7 @@ impl<'a> ReadableItem<'a> {
         }
     }
 
-    /// How many bytes it is as it is read.
+    /// Its size in bytes in readable form.
     pub(crate) fn size(&self) -> usize {
         super::render::json(self).len()
     }

@@ -1,4 +1,4 @@
-//! Which part of the feeds a URI names, and how it is written; pure.
+//! URIs of the feeds: parsing and writing; pure.
 
 mod item;
 mod parameters;
@@ -16,9 +16,9 @@ pub(crate) use self::parameters::Filter;
 pub(crate) use self::render::{feed, items, meta, summary};
 pub(crate) use self::search::Search;
 
-/// What every URI of the feeds begins with.
+/// The prefix of every URI of the feeds.
 const FEED: &str = "feeds://feed/";
-/// The scheme of them all.
+/// Their scheme.
 const SCHEME: &str = "feeds:";
 /// All feeds.
 pub(crate) const ALL: &str = "feeds://all";
@@ -26,7 +26,7 @@ pub(crate) const ALL: &str = "feeds://all";
 pub(crate) const TEMPLATE: &str =
     "feeds://feed/{feedId}/items{?since,until,limit,offset,category,author,search}";
 
-/// What every URI of a folder begins with, and ends with.
+/// The prefix and the suffix of every URI of a folder.
 const FOLDER: &str = "feeds://folder/";
 const ITEMS: &str = "/items";
 /// All of them.
@@ -35,16 +35,16 @@ pub(crate) const FOLDERS: &str = "feeds://folder/";
 pub(crate) const FOLDER_TEMPLATE: &str =
     "feeds://folder/{folder}/items{?since,until,limit,offset,category,author,search}";
 
-/// What a URI names.
+/// The subject of a URI.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum View {
-    /// Every feed in a few words.
+    /// Every feed in short.
     All,
     /// One feed with all its items.
     Feed(String),
     /// Items of one feed.
     Items(String, Filter),
-    /// What one feed says of itself.
+    /// The details of one feed.
     Meta(String),
     /// Items of the feeds in a folder.
     Folder(String, Filter),
@@ -56,7 +56,7 @@ impl View {
         uri.as_ref().starts_with(SCHEME)
     }
 
-    /// The feed it is of, if it is of one.
+    /// Its feed, if it has one.
     pub(crate) fn feed_id(&self) -> Option<&str> {
         match self {
             Self::All | Self::Folder(..) => None,
@@ -64,7 +64,7 @@ impl View {
         }
     }
 
-    /// Reads a URI.
+    /// Parses a URI.
     pub(crate) fn parse(uri: &ResourceUri) -> Result<Self, AnswerError> {
         let address = uri.without_query();
         let no_such = || {
@@ -111,7 +111,7 @@ pub(crate) fn folder_uri(name: &str) -> String {
     format!("{FOLDER}{}{ITEMS}", utf8_percent_encode(name, OUTSIDE))
 }
 
-/// What is written as it is.
+/// Characters that are not escaped.
 const OUTSIDE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The URI of a feed.
@@ -124,7 +124,7 @@ pub(crate) fn items_uri(id: &str) -> String {
     format!("{FEED}{id}/items")
 }
 
-/// The URI of what it says of itself.
+/// The URI of its details.
 pub(crate) fn meta_uri(id: &str) -> String {
     format!("{FEED}{id}/meta")
 }

@@ -1,4 +1,4 @@
-//! The parameters of a filtered view. What is wrong is told by name, with what would be right.
+//! The parameters of a filtered view. Errors name the parameter and the valid values.
 
 use percent_encoding::percent_decode_str;
 use tidings_server::AnswerError;
@@ -7,32 +7,32 @@ use tidings_store::date::Moment;
 use crate::view::search::Search;
 use crate::words;
 
-/// The most items that may be asked for.
+/// The maximum number of items.
 const LIMIT: u32 = 1_000;
-/// Seconds of a day but the last.
+/// Seconds of a day except the last.
 const TO_END_OF_DAY: i64 = 86_399;
 
-/// Which items are asked for.
+/// The requested items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Filter {
     /// From this moment on.
     pub(crate) since: Option<Moment>,
     /// Up to and including this moment.
     pub(crate) until: Option<Moment>,
-    /// So many at most.
+    /// At most this many.
     pub(crate) limit: Option<u32>,
-    /// Without so many of the newest.
+    /// Without this many of the newest.
     pub(crate) offset: u64,
     /// With this category, as labels are compared.
     pub(crate) category: Option<String>,
-    /// By somebody of this name or mail address, as labels are compared.
+    /// By an author with this name or mail address, as labels are compared.
     pub(crate) author: Option<String>,
     /// With these words.
     pub(crate) search: Option<Search>,
 }
 
 impl Filter {
-    /// Reads a query.
+    /// Parses a query.
     pub(super) fn parse(query: &str) -> Result<Self, AnswerError> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.split('&').filter(|_| !query.is_empty()) {
@@ -47,7 +47,7 @@ impl Filter {
         Self::of(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
-    /// Reads parameters that are known apart, each given once.
+    /// Parses parameters that were separated already, each given once.
     pub(crate) fn of<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, AnswerError> {
@@ -60,7 +60,7 @@ impl Filter {
             }
         }
         if filter.since.zip(filter.until).is_some_and(|(since, until)| since > until) {
-            let details = "`since` is after `until`, and nothing lies between them";
+            let details = "`since` is after `until`";
             return Err(AnswerError::invalid("since", since, details));
         }
         Ok(filter)
@@ -107,7 +107,7 @@ impl Filter {
     }
 }
 
-/// Why a query is refused where none can be used: by its first parameter.
+/// Why a query is refused where none is allowed: by its first parameter.
 pub(super) fn unwanted(query: &str) -> AnswerError {
     let pair = query.split('&').next().unwrap_or_default();
     let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -121,17 +121,19 @@ pub(super) fn unwanted(query: &str) -> AnswerError {
     }
 }
 
-/// The name or the value of a parameter as it was meant.
+/// The decoded name or value of a parameter.
 fn decoded(name: &str, text: &str) -> Result<String, AnswerError> {
     let invalid = |details: &str| AnswerError::invalid(name, text, details);
     let is_escape =
         |part: &str| part.len() >= 2 && part.as_bytes()[..2].iter().all(u8::is_ascii_hexdigit);
     if !text.split('%').skip(1).all(is_escape) {
-        return Err(invalid("`%` must be followed by two hexadecimal digits; itself it is `%25`"));
+        return Err(invalid(
+            "`%` must be followed by two hexadecimal digits; a plain `%` is `%25`",
+        ));
     }
     let spaced = text.replace('+', " ");
     let decoded = percent_decode_str(&spaced).decode_utf8();
-    let decoded = decoded.map_err(|_| invalid("what is percent-encoded must be UTF-8"))?;
+    let decoded = decoded.map_err(|_| invalid("percent-encoded bytes must be UTF-8"))?;
     Ok(decoded.into_owned())
 }
 
@@ -158,7 +160,7 @@ fn parse_bound(text: &str, bound: Bound) -> Option<Moment> {
     }
     let zone = if text.ends_with(['Z', 'z']) { 1 } else { 6 };
     let (clock, zone) = text.split_at_checked(text.len().checked_sub(zone)?)?;
-    // A plus that nobody encoded is a space in a query.
+    // A plus that is not encoded is a space in a query.
     let zone = zone.replace(' ', "+");
     let is_zone = zone.len() == 1 || has_shape(&zone, "+00:00") || has_shape(&zone, "-00:00");
     let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
@@ -175,7 +177,7 @@ fn parse_bound(text: &str, bound: Bound) -> Option<Moment> {
     Some(moment)
 }
 
-/// Whether a text has digits where the shape has a zero, and is the shape elsewhere.
+/// Whether a text has digits where the shape has a zero, and equals the shape elsewhere.
 fn has_shape(text: &str, shape: &str) -> bool {
     let fits = |(byte, expected): (u8, u8)| match expected {
         b'0' => byte.is_ascii_digit(),

@@ -1,11 +1,11 @@
-//! Feeds and items as JSON. The order of the fields is fixed, and what is not known is left out.
+//! Feeds and items as JSON. The order of the fields is fixed, and unknown ones are left out.
 
 use serde::Serialize;
 
 use super::item::ReadableItem;
 use crate::store::{Entry, FeedRow, Metadata};
 
-/// One feed in a few words, as `feeds://all` lists it.
+/// One feed in short, as in `feeds://all`.
 pub(crate) fn summary(feed: &FeedRow) -> String {
     json(&Summary::of(feed))
 }
@@ -23,7 +23,7 @@ pub(crate) fn items(items: &[Entry]) -> String {
 
 /// `feeds://feed/{feedId}/meta`.
 pub(crate) fn meta(row: &FeedRow) -> String {
-    // While it cannot be fetched, and only then: otherwise this would change with every fetch.
+    // Only while it cannot be fetched: otherwise this would change with every fetch.
     json(&Meta {
         head: Head::of(row),
         feed: &row.metadata,

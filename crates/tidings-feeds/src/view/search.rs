@@ -1,16 +1,16 @@
-//! What is searched for: words and phrases, all of which an item must have.
+//! Searches: words and phrases, all of which an item must have.
 
 use crate::words::words;
 
-/// The most words of one search; every one is looked up.
+/// The maximum number of words; each is looked up.
 const MOST: usize = 64;
 
-/// The fewest letters of a beginning: shorter ones fit half of the index.
+/// The minimum number of letters of a prefix: shorter ones match half of the index.
 const LEAST: usize = 3;
-/// The fewest letters of a word that is found in other forms too: `new` is not `news`.
+/// The minimum number of letters of a word with other forms: `new` is not `news`.
 const INFLECTED: usize = 4;
 
-/// What is searched for: terms, all of which an item must have.
+/// A search: terms, all of which an item must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Search(Vec<Term>);
 
@@ -19,13 +19,13 @@ pub(crate) struct Search(Vec<Term>);
 enum Term {
     /// These words, one after the other.
     Phrase(Vec<String>),
-    /// One of these words: the one that was given, and its other forms.
+    /// One of these words: the given one, and its other forms.
     Forms(Vec<String>),
-    /// A word that begins like this.
+    /// A word with this prefix.
     Beginning(String),
 }
 
-/// Why a search cannot be made.
+/// Why a search is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SearchError {
     #[error("it must have a word to search for: letters or digits")]
@@ -39,9 +39,9 @@ pub(crate) enum SearchError {
 }
 
 impl Search {
-    /// Reads words and `"phrases"`. Words that are joined by something else than a space, as in
-    /// `state-of-the-art`, are a phrase too. A word is found in its other forms, and `word*` is
-    /// any word that begins like it.
+    /// Parses words and `"phrases"`. Words joined by something other than a space, as in
+    /// `state-of-the-art`, are a phrase too. A word is found in its other forms, and `word*` is any
+    /// word with that prefix.
     pub(crate) fn parse(text: &str) -> Result<Self, SearchError> {
         let mut terms = Vec::new();
         for (index, part) in text.split('"').enumerate() {
@@ -72,7 +72,7 @@ impl Search {
         format!("feed : \"{feed}\" AND {}", self.everywhere())
     }
 
-    /// The same over the items of these feeds; of all feeds if there is none.
+    /// The same over the items of these feeds; without feeds, of all.
     pub(crate) fn within(&self, feeds: &[i64]) -> String {
         if feeds.is_empty() {
             return self.everywhere();
@@ -86,7 +86,7 @@ impl Search {
         if feeds.is_empty() { titles } else { format!("{} AND {titles}", of_feeds(feeds)) }
     }
 
-    /// Which of the terms a word is, or is part of.
+    /// The terms that a word is, or is part of.
     pub(crate) fn place_of(&self, word: &str) -> Option<usize> {
         self.0.iter().position(|term| match term {
             Term::Phrase(words) | Term::Forms(words) => words.iter().any(|it| it == word),
@@ -101,7 +101,7 @@ impl Search {
 
     fn everywhere(&self) -> String {
         let phrases = self.phrases();
-        // To look at columns takes time; the one that is left out has one number and nothing else.
+        // A filter on columns takes time; the excluded one has only one number.
         let is_digits = |word: &String| word.bytes().all(|byte| byte.is_ascii_digit());
         let is_number = |term: &Term| match term {
             Term::Phrase(words) | Term::Forms(words) => words.len() == 1 && is_digits(&words[0]),
@@ -114,7 +114,7 @@ impl Search {
         }
     }
 
-    /// Whether texts, each given as its words, have all of it.
+    /// Whether texts, each given as its words, match.
     #[cfg(test)]
     pub(crate) fn fits(&self, texts: &[Vec<String>]) -> bool {
         let any = |fits: &dyn Fn(&String) -> bool| texts.iter().flatten().any(fits);
@@ -129,8 +129,7 @@ impl Search {
 }
 
 impl Term {
-    /// It as a query of the index. Words are letters and digits, so that nothing in them ends the
-    /// quotation.
+    /// A query of the index. Words are letters and digits, so nothing in them ends the quotation.
     fn expression(&self) -> String {
         match self {
             Self::Phrase(words) => format!("\"{}\"", words.join(" ")),
@@ -140,7 +139,7 @@ impl Term {
     }
 }
 
-/// What a word of a search is, without quotation marks.
+/// A word of a search, without quotation marks.
 fn terms_of(text: &str) -> Result<Vec<Term>, SearchError> {
     let mut parts = words(text);
     if text.ends_with('*')
@@ -160,8 +159,8 @@ fn terms_of(text: &str) -> Result<Vec<Term>, SearchError> {
     Ok(vec![term])
 }
 
-/// Whether a word may have other forms that are made by adding to it. Others are left as they are:
-/// what is cut off a word makes another one too often.
+/// Whether a word may have other forms with a suffix. Other words stay unchanged, because removing
+/// a suffix too often makes another word.
 fn is_inflected(word: &str) -> bool {
     word.len() >= INFLECTED && word.bytes().all(|byte| byte.is_ascii_lowercase())
 }
@@ -210,7 +209,7 @@ mod tests {
         check("query", "queries", true);
         check("patch", "patches", true);
         check("delay", "delays", true);
-        // Nothing is cut off, short words are themselves, and so is a phrase.
+        // No suffix is removed, short words stay unchanged, and so does a phrase.
         check("news", "new", false);
         check("new", "news", false);
         check("\"learn\"", "learning", false);

@@ -38,7 +38,7 @@ enum Why {
     Forbidden,
     #[error("cannot be run: the program its `#!` line names does not exist")]
     Interpreter,
-    #[error("cannot be run: it is no program of this system and has no `#!` line; give it one")]
+    #[error("cannot be run: it is not a program of this system and has no `#!` line; add one")]
     Format,
     #[error("cannot be run while it is being written; try again")]
     Busy,

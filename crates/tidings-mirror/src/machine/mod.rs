@@ -60,6 +60,15 @@ pub(crate) struct Rules {
     pub(crate) unannounced: bool,
 }
 
+#[cfg(test)]
+impl Rules {
+    /// Rules for tests.
+    fn of(merging: Merging, items: usize) -> Self {
+        let limits = Limits { items, pages: 100 };
+        Self { merging, limits, resubscribe: true, second_look: None, unannounced: false }
+    }
+}
+
 /// The lists, each of its own type.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {

@@ -1,4 +1,4 @@
-//! What a run measures: eras, numbers of listeners, rounds.
+//! The parameters of a run: eras, numbers of listeners, rounds.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What the catalog promises its sources and clients.
+//! The promises of the catalog to its sources and clients.
 
 use std::sync::Arc;
 

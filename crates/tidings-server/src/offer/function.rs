@@ -1,5 +1,5 @@
-//! Which functions an item can be given: sync or async, with or without input, with or without the
-//! request's context.
+//! The functions of items: sync or async, with or without input, with or without the request's
+//! context.
 
 use rmcp::schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
@@ -12,9 +12,9 @@ use crate::offer::Reply;
 ///
 /// A function that is not async must not wait: it runs on a thread that serves others too.
 ///
-/// `Shape` says which of these it is; it is always inferred.
+/// `Shape` distinguishes these forms; it is always inferred.
 pub trait Function<Input, Shape>: Send + Sync + 'static {
-    /// What it returns in the end.
+    /// The final value.
     type Reply: Reply;
 
     /// Calls it.
@@ -25,7 +25,7 @@ pub trait Function<Input, Shape>: Send + Sync + 'static {
     ) -> impl Future<Output = Self::Reply> + Send + 'static;
 }
 
-/// The input of a function that takes none: anything is accepted and ignored.
+/// The input of a function without input: anything is accepted and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoInput;
 
@@ -66,7 +66,7 @@ macro_rules! function {
             }
         }
 
-        // A future is no reply, so a function has one of the two shapes only.
+        // A future is not a reply, so a function has only one of the two shapes.
         impl<F, R, W, $($bound)*> Function<$type, (R, fn($($parameter),*) -> W)> for F
         where
             F: Fn($($parameter),*) -> W + Send + Sync + 'static,

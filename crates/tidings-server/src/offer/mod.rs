@@ -26,10 +26,10 @@ use crate::source::Boxed;
 pub use function::{Function, NoInput};
 pub use reply::{CompletionReply, Json, PromptReply, ReadReply, Reply, ToolReply};
 
-/// An item with the functions that answer for it, ready to be put on a [`Shelf`](crate::Shelf).
+/// An item with its functions, ready to be put on a [`Shelf`](crate::Shelf).
 ///
-/// A plain [`Tool`], [`Prompt`], [`Resource`] or [`ResourceTemplate`], typed or [`Raw`], is one, too:
-/// its source answers for it.
+/// A plain [`Tool`], [`Prompt`], [`Resource`] or [`ResourceTemplate`], typed or [`Raw`], is an
+/// offer, too: its source answers for it.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -87,7 +87,7 @@ plain!(
 );
 
 impl<T> Offer<T> {
-    /// Changes the item: whatever the other methods have no name for.
+    /// Changes the item, for fields without a method here.
     pub fn with(mut self, change: impl FnOnce(&mut T)) -> Self {
         change(&mut self.item);
         self
@@ -125,7 +125,7 @@ impl<T> Offer<T> {
         self
     }
 
-    /// Offers it only once it is [enabled](crate::Handle::enable).
+    /// Offers it only after it is [enabled](crate::Handle::enable).
     pub fn disabled(mut self) -> Self {
         self.enabled = false;
         self
@@ -153,8 +153,8 @@ impl<T> Offer<T> {
 }
 
 impl Offer<Tool> {
-    /// A tool. The schema of its arguments is that of the function's input; arguments that do not
-    /// fit are an error that names the field. See [`Reply`] for what the function may return.
+    /// A tool. The schema of its arguments is derived from the function's input. Invalid arguments
+    /// are an error that names the field. [`Reply`] lists the types that the function may return.
     pub fn tool<I, S, F>(name: impl Into<String>, description: impl Into<String>, run: F) -> Self
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
@@ -167,7 +167,7 @@ impl Offer<Tool> {
         Self::described(tool, run)
     }
 
-    /// A tool that is described by hand. Its arguments are read into the function's input and not
+    /// A tool with a given description. Its arguments are converted to the function's input and not
     /// checked against the schema.
     pub fn described<I, S, F>(tool: Tool, run: F) -> Self
     where
@@ -193,12 +193,12 @@ impl Offer<Tool> {
         self.with(|tool| tool.title = Some(title.into()))
     }
 
-    /// Pictures of it.
+    /// Its icons.
     pub fn icons(self, icons: Vec<Icon>) -> Self {
         self.with(|tool| tool.icons = Some(icons))
     }
 
-    /// What it does to the world.
+    /// Its behaviour, such as whether it changes anything.
     pub fn annotations(self, annotations: ToolAnnotations) -> Self {
         self.with(|tool| tool.annotations = Some(annotations))
     }
@@ -211,12 +211,12 @@ impl Offer<Tool> {
         })
     }
 
-    /// Shows this schema of its arguments instead of the derived one. It is shown, not checked.
+    /// Lists this schema of its arguments instead of the derived one. It is not checked.
     pub fn input_schema(self, schema: JsonObject) -> Self {
         self.with(|tool| tool.input_schema = Arc::new(schema))
     }
 
-    /// Shows this schema of its structured content instead of the derived one.
+    /// Lists this schema of its structured content instead of the derived one.
     pub fn output_schema(self, schema: JsonObject) -> Self {
         self.with(|tool| tool.output_schema = Some(Arc::new(schema)))
     }
@@ -249,12 +249,12 @@ impl Offer<Prompt> {
         self.with(|prompt| prompt.title = Some(title.into()))
     }
 
-    /// Pictures of it.
+    /// Its icons.
     pub fn icons(self, icons: Vec<Icon>) -> Self {
         self.with(|prompt| prompt.icons = Some(icons))
     }
 
-    /// Proposes values for an argument.
+    /// Completes the values of an argument.
     pub fn complete<S, F>(self, argument: &str, values: F) -> Self
     where
         F: Function<Completion, S>,
@@ -285,7 +285,7 @@ impl Offer<Resource> {
         self.with(|resource| resource.title = Some(title.into()))
     }
 
-    /// What it is, in a sentence.
+    /// Its description.
     pub fn description(self, description: impl Into<String>) -> Self {
         self.with(|resource| resource.description = Some(description.into()))
     }
@@ -295,18 +295,18 @@ impl Offer<Resource> {
         self.with(|resource| resource.mime_type = Some(mime_type.into()))
     }
 
-    /// Pictures of it.
+    /// Its icons.
     pub fn icons(self, icons: Vec<Icon>) -> Self {
         self.with(|resource| resource.icons = Some(icons))
     }
 
-    /// Whom it is for, and how much it matters.
+    /// Its audience and priority.
     pub fn annotations(self, annotations: Annotations) -> Self {
         self.with(|resource| resource.annotations = Some(annotations))
     }
 
-    /// A cheap name for what a read returns now: it differs exactly when the content does. Without
-    /// one the hub reads the content to compare it.
+    /// A cheap fingerprint of the content: it differs exactly when the content does. Without it,
+    /// the hub reads the content to compare it.
     pub fn version(mut self, version: impl Fn() -> Fingerprint + Send + Sync + 'static) -> Self {
         self.answers.version = Some(Arc::new(version));
         self
@@ -315,7 +315,7 @@ impl Offer<Resource> {
 
 impl Offer<ResourceTemplate> {
     /// A template of this name. The function's input has the template's variables: a struct takes
-    /// them by name, a tuple in order, and any other type is the only one there is.
+    /// them by name, a tuple in order, and any other type takes the only one.
     pub fn template<I, S, F>(template: impl Into<String>, name: impl Into<String>, read: F) -> Self
     where
         I: DeserializeOwned + Send + 'static,
@@ -323,7 +323,7 @@ impl Offer<ResourceTemplate> {
         F::Reply: ReadReply,
     {
         let template = template.into();
-        // A template that is none is refused by the shelf.
+        // The shelf refuses an invalid template.
         let names = Template::parse(&template).ok();
         let names: Vec<_> = names.iter().flat_map(Template::variables).map(str::to_owned).collect();
         let read = Arc::new(read);
@@ -344,7 +344,7 @@ impl Offer<ResourceTemplate> {
         self.with(|template| template.title = Some(title.into()))
     }
 
-    /// What its resources are, in a sentence.
+    /// The description of its resources.
     pub fn description(self, description: impl Into<String>) -> Self {
         self.with(|template| template.description = Some(description.into()))
     }
@@ -354,12 +354,12 @@ impl Offer<ResourceTemplate> {
         self.with(|template| template.mime_type = Some(mime_type.into()))
     }
 
-    /// Pictures of it.
+    /// Its icons.
     pub fn icons(self, icons: Vec<Icon>) -> Self {
         self.with(|template| template.icons = Some(icons))
     }
 
-    /// Proposes values for a variable.
+    /// Completes the values of a variable.
     pub fn complete<S, F>(self, variable: &str, values: F) -> Self
     where
         F: Function<Completion, S>,
@@ -369,12 +369,12 @@ impl Offer<ResourceTemplate> {
     }
 }
 
-/// The arguments of a call as the tool takes them, or which of them does not fit and why.
+/// The arguments of a call as the tool's type, or the invalid one and the reason.
 fn arguments_of<I: DeserializeOwned>(arguments: JsonObject) -> Result<I, String> {
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
         let words = error.into_inner();
-        // What is missing, or should not be there, names itself.
+        // A missing or unknown field is named by the error itself.
         if path == "." { words.to_string() } else { format!("`{path}`: {words}") }
     })
 }

@@ -1,4 +1,4 @@
-//! What the function of an item may return, and what a client gets of it.
+//! The values that an item's function may return, and their form for clients.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -16,7 +16,7 @@ use crate::answer::{Answer, AnswerError, Completions, Contents};
 use crate::offer::schema;
 use crate::raw::Raw;
 
-/// What the function of an item may return.
+/// A value that an item's function may return.
 ///
 /// | | a tool | a resource or template | a prompt |
 /// |---|---|---|---|
@@ -31,11 +31,11 @@ use crate::raw::Raw;
 /// | [`Raw`] of a result | as it is | as it is | as it is |
 /// | `Result<T, E>` | an error is a result with `isError` | an error is one of the request | likewise |
 ///
-/// The error of a `Result` is anything that can be shown. An [`AnswerError`] is an error of the
-/// request everywhere.
+/// The error of a `Result` is any type that implements `Display`. An [`AnswerError`] is always an
+/// error of the request.
 pub trait Reply: Send + 'static {}
 
-/// What a tool may return.
+/// A value that a tool may return.
 pub trait ToolReply: Reply {
     /// The schema of its structured content, if it has any.
     #[must_use]
@@ -51,37 +51,37 @@ pub trait ToolReply: Reply {
     fn into_result(self) -> Result<Answer<CallToolResponse>, AnswerError>;
 }
 
-/// What a resource or a template may return when it is read.
+/// A value that a resource or template may return when it is read.
 pub trait ReadReply: Reply {
     /// The contents, under the URI that was read.
     ///
     /// # Errors
     ///
-    /// Why there are none.
+    /// The content cannot be returned.
     fn into_contents(self, uri: &ResourceUri) -> Result<Contents, AnswerError>;
 }
 
-/// What a prompt may return.
+/// A value that a prompt may return.
 pub trait PromptReply: Reply {
     /// The messages.
     ///
     /// # Errors
     ///
-    /// Why there are none.
+    /// The messages cannot be returned.
     fn into_messages(self) -> Result<Answer<GetPromptResponse>, AnswerError>;
 }
 
-/// What a completion may return.
+/// A value that a completion may return.
 pub trait CompletionReply: Reply {
     /// The values.
     ///
     /// # Errors
     ///
-    /// Why there are none.
+    /// The values cannot be returned.
     fn into_completions(self) -> Result<Completions, AnswerError>;
 }
 
-/// A value that is shown as JSON.
+/// A value that is serialised as JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -164,7 +164,7 @@ impl<T: ToolReply, E: Display + Send + 'static> ToolReply for Result<T, E> {
             Ok(reply) => reply.into_result(),
             Err(error) => match answer_error(&error) {
                 Some(error) => Err(error),
-                // What went wrong is for the model to read, so that it can do better.
+                // The model reads the error, so that it can do better.
                 None => {
                     Ok(CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into())
                 }
@@ -305,7 +305,7 @@ fn failed<E: Display + 'static>(error: E) -> AnswerError {
     answer_error(&error).unwrap_or_else(|| AnswerError::Failed(error.to_string()))
 }
 
-/// The error as it is, if it says itself what it means to the client.
+/// The error itself, if it is an [`AnswerError`].
 fn answer_error<E: 'static>(error: &E) -> Option<AnswerError> {
     (error as &dyn Any).downcast_ref::<AnswerError>().cloned()
 }

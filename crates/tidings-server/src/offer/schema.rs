@@ -13,7 +13,7 @@ pub(crate) fn of_arguments<T: JsonSchema>() -> JsonObject {
     })
 }
 
-/// The schema of a type that is an object, without what says nothing of its values.
+/// The schema of a type that is an object, without keywords that do not describe its values.
 pub(crate) fn of_object<T: JsonSchema>() -> Option<JsonObject> {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
     let Value::Object(mut schema) = schema.to_value() else { return None };

@@ -1,7 +1,7 @@
-//! Texts by name, read into a type: the variables of a template, the arguments of a prompt.
+//! Texts by name, converted to a type: the variables of a template, the arguments of a prompt.
 //!
-//! A struct takes them by name, a tuple in the order of the template, and anything else is the one
-//! there is. Numbers and truth values are read from their text.
+//! A struct takes them by name, a tuple in the order of the template, and any other type takes the
+//! only one. Numbers and booleans are parsed from their text.
 
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
@@ -9,11 +9,11 @@ use serde::forward_to_deserialize_any;
 
 use crate::answer::AnswerError;
 
-/// Reads texts by name, in this order, into a type.
+/// Converts texts by name, in this order, to a type.
 ///
 /// # Errors
 ///
-/// The first one that does not fit, by its name.
+/// The first invalid one, by its name.
 pub(crate) fn read<T: DeserializeOwned>(
     texts: impl IntoIterator<Item = (String, String)>,
 ) -> Result<T, AnswerError> {
@@ -39,7 +39,7 @@ pub(crate) fn read<T: DeserializeOwned>(
 struct Texts<'a>(&'a [(String, String)]);
 
 impl<'a> Texts<'a> {
-    /// The only text there is.
+    /// The only text.
     fn only(self) -> Result<Text<'a>, de::value::Error> {
         match self.0 {
             [(_, text)] => Ok(Text(text)),
@@ -156,7 +156,7 @@ impl<'de> Deserializer<'de> for Texts<'_> {
     }
 }
 
-/// One text, which is a number or a truth value where one is wanted.
+/// One text, parsed as a number or boolean where one is wanted.
 struct Text<'a>(&'a str);
 
 impl IntoDeserializer<'_> for Text<'_> {

@@ -1,5 +1,5 @@
-//! JSON text in its canonical form: the keys of each object in the order of their bytes, strings
-//! written in one way, numbers as they are.
+//! The canonical form of JSON text: the keys of each object sorted by their bytes, strings in one
+//! spelling, numbers unchanged.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::text::name_of;
 use crate::weight::string_end;
 
 /// The canonical form of a JSON text without white space between its values. It is written in one
-/// pass; no value is built, so it takes memory in proportion to the text.
+/// pass without building values, so its memory is in proportion to the text.
 pub(super) fn of(text: &str) -> String {
     let mut writer = CanonicalWriter { text, at: 0, out: String::with_capacity(text.len()) };
     writer.value();
@@ -20,8 +20,8 @@ struct CanonicalWriter<'a> {
     out: String,
 }
 
-/// Where a member stands in what was written: its key, then its value. A raw text has less than
-/// 4 GiB, and so has its canonical form.
+/// The position of a member in the output: its key, then its value. A raw text is shorter than 4
+/// GiB, and so is its canonical form.
 #[derive(Clone, Copy)]
 struct MemberSpan {
     start: u32,
@@ -34,7 +34,7 @@ impl CanonicalWriter<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Writes a character of the text's own as it is.
+    /// Writes a character of the text unchanged.
     fn copy(&mut self, character: char) {
         self.out.push(character);
         self.at += 1;
@@ -98,7 +98,7 @@ impl CanonicalWriter<'_> {
         let end = (string_end(self.text.as_bytes(), self.at + 1) + 1).min(self.text.len());
         let written = &self.text[self.at..end];
         self.at = end;
-        // Half of a surrogate pair is no character; it stays as it is.
+        // Half of a surrogate pair is not a character; it stays unchanged.
         let decoded =
             written.contains('\\').then(|| serde_json::from_str::<String>(written).ok()).flatten();
         match decoded {

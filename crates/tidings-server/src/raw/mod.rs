@@ -1,5 +1,5 @@
-//! JSON as a source has it: text that reaches the client as it is, whatever the protocol library
-//! knows of it.
+//! Raw JSON of a source: text that reaches the client unchanged, whether the protocol library knows
+//! it or not.
 
 mod canonical;
 mod text;
@@ -14,18 +14,18 @@ use tidings_core::Fingerprint;
 
 pub(crate) use text::{Member, has_string, members};
 
-/// How deep values may be nested: common parsers refuse deeper ones, so no client could read them.
+/// The maximum depth of values: common parsers refuse deeper ones, so no client could read them.
 const DEPTH: usize = 128;
 
-/// Entries of `_meta` about one connection, which mean nothing behind the next one.
+/// Entries of `_meta` about one connection, without meaning behind the next one.
 const HOP: [&str; 2] =
     ["io.modelcontextprotocol/serverInfo", "io.modelcontextprotocol/subscriptionId"];
 
-/// A `T` of the protocol as the text of a JSON object, for sources that relay what others wrote.
+/// A `T` of the protocol as the text of a JSON object, for sources that relay other servers.
 ///
-/// What the protocol library does not know reaches the client untouched: unknown fields and kinds of
-/// content, the order of keys, numbers of any size, the spelling of strings. White space between
-/// values is left out, since a message is one line.
+/// Everything that the protocol library does not know reaches the client unchanged: unknown fields
+/// and kinds of content, the order of keys, numbers of any size, the spelling of strings. White
+/// space between values is removed, because a message is one line.
 ///
 /// | `T` | used as |
 /// |---|---|
@@ -37,9 +37,9 @@ const HOP: [&str; 2] =
 ///
 /// The function of an [`Offer`](crate::Offer) may return a raw result, too.
 ///
-/// The hub edits what only it can know: `resultType`, and `ttlMs` and `cacheScope` of reads, are
-/// those of the client's revision, and entries of `_meta` about a single connection
-/// (`io.modelcontextprotocol/serverInfo`, `…/subscriptionId`) are left out.
+/// The hub sets only the fields it is responsible for: `resultType`, and `ttlMs` and `cacheScope`
+/// of reads, are those of the client's revision, and entries of `_meta` about a single connection
+/// (`io.modelcontextprotocol/serverInfo`, `…/subscriptionId`) are removed.
 ///
 /// ```
 /// use tidings_server::model::{CallToolRequestParams, CallToolResponse, Tool};
@@ -111,7 +111,7 @@ pub enum RawError {
 }
 
 impl<T> Raw<T> {
-    /// Takes the text of a JSON object. Only the syntax is checked: an item that lacks its name is
+    /// Takes the text of a JSON object. Only the syntax is checked: an item without a name is
     /// refused when it is offered.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl<T> Raw<T> {
         Ok(Self::of(text))
     }
 
-    /// Invariant: the text is as [`Self::text`] says.
+    /// Invariant: the text satisfies the conditions of [`Self::text`].
     fn of(text: impl Into<Arc<str>>) -> Self {
         Self { text: text.into(), of: PhantomData }
     }
@@ -145,14 +145,14 @@ impl<T> Raw<T> {
         &self.text
     }
 
-    /// The JSON text of a member's value. If there are several of that name, it is the last one, as
-    /// for most parsers.
+    /// The JSON text of a member's value. Of several with that name it is the last, as for most
+    /// parsers.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         members(&self.text).filter(|member| member.is(name)).map(|member| member.value).last()
     }
 
-    /// The same with another value of a member, which keeps its place; a new one comes last.
+    /// The same with another value of a member, which keeps its position; a new one comes last.
     #[must_use]
     pub fn with(&self, name: &str, value: impl Into<Value>) -> Self {
         let value = value.into().to_string();
@@ -198,12 +198,13 @@ impl<T> Raw<T> {
         Self::of(text::edited(&self.text, |member| kept(member).then_some(member.value)))
     }
 
-    /// Names the value, whatever the order of its keys and the spelling of its strings.
+    /// A fingerprint of the value, independent of the order of its keys and the spelling of its
+    /// strings.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of_canonical_json(&canonical::of(&self.text))
     }
 
-    /// The same without the entries of `_meta` about the connection that it came from.
+    /// The same without the entries of `_meta` about its connection.
     pub(crate) fn beyond_hop(&self) -> Self {
         let Some(meta) = self.get("_meta") else { return self.clone() };
         match beyond_hop(meta) {
@@ -218,7 +219,7 @@ impl<T> Raw<T> {
         self.get(name).filter(|value| value.starts_with('{')).map(Raw::of)
     }
 
-    /// How many members have this name.
+    /// The number of members with this name.
     pub(crate) fn count(&self, name: &str) -> usize {
         members(&self.text).filter(|member| member.is(name)).count()
     }
@@ -239,7 +240,7 @@ impl<T> Raw<T> {
     }
 }
 
-/// A `_meta` without the entries about the connection that it came from; nothing if that is all.
+/// A `_meta` without the entries about its connection; `None` if nothing else is left.
 pub(crate) fn beyond_hop(meta: &str) -> Option<Cow<'_, str>> {
     let is_of_hop = |member: &Member<'_>| HOP.iter().any(|name| member.is(name));
     if !members(meta).any(|member| is_of_hop(&member)) {

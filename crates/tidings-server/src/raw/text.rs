@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 use crate::weight::string_end;
 
-/// What a text looks like.
+/// The layout of a text.
 pub(super) struct Layout {
-    /// How deep its values are nested.
+    /// The depth of its values.
     pub(super) depth: usize,
     /// Whether there is no white space between its values.
     pub(super) is_compact: bool,
 }
 
-/// Looks at a text that is JSON.
+/// Reads the layout of a valid JSON text.
 pub(super) fn layout(text: &str) -> Layout {
     let (mut depth, mut open, mut is_compact, mut at) = (0, 0_usize, true, 0);
     let bytes = text.as_bytes();
@@ -54,21 +54,21 @@ pub(super) fn compact(text: &str) -> String {
 /// A member of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member<'a> {
-    /// Its name with quotation marks, as it is written.
+    /// Its name with quotation marks, in its original spelling.
     pub(crate) key: &'a str,
     /// The text of its value.
     pub(crate) value: &'a str,
 }
 
 impl Member<'_> {
-    /// Whether this is its name, however that is written.
+    /// Whether this is its name, in any spelling.
     pub(crate) fn is(&self, name: &str) -> bool {
         name_of(self.key) == name
     }
 }
 
-/// The name that a key stands for. Half of a surrogate pair is no character: such a key is compared as
-/// it is written.
+/// The decoded name of a key. Half of a surrogate pair is not a character: such a key is compared
+/// in its original spelling.
 pub(super) fn name_of(key: &str) -> Cow<'_, str> {
     let inner = &key[1..key.len() - 1];
     if !inner.contains('\\') {
@@ -77,7 +77,7 @@ pub(super) fn name_of(key: &str) -> Cow<'_, str> {
     serde_json::from_str(key).map_or(Cow::Borrowed(inner), Cow::Owned)
 }
 
-/// Whether a JSON text has this name or text anywhere in it, however that is written.
+/// Whether a JSON text contains this name or text, in any spelling.
 pub(crate) fn has_string(text: &str, wanted: &str) -> bool {
     let (bytes, mut at) = (text.as_bytes(), 0);
     while let Some(found) = text[at..].find('"') {
@@ -90,8 +90,8 @@ pub(crate) fn has_string(text: &str, wanted: &str) -> bool {
     false
 }
 
-/// The members of an object without white space between its values, in their order. A value that is
-/// no object has none.
+/// The members of an object without white space between its values, in order. A value that is not
+/// an object has none.
 pub(crate) fn members(object: &str) -> impl Iterator<Item = Member<'_>> {
     let bytes = object.as_bytes();
     let mut at = 0;
@@ -107,7 +107,7 @@ pub(crate) fn members(object: &str) -> impl Iterator<Item = Member<'_>> {
     })
 }
 
-/// Where the value ends that begins here.
+/// The end of the value that begins here.
 fn value_end(bytes: &[u8], mut at: usize) -> usize {
     let mut open = 0_usize;
     while let Some(byte) = bytes.get(at) {

@@ -1,4 +1,4 @@
-//! How bytes come and go: stdio for one client, Streamable HTTP for many.
+//! Transports: stdio for one client, Streamable HTTP for many.
 
 mod accept;
 mod beside;

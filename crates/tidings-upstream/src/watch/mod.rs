@@ -62,7 +62,7 @@ fn is_absence(error: &AnswerError) -> bool {
 
 /// One watched resource.
 #[derive(Debug)]
-struct Entry {
+struct WatchedEntry {
     /// The addresses under which it is watched here.
     addresses: BTreeSet<ResourceUri>,
     seen: Option<Seen>,
@@ -85,7 +85,7 @@ pub(crate) struct Observed {
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
     pub(crate) schedule: Schedule,
-    entries: HashMap<Arc<str>, Entry>,
+    entries: HashMap<Arc<str>, WatchedEntry>,
     tickets: u64,
     /// Reads up to this one may be older than what a call did.
     settled: u64,
@@ -101,7 +101,7 @@ impl Watching {
         now: Instant,
     ) -> bool {
         let is_first = !self.entries.contains_key(uri);
-        let entry = self.entries.entry(uri.clone()).or_insert_with(|| Entry {
+        let entry = self.entries.entry(uri.clone()).or_insert_with(|| WatchedEntry {
             addresses: BTreeSet::new(),
             seen: None,
             fingerprint: None,

@@ -133,7 +133,7 @@ pub(crate) struct Folders {
     /// Seconds between runs of `server.d/register.*`.
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, requires = "allow_register", value_parser = seconds)]
     pub(crate) register_every: f64,
-    /// Rescan the whole folder every so many seconds, for file systems that do not report changes.
+    /// Seconds between scans of the whole folder, for file systems that do not report changes.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", requires = "folder", value_parser = seconds)]
     pub(crate) poll: Option<f64>,
     /// Seconds between checks of a watched provider resource.

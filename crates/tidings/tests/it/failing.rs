@@ -1,4 +1,4 @@
-//! What the client commands say when they fail, and with which code they end.
+//! Errors and exit codes of the client commands.
 
 use tokio::net::TcpListener;
 

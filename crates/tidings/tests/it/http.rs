@@ -1,4 +1,4 @@
-//! What Streamable HTTP must do besides delivering: sessions, streams, guards and limits.
+//! Streamable HTTP besides delivery: sessions, streams, guards and limits.
 
 use std::time::Duration;
 

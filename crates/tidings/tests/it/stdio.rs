@@ -1,4 +1,4 @@
-//! What the stdio transport must do besides delivering: bad lines, early ends, last words.
+//! The stdio transport besides delivery: bad lines, early ends, last lines.
 
 use std::time::Duration;
 

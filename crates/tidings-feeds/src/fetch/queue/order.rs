@@ -116,7 +116,7 @@ impl Order {
         started
     }
 
-    /// Gives a place back, whether its request was made or not.
+    /// Releases a place, whether its request was made or not.
     pub(crate) fn leave(&mut self, ticket: Ticket, now: Elapsed) {
         let Some(name) = self.tickets.remove(&ticket) else { return };
         let Some(host) = self.hosts.get_mut(&name) else { return };
@@ -129,23 +129,23 @@ impl Order {
         self.under_way -= 1;
     }
 
-    /// Leaves the host of a ticket alone until then.
+    /// Skips the host of a ticket until then.
     pub(crate) fn pause(&mut self, ticket: Ticket, until: Elapsed) {
         if let Some(host) = self.host_of(ticket) {
             host.paused_until = host.paused_until.max(until);
         }
     }
 
-    /// The same for a host at which nobody may be.
+    /// The same for a host without tickets.
     pub(crate) fn pause_host(&mut self, name: &str, until: Elapsed) {
         let host = self.hosts.entry(name.to_owned()).or_default();
         host.paused_until = host.paused_until.max(until);
     }
 
-    /// The host of a ticket refused and did not say for how long: it is left alone, each time in a
-    /// row for longer.
+    /// The host of a ticket refused without `Retry-After`: it is skipped, longer each time in a
+    /// row.
     pub(crate) fn refuse(&mut self, ticket: Ticket, now: Elapsed) {
-        // Of several that were under way at once one counts.
+        // Of several concurrent refusals one counts.
         if let Some(host) = self.host_of(ticket).filter(|host| host.paused_until <= now) {
             let factor = 2u32.saturating_pow(host.refusals);
             host.paused_until = now + GUESS.saturating_mul(factor).min(LONGEST_GUESS);
@@ -178,13 +178,13 @@ impl Order {
         }
     }
 
-    /// Those who wait at the host of a ticket, in order.
+    /// The waiting tickets of a ticket's host, in order.
     pub(crate) fn waiting_with(&self, ticket: Ticket) -> impl Iterator<Item = Ticket> {
         let host = self.tickets.get(&ticket).and_then(|name| self.hosts.get(name));
         host.into_iter().flat_map(|host| host.waiting.iter().copied())
     }
 
-    /// The next moment at which somebody who waits for time alone could begin.
+    /// The next time at which a ticket that waits only for time could begin.
     #[cfg(test)]
     pub(crate) fn wakes_at(&self, now: Elapsed) -> Option<Elapsed> {
         let hosts = self
@@ -269,13 +269,13 @@ mod tests {
             if !is_in_a_row {
                 order.welcome(ticket);
             }
-            // By two that were under way at once.
+            // By two concurrent requests.
             order.refuse(ticket, now);
             order.refuse(ticket, now);
             order.leave(ticket, now);
             let until = order.hosts["a"].paused_until;
             let length = until.saturating_sub(now);
-            // Somebody else comes by in between.
+            // Another request comes in between.
             now = until + at(600);
             let other = order.enter("b", now);
             order.leave(other, now);

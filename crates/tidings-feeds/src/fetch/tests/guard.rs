@@ -1,4 +1,4 @@
-//! Where the fetcher cannot be led, and what it does not carry along.
+//! Addresses that the fetcher refuses, and headers that it does not forward.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! What servers do instead of answering with a document.
+//! Servers that answer with something other than a document.
 
 use axum::body::{Body, Bytes};
 use futures_util::{StreamExt as _, stream};

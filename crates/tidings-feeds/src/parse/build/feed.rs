@@ -1,4 +1,4 @@
-//! What is said of the feed as a whole.
+//! Elements about the feed as a whole.
 
 use tidings_store::date::Moment;
 
@@ -9,7 +9,7 @@ use crate::parse::document::{Format, Link, Text};
 use crate::parse::element::Element;
 
 impl Builder {
-    /// The feed begins, or a part of it that holds items.
+    /// The feed begins, or a part of it that contains items.
     pub(super) fn start_container(
         &mut self,
         element: Element,
@@ -63,7 +63,7 @@ impl Builder {
     pub(super) fn end_feed_text(&mut self, element: Element, text: Text, depth: usize) {
         let (feed, depths) = (&mut self.feed, &mut self.feed_depths);
         match element {
-            // Of two at one depth it is the first.
+            // Of two at one depth the first counts.
             Element::Title if depths.title == 0 || depth < depths.title => {
                 depths.title = depth;
                 feed.title = Some(text);

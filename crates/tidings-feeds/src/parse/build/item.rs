@@ -1,4 +1,4 @@
-//! What is said of one item.
+//! Elements about one item.
 
 use tidings_store::date::Moment;
 
@@ -30,7 +30,7 @@ impl Builder {
             let other = |link: &&Link| link.rel == "alternate" && !link.href.is_empty();
             item.link = item.links.iter().find(other).map(|link| link.href.clone());
         }
-        // An id that is an address is where the item is found, unless the feed denies it.
+        // An id that is an address is the item's link, unless the feed denies it.
         if item.link.is_none() && item.id_is_link != Some(false) && self.depths.id > 0 {
             let is_address = |id: &String| address::is_web(id) || id.starts_with('/');
             item.link =
@@ -44,7 +44,7 @@ impl Builder {
         }
     }
 
-    /// Of several texts it is the longest whose base counts.
+    /// Of several texts, the base of the longest counts.
     pub(super) fn note_base(&mut self, element: Element, base: Option<&str>) {
         let is_first = match element {
             Element::Content | Element::Encoded => true,
@@ -59,7 +59,7 @@ impl Builder {
     pub(super) fn end_item_text(&mut self, element: Element, text: Text, depth: usize) {
         let (item, depths) = (&mut self.item, &mut self.depths);
         match element {
-            // Of two at one depth it is the first.
+            // Of two at one depth the first counts.
             Element::Title if depths.title == 0 || depth < depths.title => {
                 depths.title = depth;
                 item.title = Some(text);
@@ -98,7 +98,7 @@ impl Builder {
         match element {
             Element::Id if wins(&mut self.depths.id, depth) => {
                 let is_relative = self.item.id_is_link != Some(false);
-                // Only what the document itself says is the same whoever fetched it.
+                // Only data in the document is the same for every fetcher.
                 let base = base.filter(|_| is_relative);
                 self.item.id = Some(address::join(base, text));
             }
@@ -143,11 +143,11 @@ impl Builder {
     }
 }
 
-/// A length of time as podcasts write it: `95`, `1:35` or `1:02:03`.
+/// A duration in the notation of podcasts: `95`, `1:35` or `1:02:03`.
 pub(super) fn duration(text: &str) -> Option<u64> {
     let mut seconds = 0_u64;
     for part in text.split(':') {
-        // Fractions of seconds say nothing here.
+        // Fractions of seconds are ignored.
         let whole = part.trim().split('.').next().unwrap_or_default();
         seconds = seconds.checked_mul(60)?.checked_add(whole.parse().ok()?)?;
     }

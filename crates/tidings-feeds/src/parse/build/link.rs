@@ -5,7 +5,7 @@ use crate::parse::attributes::Attributes;
 use crate::parse::document::{Category, Enclosure, Link};
 use crate::parse::element::Element;
 
-/// What relations are called in full.
+/// The full names of relations.
 const RELATIONS: &str = "http://www.iana.org/assignments/relation/";
 
 impl Builder {
@@ -23,7 +23,7 @@ impl Builder {
             title: attributes.text("title"),
             language: attributes.text("hreflang"),
         };
-        // An empty reference is one too: to where the document itself is.
+        // An empty reference is valid too: it names the document itself.
         if let Some(href) = attributes.get("href") {
             link.href = self.resolve(base, href);
             self.link = None;
@@ -31,7 +31,7 @@ impl Builder {
             self.add_link(link, length, subject);
             return;
         }
-        // What else may hold an address counts where the element has no text.
+        // Other attributes with an address count if the element has no text.
         if let Some(href) = attributes.any(&["url", "uri", "resource"]) {
             link.href = self.resolve(base, href);
         }
@@ -120,7 +120,7 @@ impl Builder {
         };
         self.has_term = !category.term.is_empty();
         if let Some(categories) = self.categories(subject) {
-            // The text may follow; without one, what says nothing is taken out again.
+            // The text may follow; without one, an empty entry is removed again.
             categories.push(category);
         }
     }

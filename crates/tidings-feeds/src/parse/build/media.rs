@@ -1,4 +1,4 @@
-//! Pictures, sound and films.
+//! Pictures, audio and video.
 
 use std::collections::HashSet;
 
@@ -83,7 +83,7 @@ impl Builder {
         }
     }
 
-    /// What is said of a group holds for each of its members that does not say it itself.
+    /// The details of a group apply to each member without its own.
     pub(super) fn end_group(&mut self) {
         let group = std::mem::take(&mut self.group);
         let shared =
@@ -96,8 +96,8 @@ impl Builder {
     }
 }
 
-/// Gives an item the media that nothing else in it names: the first picture is that of the item if
-/// it has none, and all else that is said to be a file is one.
+/// Gives an item the media that nothing else in it names: the first picture becomes the item's if
+/// it has none, and all media declared as files become files.
 pub(super) fn share(item: &mut Item) {
     let mut known: HashSet<String> = item.enclosures.iter().map(|it| it.url.clone()).collect();
     known.extend(item.image.clone());
@@ -111,7 +111,7 @@ pub(super) fn share(item: &mut Item) {
                 item.image = Some(url.clone());
                 continue;
             }
-            // Without its type it is most often the same picture in another size.
+            // Without a type it is mostly the same picture in another size.
             if !media.media_type.as_deref().is_some_and(is_picture_type) {
                 continue;
             }

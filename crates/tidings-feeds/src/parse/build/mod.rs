@@ -1,4 +1,4 @@
-//! Elements to one document: what each says, and of what.
+//! Building one document from elements.
 
 mod feed;
 mod item;
@@ -16,10 +16,10 @@ use super::{Problem, address};
 
 /// How many items of one document are read.
 const ITEMS: usize = 20_000;
-/// How much of a date that is none is told.
+/// How much of an invalid date is reported.
 const SHOWN: usize = 60;
 
-/// Of what an element says something.
+/// The subject of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Outside,
@@ -34,8 +34,7 @@ pub(super) enum Subject {
     MediaGroup,
 }
 
-/// How deep what was said of something stands: what stands less deep is meant rather. A depth of
-/// zero is nothing yet.
+/// The depth of a value: one at a lower depth takes precedence. Depth zero means no value yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Depths {
     title: usize,
@@ -45,7 +44,7 @@ struct Depths {
     updated: usize,
 }
 
-/// Whether a new value at this depth replaces the old one; of two at one depth it is the last.
+/// Whether a new value at this depth replaces the old one; of two at one depth the last counts.
 fn wins(known: &mut usize, depth: usize) -> bool {
     let is_better = *known == 0 || depth <= *known;
     if is_better {
@@ -54,34 +53,34 @@ fn wins(known: &mut usize, depth: usize) -> bool {
     is_better
 }
 
-/// The document as far as it was read.
+/// The document so far.
 #[derive(Debug)]
 pub(super) struct Builder {
     format: Option<Format>,
     is_netscape: bool,
-    /// Where the document came from.
+    /// The document's URL.
     base: Option<String>,
     feed: Feed,
     feed_depths: Depths,
     items: Vec<Item>,
     has_too_many: bool,
-    /// The item that is open.
+    /// The open item.
     item: Item,
     depths: Depths,
-    /// Texts of other vocabularies, for where the usual one is missing.
+    /// Texts of other vocabularies, for use where the usual one is missing.
     minor_title: Option<Text>,
     minor_summary: Option<Text>,
     latitude: Option<f64>,
-    /// The person that is open.
+    /// The open person.
     person: Person,
-    /// The feed that an item comes from, while it is open.
+    /// The source feed of an item, while it is open.
     origin: Origin,
-    /// What holds for all media of a group.
+    /// The details of all media in a group.
     group: Media,
     group_start: usize,
     /// A link whose address is its text.
     link: Option<Link>,
-    /// The category that is open has been noted already.
+    /// Whether the open category is stored already.
     has_term: bool,
 }
 
@@ -109,7 +108,7 @@ impl Builder {
         }
     }
 
-    /// Whether anything of a feed was seen.
+    /// Whether any part of a feed was seen.
     pub(super) fn is_feed(&self) -> bool {
         self.format.is_some()
     }
@@ -118,7 +117,7 @@ impl Builder {
         self.format
     }
 
-    /// What addresses are relative to where the document does not say it.
+    /// The base of addresses where the document has none.
     pub(super) fn base(&self) -> Option<&str> {
         let link = || self.feed.link.as_deref().filter(|link| address::is_absolute(link));
         self.base.as_deref().or_else(link)
@@ -128,7 +127,7 @@ impl Builder {
         address::join(base.or_else(|| self.base()), reference)
     }
 
-    /// An element begins; says where its children are.
+    /// An element begins; returns the subject of its children.
     pub(super) fn start(
         &mut self,
         element: Element,
@@ -170,7 +169,7 @@ impl Builder {
         }
     }
 
-    /// An element that says something with its attributes.
+    /// An element with information in its attributes.
     fn start_value(
         &mut self,
         element: Element,
@@ -211,7 +210,7 @@ impl Builder {
         }
     }
 
-    /// An element ends that has markup in its text.
+    /// An element with markup in its text ends.
     pub(super) fn end_rich(
         &mut self,
         element: Element,

@@ -4,8 +4,7 @@ use super::{Builder, Subject};
 use crate::parse::document::{Item, Person};
 use crate::parse::element::Element;
 
-/// How many people are taken over from a feed, and how many bytes about them: they are copied into
-/// every item.
+/// How many people are copied from a feed to its items, and how many bytes about them.
 const PEOPLE: usize = 20;
 const LONGEST: usize = 2048;
 
@@ -22,7 +21,7 @@ impl Builder {
     }
 
     pub(super) fn end_person(&mut self, element: Element, text: &str, subject: Subject) {
-        // Only these have parts; what another left behind is not theirs.
+        // Only these have parts; those of an earlier element are not theirs.
         let has_parts =
             matches!(element, Element::Author | Element::Contributor | Element::Publisher);
         let mut person = std::mem::take(&mut self.person);
@@ -46,9 +45,8 @@ impl Builder {
     }
 }
 
-/// Gives items that do not name their authors those of the feed they come from, or else of the feed
-/// they are in. That is what Atom (RFC 4287, 4.2.1) and JSON Feed mean by it; the editor of a channel
-/// of RSS is not said to have written its items.
+/// Gives items without authors those of their source feed, or else of the feed. Atom (RFC 4287,
+/// 4.2.1) and JSON Feed mean it so; the editor of an RSS channel is not the author of its items.
 pub(in crate::parse) fn inherit(items: &mut [Item], authors: &[Person]) {
     for item in items.iter_mut().filter(|item| item.authors.is_empty()) {
         let origin = item.source.as_ref().map(|origin| origin.authors.as_slice());
@@ -60,7 +58,7 @@ pub(in crate::parse) fn inherit(items: &mut [Item], authors: &[Person]) {
     }
 }
 
-/// A person of whom there is one text: `me@example.com (Me)`, `Me <me@example.com>`, `Me`.
+/// A person from one text: `me@example.com (Me)`, `Me <me@example.com>`, `Me`.
 pub(in crate::parse) fn from_text(text: &str) -> Person {
     let is_around = |letter: char| matches!(letter, '(' | ')' | '<' | '>' | ',' | ';' | '"');
     let word = text.split_whitespace().flat_map(|word| word.split(is_around)).find(|word| {

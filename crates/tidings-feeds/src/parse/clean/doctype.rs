@@ -1,10 +1,10 @@
-//! The document type: where it ends, and the entities it declares.
+//! The document type: its end, and the entities it declares.
 
-/// How many entities of one document are kept, and how long each may be.
+/// How many entities of one document are used, and how long each may be.
 const ENTITIES: usize = 1000;
 const LONGEST: usize = 1 << 16;
 
-/// What a document type says.
+/// The content of a document type.
 #[derive(Debug, Default)]
 pub(super) struct Doctype {
     /// Its words outside the brackets, in lower case.
@@ -13,11 +13,11 @@ pub(super) struct Doctype {
     pub(super) too_many: bool,
 }
 
-/// Reads the document type that a text begins with; gives its length too.
+/// Reads the document type at the beginning of a text; returns its length too.
 pub(super) fn read(text: &str) -> (usize, Doctype) {
     let mut found = Doctype::default();
     let mut position = 0;
-    // The head: up to `[` or `>`, whatever is quoted.
+    // The head: up to `[` or `>`, ignoring quotes.
     let Some(head) = outside_quotes(text, |byte| matches!(byte, b'[' | b'>')) else {
         // A quote without its partner: the first `>` is the end.
         let end = text.find('>').map_or(text.len(), |end| end + 1);
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str) -> (usize, Doctype) {
             let end = rest.find('>').map_or(text.len(), |end| position + end + 1);
             return (end, found);
         }
-        // No declaration: the brackets were never closed.
+        // The brackets were never closed, so there is no declaration.
         if rest[1..].starts_with(|next: char| next.is_ascii_alphabetic()) {
             return (position, found);
         }
@@ -60,8 +60,8 @@ pub(super) fn read(text: &str) -> (usize, Doctype) {
     }
 }
 
-/// Where a document type within a feed ends. It is part of a text and declares nothing, so that it
-/// goes to its end or to the next tag.
+/// The end of a document type within a feed. It is part of a text and declares nothing, so it ends
+/// at its end or the next tag.
 pub(super) fn late_end(text: &str) -> Option<usize> {
     let end = 1 + text[1..].find(['<', '>'])?;
     Some(end + usize::from(text.as_bytes()[end] == b'>'))
@@ -73,7 +73,7 @@ pub(super) fn is_root(name: &str) -> bool {
     ["rss", "feed", "rdf", "channel"].iter().any(|root| local.eq_ignore_ascii_case(root))
 }
 
-/// The first byte outside quotes that is wanted.
+/// The first wanted byte outside quotes.
 fn outside_quotes(text: &str, wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let mut quote = None;
     text.bytes().position(|byte| {
@@ -87,7 +87,7 @@ fn outside_quotes(text: &str, wanted: impl Fn(u8) -> bool) -> Option<usize> {
     })
 }
 
-/// `<!ENTITY name "value"`, without what is elsewhere or only for the document type itself.
+/// `<!ENTITY name "value"`, without external ones and those for the document type itself.
 fn entity(declaration: &str) -> Option<(String, String)> {
     let rest = declaration.strip_prefix("<!ENTITY")?.trim_start();
     let (name, rest) = rest.split_once(char::is_whitespace)?;
@@ -102,7 +102,7 @@ mod tests {
     use crate::parse::clean::clean;
     use crate::parse::problem::Problems;
 
-    /// What is left of a document, and what it says `a` is.
+    /// The rest of a document, and its value of `a`.
     #[track_caller]
     fn check(text: &str, expected: &str, entity: &str) {
         let cleaned = clean(text, &mut Problems::default());

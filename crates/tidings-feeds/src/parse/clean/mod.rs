@@ -1,9 +1,9 @@
-//! Text to text that is nearly XML: after this, every tag is a tag and every section ends.
+//! Repair of text to nearly XML: after this, every tag is a tag and every section ends.
 //!
-//! A document without faults is looked at once and not copied. What is mended: characters that
-//! XML forbids, `<` that begins nothing, tags whose attributes or ends are not written as they
-//! should be, comments and sections without an end. The document type is taken out, and the
-//! entities it declares are kept. Order of elements and references are left to the reader.
+//! A valid document is read once and not copied. Repaired are: characters that XML forbids, `<`
+//! that does not begin a tag, tags with invalid attributes or ends, comments and sections without
+//! an end. The document type is removed, and its entities are kept. The order of elements and
+//! references are left to the reader.
 
 mod doctype;
 mod section;
@@ -20,15 +20,15 @@ use tag::Tag;
 #[derive(Debug)]
 pub(super) struct Cleaned<'a> {
     pub(super) text: Cow<'a, str>,
-    /// What the document type declares.
+    /// The declarations of the document type.
     pub(super) entities: HashMap<String, String>,
-    /// What the document type is called by, in lower case: its name and its public name.
+    /// The names in the document type, in lower case: its name and its public name.
     pub(super) doctype: String,
     /// Whether it ends within a tag, a comment or a section.
     pub(super) cut: bool,
 }
 
-/// Makes a text readable.
+/// Repairs a text.
 pub(super) fn clean<'a>(text: &'a str, problems: &mut Problems) -> Cleaned<'a> {
     if !has(text, |byte| byte == b'\r' || is_forbidden(byte)) {
         return Cleaner::new(text, problems).run();
@@ -42,14 +42,14 @@ pub(super) fn clean<'a>(text: &'a str, problems: &mut Problems) -> Cleaned<'a> {
     Cleaned { text: Cow::Owned(cleaned.text.into_owned()), ..cleaned }
 }
 
-/// Whether a text has such a byte. It is looked at in pieces without a way out, which the compiler
+/// Whether a text has such a byte. It is read in pieces without an early exit, which the compiler
 /// makes fast.
 fn has(text: &str, is_one: impl Fn(u8) -> bool) -> bool {
     let mut pieces = text.as_bytes().chunks(1024);
     pieces.any(|piece| piece.iter().fold(false, |found, byte| found | is_one(*byte)))
 }
 
-/// A text with ends of lines as XML has them, however the machine that wrote it has them.
+/// A text with the line ends of XML.
 fn with_plain_lines(text: &str) -> String {
     let mut lines = text.split('\r');
     let mut plain = String::with_capacity(text.len());
@@ -67,7 +67,7 @@ fn is_forbidden(byte: u8) -> bool {
 
 struct Cleaner<'a, 'p> {
     text: &'a str,
-    /// What was mended so far; nothing until something is.
+    /// The repaired text so far; `None` until something is repaired.
     out: Option<String>,
     /// Up to here the text is in `out`, or would be.
     taken: usize,
@@ -76,13 +76,13 @@ struct Cleaner<'a, 'p> {
     doctype: String,
     cut: bool,
     /// Whether the rest is known to have no end of a comment, of a processing instruction, or of a
-    /// CDATA section; so that it is looked for once, however many begin.
+    /// CDATA section, so that it is searched once, however many begin.
     endless: [bool; 3],
     /// The name of the last element that began.
     name: &'a str,
     /// Whether a feed has begun.
     is_within: bool,
-    /// The last end of a CDATA section that was looked for.
+    /// The last found end of a CDATA section.
     section_end: usize,
 }
 
@@ -118,7 +118,7 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         Cleaned { text, entities: self.entities, doctype: self.doctype, cut: self.cut }
     }
 
-    /// Puts something in the place of a part of the text.
+    /// Replaces a part of the text.
     fn replace(&mut self, start: usize, end: usize, with: &str) {
         let taken = self.taken;
         let out = self.out.get_or_insert_default();
@@ -139,7 +139,7 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         self.text.len()
     }
 
-    /// Looks at the markup that begins at `start`; gives where to go on.
+    /// Reads the markup at `start`; returns where to continue.
     fn markup(&mut self, start: usize) -> usize {
         let text: &'a str = self.text;
         let rest = &text[start..];
@@ -187,7 +187,7 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         }
     }
 
-    /// A CDATA section. One without an end ends with the element it is in.
+    /// A CDATA section. Without an end, it ends with its element.
     fn character_data(&mut self, start: usize) -> usize {
         let from = start + section::BEGIN.len();
         if self.section_end < from && !self.endless[2] {
@@ -198,8 +198,8 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         }
         let end = Some(self.section_end).filter(|end| *end >= from);
         let inner = &self.text[from..end.unwrap_or(self.text.len())];
-        // One within another: the end is likely that of the other, unless this element ends there
-        // and the other is in none of its name.
+        // One within another: the end probably belongs to the other, unless this element ends there
+        // and the other is not in one of its name.
         let is_odd = end.is_none_or(|end| {
             let other = inner.find(section::BEGIN);
             other.is_some_and(|other| !self.ends(end) || self.begins(&inner[..other]))
@@ -212,7 +212,7 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         if let Some(end) = end {
             return end + 3;
         }
-        // What was received of it is text.
+        // The received part of it is text.
         self.cut = true;
         self.mend(start, self.text.len(), &escape(inner));
         self.text.len()
@@ -224,7 +224,7 @@ impl<'a, 'p> Cleaner<'a, 'p> {
         rest.is_some_and(|rest| name(rest) == self.name)
     }
 
-    /// Whether an element of the name of the last that began begins at the end of a text.
+    /// Whether an element with the name of the last begins at the end of a text.
     fn begins(&self, text: &str) -> bool {
         let text = text.trim_end();
         let tag = text.rfind('<').filter(|_| text.ends_with('>'));
@@ -293,12 +293,12 @@ fn is_name(byte: u8) -> bool {
     is_name_start(byte) || byte.is_ascii_digit() || byte == b'-' || byte == b'.'
 }
 
-/// The name that a text begins with.
+/// The name at the beginning of a text.
 fn name(text: &str) -> &str {
     &text[..text.bytes().take_while(|byte| is_name(*byte)).count()]
 }
 
-/// A text as it must be written between tags.
+/// A text escaped for use between tags.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>']) {
         return Cow::Borrowed(text);

@@ -1,14 +1,14 @@
-//! CDATA sections that somebody forgot to end.
+//! CDATA sections without an end.
 
 use super::name;
 
 pub(super) const BEGIN: &str = "<![CDATA[";
 
-/// Elements of feeds that sections are in, or in whose elements they are.
+/// Elements of feeds that contain sections, or contain such elements.
 const AROUND: [&str; 6] = ["content", "content:encoded", "description", "entry", "item", "summary"];
 
-/// Where a section without an end of its own ends: before the end of the last element that began,
-/// or of one that it may be in. What is opened in it as well is part of it.
+/// The end of a section without one of its own: before the end of the last element that began, or
+/// of one that may contain it. Elements that open in it are part of it.
 pub(super) fn lost_end(inner: &str, element: &str) -> Option<usize> {
     let mut names = [element; 7];
     names[1..].copy_from_slice(&AROUND);
@@ -31,7 +31,7 @@ pub(super) fn lost_end(inner: &str, element: &str) -> Option<usize> {
     None
 }
 
-/// A text without what was meant to be the end of the section: `]]`, `]>` or `]] >`.
+/// A text without a mistyped end of the section: `]]`, `]>` or `]] >`.
 pub(super) fn without_rest(text: &str) -> &str {
     let is_rest = |letter: char| matches!(letter, ']' | '>') || letter.is_whitespace();
     let rest = &text[text.trim_end_matches(is_rest).len()..];

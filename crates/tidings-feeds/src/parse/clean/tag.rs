@@ -1,21 +1,21 @@
-//! One opening tag: is it written as XML wants it, and if not, how would it be?
+//! One start tag: is it valid XML, and if not, how is it repaired?
 
 use super::{is_name, is_name_start};
 
-/// What an opening tag is.
+/// The verdict on a start tag.
 #[derive(Debug)]
 pub(super) enum Tag {
-    /// As it should be, so many bytes long.
+    /// Valid, with this length.
     Fine(usize),
-    /// Not as it should be: so many bytes stand for this.
+    /// Invalid: this many bytes are replaced by this.
     Mended { end: usize, text: String },
     /// Without an end.
     Endless,
 }
 
-/// Looks at the tag that a text begins with. Invariant: the time is proportional to the length
-/// of the tag, but for a quote without its partner; of each kind of quote there is one at most
-/// that is looked for to the end of the document.
+/// Checks the tag at the beginning of a text. Invariant: the time is proportional to the length of
+/// the tag, except for a quote without its partner; at most one of each kind is searched to the end
+/// of the document.
 pub(super) fn read(text: &str) -> Tag {
     match fine(text.as_bytes()) {
         Some(end) => Tag::Fine(end),
@@ -23,7 +23,7 @@ pub(super) fn read(text: &str) -> Tag {
     }
 }
 
-/// The length of a tag that needs no mending.
+/// The length of a valid tag.
 fn fine(bytes: &[u8]) -> Option<usize> {
     let mut position = 1 + bytes[1..].iter().take_while(|byte| is_name(**byte)).count();
     loop {
@@ -52,7 +52,7 @@ fn spaces(bytes: &[u8], position: usize) -> usize {
     bytes[position..].iter().take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
-/// Reads what can be read of a tag, and writes it as it should be.
+/// Reads the readable parts of a tag, and writes them correctly.
 fn mend(text: &str) -> Tag {
     let bytes = text.as_bytes();
     let mut position = 1 + bytes[1..].iter().take_while(|byte| is_name(**byte)).count();
@@ -116,7 +116,7 @@ fn value(text: &str, position: usize) -> Value {
     if !matches!(first, b'"' | b'\'') {
         let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'<');
         let Some(length) = bytes[start..].iter().position(ends) else { return Value::Endless };
-        // The slash of `<a b=c/>` is not part of the value; that of `<a b=c/d/>` within is.
+        // The slash of `<a b=c/>` is not part of the value; the inner one of `<a b=c/d/>` is.
         let is_slash =
             bytes[start..start + length].ends_with(b"/") && bytes[start + length] == b'>';
         let to = start + length - usize::from(is_slash);
@@ -128,8 +128,8 @@ fn value(text: &str, position: usize) -> Value {
         let fits = |byte: &u8| {
             byte.is_ascii_whitespace() || is_name_start(*byte) || matches!(byte, b'>' | b'/')
         };
-        // A value that has tags in it and is followed by nothing that follows a value ends at
-        // the quote of another tag; its own is missing.
+        // A value with tags in it, followed by nothing that follows a value, ends at the quote of
+        // another tag; its own is missing.
         let is_odd = quoted[..*length].contains('<') && quoted[..*length].contains('>');
         !is_odd
             || bytes.get(from + length + 1).is_some_and(|byte| fits(byte) && *byte != b'<')

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::{listed, numeric};
 
-/// Longer than any name that HTML takes without a semicolon, and than any number.
+/// Longer than any name that HTML accepts without a semicolon, and than any number.
 const LONGEST: usize = 8;
 
-/// A text with such references resolved and all others left.
+/// A text with such references resolved and all others unchanged.
 pub(in crate::parse) fn resolved(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);
@@ -32,8 +32,8 @@ pub(in crate::parse) fn is_in(text: &str) -> bool {
     text.match_indices('&').any(|(at, _)| take(&text[at + 1..], &mut out).is_some())
 }
 
-/// Appends what a text stands for that has an ampersand before it; gives how much of the text that
-/// is.
+/// Appends the value of the reference at the beginning of a text behind an ampersand; returns its
+/// length.
 pub(super) fn take(text: &str, out: &mut String) -> Option<usize> {
     if let Some(number) = text.strip_prefix('#') {
         return take_number(number, out).map(|length| length + 1);
@@ -44,11 +44,11 @@ pub(super) fn take(text: &str, out: &mut String) -> Option<usize> {
     {
         return None;
     }
-    // Of the names without a semicolon the table has those that HTML takes.
+    // The table has the names that HTML accepts without a semicolon.
     listed(&text[..length], out).then_some(length)
 }
 
-/// A number ends where its digits do, unless letters can be digits as well.
+/// A number ends with its digits, unless letters can be digits as well.
 fn take_number(text: &str, out: &mut String) -> Option<usize> {
     let is_decimal = text.starts_with(|first: char| first.is_ascii_digit());
     let fits = if is_decimal { u8::is_ascii_digit } else { u8::is_ascii_alphanumeric };

@@ -1,4 +1,4 @@
-//! References: `&amp;`, `&#8217;`, `&eacute;`, and what documents declare for themselves.
+//! References: `&amp;`, `&#8217;`, `&eacute;`, and entities that documents declare.
 
 pub(super) mod bare;
 
@@ -8,21 +8,21 @@ use std::fmt::Write as _;
 
 use web_atoms::NAMED_ENTITIES;
 
-/// How deep one declared entity may use another.
+/// The maximum depth of declared entities in each other.
 const DEPTH: usize = 8;
-/// How many bytes the entities of one document may expand to, all in all.
+/// The maximum number of bytes from the entities of one document in total.
 const EXPANSION: usize = 1 << 20;
-/// The longest name of a reference; what is longer is text with an ampersand before it.
+/// The longest name of a reference; a longer one is text behind an ampersand.
 const LONGEST: usize = 64;
 
 /// The entities of one document.
 #[derive(Debug)]
 pub(super) struct Entities {
     declared: HashMap<String, String>,
-    /// Whether references are resolved that do not end with a semicolon.
+    /// Whether references without a semicolon are resolved.
     takes_bare: bool,
-    /// Bytes that may still be expanded to. Invariant: it only shrinks, so that no document
-    /// makes more of its entities than the limit.
+    /// Bytes that may still be expanded to. Invariant: it only shrinks, so no document expands
+    /// beyond the limit.
     left: usize,
     /// Whether something was not expanded because of a limit.
     pub(super) exhausted: bool,
@@ -33,12 +33,12 @@ impl Entities {
         Self { declared, takes_bare: false, left: EXPANSION, exhausted: false }
     }
 
-    /// Those of HTML, which minds their ends less.
+    /// Those of HTML, which accepts missing semicolons.
     pub(super) fn of_html() -> Self {
         Self { takes_bare: true, ..Self::new(HashMap::new()) }
     }
 
-    /// Appends what `&name;` stands for; if nothing is known, the reference itself. Says which.
+    /// Appends the value of `&name;`, or the reference itself if it is unknown. Returns which.
     pub(super) fn resolve(&mut self, name: &str, text: &mut String) -> bool {
         self.resolve_at(name, text, 0)
     }
@@ -114,8 +114,8 @@ impl Entities {
     }
 }
 
-/// A reference by number. Numbers of the range that ISO 8859-1 leaves to control characters mean
-/// what Windows has there.
+/// A reference by number. Numbers in the range of control characters of ISO 8859-1 have their
+/// meaning in Windows.
 fn numeric(number: &str, text: &mut String) -> bool {
     let code = match number.strip_prefix(['x', 'X']) {
         Some(hex) => u32::from_str_radix(hex, 16),
@@ -129,7 +129,7 @@ fn numeric(number: &str, text: &mut String) -> bool {
         return true;
     }
     match char::from_u32(code) {
-        // No document may have these, even as a number.
+        // No document may contain these, even as a number.
         Some(letter) if letter.is_control() && !matches!(letter, '\t' | '\n' | '\r') => true,
         Some(letter) => {
             text.push(letter);
@@ -147,8 +147,8 @@ fn named(name: &str, text: &mut String) -> bool {
     listed(&format!("{name};"), text)
 }
 
-/// Appends what a name in the table of HTML stands for, and says whether there is one. The table
-/// also holds the beginnings of all names, which stand for nothing.
+/// Appends the value of a name in the table of HTML, and returns whether there is one. The table
+/// also holds the beginnings of all names, which have no value.
 fn listed(name: &str, text: &mut String) -> bool {
     let Some((first, second)) = NAMED_ENTITIES.get(name).filter(|(first, _)| *first != 0) else {
         return false;

@@ -1,7 +1,7 @@
-//! Numbers of more digits than a number of the machine has.
+//! Numbers with more digits than a machine number.
 
-/// The same JSON with every number in quotation marks that is not whole or has too many digits, so
-/// that it is read as it is written.
+/// The same JSON with quotation marks around every number that is not whole or has too many digits,
+/// so that its spelling is kept.
 pub(super) fn kept(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     let mut rest = text;
@@ -23,19 +23,19 @@ pub(super) fn kept(text: &str) -> String {
     out
 }
 
-/// How long the string is that a text begins with.
+/// The length of the string at the beginning of a text.
 fn string(text: &str) -> usize {
     let mut is_escaped = true;
     let end = text.bytes().position(|byte| {
         let is_end = byte == b'"' && !is_escaped;
-        // The first quotation mark is passed as if it were escaped.
+        // The first quotation mark is skipped as if it were escaped.
         is_escaped = byte == b'\\' && !is_escaped;
         is_end
     });
     end.map_or(text.len(), |end| end + 1)
 }
 
-/// How long the number is that a text begins with.
+/// The length of the number at the beginning of a text.
 fn number(text: &str) -> usize {
     let fits =
         |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E');

@@ -20,10 +20,10 @@ pub(super) fn read(
     mut problems: Problems,
 ) -> Result<Document, ParseError> {
     let value = exact(text).map_err(|error| ParseError::NotAFeed {
-        reason: format!("it begins like JSON, but is none: {error}"),
+        reason: format!("it begins like JSON, but is invalid: {error}"),
     })?;
     let Value::Object(object) = value else {
-        return Err(ParseError::NotAFeed { reason: "it is JSON, but no object".to_owned() });
+        return Err(ParseError::NotAFeed { reason: "it is JSON, but not an object".to_owned() });
     };
     let version = string(&object, "version").unwrap_or_default();
     let values = object.get("items").and_then(Value::as_array);
@@ -50,7 +50,7 @@ pub(super) fn read(
     Ok(Document { format, feed, items, problems: problems.into_vec(), truncated: false })
 }
 
-/// The value that a text is. An id that is a number keeps all its digits.
+/// The value of a text. A numeric id keeps all its digits.
 fn exact(text: &str) -> serde_json::Result<Value> {
     let value: Value = serde_json::from_str(text)?;
     let mut items = value["items"].as_array().into_iter().flatten();
@@ -124,7 +124,7 @@ fn item(object: &Map<String, Value>, base: Option<&str>, problems: &mut Problems
     }
 }
 
-/// Who wrote it: several in version 1.1, one in version 1.
+/// The authors: several in version 1.1, one in version 1.
 fn authors(object: &Map<String, Value>) -> Vec<Person> {
     let several = object.get("authors").and_then(Value::as_array).map(Vec::as_slice);
     let one = object.get("author").map(std::slice::from_ref);
@@ -145,7 +145,7 @@ fn plain(value: String) -> Text {
     Text { value, kind: TextKind::Plain }
 }
 
-/// A text that says something; numbers are texts too, as ids are often numbers.
+/// A text that is not empty; numbers count as texts, because ids are often numbers.
 fn string(object: &Map<String, Value>, name: &str) -> Option<String> {
     let text = match object.get(name)? {
         Value::String(text) => text.trim().to_owned(),

@@ -1,4 +1,4 @@
-//! Events to a tree that is never built: which element the reader is in, and what text it has.
+//! Events to elements and their texts, without building a tree.
 
 mod text;
 
@@ -28,7 +28,7 @@ pub(super) fn read(
         Builder::new(&doctype, hints.base.as_deref()),
         &mut problems,
     );
-    // The events count from behind such a mark, which cleaning can bring to the start.
+    // Positions count from behind such a mark, which cleaning can bring to the start.
     let text = text.trim_start_matches('\u{feff}');
     let mut events = Events::from_str(text);
     let config = events.config_mut();
@@ -45,7 +45,7 @@ pub(super) fn read(
         match event {
             Ok(Event::Eof) => break,
             Ok(event) => reader.event(&event, raw),
-            // The cleaner leaves nothing that could fail; if it did, the rest would be lost.
+            // The cleaner leaves nothing that could fail; otherwise the rest would be lost.
             Err(_) => {
                 reader.problems.add(Problem::Markup);
                 break;
@@ -75,7 +75,7 @@ pub(super) fn read(
 struct Reader<'a, 'p> {
     stack: Stack<'a>,
     bindings: Bindings<'a>,
-    /// The addresses that others are relative to, innermost last.
+    /// The bases of addresses, innermost last.
     bases: Vec<String>,
     /// The texts of all open elements, one after another.
     text: String,
@@ -117,7 +117,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
     }
 
-    /// An element begins: what is between its angles, and how long its name is.
+    /// An element begins: the text between its angle brackets, and the length of its name.
     fn start(&mut self, tag: &'a str, length: usize, is_empty: bool) {
         let name = &tag[..length];
         if self.stack.is_full() && !may_be_item(name) {
@@ -136,7 +136,8 @@ impl<'a, 'p> Reader<'a, 'p> {
         } else {
             local
         };
-        // XHTML has no items: what is called like the one it is in is the next, and ends are missing.
+        // XHTML has no items: an element named like its parent is the next one, and end tags are
+        // missing.
         let is_next = space == Space::Xhtml && may_be_item(lowered) && self.is_in_item(name);
         let element = if is_next { Element::Item } else { Element::new(space, lowered) };
         self.first.get_or_insert(name);
@@ -146,19 +147,19 @@ impl<'a, 'p> Reader<'a, 'p> {
             self.close_to_container();
         }
         if self.stack.len() < depth {
-            // What was closed took with it what this element declares.
+            // The closed elements took this element's declarations with them.
             bindings = self.bindings.len();
             self.declare(&attributes);
         }
-        // Only what may be an item comes here while the stack is full.
+        // While the stack is full, only possible items come here.
         if self.stack.is_full() {
             self.bindings.truncate(bindings);
             self.problems.add(Problem::TooDeep);
             self.stack.begin_deeper(name, is_empty);
             return;
         }
-        // An element of HTML that has no end must not wait for one. Where there is no text, only
-        // those count whose names nobody uses for anything else.
+        // An element of HTML without an end tag must not wait for one. Outside texts, only those
+        // count whose names have no other use.
         let is_void = match (self.rich.is_some(), element) {
             (true, _) => is_void(lowered),
             (false, Element::Other) => matches!(lowered, "br" | "hr" | "img" | "wbr"),
@@ -175,7 +176,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
     }
 
-    /// Keeps the prefixes that an element declares.
+    /// Stores the prefixes that an element declares.
     fn declare(&mut self, attributes: &Attributes<'a>) {
         for (key, value) in attributes.iter() {
             match key.strip_prefix("xmlns") {
@@ -260,7 +261,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             return;
         }
         let Some(found) = self.stack.position(name) else {
-            // `<br></br>` has ended where it began.
+            // `<br></br>` ended where it began.
             if !is_void(name) {
                 self.problems.add(Problem::Nesting);
             }
@@ -275,7 +276,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         self.pop(true);
     }
 
-    /// A title within which something begins that is never part of one has lost its end.
+    /// A title that contains an element that is never part of one has lost its end tag.
     fn close_title(&mut self, element: Element) {
         let Some((at, _)) = self.rich else { return };
         let is_title = self.stack.get(at).is_some_and(|frame| frame.element == Element::Title);
@@ -287,7 +288,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
     }
 
-    /// Before an item begins, whatever is open in the feed is closed: its end is missing.
+    /// Before an item begins, all open elements of the feed are closed: their end tags are missing.
     fn close_to_container(&mut self) {
         let keep = self.stack.iter().rposition(|frame| frame.element.holds_items());
         let keep = keep.map_or(0, |index| index + 1);
@@ -299,7 +300,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
     }
 
-    /// Closes the innermost element; `is_said` if the document says so.
+    /// Closes the innermost element; `is_said` if the document has an end tag.
     fn pop(&mut self, is_said: bool) {
         let Some(frame) = self.stack.pop() else { return };
         let depth = self.stack.len();
@@ -333,13 +334,13 @@ impl<'a, 'p> Reader<'a, 'p> {
     }
 }
 
-/// Whether a name can be that of an item, whatever its prefix.
+/// Whether a name can be that of an item, with any prefix.
 fn may_be_item(name: &str) -> bool {
     let local = name.rsplit(':').next().unwrap_or(name);
     local.eq_ignore_ascii_case("item") || local.eq_ignore_ascii_case("entry")
 }
 
-/// What is between the angles of a tag.
+/// The text between the angle brackets of a tag.
 fn trim<'a>(raw: &'a str, end: &str) -> &'a str {
     let inner = raw.strip_prefix('<').unwrap_or(raw);
     inner.strip_suffix(end).unwrap_or(inner)

@@ -1,4 +1,4 @@
-//! What the reader takes of the text between tags.
+//! The reader's handling of text between tags.
 
 use std::borrow::Cow;
 
@@ -25,14 +25,14 @@ impl Reader<'_, '_> {
     }
 
     fn wants_text(&mut self) -> bool {
-        // Of elements too deep in a text the words stay.
+        // Of elements too deep in a text, the words are kept.
         let is_wanted = self.rich.is_some()
             || !self.stack.is_deeper() && self.stack.last().is_some_and(|frame| frame.wanted);
         is_wanted && self.has_room()
     }
 
-    /// Whether references without a semicolon are resolved: not in addresses, nor in HTML, which has
-    /// rules of its own for them.
+    /// Whether references without a semicolon are resolved: not in addresses, nor in HTML, which
+    /// has its own rules for them.
     fn takes_bare(&self) -> bool {
         match self.rich {
             Some((_, rich)) => rich.takes_bare(),
@@ -40,7 +40,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Text outside of sections, in which an ampersand may begin a reference.
+    /// Text outside sections, in which an ampersand may begin a reference.
     pub(super) fn push_words(&mut self, text: &str) {
         if text.starts_with('&') && self.takes_bare() {
             self.push(&bare::resolved(text));
@@ -71,7 +71,7 @@ impl Reader<'_, '_> {
             return;
         }
         let start = self.text.len();
-        // What is unknown may have no semicolon of its own: `&copy a; b`.
+        // An unknown reference may have a semicolon of a later text: `&copy a; b`.
         let is_bare = !self.entities.resolve(name, &mut self.text) && self.takes_bare();
         let escapes = self.rich.is_some_and(|(_, rich)| rich.escapes);
         if is_bare || escapes {

@@ -252,12 +252,12 @@ fn what_is_no_feed_is_said_in_words() {
     assert_eq!(refused(" \n"), "the document is empty");
     assert_eq!(
         refused("<wml/>"),
-        "the document is not a feed: it begins with the element `wml`, as no feed does"
+        "the document is not a feed: it begins with the element `wml`, which no feed has"
     );
     for list in ["<opml/>", "<?xml version='1.0'?><OPML><head/><body><outline/></body></OPML>"] {
         assert_eq!(refused(list), "the document is a list of feeds in OPML, not a feed");
     }
-    assert_eq!(refused("hello"), "the document is not a feed: it has no elements and is no JSON");
+    assert_eq!(refused("hello"), "the document is not a feed: it has no elements and is not JSON");
     assert_eq!(
         refused("{\"a\":1}"),
         "the document is not a feed: it is JSON, but has no `version` of JSON Feed"

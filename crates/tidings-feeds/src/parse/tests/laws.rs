@@ -1,4 +1,4 @@
-//! What holds for every feed: written and read it is the same, and a cut costs the rest only.
+//! Laws of every feed: writing and reading it changes nothing, and a cut loses only the rest.
 
 use proptest::prelude::*;
 use tidings_store::date::Moment;

@@ -241,12 +241,15 @@ fn a_plan_is_explained_in_words() {
     check(&trial, "next in 67 min; moving to https://example.com/");
     let alone = FeedHints { retry_after: Some(seconds(3 * DAY)), ..hints() };
     let alone = fine.after(&unchanged(alone), &Bounds::default(), NOW, 0);
-    check(&alone, "the server wants to be left alone; next in 3 days");
+    check(&alone, "the server sent `Retry-After`; next in 3 days");
     check(&failing(&Failure::Transient, 1).1, "the last attempt failed; next try in 15 min");
     check(&failing(&Failure::Transient, 4).1, "the last 4 attempts failed; next try in 2 h");
     let open = "the last 8 attempts failed; tried once a day, next in 24 h";
     check(&failing(&Failure::Transient, 8).1, open);
-    check(&failing(&Failure::Gone, 1).1, "gone for good, says the server; not asked again");
+    check(
+        &failing(&Failure::Gone, 1).1,
+        "gone for ever, according to the server; not fetched again",
+    );
     check(&fine.paused(), "paused");
 }
 

@@ -1,4 +1,4 @@
-//! Which items of a document are those that are kept, whatever was edited in them.
+//! Stored items are found again in a document after any edit.
 
 use crate::parse::{Document, Item};
 use crate::store::identity::{Level, Told};

@@ -1,4 +1,4 @@
-//! How often clients are told of what a server of feeds does, and how often it is asked.
+//! Numbers of notices and requests for each behaviour of a server of feeds.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What servers of feeds do that is not a feed, and what comes of it for those who read.
+//! Servers that do not answer with a feed, and the consequences for readers.
 
 use async_compression::Level;
 use async_compression::tokio::write::{BrotliEncoder, GzipEncoder, ZstdEncoder};
@@ -38,19 +38,19 @@ async fn an_answer_that_is_no_feed_leaves_what_is_kept() {
         (Answer::new(502, ""), "the server answered 502"),
         (Answer::document(""), "the document is empty"),
         (Answer::document(page), "the document is a web page, not a feed"),
-        (Answer::document("<rss><channel><item><title>b").cut_off(), "the answer broke off"),
+        (Answer::document("<rss><channel><item><title>b").cut_off(), "the answer was interrupted"),
         (
             Answer::document("not packed").with("content-encoding", "br"),
-            "the answer could not be unpacked",
+            "the answer could not be decompressed",
         ),
         (
             Answer::document("odd").with("content-encoding", "compress"),
-            "the answer could not be unpacked",
+            "the answer could not be decompressed",
         ),
         (Answer::redirect(302, "/news"), "the server redirects more than 5 times"),
-        (Answer::new(302, ""), "the server redirects to nowhere"),
+        (Answer::new(302, ""), "the server redirects without an address"),
         (Answer::redirect(302, "ftp://feed.example/"), "`ftp` addresses are not fetched"),
-        (Answer::redirect(302, "http://feed.example:25/"), "port 25 is not one of the web"),
+        (Answer::redirect(302, "http://feed.example:25/"), "port 25 is not for the web"),
     ] {
         check_failing(&mut scene, answer, reason).await;
     }
@@ -209,7 +209,7 @@ async fn a_feed_that_is_gone_is_told_once_and_not_asked_again() {
     scene.told(&["/meta"], &[]).await;
     assert_eq!((scene.plan(NEWS).condition, scene.plan(NEWS).due()), (Condition::Gone, None));
     let error = scene.read("/meta").await["lastError"].clone();
-    assert_eq!(error, "the server says that this is gone for good (410)");
+    assert_eq!(error, "the server reports that this is gone for ever (410)");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,12 +1,12 @@
-//! Items as a table, which a spreadsheet opens without running anything in it.
+//! Items as a table that is safe to open in a spreadsheet.
 
 use super::ExportedItem;
 use crate::html;
 
-/// What spreadsheets take for the beginning of a formula.
+/// Characters that begin a formula in spreadsheets.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// The line of names; nothing stands between items and after them.
+/// The header line; there is nothing between items and after them.
 pub(super) fn frame() -> [String; 3] {
     let names = "id,feedId,feedTitle,title,link,published,authors,categories,guid,description\r\n";
     [names.to_owned(), String::new(), String::new()]
@@ -31,7 +31,7 @@ pub(super) fn item(item: &ExportedItem<'_>) -> String {
     texts.map(|text| cell(&text)).join(",") + "\r\n"
 }
 
-/// A cell. One that would be a formula gets a sign before it that says that it is a text.
+/// A cell. One that would be a formula gets a prefix that marks it as text.
 fn cell(text: &str) -> String {
     let begins =
         |text: &str| text.trim_start_matches([' ', '\u{a0}', '\u{feff}']).starts_with(FORMULA);
@@ -66,7 +66,7 @@ mod tests {
         }
     }
 
-    /// Reads one line of cells as the standard has it.
+    /// Reads one line of cells by the standard.
     fn read(line: &str) -> Vec<String> {
         let mut cells = vec![String::new()];
         let mut quoted = false;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{ExportedItem, Head};
 use crate::html;
 
-/// The head of a document, what stands between items, and the end.
+/// The head of a document, the separator of items, and the end.
 pub(super) fn frame(head: &Head) -> [String; 3] {
     let value = |text: &str| Value::from(text).to_string();
     let begin = format!(
@@ -37,7 +37,7 @@ pub(super) fn item(item: &ExportedItem<'_>) -> String {
             add("summary", summary.map(Value::from));
         }
         (None, Some(description)) => add("content_html", Some(description.into())),
-        // One of them must be there.
+        // One of them must be present.
         (None, None) => add("content_text", Some("".into())),
     }
     add("image", entry.image.clone().map(Value::from));

@@ -1,4 +1,4 @@
-//! `export_feeds`: the list of feeds, or items, as other programs read them.
+//! `export_feeds`: the list of feeds, or items, for other programs.
 
 mod csv;
 mod json;
@@ -25,11 +25,11 @@ use crate::view;
 
 pub(super) const NAME: &str = "export_feeds";
 pub(super) const NEEDS: &[Need] = &[];
-/// How much is written where there is no room for all, in bytes.
+/// How much is written if not everything fits, in bytes.
 const BRIEF: usize = 150;
 /// The longest address that is written then.
 const ADDRESS: usize = 250;
-/// How many items are looked at if nothing else is asked for: as many as fit, in most cases.
+/// The default number of items: as many as fit, in most cases.
 const LIMIT: u32 = 100;
 
 #[derive(Deserialize)]
@@ -51,7 +51,7 @@ pub(super) struct Arguments {
     offset: u64,
 }
 
-/// How feeds are written for other programs.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -72,10 +72,10 @@ pub(super) fn tool() -> Tool {
     let words = Words {
         name: NAME,
         title: "Export feeds",
-        description: "Writes the list of feeds (`opml`, with folders), or items of \
-            them, newest first, as one feed (`rss` 2.0, `atom` 1.0, `json` for JSON Feed 1.1) or as \
-            a table (`csv`). Items stay whole: what does not fit is left out, and the answer says \
-            how to get it",
+        description: "Writes the list of feeds (`opml`, with folders), or items of them, newest \
+            first, as one feed (`rss` 2.0, `atom` 1.0, `json` for JSON Feed 1.1) or as a table \
+            (`csv`). Items are never cut: those that do not fit are left out, and the answer says \
+            how to get them",
     };
     let mut properties = properties();
     properties["search"] = word("Only items with all of these words and \"phrases\"");
@@ -90,7 +90,8 @@ pub(super) fn tool() -> Tool {
         &json!({
             "format": { "enum": ["opml", "rss", "atom", "json", "csv"] },
             "mediaType": { "type": "string" },
-            "document": { "type": "string", "description": "All of it, to be kept as a file" },
+            "document": { "type": "string", "description": "The whole document, to be saved as a \
+                file" },
             "count": count,
             "total": count,
             "leftOut": left_out(),
@@ -165,7 +166,7 @@ impl Exported {
     }
 }
 
-/// All of these items as one document, however long.
+/// All of these items as one document of any length.
 pub(crate) fn whole(format: Format, rows: &[Arc<FeedRow>], items: &[Kept]) -> String {
     written(format, rows, items, &mut Room::boundless()).0
 }
@@ -177,7 +178,7 @@ fn how(next: u64, count: usize) -> String {
     format!("ask again with `offset` {next}, or with more `maxTokens` and a higher `limit`")
 }
 
-/// The feeds as a list, as many as there is room for.
+/// The feeds as a list, as many as fit.
 fn list_of(rows: &[Arc<FeedRow>], offset: u64, most: Option<u32>, room: &mut Room) -> Exported {
     let most = most.map_or(usize::MAX, |most| most as usize);
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -203,7 +204,7 @@ fn list_of(rows: &[Arc<FeedRow>], offset: u64, most: Option<u32>, room: &mut Roo
     }
 }
 
-/// The items that there is room for as one document, and how many they are.
+/// The items that fit as one document, and their number.
 fn written(
     format: Format,
     rows: &[Arc<FeedRow>],
@@ -242,7 +243,7 @@ fn written(
     for item in items {
         let mut piece = write(item, &item.entry);
         let mut fits = room.take(&piece);
-        // One item must come, or nobody would get past it.
+        // At least one item is included, because otherwise nobody would get past it.
         if !fits && count == 0 {
             let bare = Entry { published: item.entry.published, ..Entry::default() };
             for entry in [brief(&item.entry), bare] {
@@ -265,7 +266,7 @@ fn written(
     (document + &end, count)
 }
 
-/// The same in the fewest words.
+/// The same in the shortest form.
 fn brief(entry: &Entry) -> Entry {
     let address = |text: &Option<String>| text.clone().filter(|text| text.len() <= ADDRESS);
     Entry {
@@ -277,21 +278,21 @@ fn brief(entry: &Entry) -> Entry {
     }
 }
 
-/// An item to be written.
+/// An item to export.
 struct ExportedItem<'a> {
     key: i64,
     moment: tidings_store::date::Moment,
     entry: &'a Entry,
-    /// It as it is read: its texts are safe, for who reads them elsewhere does not know what is in
-    /// them, nor what addresses in them are relative to.
+    /// Its readable form: its texts are safe, because readers elsewhere know neither their content
+    /// nor the base of their addresses.
     texts: view::ReadableItem<'a>,
-    /// What its feed calls it, if no other item of the document is called so.
+    /// Its id in its feed, if no other item of the document has the same.
     guid: Option<&'a str>,
     feed: Option<&'a FeedRow>,
 }
 
-/// Which item is called by what its feed calls it, where several feeds use one name: the eldest, so
-/// that it stays so when others come.
+/// The item that keeps its feed's id if several feeds use the same: the oldest, so that it stays so
+/// when others come.
 fn owners(items: &[Kept]) -> HashMap<&str, i64> {
     let mut owners = HashMap::new();
     for item in items {
@@ -317,7 +318,7 @@ impl ExportedItem<'_> {
     }
 }
 
-/// What a document says of itself.
+/// The details of a document.
 struct Head {
     title: String,
     link: String,
@@ -342,7 +343,7 @@ impl Head {
 }
 
 impl Head {
-    /// The same in the fewest words.
+    /// The same in the shortest form.
     fn brief(&self) -> Self {
         let link = if self.link.len() <= ADDRESS { &self.link } else { crate::view::ALL };
         Self {

@@ -1,4 +1,4 @@
-//! What is written is what our own reader reads.
+//! Exports are read back by our own parser.
 
 use std::borrow::Cow;
 

@@ -10,7 +10,7 @@ use crate::html::has_tag;
 use crate::opml::quoted;
 use crate::store::Kept;
 
-/// The head of a document in RSS, what stands between items, and the end.
+/// The head of a document in RSS, the separator of items, and the end.
 pub(super) fn rss_frame(head: &Head) -> [String; 3] {
     let begin = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -56,7 +56,7 @@ pub(super) fn rss_item(item: &ExportedItem<'_>) -> String {
     text + "</item>\n"
 }
 
-/// The same of a document in Atom, which says when it last changed.
+/// The same for Atom, with the time of the last change.
 pub(super) fn atom_frame(head: &Head, items: &[Kept]) -> [String; 3] {
     let updated = items.iter().map(|item| item.entry.updated.unwrap_or(item.moment)).max();
     let updated = updated.or_else(|| Moment::from_unix(0)).map(|moment| moment.to_string());
@@ -127,7 +127,7 @@ fn element(name: &str, value: &str) -> String {
     format!("<{name}>{}</{name}>\n", quoted(value))
 }
 
-/// A text without markup, where many readers of RSS look for some: it is quoted once more if they
+/// A text without markup, where many readers of RSS expect some: it is escaped once more if they
 /// would find any.
 fn title(text: &str) -> String {
     let is_reference = |(at, _)| {
@@ -142,7 +142,7 @@ fn title(text: &str) -> String {
     }
 }
 
-/// A moment as mail has it: `Thu, 01 Jan 1970 00:00:00 GMT`.
+/// A moment in the format of mail: `Thu, 01 Jan 1970 00:00:00 GMT`.
 fn rfc822(moment: Moment) -> String {
     moment.civil().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }

@@ -31,13 +31,7 @@ impl Bench {
         let (reader, writer) = cache::cache(CacheLimits::default(), sender.clone());
         let merging =
             Merging { quiet: Duration::from_millis(25), max_wait: Duration::from_millis(250) };
-        let rules = Rules {
-            merging,
-            limits: Limits { items: 100, pages: 100 },
-            resubscribe: true,
-            second_look: None,
-            unannounced: false,
-        };
+        let rules = Rules::of(merging, 100);
         let machine = Machine::new(rules, writer, sender);
         let mut bench = Self { machine, reader, events, now: Instant::now() };
         bench.connect();

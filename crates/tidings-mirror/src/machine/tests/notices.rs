@@ -1,4 +1,4 @@
-//! Which notice a change is due to.
+//! The notice that caused a change.
 
 use super::*;
 

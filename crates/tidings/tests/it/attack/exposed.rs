@@ -1,4 +1,4 @@
-//! What others can reach and read: addresses, tokens, the log, and errors.
+//! Exposure to others: addresses, tokens, the log, and errors.
 
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};

@@ -1,4 +1,4 @@
-//! What a person sees at a terminal while many feeds are fetched for the first time.
+//! The terminal while many feeds are fetched for the first time.
 
 use std::process::Stdio;
 

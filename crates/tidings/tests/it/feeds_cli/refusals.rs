@@ -1,4 +1,4 @@
-//! What cannot be done, and the hint that fits.
+//! Refusals, with their hints.
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -55,11 +55,11 @@ async fn a_server_that_wants_to_be_left_alone_is_by_the_next_command_too() {
     good(&home.feeds(&["add", &publisher.url("/feed"), "--allow-private"]).await);
     publisher.fail("/busy", 429);
     let refused = home.feeds(&["add", &publisher.url("/busy"), "--allow-private"]).await;
-    assert!(refused.errors.contains("wants to be left alone for now (429)"), "{refused:?}");
+    assert!(refused.errors.contains("refuses requests for now (429)"), "{refused:?}");
     let left = home.feeds(&["refresh", "--allow-private"]).await;
     assert!(good(&left).contains("its server sent Retry-After"), "{left:?}");
     let again = home.feeds(&["add", &publisher.url("/other"), "--allow-private"]).await;
-    assert!(again.errors.contains("wants to be left alone for another"), "{again:?}");
+    assert!(again.errors.contains("refuses requests for another"), "{again:?}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What may lie in a folder and must harm nobody: each is refused in words, and the rest is served.
+//! Harmful content of a folder: each is refused with a reason, and the rest is served.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is told of what people do in a folder: each thing once, and nothing of what changes nothing.
+//! Notices for ordinary work in a folder: each change once, and none without a change.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a tool says while it runs, as a client hears it.
+//! Progress and log messages of a running tool, as a client gets them.
 
 use super::*;
 

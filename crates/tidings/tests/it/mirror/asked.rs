@@ -1,4 +1,4 @@
-//! What a server asks of its client, in both eras: handlers answer, and without one it is declined.
+//! Questions of a server to its client, in both eras: handlers answer, and without one it is declined.
 
 #![expect(deprecated, reason = "legacy revisions have what the newest one deprecates")]
 

@@ -119,7 +119,10 @@ impl Client {
         let id = json!(self.next_id);
         if modern {
             params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            let capabilities = &mut params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+            if capabilities.is_null() {
+                *capabilities = json!({});
+            }
         }
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.send(message).await;

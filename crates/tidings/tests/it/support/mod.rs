@@ -1,4 +1,4 @@
-//! What the tests share: a hub with a source they can drive, and clients that write down all they hear.
+//! Shared parts of the tests: a hub with a source they can drive, and clients that record every message.
 
 pub(crate) mod client;
 pub(crate) mod demo;

@@ -1,4 +1,4 @@
-//! What goes wrong below a workspace: rights, damage, no room.
+//! Faults below a workspace: permissions, damage, a full disk.
 
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

@@ -158,13 +158,7 @@ impl World {
         let (reader, writer) = cache::cache(CacheLimits::default(), sender.clone());
         let merging =
             Merging { quiet: Duration::from_millis(25), max_wait: Duration::from_millis(250) };
-        let rules = Rules {
-            merging,
-            limits: Limits { items: 1000, pages: 100 },
-            resubscribe: true,
-            second_look: None,
-            unannounced: false,
-        };
+        let rules = Rules::of(merging, 1000);
         let mut world = Self {
             server: Server { strict_cursors, strict_watching, ..Server::default() },
             machine: Machine::new(rules, writer, sender),
