@@ -128,7 +128,8 @@ fn milliseconds(object: &Value, key: &str) -> String {
 
 /// Prints what was approved: the difference of each changed definition, and new ones whole.
 fn approved(answer: &Value, output: &Output) -> Result<()> {
-    for held in answer["held"].as_array().into_iter().flatten() {
+    let approved: Vec<_> = answer["approved"].as_array().into_iter().flatten().collect();
+    for held in &approved {
         let pretty = |key: &str| -> String {
             let text = held[key].as_str().unwrap_or_default();
             let value = serde_json::from_str::<Value>(text);
@@ -138,7 +139,7 @@ fn approved(answer: &Value, output: &Output) -> Result<()> {
         output.raw(&format!("{what}: {} in {}", word(held, "name"), word(held, "list")))?;
         output.raw(&unified(&pretty("before"), &pretty("now"), output.paint))?;
     }
-    match answer["approved"].as_u64().unwrap_or_default() {
+    match approved.len() {
         0 => output.raw("nothing waits for an approval"),
         1 => output.raw("approved 1 definition"),
         number => output.raw(&format!("approved {number} definitions")),

@@ -112,10 +112,7 @@ async fn answer(request: Request, upstreams: &Upstreams) -> Value {
             None => unknown(&name),
         },
         Request::Approve(name) => match upstreams.named(&name) {
-            Some(upstream) => {
-                let held = upstream.status().held;
-                json!({ "approved": upstream.approve(), "held": held })
-            }
+            Some(upstream) => json!({ "approved": upstream.approve() }),
             None => unknown(&name),
         },
     }
