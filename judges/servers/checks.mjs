@@ -219,7 +219,7 @@ export async function station(bench, judge) {
   await judge.step('lists', async () => {
     // A full station has nothing to dock, an empty one nothing to undock.
     const tools = await bench.run('tools');
-    const unknown = tools.lines.filter(({ name }) => !['dock_module', 'undock_module'].includes(name));
+    const unknown = tools.lines.filter(({ name }) => !['dock_module', 'login', 'undock_module'].includes(name));
     judge.check('tools: one or both', { code: 0, some: true, unknown: [] }, { code: tools.code, some: tools.lines.length > 0, unknown }, tools.err);
     const resources = await bench.run('resources');
     judge.check('resources: those that stay', { code: 0, missing: [] }, { code: resources.code, missing: [log, 'station://ports', 'station://status'].filter((uri) => !resources.lines.some((line) => line.uri === uri)) }, resources.err);

@@ -1,5 +1,6 @@
-//! A small space station: a template that lists the docked modules, a tool that is offered only
-//! while a port is free, and a log that grows by itself.
+//! A small space station: a template that lists the docked modules, a log that grows by itself, and a
+//! tool that is offered to commanders alone, and only while a port is free. The tool `login` makes a
+//! session a commander's.
 //!
 //! `cargo run --example station -- --http 127.0.0.1:8000`, or `--stdio`.
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 use serde_json::json;
 use tidings_server::model::{Resource, ResourceTemplate, Tool};
 use tidings_server::schemars::JsonSchema;
-use tidings_server::{EditError, Handle, Hub, Json, Shelf, Source};
+use tidings_server::{Context, EditError, Handle, Hub, Json, Offer, Shelf, Source};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +30,16 @@ struct Dock {
     /// The module to dock.
     module: String,
 }
+
+#[derive(serde::Deserialize, JsonSchema)]
+#[schemars(crate = "tidings_server::schemars")]
+struct Login {
+    /// The code of the day: the number of ports.
+    code: usize,
+}
+
+/// The label of those who may dock modules.
+const COMMANDER: &str = "role:commander";
 
 /// The station, and its handles.
 struct Station {
@@ -62,7 +73,18 @@ impl Station {
             state.wake.notify_one();
             Ok("docked")
         };
-        let dock = shelf.tool("dock_module", "Docks a module at a free port", dock)?;
+        let dock = Offer::tool("dock_module", "Docks a module at a free port", dock);
+        let dock = shelf.add(dock.audience(COMMANDER))?;
+        // From now on this session is offered the tools of commanders. It is notified of that, and no
+        // other session is.
+        let login = |login: Login, context: Context| match login.code {
+            PORTS => context.grant(COMMANDER).map(|()| "welcome, commander"),
+            _ => Ok("that is not the code of the day"),
+        };
+        shelf.tool("login", "Makes this session a commander's", login)?;
+        let logout = |context: Context| context.withdraw(COMMANDER).map(|()| "goodbye");
+        let logout = Offer::tool("logout", "Ends the command of this session", logout);
+        shelf.add(logout.audience(COMMANDER))?;
         Ok(Self { state, shelf, log, modules, dock })
     }
 

@@ -42,6 +42,24 @@ enum Done {
     Other,
 }
 
+/// Whether the server is down, and what that means for its items.
+enum Absence {
+    No,
+    /// They are listed until then.
+    Until(Instant),
+    /// They are not listed.
+    Withdrawn,
+}
+
+impl Absence {
+    fn ends(&self) -> Option<Instant> {
+        match self {
+            Self::Until(end) => Some(*end),
+            Self::No | Self::Withdrawn => None,
+        }
+    }
+}
+
 /// The state of the task that follows a server.
 struct Follower {
     inner: Arc<Inner>,
@@ -51,8 +69,7 @@ struct Follower {
     subscribed: HashSet<Arc<str>>,
     /// Whether the server is being asked. One at a time, so that the last wish counts.
     is_subscribing: bool,
-    /// When the items of a server that is down are withdrawn.
-    withdrawal: Option<Instant>,
+    absence: Absence,
     /// When the lists are looked at.
     lists_due: Instant,
     lists_began: Instant,
@@ -69,7 +86,7 @@ impl Inner {
             tasks: JoinSet::new(),
             subscribed: HashSet::new(),
             is_subscribing: false,
-            withdrawal: None,
+            absence: Absence::No,
             lists_due: Instant::now() + LISTS,
             lists_began: Instant::now(),
             rooms_due: Instant::now() + ROOMS,
@@ -94,6 +111,8 @@ impl Inner {
             Start::Lazy(path) => memory::load(path),
             Start::Now => None,
         };
+        // Nothing is due before there is a connection.
+        self.watching().schedule.pause(true);
         match stock {
             Some(stock) => self.restock(stock),
             None => drop(self.house.start()),
@@ -158,7 +177,7 @@ impl Follower {
     fn due(&self) -> Option<Instant> {
         let looks = self.inner.watching().schedule.due();
         let rooms = self.inner.rooms.is_some().then_some(self.rooms_due);
-        [looks, self.withdrawal, Some(self.lists_due), rooms].into_iter().flatten().min()
+        [looks, self.absence.ends(), Some(self.lists_due), rooms].into_iter().flatten().min()
     }
 
     fn happened(&mut self, event: Option<Event>) {
@@ -183,8 +202,11 @@ impl Follower {
             }
             Event::Connection(state) => self.connection(&state),
             Event::Lagged { .. } => {
+                // The connection may have come or gone meanwhile.
+                if let Some(mirror) = self.mirror() {
+                    self.connection(&mirror.connection());
+                }
                 self.restock();
-                self.inner.watching().schedule.resync(Instant::now());
             }
             Event::Stderr { line } => {
                 tracing::debug!(source = %self.inner.config().name, %line, "standard error");
@@ -223,15 +245,15 @@ impl Follower {
             ConnectionState::Ready => {
                 tracing::info!(source = %name, "upstream connected");
                 Counts::add(&self.inner.counts.connections);
-                self.withdrawal = None;
+                self.absence = Absence::No;
                 self.connected();
             }
             ConnectionState::Connecting => {}
             down => {
-                if self.withdrawal.is_none() {
+                if matches!(self.absence, Absence::No) {
                     let reason = self.inner.house.failures().harmless(&down.to_string());
                     tracing::warn!(source = %name, %reason, "upstream lost, will retry");
-                    self.withdrawal = Some(Instant::now() + self.inner.config().grace);
+                    self.absence = Absence::Until(Instant::now() + self.inner.config().grace);
                 }
             }
         }
@@ -269,9 +291,8 @@ impl Follower {
     /// Time passed.
     fn passed(&mut self) {
         let now = Instant::now();
-        if self.withdrawal.is_some_and(|at| at <= now) {
-            // Not again before there was a connection.
-            self.withdrawal = Some(now + Duration::from_hours(24 * 365));
+        if self.absence.ends().is_some_and(|end| end <= now) {
+            self.absence = Absence::Withdrawn;
             self.inner.withdraw();
         }
         if self.rooms_due <= now {

@@ -12,7 +12,7 @@ use tidings_server::model::{
     ResourceTemplate, Role, Tool, ToolAnnotations,
 };
 use tidings_server::{
-    Answer, AnswerError, Completion, Completions, Contents, Context, EditError, Handle,
+    Answer, AnswerError, Completion, Completions, Contents, Context, EditError, Handle, Offer,
     ResourceUri, Shelf, Source,
 };
 use tokio::sync::mpsc;
@@ -24,6 +24,8 @@ const STATUS: &str = "station://status";
 const PORT_LIST: &str = "station://ports";
 const LOG: &str = "station://log";
 const MODULE: &str = "station://module/{name}";
+/// The label of those who may clear the ports.
+const COMMANDER: &str = "role:commander";
 
 /// The station.
 pub(crate) struct Station {
@@ -84,6 +86,18 @@ impl Items {
             "the module that should come",
         ))?;
         let undock = shelf.add(tool("undock_module", "Lets a docked module go.", "the module"))?;
+        // No other session is notified of that.
+        let login = |context: Context| match context.grant(COMMANDER) {
+            Ok(()) => Ok("welcome, commander"),
+            Err(error) => Err(format!("{error}: use a token with the label `{COMMANDER}` instead")),
+        };
+        shelf.add(Offer::tool("login", "Makes this session a commander's.", login))?;
+        let logout = |context: Context| context.withdraw(COMMANDER).map(|()| "goodbye");
+        let logout = Offer::tool("logout", "Makes this session a visitor's again.", logout);
+        shelf.add(logout.audience(COMMANDER))?;
+        let clear = "Lets every docked module go. Offered to commanders only.";
+        let clear = tool_without_arguments("clear_ports", clear);
+        shelf.add(Offer::from(clear).audience(COMMANDER))?;
         Ok(Self { shelf, resources: [status, ports, log], dock, undock, modules })
     }
 }
@@ -145,6 +159,18 @@ impl Station {
         transaction.commit()
     }
 
+    fn clear_ports(&self) -> CallToolResult {
+        let docked: Vec<_> = self.lock().docked().map(|module| module.name).collect();
+        for module in &docked {
+            let happening = self.lock().undock(module);
+            if let Some(happening) = happening {
+                self.show(&happening);
+            }
+        }
+        let words = format!("{} modules left", docked.len());
+        CallToolResult::success(vec![ContentBlock::text(words)])
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no code panics while it holds the station")
     }
@@ -194,6 +220,9 @@ impl Source for Station {
         request: CallToolRequestParams,
         _: &Context,
     ) -> Result<Answer<CallToolResponse>, AnswerError> {
+        if request.name == "clear_ports" {
+            return Ok(self.clear_ports().into());
+        }
         let arguments = request.arguments.unwrap_or_default();
         let Some(module) = arguments.get("module").and_then(Value::as_str) else {
             let given = arguments.get("module").map_or_else(String::new, Value::to_string);
@@ -246,6 +275,11 @@ impl Source for Station {
         let fitting = names.filter(|name| name.starts_with(&completion.value));
         Ok(fitting.collect::<Vec<_>>().into())
     }
+}
+
+fn tool_without_arguments(name: &'static str, description: &'static str) -> Tool {
+    let schema = serde_json::Map::from_iter([("type".to_owned(), "object".into())]);
+    Tool::new(name, description, Arc::new(schema)).with_annotations(ToolAnnotations::new())
 }
 
 fn tool(name: &'static str, description: &'static str, argument: &str) -> Tool {

@@ -27,11 +27,12 @@ async fn lists_are_tables_and_lines_of_json() {
     insta::assert_snapshot!(table.output, @"
     NAME           TAKES   DESCRIPTION
     dock_module    module  Docks a module. Offered only while a port is free.
+    login                  Makes this session a commander's.
     undock_module  module  Lets a docked module go.
     ");
     for protocol in ["legacy", "modern", "2025-06-18"] {
         let listed = run(&["tools", &url, "--json", "--protocol", protocol]).await;
-        assert_eq!(names(&listed.lines(), "name"), ["dock_module", "undock_module"]);
+        assert_eq!(names(&listed.lines(), "name"), ["dock_module", "login", "undock_module"]);
         assert!(listed.lines()[0]["inputSchema"].is_object());
     }
     let filtered = run(&["tools", &url, "--filter", "LETS", "--json"]).await;

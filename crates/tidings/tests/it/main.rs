@@ -16,6 +16,7 @@ mod folder_env;
 mod gateway;
 mod http;
 mod mirror;
+mod ownership;
 mod piped;
 mod prober;
 mod program;

@@ -159,7 +159,7 @@ impl Actor {
                 asked.changed().await.unwrap();
             }
         };
-        let in_time = tokio::time::timeout(Duration::from_secs(900), waiting).await;
+        let in_time = tokio::time::timeout(Duration::from_mins(15), waiting).await;
         assert!(in_time.is_ok(), "`{method}` was asked {} times", self.count(method));
     }
 
@@ -223,11 +223,15 @@ impl Actor {
             return Some(());
         }
         let answer = match world.errors.get(method).cloned() {
-            Some(error) => Some(format!(r#""error":{error}"#)),
-            None => world.answer(method, &message["params"], id, output)?,
+            Some(error) => Play::Say(format!(r#""error":{error}"#)),
+            None => world.answer(method, &message["params"], id, output),
         };
-        if let Some(answer) = answer {
-            let _ = output.try_send(format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#));
+        match answer {
+            Play::Say(answer) => {
+                let _ = output.try_send(format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#));
+            }
+            Play::Later => {}
+            Play::End => return None,
         }
         Some(())
     }
@@ -246,15 +250,25 @@ impl Actor {
     }
 }
 
+/// What is done with a request.
+enum Play {
+    /// It is answered with this member.
+    Say(String),
+    /// It is left open.
+    Later,
+    /// The connection ends.
+    End,
+}
+
 impl World {
-    /// What is answered, if it is now; `None` ends the connection.
+    /// What is done with a request.
     fn answer(
         &mut self,
         method: &str,
         params: &Value,
         id: &Value,
         output: &mpsc::Sender<String>,
-    ) -> Option<Option<String>> {
+    ) -> Play {
         let result = match method {
             "initialize" => {
                 let mut result = json!({
@@ -274,9 +288,9 @@ impl World {
             "resources/read" => match self.contents.get(params["uri"].as_str().unwrap()) {
                 Some(content) => content.clone(),
                 None => {
-                    return Some(Some(
+                    return Play::Say(
                         r#""error":{"code":-32002,"message":"no such resource"}"#.to_owned(),
-                    ));
+                    );
                 }
             },
             "resources/subscribe" => {
@@ -298,12 +312,12 @@ impl World {
             "logging/setLevel" | "ping" => "{}".to_owned(),
             "tools/call" => return self.call(params, id, output),
             _ => {
-                return Some(Some(
+                return Play::Say(
                     r#""error":{"code":-32601,"message":"Method not found"}"#.to_owned(),
-                ));
+                );
             }
         };
-        Some(Some(format!(r#""result":{result}"#)))
+        Play::Say(format!(r#""result":{result}"#))
     }
 
     fn list(&self, member: &'static str, params: &Value) -> String {
@@ -316,19 +330,14 @@ impl World {
         format!(r#"{{"{member}":[{shown}]{next}}}"#)
     }
 
-    fn call(
-        &mut self,
-        params: &Value,
-        id: &Value,
-        output: &mpsc::Sender<String>,
-    ) -> Option<Option<String>> {
+    fn call(&mut self, params: &Value, id: &Value, output: &mpsc::Sender<String>) -> Play {
         let arguments = &params["arguments"];
         let text = |key: &str| arguments[key].as_str().map(str::to_owned);
         match params["name"].as_str().unwrap() {
-            "hang" => return Some(None),
+            "hang" => return Play::Later,
             "die" => {
                 self.links.clear();
-                return None;
+                return Play::End;
             }
             "ask" => {
                 self.questions += 1;
@@ -338,7 +347,7 @@ impl World {
                     "params": arguments["params"],
                 });
                 let _ = output.try_send(question.to_string());
-                return Some(None);
+                return Play::Later;
             }
             "say" => {
                 let token = &params["_meta"]["progressToken"];
@@ -358,11 +367,11 @@ impl World {
             self.contents.insert(uri, content);
         }
         if let Some(error) = text("error") {
-            return Some(Some(format!(r#""error":{error}"#)));
+            return Play::Say(format!(r#""error":{error}"#));
         }
         let result = text("result").unwrap_or_else(|| {
             json!({ "content": [{ "type": "text", "text": id.to_string() }] }).to_string()
         });
-        Some(Some(format!(r#""result":{result}"#)))
+        Play::Say(format!(r#""result":{result}"#))
     }
 }

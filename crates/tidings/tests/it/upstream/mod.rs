@@ -21,7 +21,7 @@ use crate::support::client::{Client, Way};
 use actor::Actor;
 
 /// Nothing here takes as long as this.
-const LONG: Duration = Duration::from_secs(900);
+const LONG: Duration = Duration::from_mins(15);
 
 /// A hub with upstreams, and its clients.
 struct Gateway {

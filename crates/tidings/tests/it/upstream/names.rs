@@ -50,7 +50,7 @@ async fn kept_names_belong_to_the_earlier_server_whoever_comes_first() {
     assert_eq!((first.count("tools/call"), second.count("tools/call")), (1, 1));
     // The names stay although the first is lost.
     first.up(false);
-    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
     let tools = client.names("tools").await;
     assert!(
         !tools.contains(&"act".to_owned()) && tools.contains(&"b__act".to_owned()),
