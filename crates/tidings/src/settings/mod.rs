@@ -15,7 +15,7 @@ use crate::feeds::{address, expanded};
 use crate::report::{Hint, Usage};
 use crate::values::nearest;
 
-pub(crate) use self::upstream::{Origin, UpstreamTable};
+pub(crate) use self::upstream::{ServerOrigin, UpstreamTable};
 
 /// The file that is read if nothing else is given.
 pub(crate) const USUAL: &str = "tidings.toml";

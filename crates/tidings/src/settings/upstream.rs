@@ -95,7 +95,7 @@ enum StartTable {
 }
 
 /// Where the server is.
-pub(crate) enum Origin {
+pub(crate) enum ServerOrigin {
     /// Here.
     Given(Kind),
     /// In an `mcp.json`, under this name.
@@ -108,7 +108,7 @@ impl UpstreamTable {
     /// # Errors
     ///
     /// If none or more than one is given, or a key does not fit.
-    pub(crate) fn origin(&self, base: &std::path::Path) -> Result<Origin, Usage> {
+    pub(crate) fn origin(&self, base: &std::path::Path) -> Result<ServerOrigin, Usage> {
         let has = [self.url.is_some(), self.command.is_some(), self.server.is_some()];
         if has.iter().filter(|it| **it).count() != 1 {
             return Err(Usage::new("it needs exactly one of `url`, `command` and `server`"));
@@ -124,7 +124,7 @@ impl UpstreamTable {
             return Err(Usage::new(format!("`{key}` needs `{needs}`")));
         }
         if let Some(url) = &self.url {
-            return Ok(Origin::Given(Kind::Http {
+            return Ok(ServerOrigin::Given(Kind::Http {
                 url: url.clone(),
                 headers: self.headers.clone(),
             }));
@@ -134,14 +134,14 @@ impl UpstreamTable {
                 return Err(Usage::new("`command` is empty"));
             };
             let folder = self.cwd.as_ref().map_or_else(|| base.to_owned(), |cwd| base.join(cwd));
-            return Ok(Origin::Given(Kind::Command {
+            return Ok(ServerOrigin::Given(Kind::Command {
                 program: program.clone(),
                 arguments: arguments.to_vec(),
                 environment: self.env.clone(),
                 folder: Some(folder.to_string_lossy().into_owned()),
             }));
         }
-        Ok(Origin::Named(self.server.clone().unwrap_or_default()))
+        Ok(ServerOrigin::Named(self.server.clone().unwrap_or_default()))
     }
 
     /// The same without what can change while it runs: if two are equal, no restart is needed.
@@ -267,7 +267,9 @@ mod tests {
         refused("server = 'a'\nheaders = { A = 'b' }", "`headers` needs `url`");
         refused("command = []", "empty");
         let found = table("command = ['a', 'b']\ncwd = 'c'").origin("/here".as_ref()).unwrap();
-        let Origin::Given(Kind::Command { folder, .. }) = found else { panic!("it is a program") };
+        let ServerOrigin::Given(Kind::Command { folder, .. }) = found else {
+            panic!("it is a program")
+        };
         assert_eq!(folder.as_deref(), Some("/here/c"));
     }
 

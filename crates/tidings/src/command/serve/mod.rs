@@ -37,7 +37,6 @@ use self::upstreams::Upstreams;
 use crate::args::{Limits, Serve};
 use crate::demo::Station;
 use crate::folder::{existing, server_name};
-use crate::follow::FollowedFile;
 use crate::report::{Hint, Usage};
 use crate::settings::Settings;
 
@@ -47,10 +46,7 @@ const LINES: usize = 256;
 /// Serves until a signal, or until the stdio client ends.
 pub(crate) async fn run(args: Serve) -> Result<()> {
     let file = feeds::file(&args);
-    let files = FollowedFiles {
-        settings: file.as_deref().map(FollowedFile::new),
-        servers: args.mcp_file.as_deref().map(FollowedFile::new),
-    };
+    let files = FollowedFiles::new(file.as_deref(), args.mcp_file.as_deref());
     let settings = file.as_deref().map(Settings::read).transpose()?;
     let opened = feeds::open(&args, settings.as_ref()).await?;
     let feeds = ServedFeeds::new(&args, settings.as_ref(), opened);
@@ -67,17 +63,11 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     let hub = Hub::with_config(config(&args, &limits, &folders, feeds.are_served()));
     let (story, stories) = mpsc::channel(LINES);
     if args.demo {
-        let every = Duration::from_secs_f64(args.every);
-        hub.add("station", |shelf| Station::new(shelf, every, story.clone()))
-            .await
-            .context("starting the demo")?;
+        add_demo(&hub, &args, story.clone()).await?;
     }
     feeds.start(&hub).await?;
     add(&hub, folders, workspace.as_ref()).await?;
-    let upstreams = Upstreams::new(&hub);
-    for planned in &served.upstreams {
-        upstreams.add(planned).await?;
-    }
+    let upstreams = Upstreams::of(&served, &hub).await?;
     let printer = Printer::new(args.json, args.stdio, args.verbose)?;
     // Order: a reader of `listening` may end the server at once, so signals are caught before.
     let signals = Signals::new()?;
@@ -151,6 +141,12 @@ async fn open_folders(
         folders.push((planned.path, folder));
     }
     Ok(folders)
+}
+
+async fn add_demo(hub: &Hub, args: &Serve, story: mpsc::Sender<String>) -> Result<()> {
+    let every = Duration::from_secs_f64(args.every);
+    let added = hub.add("station", |shelf| Station::new(shelf, every, story)).await;
+    added.context("starting the demo")
 }
 
 /// Adds the folders and the workspace to the hub.

@@ -9,7 +9,7 @@ use super::plan::PlannedUpstream;
 use crate::args::{Places, Serve};
 use crate::hosts::{Kind, NamedServer, Surroundings, upstream_name};
 use crate::report::Usage;
-use crate::settings::{Origin, Settings, UpstreamTable};
+use crate::settings::{ServerOrigin, Settings, UpstreamTable};
 use crate::target::{is_url, known, lookup};
 
 /// The upstreams that could be found, and why others could not.
@@ -122,8 +122,8 @@ fn of_table(
 ) -> Result<PlannedUpstream> {
     let name = Name::parse(name).map_err(|error| Usage::new(error.to_string()))?;
     let kind = match table.origin(&settings.base)? {
-        Origin::Given(kind) => kind,
-        Origin::Named(server) => lookup(&server, places, surroundings)?.kind,
+        ServerOrigin::Given(kind) => kind,
+        ServerOrigin::Named(server) => lookup(&server, places, surroundings)?.kind,
     };
     Ok(PlannedUpstream::new(name, kind, table.clone()))
 }

@@ -289,7 +289,7 @@ impl PlannedFeeds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Origin;
+    use crate::settings::ServerOrigin;
 
     fn plan(text: &str) -> Plan {
         Plan::of_file(&Settings::parse(text, "tidings.toml").unwrap(), false)
@@ -328,7 +328,9 @@ mod tests {
     fn upstreams(texts: &[(&str, &str)], served: &Plan) -> Plan {
         let upstream = |(name, text): &(&str, &str)| {
             let table: UpstreamTable = toml::from_str(text).unwrap();
-            let Ok(Origin::Given(kind)) = table.origin(Path::new("/")) else { panic!("{text}") };
+            let Ok(ServerOrigin::Given(kind)) = table.origin(Path::new("/")) else {
+                panic!("{text}")
+            };
             PlannedUpstream::new(Name::parse(name).unwrap(), kind, table)
         };
         let mut plan = Plan { upstreams: texts.iter().map(upstream).collect(), ..Plan::default() };

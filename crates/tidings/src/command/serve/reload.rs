@@ -40,6 +40,13 @@ pub(super) struct FollowedFiles {
     pub(super) servers: Option<FollowedFile>,
 }
 
+impl FollowedFiles {
+    /// Follows these files from now on.
+    pub(super) fn new(settings: Option<&Path>, servers: Option<&Path>) -> Self {
+        Self { settings: settings.map(FollowedFile::new), servers: servers.map(FollowedFile::new) }
+    }
+}
+
 async fn changed(file: Option<&mut FollowedFile>) {
     match file {
         Some(file) => file.changed().await,
@@ -129,28 +136,10 @@ impl Reload<'_> {
                 self.remove(path);
                 Some(format!("no longer serving the folder `{}`", path.display()))
             }
-            Step::AddUpstream(planned) => {
-                self.upstreams.add(planned).await?;
-                self.served.serve_upstream(planned);
-                Some(format!("connecting to the upstream `{}`", planned.name))
-            }
-            Step::ReplaceUpstream(planned) => {
-                self.upstreams.remove(&planned.name);
-                self.served.leave_upstream(&planned.name);
-                self.upstreams.add(planned).await?;
-                self.served.serve_upstream(planned);
-                Some(format!("restarting the upstream `{}`", planned.name))
-            }
-            Step::AdjustUpstream(planned) => {
-                self.upstreams.adjust(planned)?;
-                self.served.serve_upstream(planned);
-                Some(format!("adjusted the upstream `{}`, without a restart", planned.name))
-            }
-            Step::RemoveUpstream(name) => {
-                self.upstreams.remove(name);
-                self.served.leave_upstream(name);
-                Some(format!("no longer serving the upstream `{name}`"))
-            }
+            Step::AddUpstream(_)
+            | Step::ReplaceUpstream(_)
+            | Step::AdjustUpstream(_)
+            | Step::RemoveUpstream(_) => self.take_upstream(step).await?,
             Step::OpenFeeds => {
                 self.feeds.open(self.args, settings, self.hub).await?;
                 self.served.take_feeds(next);
@@ -174,6 +163,35 @@ impl Reload<'_> {
             }
         };
         Ok(words)
+    }
+
+    /// Takes one step of an upstream, and says what was done.
+    async fn take_upstream(&mut self, step: &Step) -> Result<Option<String>> {
+        Ok(Some(match step {
+            Step::AddUpstream(planned) => {
+                self.upstreams.add(planned).await?;
+                self.served.serve_upstream(planned);
+                format!("connecting to the upstream `{}`", planned.name)
+            }
+            Step::ReplaceUpstream(planned) => {
+                self.upstreams.remove(&planned.name);
+                self.served.leave_upstream(&planned.name);
+                self.upstreams.add(planned).await?;
+                self.served.serve_upstream(planned);
+                format!("restarting the upstream `{}`", planned.name)
+            }
+            Step::AdjustUpstream(planned) => {
+                self.upstreams.adjust(planned)?;
+                self.served.serve_upstream(planned);
+                format!("adjusted the upstream `{}`, without a restart", planned.name)
+            }
+            Step::RemoveUpstream(name) => {
+                self.upstreams.remove(name);
+                self.served.leave_upstream(name);
+                format!("no longer serving the upstream `{name}`")
+            }
+            _ => return Ok(None),
+        }))
     }
 
     async fn add(&mut self, planned: &PlannedFolder, folder: Folder) -> Result<()> {

@@ -11,7 +11,7 @@ use tidings_server::{Hub, Offer};
 use tidings_upstream::{Config, Name, Neighbours, Start, State, Status, Upstream};
 use tokio::time::MissedTickBehavior;
 
-use super::plan::PlannedUpstream;
+use super::plan::{Plan, PlannedUpstream};
 use super::printer::Printer;
 use crate::feeds::data_home;
 use crate::present::text::count;
@@ -33,8 +33,14 @@ pub(super) struct Upstreams {
 }
 
 impl Upstreams {
-    pub(super) fn new(hub: &Hub) -> Self {
-        Self { hub: hub.clone(), neighbours: Neighbours::default(), running: Arc::default() }
+    /// The upstreams of a plan, joined to a hub.
+    pub(super) async fn of(plan: &Plan, hub: &Hub) -> Result<Self> {
+        let neighbours = Neighbours::default();
+        let upstreams = Self { hub: hub.clone(), neighbours, running: Arc::default() };
+        for planned in &plan.upstreams {
+            upstreams.add(planned).await?;
+        }
+        Ok(upstreams)
     }
 
     /// Serves an upstream. It need not be reachable.
