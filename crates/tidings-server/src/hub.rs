@@ -331,6 +331,48 @@ mod tests {
         assert_eq!((poller.heard(), later.heard()), (vec![], vec!["-poll://a".to_owned()]));
     }
 
+    /// Answers for all addresses of a scheme, and lists none.
+    struct Claimant(&'static str);
+
+    impl Source for Claimant {
+        fn claims(&self, uri: &ResourceUri) -> bool {
+            uri.scheme() == self.0
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_nobody_lists_goes_to_the_first_source_that_claims_it() {
+        let hub = Hub::new("test", "1");
+        hub.add("one", |_| Ok(Claimant("x"))).await.unwrap();
+        hub.add("two", |_| Ok(Claimant("poll"))).await.unwrap();
+        hub.add("poller", |shelf| Poller::default().on(&shelf)).await.unwrap();
+        let owner = |text: &str| {
+            let route = hub.pipeline().catalog.owner(&ResourceUri::parse(text).unwrap());
+            route.ok().map(|route| route.answerer.member.name.clone())
+        };
+        assert_eq!(owner("x://a").as_deref(), Some("one"));
+        assert_eq!(owner("poll://a").as_deref(), Some("poller"), "a template wins");
+        assert_eq!(owner("y://a"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watched_resource_that_another_source_lists_is_watched_there() {
+        let (hub, poller) = (Hub::new("test", "1"), Poller::default());
+        hub.add("poller", |shelf| poller.clone().on(&shelf)).await.unwrap();
+        let uri = ResourceUri::parse("poll://a").unwrap();
+        let one = listener(&hub, &ProtocolVersion::LATEST);
+        one.subscribe(&uri).await.unwrap();
+        let later = Poller::default();
+        hub.add("later", |shelf| {
+            shelf.add(rmcp::model::Resource::new("poll://a", "a"))?;
+            Ok(later.clone())
+        })
+        .await
+        .unwrap();
+        assert_eq!(poller.heard(), ["+poll://a", "-poll://a"]);
+        assert_eq!(later.heard(), ["+poll://a"]);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_look_into_the_hub_shows_who_listens_to_what() {
         let hub = Hub::new("test", "1");

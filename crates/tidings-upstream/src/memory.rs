@@ -11,12 +11,12 @@ use crate::pin::write;
 use crate::publish::{Kind, Original, Stock};
 
 /// The items of each list, as they were sent.
-type Lists = BTreeMap<String, Vec<Box<RawValue>>>;
+type KeptLists = BTreeMap<String, Vec<Box<RawValue>>>;
 
 /// The stock of the last run; `None` if there is none that can be read.
 pub(crate) fn load(path: &Path) -> Option<Stock> {
     let text = std::fs::read_to_string(path).ok()?;
-    let lists: Lists = serde_json::from_str(&text).ok()?;
+    let lists: KeptLists = serde_json::from_str(&text).ok()?;
     Some(Stock {
         tools: items(&lists),
         prompts: items(&lists),
@@ -28,7 +28,7 @@ pub(crate) fn load(path: &Path) -> Option<Stock> {
 
 /// Keeps a stock for the next run.
 pub(crate) fn save(path: &Path, stock: &Stock) -> std::io::Result<()> {
-    let mut lists = Lists::new();
+    let mut lists = KeptLists::new();
     lists.insert(List::Tools.to_string(), texts(&stock.tools));
     lists.insert(List::Prompts.to_string(), texts(&stock.prompts));
     lists.insert(List::Resources.to_string(), texts(&stock.resources));
@@ -41,7 +41,7 @@ fn texts<T>(originals: &[Original<T>]) -> Vec<Box<RawValue>> {
     texts.filter_map(|text| RawValue::from_string(text).ok()).collect()
 }
 
-fn items<T: Kind>(lists: &Lists) -> Vec<Original<T>> {
+fn items<T: Kind>(lists: &KeptLists) -> Vec<Original<T>> {
     let texts = lists.get(T::LIST.as_str()).map_or(&[][..], Vec::as_slice);
     let items = texts.iter().filter_map(|text| {
         let raw: Raw<T> = Raw::parse(text.get()).ok()?;

@@ -37,7 +37,7 @@ pub(crate) use resolve::ResolvedAddress;
 use super::agenda::is_near;
 use super::parse;
 use queue::{Place, Queue};
-use reach::Reach;
+use reach::Network;
 use target::Target;
 
 /// The settings of the fetcher.
@@ -131,7 +131,7 @@ pub(crate) struct Fetcher {
     config: Arc<Config>,
     client: reqwest::Client,
     queue: Queue,
-    reach: Arc<Reach>,
+    reach: Arc<Network>,
 }
 
 impl Fetcher {

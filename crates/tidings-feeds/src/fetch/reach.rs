@@ -10,9 +10,9 @@ const IN_A_ROW: usize = 3;
 
 /// The hosts that could not be resolved since the last answer of any server.
 #[derive(Debug, Default)]
-pub(super) struct Reach(Mutex<HashSet<String>>);
+pub(super) struct Network(Mutex<HashSet<String>>);
 
-impl Reach {
+impl Network {
     /// A server answered in any way.
     pub(super) fn answered(&self) {
         self.unresolved_hosts().clear();
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn three_hosts_that_cannot_be_looked_up_mean_no_network() {
-        let reach = Reach::default();
+        let reach = Network::default();
         let is_here = |host: &str| matches!(reach.unresolved(host.to_owned()), FetchError::Here(_));
         assert!(["a", "b", "a", "b"].into_iter().all(|host| !is_here(host)));
         assert!(is_here("c") && is_here("a") && is_here("d"));

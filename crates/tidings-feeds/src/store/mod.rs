@@ -120,7 +120,7 @@ impl StoreError {
                 "the store of feeds cannot be used now".to_owned()
             }
             Self::Database(error) => match error.sqlite_error_code() {
-                Some(code) => format!("{self}: {}", Words(code)),
+                Some(code) => format!("{self}: {}", DatabaseFault(code)),
                 None => self.to_string(),
             },
             other => other.to_string(),
@@ -129,9 +129,9 @@ impl StoreError {
 }
 
 /// The error of a database in words.
-struct Words(rusqlite::ErrorCode);
+struct DatabaseFault(rusqlite::ErrorCode);
 
-impl std::fmt::Display for Words {
+impl std::fmt::Display for DatabaseFault {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         use rusqlite::ErrorCode as Code;
         formatter.write_str(match self.0 {

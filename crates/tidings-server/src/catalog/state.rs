@@ -103,8 +103,7 @@ impl State {
     ) -> Result<(), EditError> {
         match edit {
             Edit::Add { item, answers, enabled, audience, serial } => {
-                let fingerprint = item.fingerprint();
-                let expansions = Vec::new();
+                let (fingerprint, expansions) = (item.fingerprint(), Vec::new());
                 let entry = Entry {
                     item,
                     answers,
@@ -130,15 +129,15 @@ impl State {
             }
             Edit::Take { kind, key } => {
                 let Some(serial) = self.owned_serial(owner, kind, &key) else { return Ok(()) };
-                self.edit(owner, claimant, Edit::Remove { kind, key, serial }, touched, undo)
+                self.remove(kind, key, serial, touched, undo)
             }
             Edit::Retain { kind, keys } => {
                 let items = self.items[kind.index()].iter();
                 let owned = items.filter(|(_, entry)| entry.owner == owner);
-                let gone = owned.map(|(key, _)| key).filter(|key| !keys.contains(*key));
-                gone.cloned().collect::<Vec<_>>().into_iter().try_for_each(|key| {
-                    self.edit(owner, claimant, Edit::Take { kind, key }, touched, undo)
-                })
+                let gone = owned.filter(|(key, _)| !keys.contains(*key));
+                let gone: Vec<_> = gone.map(|(key, entry)| (key.clone(), entry.serial)).collect();
+                gone.into_iter()
+                    .try_for_each(|(key, serial)| self.remove(kind, key, serial, touched, undo))
             }
             Edit::Switch { kind, key, serial, on } => {
                 self.entry(kind, &key, serial)?.switch(on, touched, undo);
@@ -147,17 +146,26 @@ impl State {
             Edit::Update { kind, key, serial, item, answers, audience } => {
                 self.entry(kind, &key, serial)?.update(item, answers, audience, touched, undo)
             }
-            Edit::Remove { kind, key, serial } => {
-                let entry = self.entry(kind, &key, serial)?;
-                touched.note(&entry.item, &entry.audience);
-                let before = self.items[kind.index()].remove(&key);
-                undo.push((kind, key, before));
-                Ok(())
-            }
+            Edit::Remove { kind, key, serial } => self.remove(kind, key, serial, touched, undo),
             Edit::Expand { key, serial, expansions } => {
                 self.expand(key, serial, expansions, touched, undo)
             }
         }
+    }
+
+    fn remove(
+        &mut self,
+        kind: Kind,
+        key: String,
+        serial: u64,
+        touched: &mut Touched,
+        undo: &mut Undo,
+    ) -> Result<(), EditError> {
+        let entry = self.entry(kind, &key, serial)?;
+        touched.note(&entry.item, &entry.audience);
+        let before = self.items[kind.index()].remove(&key);
+        undo.push((kind, key, before));
+        Ok(())
     }
 
     /// The number of an owner's item.

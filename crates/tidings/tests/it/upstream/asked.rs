@@ -109,6 +109,9 @@ async fn a_question_outside_any_call_is_declined() {
     assert_eq!(actor.answer_to(72).unwrap()["result"]["roots"], json!([]));
     assert_eq!(client.heard(), [""; 0]);
     assert!(!gateway.status(0).one_at_a_time);
+    // What is declared does not depend on who is connected.
+    let declared = &actor.last("initialize").unwrap()["params"]["capabilities"];
+    assert!(["elicitation", "sampling", "roots"].iter().all(|it| declared.get(it).is_some()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,8 @@
 mod actor;
 mod apart;
 mod asked;
+mod child;
+mod converged;
 mod live;
 mod names;
 mod relayed;

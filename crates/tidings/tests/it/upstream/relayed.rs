@@ -260,4 +260,7 @@ async fn a_request_that_comes_back_is_refused() {
     let tools = client.names("tools").await;
     assert_eq!(tools, ["me__t", "t"], "lists do not grow without end");
     assert_eq!(client.names("resources").await, ["me+x://1", "x://1"]);
+    let answer = client.ask("resources/read", json!({ "uri": "me+me+x://1" })).await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("came back through `me`"), "{message}");
 }
