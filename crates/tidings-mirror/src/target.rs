@@ -65,6 +65,12 @@ impl HttpTarget {
         Self { url: url.into(), headers: Vec::new(), token: None }
     }
 
+    /// The URL without credentials, query and fragment, which may be secret.
+    #[must_use]
+    pub fn shown_url(&self) -> String {
+        shown(&self.url)
+    }
+
     /// Adds a header to every request.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: Secret) -> Self {

@@ -77,9 +77,12 @@ impl Station {
         let dock = shelf.add(dock.audience(COMMANDER))?;
         // From now on this session is offered the tools of commanders. It is notified of that, and no
         // other session is.
-        let login = |login: Login, context: Context| match login.code {
-            PORTS => context.grant(COMMANDER).map(|()| "welcome, commander"),
-            _ => Ok("that is not the code of the day"),
+        let login = |login: Login, context: Context| {
+            if login.code != PORTS {
+                return Err("that is not the code of the day".to_owned());
+            }
+            context.grant(COMMANDER).map_err(|error| error.to_string())?;
+            Ok("welcome, commander")
         };
         shelf.tool("login", "Makes this session a commander's", login)?;
         let logout = |context: Context| context.withdraw(COMMANDER).map(|()| "goodbye");

@@ -76,6 +76,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Items for some clients
+//!
+//! An item with an audience is offered to clients with one of its labels. To all others it does not
+//! exist. A client has labels from its token ([`http::Tokens`]) or its connection
+//! ([`stdio::serve_as`]), and gets and loses labels while it is connected. It is then notified of what
+//! changed for it, and nobody else is.
+//!
+//! ```
+//! use tidings_server::{Context, Hub, Offer};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let hub = Hub::new("press", "1.0");
+//! let shelf = hub.source("press")?;
+//! shelf.add(Offer::tool("stop", "Stops the press", || "stopped").audience("role:editor"))?;
+//! shelf.tool("login", "Makes this session an editor's", |context: Context| {
+//!     context.grant("role:editor").map(|()| "welcome")
+//! })?;
+//! // Later, for every session of that person:
+//! hub.withdraw("ada", "role:editor")?;
+//! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Relaying another server
 //!
 //! The types of [`model`] have the fields that the protocol library knows. A source that relays the

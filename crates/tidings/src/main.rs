@@ -2,6 +2,7 @@
 
 mod args;
 mod command;
+mod console;
 mod control;
 mod demo;
 mod draft;
@@ -19,6 +20,7 @@ mod settings;
 mod target;
 mod tokens;
 mod values;
+mod web;
 
 use std::process::ExitCode;
 

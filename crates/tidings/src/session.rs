@@ -120,7 +120,7 @@ pub(crate) fn defaults() -> Config {
 }
 
 /// The signals that end a program.
-struct Stop {
+pub(crate) struct Stop {
     interrupt: Signal,
     terminate: Signal,
     /// The terminal was closed.
@@ -128,7 +128,7 @@ struct Stop {
 }
 
 impl Stop {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let interrupt = signal(SignalKind::interrupt()).context("waiting for signals")?;
         let terminate = signal(SignalKind::terminate()).context("waiting for signals")?;
         let hangup = signal(SignalKind::hangup()).context("waiting for signals")?;
@@ -136,7 +136,7 @@ impl Stop {
     }
 
     /// Cancel-safe: a signal is either seen here or at the next call.
-    async fn wait(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

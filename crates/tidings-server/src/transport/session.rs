@@ -356,7 +356,9 @@ impl Sessions {
         self.pipeline.metrics.sessions.set(i64::try_from(left).unwrap_or(i64::MAX));
         session.cancel.cancel();
         if let Some(outbox) = session.connection.outbox() {
-            self.pipeline.subscriptions.forget(outbox);
+            for uri in self.pipeline.subscriptions.forget(outbox) {
+                self.pipeline.unwatched(&uri);
+            }
             outbox.close();
         }
     }

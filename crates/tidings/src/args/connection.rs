@@ -43,7 +43,7 @@ pub(crate) struct Connection {
 }
 
 /// Where server names are looked up.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Places {
     /// Look up server names in this mcp.json instead of those of well-known hosts.
     #[arg(long, value_name = "FILE")]

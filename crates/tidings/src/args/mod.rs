@@ -6,6 +6,7 @@ mod feeds;
 mod folder;
 mod import;
 mod limits;
+mod open;
 mod serve;
 mod token;
 mod upstream;
@@ -29,6 +30,7 @@ pub(crate) use self::feeds::{
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
 pub(crate) use self::import::Import;
 pub(crate) use self::limits::Limits;
+pub(crate) use self::open::Open;
 pub(crate) use self::serve::Serve;
 pub(crate) use self::token::{Token, TokenCommand, TokenLs, TokenNew, TokenRm};
 pub(crate) use self::upstream::{Upstream, UpstreamCommand};
@@ -124,6 +126,7 @@ pub(crate) enum Command {
     Prompt(Prompt),
     Complete(Complete),
     Watch(Watch),
+    Open(Box<Open>),
     Info(Info),
     Servers(Servers),
     Feeds(Feeds),

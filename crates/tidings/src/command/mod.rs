@@ -11,6 +11,7 @@ mod lint;
 mod list;
 mod manual;
 mod new;
+mod open;
 mod prompt;
 mod read;
 mod run;
@@ -29,7 +30,7 @@ use crate::args::Command;
 
 /// Whether a command needs several threads.
 pub(crate) fn is_busy(command: &Command) -> bool {
-    matches!(command, Command::Serve(_))
+    matches!(command, Command::Serve(_) | Command::Open(_))
 }
 
 /// Runs the command.
@@ -51,6 +52,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Prompt(args) => prompt::run(&args).await,
         Command::Complete(args) => complete::run(&args).await,
         Command::Watch(args) => watch::run(&args).await,
+        Command::Open(args) => open::run(&args).await,
         Command::Info(args) => info::run(&args).await,
         Command::Servers(args) => servers::run(&args),
         Command::Feeds(args) => feeds::run(&args).await,

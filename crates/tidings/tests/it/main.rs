@@ -7,6 +7,7 @@ mod attack;
 mod beside;
 mod command;
 mod config;
+mod console;
 mod failing;
 mod feeds;
 mod feeds_cli;

@@ -16,6 +16,7 @@ use crate::era::VersionRules;
 use crate::hub::Hub;
 use crate::outbox::Next;
 use crate::shelf::Shelf;
+use crate::viewers::{Scope, Word};
 use world::{
     Other, PLAIN, Pages, READERS, SETTLED, Step, URIS, World, drain, step, step_with_labels,
 };
@@ -285,8 +286,15 @@ fn everything_a_listener_held_is_gone_with_it() {
             world.step(Step::Watch { reader: 0, uri }).await;
         }
         assert!(world.hub.metrics().contains("tidings_subscriptions 3"));
+        // Also from the listeners with the labels that it had before.
+        let say = |word| Step::Say { reader: 0, label: 0, word, scope: Scope::Session };
+        world.step(say(Word::Grant)).await;
+        assert!(world.hub.metrics().contains("tidings_views 2"));
+        world.step(say(Word::Withdraw)).await;
+        assert!(world.hub.metrics().contains("tidings_views 1"));
         world.readers.clear();
         let metrics = world.hub.metrics();
+        assert!(metrics.contains("tidings_views 0"), "{metrics}");
         assert!(metrics.contains("tidings_subscriptions 0"), "{metrics}");
         assert!(metrics.contains("tidings_listeners 0"), "{metrics}");
     });

@@ -1,0 +1,287 @@
+//! One server of the console: its mirror, and everything that is known about it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+use tidings_mirror::events::ConnectionState;
+use tidings_mirror::{Era, List, Mirror, Server as Identity};
+
+use crate::args::Place;
+use crate::console::cache;
+use crate::console::calls::Calls;
+use crate::console::find::PlaceSearch;
+use crate::console::items::MarkedLists;
+use crate::console::log::{Filter, Log, millis};
+use crate::console::revisions::Revisions;
+use crate::console::versions::Versions;
+
+/// The seconds for which notices are counted.
+const RATE: usize = 60;
+/// The warnings and losses that are kept.
+const KEPT: usize = 50;
+
+/// One server.
+pub(crate) struct Server {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    /// Where it is, without secrets.
+    pub(crate) place: Place,
+    pub(crate) over: &'static str,
+    pub(crate) mirror: Mirror,
+    pub(crate) revisions: Arc<Revisions>,
+    pub(crate) keys: Keys,
+    facts: Mutex<Facts>,
+}
+
+/// What was recorded of a server. Written by its recorder and by the calls of viewers.
+#[derive(Default)]
+pub(crate) struct Facts {
+    pub(crate) log: Log,
+    pub(crate) lists: MarkedLists,
+    pub(crate) versions: Versions,
+    pub(crate) calls: Calls,
+    /// The last identity, also after the connection was lost.
+    pub(crate) identity: Option<Arc<Identity>>,
+    pub(crate) warnings: VecDeque<(SystemTime, String)>,
+    pub(crate) losses: VecDeque<(SystemTime, Arc<str>)>,
+    pub(crate) changed_at: Option<SystemTime>,
+    /// Notices of the last seconds, by second.
+    pub(crate) rate: BTreeMap<u64, u64>,
+}
+
+/// The keys of a server's things.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    pub(crate) overview: String,
+    pub(crate) tools: String,
+    pub(crate) resources: String,
+    pub(crate) templates: String,
+    pub(crate) prompts: String,
+    pub(crate) watched: String,
+    pub(crate) log: String,
+    pub(crate) calls: String,
+    pub(crate) cache: String,
+}
+
+/// The key of the list of servers.
+pub(crate) const SERVERS: &str = "servers";
+
+impl Keys {
+    fn new(id: u64) -> Self {
+        let key = |name: &str| format!("s/{id}/{name}");
+        Self {
+            overview: format!("s/{id}"),
+            tools: key("tools"),
+            resources: key("resources"),
+            templates: key("templates"),
+            prompts: key("prompts"),
+            watched: key("watched"),
+            log: key("log"),
+            calls: key("calls"),
+            cache: key("cache"),
+        }
+    }
+
+    pub(crate) fn list(&self, list: List) -> &str {
+        match list {
+            List::Tools => &self.tools,
+            List::Resources => &self.resources,
+            List::Templates => &self.templates,
+            List::Prompts => &self.prompts,
+        }
+    }
+
+    pub(crate) fn resource(&self, uri: &str) -> String {
+        format!("{}/{uri}", self.watched)
+    }
+
+    pub(crate) fn calls_of(&self, name: &str) -> String {
+        format!("{}/{name}", self.calls)
+    }
+}
+
+impl Facts {
+    pub(crate) fn warn(&mut self, words: String) {
+        self.warnings.push_back((SystemTime::now(), words));
+        if self.warnings.len() > KEPT {
+            self.warnings.pop_front();
+        }
+    }
+
+    pub(crate) fn lost(&mut self, reason: Arc<str>) {
+        self.losses.push_back((SystemTime::now(), reason));
+        if self.losses.len() > KEPT {
+            self.losses.pop_front();
+        }
+    }
+
+    pub(crate) fn count_notices(&mut self, notices: u64) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        *self.rate.entry(now.as_secs()).or_default() += notices;
+        while self.rate.len() > RATE {
+            self.rate.pop_first();
+        }
+    }
+}
+
+impl Server {
+    pub(crate) fn new(
+        id: u64,
+        name: String,
+        (place, over): (Place, &'static str),
+        mirror: Mirror,
+        revisions: Arc<Revisions>,
+    ) -> Self {
+        let (keys, facts) = (Keys::new(id), Mutex::default());
+        Self { id, name, place, over, mirror, revisions, keys, facts }
+    }
+
+    pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its row in the list of servers.
+    pub(crate) fn row(&self, questions: usize) -> Value {
+        let state = self.mirror.connection();
+        let facts = self.facts();
+        let identity = facts.identity.as_ref();
+        let known = identity.and_then(|it| it.identity.as_ref());
+        let newest = facts.log.rows().rev().take(100).find_map(|row| row.took);
+        json!({
+            "id": self.id, "name": self.name, "over": self.over, "place": self.place.to_string(),
+            "state": state, "since": facts.changed_at.map(millis),
+            "product": known.map(|it| json!({ "name": it.name, "title": it.title, "version": it.version })),
+            "revision": identity.map(|it| it.version.as_str()),
+            "era": identity.map(|it| era(it.era)),
+            "took": newest.map(|took| took.as_secs_f64() * 1e3),
+            "lists": facts.lists.latest(), "watched": facts.versions.watched_count(),
+            "rows": facts.log.total(), "questions": questions, "rate": facts.rate,
+            "losses": facts.losses.len(),
+            "lost": facts.losses.back().map(|(at, why)| json!({ "at": millis(*at), "why": why })),
+        })
+    }
+
+    /// Offers its parts and items to a search.
+    pub(crate) fn offer(&self, search: &mut PlaceSearch) {
+        let parts = ["overview", "watched", "timeline", "cache"];
+        for part in parts.into_iter().chain(List::ALL.map(List::as_str)) {
+            search.offer(&format!("{} {part}", self.name), "", self.id, part, "");
+        }
+        let facts = self.facts();
+        for list in List::ALL {
+            for (key, title) in facts.lists.names(list) {
+                let about = format!("{title} {} {}", self.name, list.as_str());
+                search.offer(key, about.trim_start(), self.id, list.as_str(), key);
+            }
+        }
+    }
+
+    /// Everything about the server itself.
+    fn overview(&self) -> Value {
+        let state = self.mirror.connection();
+        let stderr = self.mirror.stderr();
+        let facts = self.facts();
+        let identity = facts.identity.as_ref();
+        let is_ready = state == ConnectionState::Ready;
+        let told = |(at, words): &(SystemTime, String)| json!({ "at": millis(*at), "text": words });
+        let lost = |(at, why): &(SystemTime, Arc<str>)| json!({ "at": millis(*at), "text": why });
+        let last = stderr.len().saturating_sub(200);
+        json!({
+            "ready": is_ready,
+            "capabilities": identity.map(|it| &it.capabilities),
+            "tells": identity.map(|it| tells(it)),
+            "instructions": identity.and_then(|it| it.instructions.as_ref()),
+            "warnings": facts.warnings.iter().rev().map(told).collect::<Vec<_>>(),
+            "losses": facts.losses.iter().rev().map(lost).collect::<Vec<_>>(),
+            "stderr": stderr[last..], "log": facts.log.total(),
+        })
+    }
+
+    /// A value that is looked into: a message (`row:7`, `answer:7`), a result (`result:3`), an item
+    /// (`item:tools:NAME`) or a version of a resource (`version:3:URI`).
+    pub(crate) fn value(&self, of: &str) -> Option<Arc<Value>> {
+        let (kind, rest) = of.split_once(':')?;
+        let facts = self.facts();
+        match kind {
+            "row" | "answer" => {
+                let row = facts.log.row(rest.parse().ok()?)?;
+                let message = if kind == "row" { &row.message } else { &row.answer };
+                let message = message.clone();
+                drop(facts);
+                message?.json().map(Arc::new)
+            }
+            "result" => facts.calls.run(rest.parse().ok()?)?.result().cloned(),
+            "item" => {
+                let (list, key) = rest.split_once(':')?;
+                let list = List::ALL.into_iter().find(|it| it.as_str() == list)?;
+                facts.lists.raw(list, key).map(|(raw, _)| Arc::new(raw))
+            }
+            "version" => {
+                let (number, uri) = rest.split_once(':')?;
+                facts.versions.of(uri)?.raw(number.parse().ok()?).map(Arc::new)
+            }
+            _ => None,
+        }
+    }
+
+    /// One of its things, by the rest of the key after its own.
+    pub(crate) fn thing(&self, name: &str, since: u64) -> Option<Value> {
+        let list = |name: &str| List::ALL.into_iter().find(|list| list.as_str() == name);
+        if let Some(list) = list(name) {
+            return Some(self.facts().lists.json(&self.mirror, list));
+        }
+        match name.split_once('/') {
+            None if name.is_empty() => Some(self.overview()),
+            None if name == "cache" => Some(cache::json(self.mirror.cache())),
+            None if name == "watched" => Some(self.facts().versions.watched()),
+            None => {
+                let filter = name.strip_prefix("log")?;
+                Some(self.timeline(filter.strip_prefix('?').unwrap_or_default(), since))
+            }
+            Some(("watched", uri)) => {
+                let is_ready = self.mirror.connection() == ConnectionState::Ready;
+                let facts = self.facts();
+                let mut json = facts.versions.of(uri)?.json(uri);
+                json["fresh"] =
+                    (is_ready && json["watched"] == true && json["gone"].is_null()).into();
+                Some(json)
+            }
+            Some(("calls", item)) => Some(self.facts().calls.of(item)),
+            Some(_) => {
+                // A filter may contain slashes.
+                let filter = name.strip_prefix("log?")?;
+                Some(self.timeline(filter, since))
+            }
+        }
+    }
+
+    fn timeline(&self, filter: &str, since: u64) -> Value {
+        match Filter::parse(filter) {
+            Ok(filter) => self.facts().log.newest(&filter, since),
+            Err(problem) => json!({ "problem": problem }),
+        }
+    }
+}
+
+fn era(era: Era) -> &'static str {
+    match era {
+        Era::Modern => "modern",
+        _ => "legacy",
+    }
+}
+
+/// Which changes the server says it announces.
+fn tells(identity: &Identity) -> Value {
+    let it = &identity.capabilities;
+    let list = |changed: Option<bool>| changed == Some(true);
+    json!({
+        "tools": it.tools.as_ref().map(|it| list(it.list_changed)),
+        "resources": it.resources.as_ref().map(|it| list(it.list_changed)),
+        "contents": it.resources.as_ref().map(|it| list(it.subscribe)),
+        "prompts": it.prompts.as_ref().map(|it| list(it.list_changed)),
+        "log": it.logging.is_some(),
+        "completions": it.completions.is_some(),
+    })
+}

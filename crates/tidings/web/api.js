@@ -1,0 +1,51 @@
+// Requests to the console, with the token of the link.
+
+const KEPT = 'tidings-token';
+let token = '';
+
+/** Takes the token out of the address, so that it is in no history, and keeps it for a reload. */
+export function takeToken() {
+  const given = location.hash.match(/^#token=([\w-]+)$/);
+  if (given) {
+    localStorage.setItem(KEPT, given[1]);
+    history.replaceState(null, '', location.pathname);
+  }
+  token = localStorage.getItem(KEPT) ?? '';
+}
+
+/** A request that was answered with an error. */
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function request(method, path, body, signal) {
+  const headers = { authorization: `Bearer ${token}` };
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  const answer = await fetch(path, {
+    method,
+    headers,
+    signal,
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  if (answer.ok) return answer.json();
+  const said = await answer.text();
+  let words = said;
+  try {
+    words = JSON.parse(said).error ?? said;
+  } catch {
+    // A plain text.
+  }
+  throw new Refused(answer.status, words);
+}
+
+/** @param {string} path @param {Record<string, string|number>|[string, string][]} [words] */
+export function get(path, words = {}, signal) {
+  const query = new URLSearchParams(words).toString();
+  return request('GET', query ? `${path}?${query}` : path, undefined, signal);
+}
+
+export const post = (path, body = {}) => request('POST', path, body);
+export const remove = (path) => request('DELETE', path);

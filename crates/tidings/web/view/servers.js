@@ -1,0 +1,92 @@
+// All servers: their state, what they offer, and how to add one.
+import { html, useEffect, useState } from '../vendor/preact.js';
+import { get, post, remove } from '../api.js';
+import { attempt, go, useThing } from '../store.js';
+import { age, count, isRecent, span } from '../words.js';
+import { Rate } from '../part/spark.js';
+
+/** The colour of a connection's state, and its words. */
+export function state(server) {
+  const { state: name, reason, after_ms: after, attempt: tries } = server.state;
+  switch (name) {
+    case 'ready':
+      return ['good', 'connected'];
+    case 'connecting':
+      return ['fresh', 'connecting'];
+    case 'retrying':
+      return ['fresh', `again in ${span(after)}, try ${tries + 1}: ${reason}`];
+    case 'lost':
+      return ['bad', `lost: ${reason}`];
+    default:
+      return ['idle', reason ?? name];
+  }
+}
+
+function Counts({ lists }) {
+  const one = (name) => {
+    const { count: number, new: added, changed, at } = lists[name];
+    const isMarked = isRecent(at);
+    return html`<span>${number} ${number === 1 ? name.slice(0, -1) : name}${isMarked && added ? html` <b class="good-text">+${added}</b>` : ''}${isMarked && changed ? html` <b class="fresh-text">~${changed}</b>` : ''}</span>`;
+  };
+  return html`${['tools', 'resources', 'templates', 'prompts'].map(one)}`;
+}
+
+function Server({ server }) {
+  const [colour, words] = state(server);
+  const isOff = ['disconnected', 'closed'].includes(server.state.state);
+  const act = (name) => attempt(() => post(`api/s/${server.id}/${name}`));
+  const { product } = server;
+  return html`
+    <li class="server">
+      <div class="first"><span class="dot ${colour}" aria-hidden="true"></span>
+        <button class="name" onClick=${() => go('watched', { server: server.id })}>${server.name}</button>
+        <span class="faint">${product ? `${product.title ?? product.name} ${product.version}` : ''}</span>
+        <span class="faint">${server.over}</span>
+        <span class="faint">${server.revision ? `${server.revision} ${server.era}` : ''}</span>
+        <span class="faint">${span(server.took)}</span>
+        <${Rate} rate=${server.rate} /></div>
+      <div class="second ${colour === 'bad' ? 'bad-text' : ''}"><code>${server.place}</code> <span>${words}</span></div>
+      <div class="second"><${Counts} lists=${server.lists} /> <span>${count(server.rows)} rows</span>
+        ${server.lost && html`<span class="bad-text">${server.losses} lost, last ${age(server.lost.at)} ago: ${server.lost.why}</span>`}</div>
+      <div class="acts">
+        ${isOff ? html`<button onClick=${() => act('connect')}>Connect</button>` : html`
+          <button onClick=${() => act('connect')}>Connect again</button> <button onClick=${() => act('disconnect')}>Disconnect</button>`}
+        <button onClick=${() => attempt(() => remove(`api/s/${server.id}`))}>Remove</button></div>
+    </li>`;
+}
+
+function Known({ servers, add }) {
+  const [known, setKnown] = useState(null);
+  useEffect(() => void get('api/known').then(setKnown, () => undefined), [servers]);
+  if (!known) return null;
+  return html`
+    <h2>Known servers</h2>
+    ${known.problems.map((problem) => html`<p class="problem">${problem}</p>`)}
+    ${known.servers.length === 0 && html`<p class="hint">No mcp.json of this machine names a server.</p>`}
+    <ul class="known">${known.servers.map((it) => html`<li><button onClick=${() => add(it.name)}>Connect</button>
+      <b>${it.name}</b> <span class="faint">${it.over}</span> <span class="faint">${it.file}</span></li>`)}</ul>`;
+}
+
+export function Servers() {
+  const servers = useThing('servers') ?? [];
+  const [target, setTarget] = useState('');
+  const add = async (name) => {
+    const answer = await attempt(() => post('api/s', { target: name }));
+    if (answer) setTarget('');
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    if (target.trim()) add(target);
+  };
+  return html`
+    <section class="column page" aria-label="servers">
+      <header class="head"><h1>Servers</h1> <span class="faint">${servers.length}</span></header>
+      <div class="body" tabindex="0" role="region" aria-label="list of servers">
+        <form class="add" onSubmit=${submit}><input aria-label="URL or name of a server" placeholder="http://127.0.0.1:8484/mcp or a name of an mcp.json"
+          value=${target} onInput=${(event) => setTarget(event.target.value)} /><button class="primary">Add</button></form>
+        <p class="hint">A server that is a program is started from a terminal: <code>tidings open -- COMMAND</code></p>
+        <ul class="servers">${servers.map((it) => html`<${Server} key=${it.id} server=${it} />`)}</ul>
+        <${Known} servers=${servers.length} add=${add} />
+      </div>
+    </section>`;
+}
