@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tidings_server::Labels;
+
 use crate::address::FeedAddress;
 use crate::store::{Registration, Retention, Settings};
 
@@ -25,6 +27,9 @@ pub struct Config {
     pub allow_private: bool,
     /// The tools for clients. Default: all.
     pub tools: Tools,
+    /// Clients with one of these labels get the tools that change anything; others read. Without
+    /// labels, everyone gets them.
+    pub writers: Labels,
 }
 
 impl Config {
@@ -39,6 +44,7 @@ impl Config {
             retention: Retention::default(),
             allow_private: false,
             tools: Tools::default(),
+            writers: Labels::NONE,
         }
     }
 }

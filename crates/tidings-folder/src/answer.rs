@@ -51,6 +51,11 @@ impl FolderInner {
                 ContentOrigin::File(file)
             }
         };
+        if let ContentOrigin::File(file) = &origin
+            && !view.opens(&offer.audience, file)
+        {
+            return Err(missing());
+        }
         drop(view);
         // A URI made up by a client can only reach files that are served.
         let served = match &origin {
@@ -149,7 +154,8 @@ impl FolderInner {
         let publisher = self.publisher();
         let files = publisher.stock.files().range(directory.clone()..);
         let files = files.map(|(file, _)| file).take_while(|file| file.starts_with(directory));
-        let files = files.filter(|file| self.serves(file));
+        let opens = |file: &Path| self.view().opens(&offer.audience, file);
+        let files = files.filter(|file| self.serves(file) && opens(file));
         let mut values: Vec<_> = files
             .filter_map(|file| path.matches(&describe::encoded(file.strip_prefix(directory).ok()?)))
             .filter(|variables| {

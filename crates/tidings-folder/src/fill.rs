@@ -131,6 +131,7 @@ mod tests {
             PromptArgument::new("tone").with_required(false),
         ];
         let prompt = PromptText {
+            audience: tidings_server::Labels::NONE,
             file: "prompts/greet.md".into(),
             prompt: Prompt::new("greet", None::<String>, Some(arguments)),
             body: body.to_owned(),

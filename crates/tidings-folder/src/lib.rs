@@ -277,8 +277,8 @@ impl Folder {
         Shelved { inner: self.0, shelf, is_followed: true }
     }
 
-    /// The folder as it is now, for a command that lists or calls once: files are not watched and
-    /// problems not logged.
+    /// The folder as it is now, for a command of its owner that lists or calls once: files are not
+    /// watched, problems not logged, and every item is for everyone.
     #[must_use]
     pub fn still_on(self, shelf: Shelf) -> impl Source {
         Shelved { inner: self.0, shelf, is_followed: false }
@@ -295,8 +295,10 @@ struct Shelved {
 impl Source for Shelved {
     async fn start(&self) -> Result<(), EditError> {
         let (inner, shelf) = (self.inner.clone(), self.shelf.clone());
+        let audiences = self.is_followed;
         let put = move || {
             let mut publisher = inner.publisher();
+            publisher.audiences = audiences;
             let keys = publisher.stock.keys().cloned().collect();
             let affected = Affected { keys, ..Affected::default() };
             publisher.update_shelf(&shelf, &affected, &mut Report::default());

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidings_core::Template;
+use tidings_server::Labels;
 use tidings_server::model::{Prompt, Resource, ResourceTemplate, Role, Tool};
 
 /// The kinds of items. Providers and completions are not listed; they answer for listed items.
@@ -73,6 +74,29 @@ impl Offered {
         }
     }
 
+    /// The labels of the clients that it is for; none if it is for everyone.
+    pub(crate) fn audience(&self) -> &Labels {
+        match self {
+            Self::Tool(offer) => &offer.audience,
+            Self::Prompt(text) => &text.audience,
+            Self::Resource(offer) => &offer.audience,
+            Self::Template(offer) => &offer.audience,
+            Self::Provider(..) | Self::Completion(_) => &Labels::NONE,
+        }
+    }
+
+    /// The same item for another audience.
+    pub(crate) fn with_audience(mut self, labels: &Labels) -> Self {
+        match &mut self {
+            Self::Tool(offer) => offer.audience = labels.clone(),
+            Self::Prompt(text) => text.audience = labels.clone(),
+            Self::Resource(offer) => offer.audience = labels.clone(),
+            Self::Template(offer) => offer.audience = labels.clone(),
+            Self::Provider(..) | Self::Completion(_) => {}
+        }
+        self
+    }
+
     /// The item as reports name it.
     pub(crate) fn label(&self) -> String {
         let (kind, name) = self.key();
@@ -96,6 +120,7 @@ pub(crate) fn completion_name(name: &str, argument: Option<&str>) -> String {
 #[derive(Clone, Debug)]
 pub(crate) struct ToolOffer {
     pub(crate) script: Arc<ToolScript>,
+    pub(crate) audience: Labels,
     /// If set, the tool is offered only while this command succeeds.
     pub(crate) check: Option<Check>,
 }
@@ -172,6 +197,7 @@ pub(crate) struct PromptText {
     /// The file of the text, relative to the folder.
     pub(crate) file: PathBuf,
     pub(crate) prompt: Prompt,
+    pub(crate) audience: Labels,
     /// The text, with `{{name}}` for each argument.
     pub(crate) body: String,
     pub(crate) role: Role,
@@ -184,6 +210,7 @@ pub(crate) struct PromptText {
 pub(crate) struct ResourceOffer {
     pub(crate) resource: Resource,
     pub(crate) origin: ContentOrigin,
+    pub(crate) audience: Labels,
 }
 
 /// Where the content of a resource comes from.
@@ -201,6 +228,7 @@ pub(crate) struct TemplateOffer {
     pub(crate) template: ResourceTemplate,
     pub(crate) parsed: Arc<Template>,
     pub(crate) origin: TemplateOrigin,
+    pub(crate) audience: Labels,
 }
 
 /// Where the contents of a template's expansions come from.

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tidings_core::ResourceUri;
 use tidings_server::model::{Prompt, Resource, ResourceTemplate, Tool};
-use tidings_server::{Change, EditError, Pace, Shelf, Transaction};
+use tidings_server::{Change, EditError, Item, Labels, Offer, Pace, Shelf, Transaction};
 
 use crate::describe::{Policy, encoded};
 use crate::hidden::Hidden;
@@ -21,6 +21,29 @@ pub(crate) struct View {
     pub(crate) offered: BTreeMap<Key, Arc<Offered>>,
     pub(crate) policy: Policy,
     pub(crate) hidden: Hidden,
+    /// The files that are not for everyone.
+    audiences: BTreeMap<PathBuf, Labels>,
+}
+
+impl View {
+    /// Whether a template with this audience may lead to a file: only if everyone who sees the
+    /// template sees the file.
+    pub(crate) fn opens(&self, audience: &Labels, file: &Path) -> bool {
+        let policy = || self.policy.audience(None, Some(file));
+        let Some(labels) = self.audiences.get(file).or_else(policy) else { return true };
+        labels.is_empty()
+            || !audience.is_empty() && audience.iter().all(|label| labels.contains(label))
+    }
+
+    fn note_audience(&mut self, offered: &Offered) {
+        let Offered::Resource(offer) = offered else { return };
+        let ContentOrigin::File(file) = &offer.origin else { return };
+        if offer.audience.is_empty() {
+            self.audiences.remove(file);
+        } else {
+            self.audiences.insert(file.clone(), offer.audience.clone());
+        }
+    }
 }
 
 /// The stock and the part of it that is on the shelf. Only the folder's task changes it.
@@ -32,6 +55,8 @@ pub(crate) struct Publisher {
     /// Names that another source has taken, with the reason.
     refused: BTreeMap<Key, String>,
     view: Arc<RwLock<View>>,
+    /// Whether items are shown to their audience only; for the owner of the folder, to everyone.
+    pub(crate) audiences: bool,
 }
 
 impl Publisher {
@@ -42,6 +67,7 @@ impl Publisher {
             addresses: BTreeMap::new(),
             refused: BTreeMap::new(),
             view,
+            audiences: true,
         }
     }
 
@@ -108,6 +134,7 @@ impl Publisher {
         view.hidden = self.stock.hidden().clone();
         for (key, offered) in wanted {
             if let Some(offered) = offered {
+                view.note_audience(offered);
                 view.offered.insert(key.clone(), offered.clone());
             }
         }
@@ -123,7 +150,7 @@ impl Publisher {
     fn commit(&mut self, shelf: &Shelf, wanted: &[(Key, Option<Arc<Offered>>)]) {
         let mut transaction = shelf.transaction();
         for (key, offered) in wanted {
-            if let Err(error) = edit(&mut transaction, key, offered.as_deref()) {
+            if let Err(error) = edit(&mut transaction, key, offered.as_deref(), self.audiences) {
                 self.refused.insert(key.clone(), error.to_string());
             }
         }
@@ -232,19 +259,34 @@ fn edit(
     transaction: &mut Transaction,
     (kind, name): &Key,
     offered: Option<&Offered>,
+    audiences: bool,
 ) -> Result<(), EditError> {
-    match (offered, kind) {
-        (Some(Offered::Tool(offer)), _) => return transaction.put(offer.script.tool.clone()),
-        (Some(Offered::Prompt(text)), _) => return transaction.put(text.prompt.clone()),
-        (Some(Offered::Resource(offer)), _) => return transaction.put(offer.resource.clone()),
-        (Some(Offered::Template(offer)), _) => return transaction.put(offer.template.clone()),
-        (None, Kind::Tool) => transaction.take::<Tool>(name),
-        (None, Kind::Prompt) => transaction.take::<Prompt>(name),
-        (None, Kind::Resource) => transaction.take::<Resource>(name),
-        (None, Kind::Template) => transaction.take::<ResourceTemplate>(name),
-        (Some(_), _) | (None, Kind::Provider | Kind::Completion) => {}
+    let Some(offered) = offered else {
+        match kind {
+            Kind::Tool => transaction.take::<Tool>(name),
+            Kind::Prompt => transaction.take::<Prompt>(name),
+            Kind::Resource => transaction.take::<Resource>(name),
+            Kind::Template => transaction.take::<ResourceTemplate>(name),
+            Kind::Provider | Kind::Completion => {}
+        }
+        return Ok(());
+    };
+    let audience = audiences.then(|| offered.audience());
+    match offered {
+        Offered::Tool(it) => transaction.put(restricted(it.script.tool.clone(), audience)),
+        Offered::Prompt(it) => transaction.put(restricted(it.prompt.clone(), audience)),
+        Offered::Resource(it) => transaction.put(restricted(it.resource.clone(), audience)),
+        Offered::Template(it) => transaction.put(restricted(it.template.clone(), audience)),
+        Offered::Provider(..) | Offered::Completion(_) => Ok(()),
     }
-    Ok(())
+}
+
+/// The offer of an item to its audience.
+fn restricted<T: Item>(item: impl Into<Offer<T>>, audience: Option<&Labels>) -> Offer<T> {
+    match audience.filter(|labels| !labels.is_empty()) {
+        Some(labels) => item.into().audience(labels.clone()),
+        None => item.into(),
+    }
 }
 
 /// Whether two items look the same in a list, apart from details that change with every save.
@@ -257,6 +299,9 @@ fn is_alike(one: &Offered, other: &Offered) -> bool {
         }
         resource
     };
+    if one.audience() != other.audience() {
+        return false;
+    }
     match (one, other) {
         (Offered::Tool(one), Offered::Tool(other)) => one.script.tool == other.script.tool,
         (Offered::Prompt(one), Offered::Prompt(other)) => one.prompt == other.prompt,

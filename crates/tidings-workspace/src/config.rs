@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tidings_server::Labels;
+
 /// Where a workspace is, and its limits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -20,6 +22,9 @@ pub struct Config {
     pub listed_artifacts: usize,
     /// How many identities are in the list of resources: 200, sorted by id.
     pub listed_identities: usize,
+    /// Clients with one of these labels may change the workspace; others only read it. Without
+    /// labels, everyone may.
+    pub writers: Labels,
     /// How often a server checks for events of other processes: every second.
     pub poll_every: Duration,
 }
@@ -35,6 +40,7 @@ impl Config {
             events_kept: 1_000_000,
             listed_artifacts: 50,
             listed_identities: 200,
+            writers: Labels::NONE,
             poll_every: Duration::from_secs(1),
         }
     }

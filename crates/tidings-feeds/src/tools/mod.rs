@@ -91,7 +91,7 @@ macro_rules! tools {
                         desk.answered(&context, work).await
                     }
                 };
-                offers.push(Offer::described(tool, run));
+                offers.push(for_writers(Offer::described(tool, run), $file::NEEDS, &inner.config));
             })*
             offers
         }
@@ -118,6 +118,12 @@ tools! {
     refresh_feed,
     remove_feed,
     search,
+}
+
+/// A tool that changes something is for those who may, if only some may.
+fn for_writers(offer: Offer<Tool>, needs: &[Need], config: &Config) -> Offer<Tool> {
+    let is_for_some = needs.contains(&Need::Change) && !config.writers.is_empty();
+    if is_for_some { offer.audience(config.writers.clone()) } else { offer }
 }
 
 impl Desk {

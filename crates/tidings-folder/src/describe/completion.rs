@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tidings_core::Template;
+use tidings_server::Labels;
 use tidings_server::model::ResourceTemplate;
 
 use super::Describer;
@@ -37,7 +38,8 @@ impl Describer<'_> {
         let mut template = ResourceTemplate::new(text, scheme.clone());
         template.description = Some(format!("What the `{scheme}` provider answers"));
         let origin = TemplateOrigin::Provider { scheme: scheme.clone(), implied: true };
-        let offer = TemplateOffer { template, parsed: Arc::new(parsed), origin };
+        let offer =
+            TemplateOffer { template, parsed: Arc::new(parsed), origin, audience: Labels::NONE };
         self.result.items.push(Offered::Provider(scheme, program));
         self.result.items.push(Offered::Template(offer));
     }

@@ -12,6 +12,8 @@ pub(super) struct Head {
     /// The file with the output schema, and the line that names it.
     pub(super) returns: Option<(String, usize)>,
     pub(super) timeout: Option<Duration>,
+    /// The labels of the clients that the tool is for, as written.
+    pub(super) audience: Option<String>,
     /// A whole description as JSON, and its line.
     pub(super) json: Option<(String, usize)>,
     /// Invalid lines: line, reason, advice.
@@ -28,7 +30,7 @@ pub(super) struct Parameter {
     pub(super) description: String,
 }
 
-const WORDS: [&str; 4] = ["@describe", "@param", "@returns", "@timeout"];
+const WORDS: [&str; 5] = ["@describe", "@param", "@returns", "@timeout", "@audience"];
 const KINDS: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// How comments begin in common scripting languages.
 const MARKS: [&str; 5] = ["#", "//", "--", ";", "%"];
@@ -89,6 +91,7 @@ impl Head {
                     "write it as `30s`, `500ms` or `2m`",
                 ),
             },
+            "@audience" => self.audience = Some(rest.to_owned()),
             _ if word.starts_with('@') => {
                 let meant = WORDS.into_iter().find(|it| is_near(word, it));
                 self.misspelt.extend(meant.map(|it| (number, word.to_owned(), it)));
@@ -130,7 +133,7 @@ impl Head {
 }
 
 /// Whether two words differ by at most two letters.
-fn is_near(word: &str, other: &str) -> bool {
+pub(super) fn is_near(word: &str, other: &str) -> bool {
     let (word, other) = (word.as_bytes(), other.as_bytes());
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (index, letter) in word.iter().enumerate() {

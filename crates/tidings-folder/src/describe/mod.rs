@@ -1,5 +1,6 @@
 //! Descriptions: read the files of a folder into offered items and problems.
 
+mod audience;
 mod completion;
 mod document;
 mod head;

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
+use tidings_server::Labels;
 
+use super::audience::WrittenLabels;
 use super::{Describer, Surroundings};
 use crate::Problem;
 use crate::tree::PathKind;
@@ -19,6 +21,8 @@ pub(crate) struct Policy {
     tools: Rules,
     hosts: Rules,
     paths: Rules,
+    /// Whom items are for; the first rule that matches counts.
+    audiences: Vec<AudienceRule>,
     /// The host patterns as written, for programs that fetch.
     pub(crate) written_hosts: (Vec<String>, Vec<String>),
     /// Whether nothing is allowed, because there was never a valid policy.
@@ -33,6 +37,14 @@ struct Rules {
     deny: GlobSet,
 }
 
+/// The audience of the items that one of the patterns matches.
+#[derive(Clone, Debug)]
+struct AudienceRule {
+    tools: GlobSet,
+    paths: GlobSet,
+    labels: Labels,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PolicyDocument {
@@ -42,6 +54,18 @@ struct PolicyDocument {
     hosts: Lists,
     #[serde(default)]
     paths: Lists,
+    #[serde(default)]
+    audience: Vec<AudienceTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AudienceTable {
+    labels: WrittenLabels,
+    #[serde(default)]
+    tools: Vec<String>,
+    #[serde(default)]
+    paths: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -95,6 +119,15 @@ impl Policy {
         self.closed
     }
 
+    /// Whom the policy says that an item is for, if it says so: by the name of a tool, or by a path.
+    pub(crate) fn audience(&self, tool: Option<&str>, path: Option<&Path>) -> Option<&Labels> {
+        let is_meant = |rule: &&AudienceRule| {
+            tool.is_some_and(|tool| rule.tools.is_match(tool))
+                || path.is_some_and(|path| rule.paths.is_match(path))
+        };
+        self.audiences.iter().find(is_meant).map(|rule| &rule.labels)
+    }
+
     pub(crate) fn allows_path(&self, path: &Path) -> bool {
         !self.closed && self.paths.allows(path)
     }
@@ -134,19 +167,36 @@ pub(crate) fn policy(surroundings: Surroundings<'_>) -> (Option<Policy>, Vec<Pro
         let problems = problems.map(|it| Problem { advice: advice.to_owned(), ..it }).collect();
         return (None, problems);
     };
-    let rules = |lists: &Lists| Rules::new(lists);
-    let all = (rules(&document.tools), rules(&document.hosts), rules(&document.paths));
-    match all {
-        (Ok(tools), Ok(hosts), Ok(paths)) => {
-            let written = (document.hosts.allow.unwrap_or_default(), document.hosts.deny);
-            let policy =
-                Policy { text, tools, hosts, paths, written_hosts: written, closed: false };
-            (Some(policy), describer.result.problems)
-        }
-        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
-            let reason = format!("a pattern is wrong: {error}");
-            describer.report(Problem::error(path, reason, "write patterns as `name-*` or `a/**`"));
+    match Policy::of(document, text) {
+        Ok(policy) => (Some(policy), describer.result.problems),
+        Err((reason, advice)) => {
+            describer.report(Problem::error(path, reason, advice));
             (None, describer.result.problems)
         }
+    }
+}
+
+impl Policy {
+    /// The policy of a document, or what is wrong with it and what to do.
+    fn of(document: PolicyDocument, text: String) -> Result<Self, (String, &'static str)> {
+        let wrong = |error: globset::Error| {
+            (format!("a pattern is wrong: {error}"), "write patterns as `name-*` or `a/**`")
+        };
+        let mut audiences = Vec::new();
+        for AudienceTable { labels, tools, paths } in &document.audience {
+            let advice = "write `labels = [\"role:admin\"]`";
+            let labels = labels.labels().map_err(|error| (error.to_string(), advice))?;
+            let (tools, paths) = (globs(tools).map_err(wrong)?, globs(paths).map_err(wrong)?);
+            audiences.push(AudienceRule { tools, paths, labels });
+        }
+        Ok(Self {
+            text,
+            tools: Rules::new(&document.tools).map_err(wrong)?,
+            hosts: Rules::new(&document.hosts).map_err(wrong)?,
+            paths: Rules::new(&document.paths).map_err(wrong)?,
+            audiences,
+            written_hosts: (document.hosts.allow.unwrap_or_default(), document.hosts.deny),
+            closed: false,
+        })
     }
 }

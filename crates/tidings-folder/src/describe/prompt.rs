@@ -15,7 +15,7 @@ use crate::fill::{placeholders, with_braces};
 use crate::offer::{Offered, PromptText};
 use crate::tree::join;
 
-const KNOWN: &str = "name, title, description, arguments, role, path, icons, _meta";
+const KNOWN: &str = "name, title, description, arguments, role, path, icons, audience, _meta";
 
 /// The fields of a prompt's description.
 #[derive(Debug, Default, Deserialize)]
@@ -30,6 +30,7 @@ pub(super) struct PromptMeta {
     /// The file of the text, if it is not beside the description.
     pub(super) path: Option<String>,
     icons: Option<Vec<Icon>>,
+    audience: Option<Value>,
     #[serde(rename = "_meta")]
     meta: Option<MetaObject>,
     #[serde(flatten)]
@@ -154,6 +155,9 @@ impl Describer<'_> {
             return;
         }
         let Some(declared) = self.declared_arguments(&meta, written) else { return };
+        let Some(audience) = self.audience(meta.audience.as_ref(), &meta.unknown, written) else {
+            return;
+        };
         let body = with_braces(body, declared.iter().map(|it| it.name.as_str()));
         let used = placeholders(&body);
         self.report_unused(&declared, &used, written);
@@ -165,7 +169,14 @@ impl Describer<'_> {
         prompt.meta = meta.meta;
         let role = self.role(meta.role, written);
         let file = file.to_owned();
-        self.result.items.push(Offered::Prompt(PromptText { file, prompt, body, role, values }));
+        self.result.items.push(Offered::Prompt(PromptText {
+            file,
+            prompt,
+            audience,
+            body,
+            role,
+            values,
+        }));
     }
 
     /// The arguments that a description declares; `None` after a rejection.

@@ -8,6 +8,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 use tidings_core::{ResourceUri, Template};
+use tidings_server::Labels;
 use tidings_server::model::{Annotations, Icon, MetaObject, Resource, ResourceTemplate};
 use tidings_store::date::Moment;
 use tidings_store::mime;
@@ -20,7 +21,7 @@ use crate::offer::{ContentOrigin, Offered, ResourceOffer, TemplateOffer, Templat
 use crate::tree::{Root, join};
 
 const KNOWN: &str = "name, title, description, uri, uriTemplate, path, mimeType, provider, icons, \
-                     annotations, _meta";
+                     annotations, audience, _meta";
 /// Characters that are percent-encoded in the path of a `file:` URI.
 const PATH: &AsciiSet = &CONTROLS
     .add(b' ')
@@ -54,6 +55,7 @@ pub(super) struct ResourceMeta {
     provider: Option<String>,
     icons: Option<Vec<Icon>>,
     annotations: Option<Annotations>,
+    audience: Option<Value>,
     #[serde(rename = "_meta")]
     meta: Option<MetaObject>,
     #[serde(flatten)]
@@ -95,7 +97,9 @@ impl Describer<'_> {
         let resource = Resource::new(uri.as_ref(), printable(&name));
         if let Some(resource) = self.measured(resource, file, None) {
             let origin = ContentOrigin::File(file.to_owned());
-            self.result.items.push(Offered::Resource(ResourceOffer { resource, origin }));
+            let audience = Labels::NONE;
+            let offer = ResourceOffer { resource, origin, audience };
+            self.result.items.push(Offered::Resource(offer));
         }
     }
 
@@ -159,6 +163,7 @@ impl Describer<'_> {
         beside: Option<&Path>,
     ) -> Option<PathBuf> {
         let (uri, origin) = self.address(&meta, written, beside)?;
+        let audience = self.audience(meta.audience.as_ref(), &meta.unknown, written)?;
         let fallback = match &origin {
             ContentOrigin::File(file) => {
                 file.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -189,7 +194,8 @@ impl Describer<'_> {
                 beside.map(Path::to_owned)
             }
         };
-        self.result.items.push(Offered::Resource(ResourceOffer { resource, origin }));
+        let offer = ResourceOffer { resource, origin, audience };
+        self.result.items.push(Offered::Resource(offer));
         file
     }
 
@@ -250,6 +256,9 @@ impl Describer<'_> {
     }
 
     fn template(&mut self, meta: ResourceMeta, written: &DescriptionText<'_>) {
+        let Some(audience) = self.audience(meta.audience.as_ref(), &meta.unknown, written) else {
+            return;
+        };
         let text = meta.uri_template.unwrap_or_default();
         let parsed = match Template::parse(&text) {
             Ok(parsed) if parsed.variables().next().is_some() => parsed,
@@ -302,7 +311,7 @@ impl Describer<'_> {
         template.icons = self.icons(written.file, meta.icons);
         template.annotations = meta.annotations;
         template.meta = meta.meta;
-        let offer = TemplateOffer { template, parsed: Arc::new(parsed), origin };
+        let offer = TemplateOffer { template, parsed: Arc::new(parsed), origin, audience };
         self.result.items.push(Offered::Template(offer));
     }
 

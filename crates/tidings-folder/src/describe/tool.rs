@@ -22,7 +22,8 @@ use crate::{Fix, Problem};
 /// How often a check runs if `everySecs` is not set.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
 const KNOWN: &str = "name, title, description, inputSchema, outputSchema, annotations, icons, \
-                     timeoutSecs, timeoutHint, progressExtendsTimeout, maxTimeoutSecs, enabled, _meta";
+                     timeoutSecs, timeoutHint, progressExtendsTimeout, maxTimeoutSecs, enabled, \
+                     audience, _meta";
 
 /// The annotations of the protocol.
 const ANNOTATIONS: [&str; 5] =
@@ -45,6 +46,7 @@ pub(super) struct ToolMeta {
     progress_extends_timeout: Option<bool>,
     max_timeout_secs: Option<f64>,
     enabled: Option<Value>,
+    audience: Option<Value>,
     #[serde(rename = "_meta")]
     meta: Option<MetaObject>,
     /// The program, in a registration.
@@ -163,14 +165,7 @@ impl Describer<'_> {
             }
             return;
         }
-        for (line, word, meant) in &head.misspelt {
-            let reason = format!("`{word}` means nothing here");
-            let advice = format!("write `{meant}`");
-            self.report(Problem::warning(program, reason, advice).at(*line));
-        }
-        for (line, reason, advice) in &head.faults {
-            self.reject(Problem::error(program, reason.clone(), advice.clone()).at(*line));
-        }
+        self.judge_head(&head, program);
         if self.result.broken {
             return;
         }
@@ -197,6 +192,23 @@ impl Describer<'_> {
         self.tool(document, &written, name, program);
     }
 
+    /// Reports the invalid and the misspelt lines of a head.
+    fn judge_head(&mut self, head: &Head, program: &Path) {
+        for (line, word, meant) in &head.misspelt {
+            let reason = format!("`{word}` means nothing here");
+            let advice = format!("write `{meant}`");
+            if *meant == "@audience" {
+                // A tool that is for some must not be open to everyone.
+                self.reject(Problem::error(program, reason, advice).at(*line));
+            } else {
+                self.report(Problem::warning(program, reason, advice).at(*line));
+            }
+        }
+        for (line, reason, advice) in &head.faults {
+            self.reject(Problem::error(program, reason.clone(), advice.clone()).at(*line));
+        }
+    }
+
     fn read_head(&mut self, head: &Head, program: &Path) -> Option<ToolMeta> {
         let output_schema = match &head.returns {
             None => None,
@@ -216,6 +228,7 @@ impl Describer<'_> {
             input_schema: head.input_schema(),
             output_schema,
             timeout_secs: head.timeout.map(|timeout| timeout.as_secs_f64()),
+            audience: head.audience.clone().map(Value::from),
             ..ToolMeta::default()
         })
     }
@@ -231,6 +244,9 @@ impl Describer<'_> {
         self.unknown_keys(written.file, written.text, meta.unknown.keys(), KNOWN);
         let Some(name) = self.tool_name(&meta, written, name) else { return };
         let Some(terms) = self.terms(&meta, written, program) else { return };
+        let Some(audience) = self.audience(meta.audience.as_ref(), &meta.unknown, written) else {
+            return;
+        };
         let check = match terms.enabled {
             Enabled::Never => return,
             Enabled::When(check) => Some(check),
@@ -261,7 +277,11 @@ impl Describer<'_> {
             input: terms.input,
             output: terms.output,
         };
-        self.result.items.push(Offered::Tool(ToolOffer { script: Arc::new(script), check }));
+        self.result.items.push(Offered::Tool(ToolOffer {
+            script: Arc::new(script),
+            audience,
+            check,
+        }));
     }
 
     /// The name of a tool; `None` after a rejection. A missing description is reported.

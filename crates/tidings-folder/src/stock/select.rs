@@ -13,7 +13,26 @@ impl Stock {
     /// The item that is offered under a name.
     pub(crate) fn selected(&self, key: &Key) -> Option<Arc<Offered>> {
         let (_, offered) = self.claimants(key).next()?;
-        self.allows(offered).then(|| offered.clone())
+        self.allows(offered).then(|| self.for_its_audience(offered))
+    }
+
+    /// The item for the audience that the policy names, or else its description.
+    fn for_its_audience(&self, offered: &Arc<Offered>) -> Arc<Offered> {
+        let tool = match &**offered {
+            Offered::Tool(offer) => Some(&*offer.script.tool.name),
+            _ => None,
+        };
+        let file = self.file_of(offered);
+        let target = file.as_ref().and_then(|file| self.files.get(file)?.target.as_deref());
+        let policy = self.policy.audience(tool, file.as_deref());
+        // Whoever may not see a file may not see it through a link.
+        let policy = policy.or_else(|| self.policy.audience(None, target));
+        match policy {
+            Some(labels) if labels != offered.audience() => {
+                Arc::new(Offered::clone(offered).with_audience(labels))
+            }
+            _ => offered.clone(),
+        }
     }
 
     /// Every claimed name, offered or not.

@@ -37,7 +37,7 @@ pub(super) fn tool() -> Tool {
             "base64": text("its bytes, in base64"),
             "hash": text("its bytes, by the hash of a stored blob; give one of the three"),
             "mime_type": text("the MIME type; default: guessed from the bytes"),
-            "creator": text("its creator; default: the name of the client"),
+            "creator": text("its creator; default: the name of the client. A client with a named token is its own creator"),
             "tags": texts("tags, as `category:value` or plain"),
             "parents": texts("the ids of the artifacts it was made from"),
             "set": text("the set it is part of"),

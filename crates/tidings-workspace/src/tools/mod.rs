@@ -72,8 +72,14 @@ pub(crate) fn all(workspace: &Workspace) -> Vec<(Needs, Offer<Tool>)> {
 /// A tool that runs on a thread that may block. Its changes are announced before it answers.
 fn offered(workspace: &Workspace, tool: Tool, run: Run) -> Offer<Tool> {
     let workspace = workspace.clone();
-    Offer::described(tool, move |arguments: JsonObject, context: Context| {
+    let annotations = tool.annotations.as_ref();
+    let changes = annotations.and_then(|it| it.read_only_hint) != Some(true);
+    let writers = workspace.config().writers.clone();
+    let offer = Offer::described(tool, move |mut arguments: JsonObject, context: Context| {
         let actor = actor(&workspace, &context);
+        if changes && context.who().name.is_some() {
+            sign(&mut arguments, &actor);
+        }
         let workspace = workspace.clone();
         let work = move || {
             let answer = run(&workspace, arguments, &actor);
@@ -87,7 +93,17 @@ fn offered(workspace: &Workspace, tool: Tool, run: Run) -> Offer<Tool> {
             let done = tokio::task::spawn_blocking(work).await;
             result(done.unwrap_or_else(|_| Err(WorkspaceError::Interrupted.into())))
         }
-    })
+    });
+    if changes && !writers.is_empty() { offer.audience(writers) } else { offer }
+}
+
+/// Whoever has a token cannot write in the name of another.
+fn sign(arguments: &mut JsonObject, actor: &str) {
+    for key in ["creator", "author"] {
+        if let Some(given) = arguments.get_mut(key) {
+            *given = actor.into();
+        }
+    }
 }
 
 /// The tool that waits for events.
@@ -111,8 +127,12 @@ fn result(answer: ToolAnswer) -> CallToolResult {
     }
 }
 
-/// The client's name, as far as it can be shown.
+/// The name of the client's token, or else the name that the client gives itself, as far as it can
+/// be shown.
 fn actor(workspace: &Workspace, context: &Context) -> String {
+    if let Some(name) = context.who().name {
+        return name.to_string();
+    }
     let Some(client) = context.client() else { return NOBODY.to_owned() };
     let mut name: String = client.name.chars().filter(|it| !it.is_control()).collect();
     name.truncate(name.floor_char_boundary(workspace.config().limits.name));

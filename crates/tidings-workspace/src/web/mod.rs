@@ -16,6 +16,7 @@ use axum::response::Response;
 use axum::routing::{any, get, put};
 use futures_util::TryStreamExt as _;
 use serde_json::json;
+use tidings_server::Identity;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -173,7 +174,9 @@ async fn upload(State(web): State<Web>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let (mut chunks, mut has_begun) = (body.into_data_stream(), false);
     let response = if let Ok(_place) = web.uploads.try_acquire() {
-        match receive(&web.workspace, &parts.headers, &mut chunks, &mut has_begun).await {
+        let identity = parts.extensions.get().cloned().unwrap_or_default();
+        let request = (&identity, &parts.headers);
+        match receive(&web.workspace, request, &mut chunks, &mut has_begun).await {
             Ok(blob) => return stored(&blob),
             Err(UploadFailure::Workspace(error)) => refused(&error),
             Err(UploadFailure::Request(status, details)) => refuse(status, details),
@@ -219,13 +222,17 @@ impl From<WorkspaceError> for UploadFailure {
     }
 }
 
-/// Stores bytes as they arrive. Cancel-safe: if it is dropped, they are removed.
-async fn receive(
+/// Refuses uploads of clients that may only read, and those that are not whole blobs.
+fn check_upload(
     workspace: &Workspace,
+    identity: &Identity,
     headers: &HeaderMap,
-    chunks: &mut BodyDataStream,
-    has_begun: &mut bool,
-) -> Result<Blob, UploadFailure> {
+) -> Result<(), UploadFailure> {
+    let writers = &workspace.config().writers;
+    if !writers.is_empty() && !identity.labels.meets(writers) {
+        let details = "this client may read blobs, and store none";
+        return Err(UploadFailure::Request(StatusCode::FORBIDDEN, details));
+    }
     if headers.contains_key(header::CONTENT_RANGE) {
         let details = "a blob is sent whole; leave Content-Range out";
         return Err(UploadFailure::Request(StatusCode::BAD_REQUEST, details));
@@ -234,6 +241,17 @@ async fn receive(
         let details = "bytes are stored as they come; send them without Content-Encoding";
         return Err(UploadFailure::Request(StatusCode::UNSUPPORTED_MEDIA_TYPE, details));
     }
+    Ok(())
+}
+
+/// Stores bytes as they arrive. Cancel-safe: if it is dropped, they are removed.
+async fn receive(
+    workspace: &Workspace,
+    (identity, headers): (&Identity, &HeaderMap),
+    chunks: &mut BodyDataStream,
+    has_begun: &mut bool,
+) -> Result<Blob, UploadFailure> {
+    check_upload(workspace, identity, headers)?;
     let limit = workspace.config().limits.blob;
     let announced =
         header_text(headers, &header::CONTENT_LENGTH).and_then(|it| it.parse::<u64>().ok());
@@ -245,7 +263,10 @@ async fn receive(
     if let Some(kind) = &kind {
         text::mime_type(kind, limits.tag).map_err(WorkspaceError::from)?;
     }
-    let actor = sender(headers, limits)?;
+    let actor = match &identity.name {
+        Some(name) => name.to_string(),
+        None => sender(headers, limits)?,
+    };
     let opener = workspace.clone();
     let mut writer = blocking(move || opener.blob_writer()).await?;
     let (mut gathered, mut received) = (Vec::new(), 0);

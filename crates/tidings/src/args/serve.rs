@@ -3,9 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use tidings_server::Labels;
+
 use crate::args::connection::named;
 use crate::args::limits::Limits;
+use crate::args::token::label;
 use crate::args::workspace::{BLOB_LIMIT, size};
+use crate::report::Usage;
 
 /// Serve tools, resources and prompts to MCP clients of every protocol revision.
 #[derive(Debug, clap::Args)]
@@ -93,6 +97,13 @@ pub(crate) struct Serve {
     /// `--tokens`, everything that is not for a label.
     #[arg(long)]
     pub(crate) allow_anyone: bool,
+    /// Offer tools that change feeds or the workspace only to clients with this label; may be
+    /// repeated. Other clients read.
+    #[arg(long, value_name = "LABEL", value_parser = label)]
+    pub(crate) writers: Vec<String>,
+    /// Give the client of `--stdio` a label, as a token does over HTTP; may be repeated.
+    #[arg(long = "label", value_name = "LABEL", requires = "stdio", value_parser = label)]
+    pub(crate) labels: Vec<String>,
     /// Log every HTTP request on standard error when it ends.
     #[arg(long, conflicts_with = "stdio")]
     pub(crate) access_log: bool,
@@ -120,6 +131,20 @@ pub(crate) struct Serve {
     pub(crate) keeping: Keeping,
     #[command(flatten)]
     pub(crate) sharing: Sharing,
+}
+
+impl Serve {
+    /// The labels of clients that may change feeds and the workspace: those of the command line, or
+    /// else of the file; none if everyone may.
+    pub(crate) fn writers(&self, in_file: &[String]) -> Result<Labels, Usage> {
+        let labels = if self.writers.is_empty() { in_file } else { &self.writers };
+        Labels::new(labels).map_err(|error| Usage::new(format!("`--writers`: {error}")))
+    }
+
+    /// The labels of the client of `--stdio`.
+    pub(crate) fn labels(&self) -> Result<Labels, Usage> {
+        Labels::new(&self.labels).map_err(|error| Usage::new(format!("`--label`: {error}")))
+    }
 }
 
 /// How folders are served.

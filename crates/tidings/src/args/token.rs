@@ -114,7 +114,7 @@ impl Expiry {
     }
 }
 
-fn label(text: &str) -> Result<String, String> {
+pub(super) fn label(text: &str) -> Result<String, String> {
     tidings_server::Labels::new([text]).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Deserializer};
 use tidings_feeds::FeedConfig;
+use tidings_server::Labels;
 
 use crate::args::{Limits, duration, named};
 use crate::feeds::{address, expanded};
@@ -30,6 +31,9 @@ pub(crate) struct Settings {
     /// How folders are served.
     #[serde(default)]
     pub(crate) folders: Option<Folders>,
+    /// Who may use the server.
+    #[serde(default)]
+    pub(crate) http: HttpSettings,
     #[serde(default)]
     pub(crate) serve: Serving,
     #[serde(default)]
@@ -51,6 +55,17 @@ pub(crate) struct Folders {
     /// Variables for their programs, as `NAME` or `NAME=VALUE`.
     #[serde(deserialize_with = "variables")]
     env: Vec<String>,
+}
+
+/// Who may use the server, and how.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct HttpSettings {
+    /// The file of the tokens.
+    pub(crate) tokens: Option<PathBuf>,
+    /// Labels of clients that may change feeds and the workspace.
+    #[serde(deserialize_with = "labels")]
+    pub(crate) writers: Vec<String>,
 }
 
 /// How feeds are stored and fetched.
@@ -98,7 +113,8 @@ impl Settings {
         let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         whole.parent().unwrap_or(Path::new("")).clone_into(&mut settings.base);
         let folders = settings.folders.iter_mut().flat_map(|folders| &mut folders.paths);
-        for path in folders.chain(&mut settings.serve.data) {
+        let files = folders.chain(&mut settings.serve.data).chain(&mut settings.http.tokens);
+        for path in files {
             *path = settings.base.join(&*path);
         }
         for list in &mut settings.serve.opml {
@@ -188,6 +204,12 @@ impl Settings {
 fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     texts.iter().map(|text| named(text).map_err(serde::de::Error::custom)).collect()
+}
+
+fn labels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    Labels::new(&texts).map_err(serde::de::Error::custom)?;
+    Ok(texts)
 }
 
 fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {

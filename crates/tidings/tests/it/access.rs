@@ -382,3 +382,134 @@ async fn standard_output_has_the_secret_alone() {
     assert_eq!(tokens.command(&["rm", "ada"]).await.output, "removed ada\n");
     assert_eq!(tokens.command(&["ls", "--json"]).await.output, "");
 }
+
+/// A folder with a tool, a prompt and files of which some are for some.
+fn folder_for_some() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    for (name, audience) in [("look", ""), ("stop", r#","audience":"role:admin user:eve""#)] {
+        let meta = format!(r#"{{"name":"{name}","description":"x"{audience}}}"#);
+        write(&format!("tools/{name}/tool.meta.json"), &meta);
+        write(&format!("tools/{name}/tool.sh"), "#!/bin/sh\necho done\n");
+        let tool = folder.path().join(format!("tools/{name}/tool.sh"));
+        std::fs::set_permissions(tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    write("prompts/plan.md", "---\naudience: [role:admin]\n---\nPlan it.\n");
+    write("resources/open.md", "open");
+    write("resources/finance/q3.md", "secret numbers");
+    let template = r#"{"name":"any","uriTemplate":"note://{+path}","path":"{+path}"}"#;
+    write("resources/any.meta.json", template);
+    write(
+        "server.d/policy.toml",
+        "[[audience]]\npaths = ['resources/finance/**']\nlabels = 'role:admin'\n",
+    );
+    folder
+}
+
+/// The names that a command lists, sorted.
+async fn names(command: &str, url: &str, token: &std::path::Path) -> Vec<String> {
+    let listed = run(&[command, url, "--token-file", token.to_str().unwrap(), "--json"]).await;
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let name = |line: &Value| line["name"].as_str().unwrap().to_owned();
+    let mut names: Vec<_> = listed.lines().iter().map(name).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_folder_shows_each_client_what_is_for_it() {
+    let (tokens, folder) = (Tokens::new(), folder_for_some());
+    let ada = tokens.command(&["new", "ada", "--label", "role:admin"]).await.output;
+    let bob = tokens.make("bob").await;
+    let file = |name: &str, secret: &str| {
+        let path = tokens.folder.path().join(name);
+        std::fs::write(&path, secret).unwrap();
+        path
+    };
+    let (ada, bob) = (file("ada", &ada), file("bob", &bob));
+    let server = tokens.serve(&format!("--folder {}", folder.path().display())).await;
+    let url = server.demo.url();
+    let (all, some) = (names("tools", &url, &ada).await, names("tools", &url, &bob).await);
+    assert!(all.contains(&"stop".to_owned()) && all.contains(&"look".to_owned()), "{all:?}");
+    assert!(!some.contains(&"stop".to_owned()) && some.contains(&"look".to_owned()), "{some:?}");
+    assert!(names("prompts", &url, &ada).await.contains(&"plan".to_owned()));
+    assert!(!names("prompts", &url, &bob).await.contains(&"plan".to_owned()));
+    assert!(names("resources", &url, &ada).await.contains(&"finance/q3.md".to_owned()));
+    let seen = names("resources", &url, &bob).await;
+    assert!(seen.contains(&"open.md".to_owned()) && !seen.contains(&"finance/q3.md".to_owned()));
+    // A hidden file cannot be reached through a template either, and is refused like an invented one.
+    let read = async |token: &std::path::Path, uri: &str| {
+        run(&["read", &url, uri, "--token-file", token.to_str().unwrap()]).await
+    };
+    assert_eq!(read(&bob, "note://open.md").await.output, "open");
+    let (hidden, absent) =
+        (read(&bob, "note://finance/q3.md").await, read(&bob, "note://no/q3.md").await);
+    assert_eq!(hidden.code, Some(1), "{hidden:?}");
+    assert_eq!(hidden.errors.replace("finance", "no"), absent.errors);
+    // A policy that changes moves the view of those that it concerns.
+    let secret = std::fs::read_to_string(&bob).unwrap();
+    let session = server.session(&secret).await;
+    let mut stream = server.stream(&secret, &session).await;
+    std::fs::write(folder.path().join("server.d/policy.toml"), "").unwrap();
+    until(&mut stream, "resources/list_changed").await;
+    assert!(names("resources", &url, &bob).await.contains(&"finance/q3.md".to_owned()));
+}
+
+#[tokio::test]
+async fn the_owner_of_a_folder_runs_every_tool() {
+    let folder = folder_for_some();
+    let ran = run(&["run", folder.path().to_str().unwrap(), "stop"]).await;
+    assert_eq!((ran.code, ran.output.as_str()), (Some(0), "done\n"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn readers_cannot_write_and_writers_write_in_their_own_name() {
+    let tokens = Tokens::new();
+    let ada = tokens.command(&["new", "ada", "--label", "scope:write"]).await.output;
+    let (ada, bob) = (ada.trim_end().to_owned(), tokens.make("bob").await);
+    let place = tokens.folder.path().join("work");
+    let more = format!("--writers scope:write --workspace {}", place.display());
+    let server = tokens.serve(&more).await;
+    let call = |name: &str, arguments: Value| {
+        request("tools/call", json!({ "name": name, "arguments": arguments }))
+    };
+    let artifact = json!({ "title": "t", "text": "x", "creator": "someone else" });
+    let sessions = [server.session(&ada).await, server.session(&bob).await];
+    let write = call("create_artifact", artifact);
+    let made = server.within(Some(&ada), &sessions[0], &write).await.text().await.unwrap();
+    let refused = server.within(Some(&bob), &sessions[1], &write).await.text().await.unwrap();
+    let invented = call("no_such_tool", json!({}));
+    let invented = server.within(Some(&bob), &sessions[1], &invented).await.text().await.unwrap();
+    assert!(made.contains("ada") && !made.contains("someone else"), "{made}");
+    assert_eq!(refused.replace("create_artifact", "no_such_tool"), invented);
+    let search = call("search_artifacts", json!({ "creator": "ada" }));
+    let found = server.within(Some(&bob), &sessions[1], &search).await.text().await.unwrap();
+    assert!(found.contains("artifact"), "{found}");
+    // So it is for large bytes.
+    let put = async |secret: &str| {
+        let url = format!("http://{}/blob", server.demo.address);
+        let request = server.client.put(url).bearer_auth(secret).header("tidings-actor", "eve");
+        within(request.body("bytes").send()).await.unwrap().status().as_u16()
+    };
+    assert_eq!(put(&ada).await, 201);
+    assert_eq!(put(&bob).await, 403);
+    let log = run(&["workspace", place.to_str().unwrap(), "log", "--json"]).await;
+    assert!(log.output.contains(r#""actor":"ada""#) && !log.output.contains("eve"), "{log:?}");
+}
+
+#[tokio::test]
+async fn the_client_of_stdio_has_the_labels_of_the_command_line() {
+    let folder = folder_for_some();
+    let path = folder.path().to_str().unwrap();
+    let tools = async |more: &[&str]| {
+        let serve = ["--", crate::support::demo::PROGRAM, "serve", "--stdio", "--folder", path];
+        let listed = run(&[&["tools", "--json"], &serve[..], more].concat()).await;
+        listed.lines().len()
+    };
+    assert_eq!(tools(&[]).await, 1);
+    assert_eq!(tools(&["--label", "user:eve"]).await, 2);
+}

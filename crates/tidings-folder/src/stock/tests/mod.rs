@@ -1,5 +1,6 @@
 //! Tests of the stock: offered items and reported problems.
 
+mod audience;
 mod links;
 mod lint;
 mod project;

@@ -50,10 +50,15 @@ impl Access {
     /// # Errors
     ///
     /// They cannot be read: a server must not start with fewer or more clients than it should have.
-    pub(super) fn open(args: &Serve) -> Result<(Self, Option<FollowedFile>)> {
+    pub(super) fn open(
+        args: &Serve,
+        in_file: Option<&Path>,
+    ) -> Result<(Self, Option<FollowedFile>)> {
+        // Over stdio, the client starts the server itself.
+        let in_file = in_file.filter(|_| !args.stdio);
         let tokens_file = match &args.tokens {
-            Some(file) => Some(tokens::place(file.as_deref())?),
-            None => None,
+            Some(file) => Some(tokens::place(file.as_deref().or(in_file))?),
+            None => in_file.map(Path::to_owned),
         };
         // Order: followed before it is read, so that no change is missed.
         let followed = tokens_file.as_deref().map(FollowedFile::new);

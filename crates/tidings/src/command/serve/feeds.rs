@@ -184,6 +184,7 @@ fn config(args: &Serve, settings: Option<&Settings>) -> Result<Config> {
         Data::Directory(directory(options.data.as_deref().or(serving.data.as_deref()))?)
     };
     let mut config = Config::new(data);
+    config.writers = args.writers(settings.map_or(&[], |it| &it.http.writers))?;
     config.allow_private = options.allow_private || serving.allow_private;
     let fetching = if options.offline || serving.offline { Fetching::Off } else { Fetching::On };
     config.role = Role::Server(fetching);

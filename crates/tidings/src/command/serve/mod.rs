@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow};
 use tidings_folder::{Folder, Introduction, Report};
-use tidings_server::{Config, Greeting, Hub, Merging, http, stdio};
+use tidings_server::{Config, Greeting, Hub, Identity, Merging, http, stdio};
 use tidings_workspace::Workspace;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     let served = plan(&args, &settings, feeds.always)?;
     let (reports, reported) = mpsc::channel(LINES);
     let folders = open_folders(&args, &settings, &served, &reports).await?;
-    let workspace = workspace::open(&args).await?;
+    let workspace = workspace::open(&args, &settings).await?;
     let has_sources = args.demo || !folders.is_empty() || workspace.is_some();
     if !has_sources && !feeds.are_served() && served.upstreams.is_empty() {
         return Err(nothing());
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     // Order: a reader of `listening` may end the server at once, so signals are caught before.
     let signals = Signals::new()?;
     let (cancel, again) = (CancellationToken::new(), Notify::new());
-    let (access, tokens) = Access::open(&args)?;
+    let (access, tokens) = Access::open(&args, settings.http.tokens.as_deref())?;
     let data = feeds.directory().into_iter().chain(args.workspace.clone()).collect();
     let transport_of = Served { limits, access: &access, data, workspace };
     let (progress, lists) = (feeds.progress(), feeds.lists());
@@ -230,7 +230,9 @@ async fn transport(
     cancel: CancellationToken,
 ) -> Result<()> {
     if args.stdio {
-        return over_stdio(hub, cancel).await.context("serving stdio");
+        let mut identity = Identity::anonymous();
+        identity.labels = args.labels()?;
+        return over_stdio(hub, identity, cancel).await.context("serving stdio");
     }
     check_clock(SystemTime::now())?;
     let listener = endpoint::bind(args, served.access, &offers(args)).await?;
@@ -260,10 +262,14 @@ fn check_clock(now: SystemTime) -> Result<()> {
 }
 
 /// Serves one client over standard input and output, until it ends.
-async fn over_stdio(hub: &Hub, cancel: CancellationToken) -> Result<(), stdio::ServeError> {
-    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+async fn over_stdio(
+    hub: &Hub,
+    identity: Identity,
+    cancel: CancellationToken,
+) -> Result<(), stdio::ServeError> {
+    let pipes = (tokio::io::stdin(), tokio::io::stdout());
     tokio::select! {
-        result = stdio::serve(hub, input, output, cancel) => result,
+        result = stdio::serve_as(hub, identity, pipes, cancel) => result,
         // Nobody waits for an answer any more.
         () = pipe::reader_gone() => Ok(()),
     }

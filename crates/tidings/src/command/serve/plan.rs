@@ -6,7 +6,7 @@ use tidings_upstream::Name;
 
 use crate::args::{Limits, Serve};
 use crate::hosts::{Kind, NamedServer};
-use crate::settings::{FeedTable, Serving, Settings, UpstreamTable};
+use crate::settings::{FeedTable, HttpSettings, Serving, Settings, UpstreamTable};
 
 /// The distance of ranks at the start, so that others fit between them.
 const RANKS: usize = 1 << 16;
@@ -22,6 +22,7 @@ pub(super) struct Plan {
     pub(super) feeds: Option<PlannedFeeds>,
     /// How feeds are stored and fetched, without the lists.
     serving: Serving,
+    http: HttpSettings,
     limits: Limits,
 }
 
@@ -124,6 +125,7 @@ impl Plan {
             upstreams: Vec::new(),
             feeds: (always || settings.names_feeds()).then_some(feeds),
             serving,
+            http: settings.http.clone(),
             limits: settings.limits.clone().unwrap_or_default(),
         }
     }
@@ -214,6 +216,8 @@ impl Plan {
         let (old, new) = (&self.serving, &next.serving);
         let (was, is) = (&self.limits, &next.limits);
         let keys = [
+            ("[http] tokens", self.http.tokens == next.http.tokens),
+            ("[http] writers", self.http.writers == next.http.writers),
             ("[serve] data", old.data == new.data),
             ("[serve] in_memory", old.in_memory == new.in_memory),
             ("[serve] offline", old.offline == new.offline),

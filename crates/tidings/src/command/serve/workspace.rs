@@ -5,15 +5,17 @@ use tidings_workspace::{Config, Workspace};
 
 use crate::args::Serve;
 use crate::command::workspace::unopened;
+use crate::settings::Settings;
 
 /// Opens the workspace, if one is given.
-pub(super) async fn open(args: &Serve) -> Result<Option<Workspace>> {
+pub(super) async fn open(args: &Serve, settings: &Settings) -> Result<Option<Workspace>> {
     let Some(directory) = &args.workspace else { return Ok(None) };
     let mut config = Config::new(directory);
     config.limits.blob = args.sharing.blob_limit;
     config.events_kept = args.sharing.keep_events;
     config.listed_artifacts = args.sharing.listed_artifacts as usize;
     config.listed_identities = args.sharing.listed_identities as usize;
+    config.writers = args.writers(&settings.http.writers)?;
     let open = tokio::task::spawn_blocking(move || Workspace::open(config));
     Ok(Some(open.await?.map_err(|error| unopened(error, directory))?))
 }
