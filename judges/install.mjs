@@ -7,8 +7,11 @@ import { WINDOWS, start } from './process.mjs';
 
 const PYTHON_DIR = join(dirname(fileURLToPath(import.meta.url)), 'peers', 'python');
 
+/** The Python of a folder, once `installPython` is done. */
+export const venvPython = (folder) => join(folder, '.venv', WINDOWS ? 'Scripts/python.exe' : 'bin/python');
+
 /** The Python that has the SDK, once `installPython` is done. */
-export const VENV_PYTHON = join(PYTHON_DIR, '.venv', WINDOWS ? 'Scripts/python.exe' : 'bin/python');
+export const VENV_PYTHON = venvPython(PYTHON_DIR);
 
 async function must(what, command, args, cwd) {
   const child = start(command, args, { cwd, shell: WINDOWS });
@@ -28,13 +31,13 @@ async function keepFresh(stamp, files, make) {
 }
 
 /** PYTHON names the interpreter that makes the environment: python3 unless set, 3.11 or newer. */
-export async function installPython() {
-  const requirements = join(PYTHON_DIR, 'requirements.txt');
-  await keepFresh(join(PYTHON_DIR, '.venv', '.stamp'), [requirements], async () => {
-    console.log('# setting up the Python SDK');
-    await rm(join(PYTHON_DIR, '.venv'), { recursive: true, force: true });
-    await must('venv', process.env.PYTHON ?? 'python3', ['-m', 'venv', '.venv'], PYTHON_DIR);
-    await must('pip', VENV_PYTHON, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirements], PYTHON_DIR);
+export async function installPython(folder = PYTHON_DIR) {
+  const requirements = join(folder, 'requirements.txt');
+  await keepFresh(join(folder, '.venv', '.stamp'), [requirements], async () => {
+    console.log('# setting up Python packages');
+    await rm(join(folder, '.venv'), { recursive: true, force: true });
+    await must('venv', process.env.PYTHON ?? 'python3', ['-m', 'venv', '.venv'], folder);
+    await must('pip', venvPython(folder), ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirements], folder);
   });
 }
 

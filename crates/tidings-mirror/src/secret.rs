@@ -47,7 +47,8 @@ impl TokenSource {
         Self::new(move || std::future::ready(Some(token.clone())))
     }
 
-    pub(crate) async fn token(&self) -> Option<Secret> {
+    /// The current token.
+    pub async fn token(&self) -> Option<Secret> {
         (self.0)().await
     }
 }

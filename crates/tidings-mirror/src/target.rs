@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::connect::{self, ConnectError};
 use crate::secret::{Secret, TokenSource};
 
 /// A server to connect to.
@@ -76,6 +77,17 @@ impl HttpTarget {
     pub fn header(mut self, name: impl Into<String>, value: Secret) -> Self {
         self.headers.push((name.into(), value));
         self
+    }
+
+    /// An HTTP client with the redirects, timeouts and certificates of a mirror, and without
+    /// headers: for requests beside a mirror.
+    ///
+    /// # Errors
+    ///
+    /// If the URL is invalid or TLS cannot be set up.
+    pub fn client(&self) -> Result<reqwest::Client, ConnectError> {
+        let url = reqwest::Url::parse(&self.url);
+        connect::client(&url.map_err(|_| ConnectError::Url(shown(&self.url)))?)
     }
 
     /// Sends this bearer token.

@@ -1,6 +1,7 @@
 //! The program `tidings`: parse, run, exit code.
 
 mod args;
+mod check;
 mod command;
 mod console;
 mod control;
@@ -9,6 +10,7 @@ mod draft;
 mod feeds;
 mod folder;
 mod follow;
+mod group;
 mod hosts;
 mod logging;
 mod machine;

@@ -15,7 +15,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// A peer that is silent at the TCP level for this long counts as gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// A client for one server. TLS is set up only if the URL needs it, because it is costly.
-pub(super) fn client(url: &reqwest::Url) -> Result<reqwest::Client, ConnectError> {
+pub(crate) fn client(url: &reqwest::Url) -> Result<reqwest::Client, ConnectError> {
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(trust(url.scheme() == "https")?)
         .connect_timeout(CONNECT)

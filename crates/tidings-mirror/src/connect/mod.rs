@@ -31,6 +31,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::agent::client;
 use self::child::{LastWords, Process};
 use self::choice::Attempt;
 pub(crate) use self::choice::EraMemory;

@@ -1,5 +1,6 @@
 //! The command line as clap types.
 
+mod check;
 mod client;
 mod connection;
 mod feeds;
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::report::Usage;
 
+pub(crate) use self::check::CheckServer;
 pub(crate) use self::client::{
     Call, Complete, Completions, Info, List, Man, Prompt, Read, Servers, Show, Watch,
 };
@@ -126,6 +128,7 @@ pub(crate) enum Command {
     Prompt(Prompt),
     Complete(Complete),
     Watch(Watch),
+    Check(Box<CheckServer>),
     Open(Box<Open>),
     Info(Info),
     Servers(Servers),

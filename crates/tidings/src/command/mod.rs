@@ -1,6 +1,7 @@
 //! One file for each subcommand.
 
 mod call;
+mod check;
 mod complete;
 mod config;
 mod feeds;
@@ -52,6 +53,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Prompt(args) => prompt::run(&args).await,
         Command::Complete(args) => complete::run(&args).await,
         Command::Watch(args) => watch::run(&args).await,
+        Command::Check(args) => check::run(&args).await,
         Command::Open(args) => open::run(&args).await,
         Command::Info(args) => info::run(&args).await,
         Command::Servers(args) => servers::run(&args),

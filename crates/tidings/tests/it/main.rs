@@ -5,6 +5,7 @@
 mod access;
 mod attack;
 mod beside;
+mod check;
 mod command;
 mod config;
 mod console;

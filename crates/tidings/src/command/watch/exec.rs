@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::process::{ExitStatus, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::task::JoinSet;
+
+use crate::group::Group;
 
 /// Changes that may wait for the command. If it is slower than the changes, further ones are
 /// skipped and reported.
@@ -88,7 +89,7 @@ async fn run(command: &str, change: &Value) -> std::io::Result<ExitStatus> {
         .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
-    let mut group = Group::of(&child);
+    let group = Group::of(&child);
     let input = child.stdin.take();
     let write = async {
         if let Some(mut input) = input {
@@ -102,27 +103,9 @@ async fn run(command: &str, change: &Value) -> std::io::Result<ExitStatus> {
         () = &mut write => child.wait().await,
         status = child.wait() => status,
     };
-    group.0 = None;
+    // Processes that it left behind on purpose stay.
+    group.release();
     status
-}
-
-/// The process group of a running command. Dropping it kills the group. After the command has
-/// ended, processes it left behind on purpose stay.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // It may have ended already.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
 }
 
 #[cfg(test)]
