@@ -34,21 +34,21 @@ impl Default for Neighbours {
 #[derive(Debug, Default)]
 struct Register {
     joined: u64,
-    claims: BTreeMap<List, HashMap<Arc<str>, BTreeSet<Place>>>,
+    claims: BTreeMap<List, HashMap<Arc<str>, BTreeSet<ClaimRank>>>,
 }
 
 /// The place of an upstream among its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ClaimRank {
     rank: usize,
     joined: u64,
 }
 
 impl Neighbours {
-    pub(crate) fn join(&self, rank: usize) -> Place {
+    pub(crate) fn join(&self, rank: usize) -> ClaimRank {
         let mut register = self.lock();
         register.joined += 1;
-        Place { rank, joined: register.joined }
+        ClaimRank { rank, joined: register.joined }
     }
 
     /// The name of this gateway in lists of hops.
@@ -68,7 +68,7 @@ impl Neighbours {
     /// Claims exactly these keys of a list. Returns those that belong to somebody else.
     pub(crate) fn claim(
         &self,
-        place: Place,
+        place: ClaimRank,
         list: List,
         keys: &HashSet<Arc<str>>,
     ) -> HashSet<Arc<str>> {
@@ -100,13 +100,13 @@ impl Neighbours {
     }
 
     /// Whether another upstream claims a key too.
-    pub(crate) fn is_shared(&self, place: Place, list: List, key: &str) -> bool {
+    pub(crate) fn is_shared(&self, place: ClaimRank, list: List, key: &str) -> bool {
         let register = self.lock();
         let places = register.claims.get(&list).and_then(|claims| claims.get(key));
         places.is_some_and(|places| places.iter().any(|other| *other != place))
     }
 
-    pub(crate) fn leave(&self, place: Place) {
+    pub(crate) fn leave(&self, place: ClaimRank) {
         for list in List::ALL {
             self.claim(place, list, &HashSet::new());
         }

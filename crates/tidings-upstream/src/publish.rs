@@ -11,7 +11,7 @@ use tidings_server::{EditError, Item, Offer, Raw, Shelf, Transaction};
 
 use crate::config::{Config, Selection};
 use crate::names;
-use crate::neighbours::Place;
+use crate::neighbours::ClaimRank;
 use crate::pin::Pins;
 
 /// A kind of item.
@@ -140,7 +140,7 @@ pub(crate) struct ToolRoute {
 pub(crate) struct Publisher<'a> {
     pub(crate) shelf: &'a Shelf,
     pub(crate) config: &'a Config,
-    pub(crate) place: Place,
+    pub(crate) place: ClaimRank,
     pub(crate) pins: Option<&'a Pins>,
     /// Whether its names stay its own although it offers nothing: its server is down.
     pub(crate) keeps_claims: bool,

@@ -18,7 +18,7 @@ use tokio::time::{Duration, Instant};
 use crate::exchange::{Listener, Outgoing};
 use crate::links;
 use crate::upstream::Inner;
-use crate::watch::Seen;
+use crate::watch::Sighting;
 
 /// The gateways that a request came through, in its `_meta`.
 const HOPS: &str = "io.github.tidings-mcp/hops";
@@ -94,19 +94,19 @@ impl Inner {
         }
         if let Some((seen, age)) = self.watching().current(&uri, Instant::now()) {
             return match seen {
-                Seen::Content(contents) => {
+                Sighting::Content(contents) => {
                     let mut contents = self.at_address(&contents, &uri, address);
                     contents.fresh_for = contents.fresh_for.saturating_sub(age);
                     Ok(contents)
                 }
-                Seen::Absent(error) => Err(error),
+                Sighting::Absent(error) => Err(error),
             };
         }
         let outcome = self.look(&uri, context).await;
         match outcome {
             Ok(contents) => Ok(self.at_address(&contents, &uri, address)),
             // The hub compares: that there is nothing is known by one name.
-            Err(_) if context.is_of_hub() && Seen::of(&outcome).is_some() => {
+            Err(_) if context.is_of_hub() && Sighting::of(&outcome).is_some() => {
                 Err(AnswerError::not_found(address.as_ref()))
             }
             Err(error) => Err(error),
@@ -145,7 +145,7 @@ impl Inner {
         };
         let seen = match outcome {
             Ok(contents) if is_question(contents) => None,
-            outcome => Seen::of(outcome),
+            outcome => Sighting::of(outcome),
         };
         let observed = self.watching().observe(uri, ticket, seen, Instant::now());
         for address in &observed.moved {

@@ -22,7 +22,7 @@ use crate::config::{Config, PollRule};
 use crate::house::{House, reason};
 use crate::links::{self, Links};
 use crate::names;
-use crate::neighbours::Place;
+use crate::neighbours::ClaimRank;
 use crate::pin::Pins;
 use crate::publish::{Publisher, Routes, Stock};
 use crate::questions::park::Parking;
@@ -31,7 +31,7 @@ use crate::rooms::Rooms;
 use crate::status::{Counts, Held, State, Status};
 use crate::turns::Turns;
 use crate::watch::schedule::Mode;
-use crate::watch::{Seen, Watching};
+use crate::watch::{Sighting, Watching};
 
 /// Another MCP server behind a hub: a source, and a handle to it.
 ///
@@ -45,7 +45,7 @@ pub struct Upstream {
 pub(crate) struct Inner {
     pub(crate) shelf: Shelf,
     config: Mutex<Arc<Config>>,
-    pub(crate) place: Place,
+    pub(crate) place: ClaimRank,
     pub(crate) house: House,
     /// Connections of single clients, if they have any.
     pub(crate) rooms: Option<Rooms>,
@@ -362,7 +362,7 @@ impl Source for Upstream {
         let original = self.inner.original(uri.as_ref());
         let known = self.inner.watching().known(&original).cloned()?;
         match &known {
-            Seen::Content(contents) if *original != *uri.as_ref() => {
+            Sighting::Content(contents) if *original != *uri.as_ref() => {
                 Some(self.inner.at_address(contents, &original, uri).fingerprint())
             }
             known => Some(known.fingerprint()),

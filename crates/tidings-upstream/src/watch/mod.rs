@@ -20,12 +20,12 @@ const SHARED: Duration = Duration::from_millis(500);
 
 /// What a read returned: content, or that there is none.
 #[derive(Clone, Debug)]
-pub(crate) enum Seen {
+pub(crate) enum Sighting {
     Content(Arc<Contents>),
     Absent(AnswerError),
 }
 
-impl Seen {
+impl Sighting {
     /// The outcome of a read; `None` if it says nothing about the resource.
     pub(crate) fn of(outcome: &Result<Arc<Contents>, AnswerError>) -> Option<Self> {
         match outcome {
@@ -65,7 +65,7 @@ fn is_absence(error: &AnswerError) -> bool {
 struct WatchedEntry {
     /// The addresses under which it is watched here.
     addresses: BTreeSet<ResourceUri>,
-    seen: Option<Seen>,
+    seen: Option<Sighting>,
     fingerprint: Option<Fingerprint>,
     read_at: Option<Instant>,
     /// The number of the read that `seen` is from: an older one does not replace it.
@@ -152,10 +152,10 @@ impl Watching {
         &mut self,
         uri: &str,
         ticket: u64,
-        seen: Option<Seen>,
+        seen: Option<Sighting>,
         now: Instant,
     ) -> Observed {
-        let fresh_for = seen.as_ref().map_or(Duration::ZERO, Seen::fresh_for);
+        let fresh_for = seen.as_ref().map_or(Duration::ZERO, Sighting::fresh_for);
         let mut observed = Observed { look: Look::Failed, fresh_for, moved: Vec::new() };
         let Some(seen) = seen else { return observed };
         observed.look = Look::Same;
@@ -173,12 +173,12 @@ impl Watching {
     }
 
     /// What was last read of a watched resource.
-    pub(crate) fn known(&self, uri: &str) -> Option<&Seen> {
+    pub(crate) fn known(&self, uri: &str) -> Option<&Sighting> {
         self.entries.get(uri)?.seen.as_ref()
     }
 
     /// What a read would return, if that is known without asking, and how old it is.
-    pub(crate) fn current(&self, uri: &str, now: Instant) -> Option<(Seen, Duration)> {
+    pub(crate) fn current(&self, uri: &str, now: Instant) -> Option<(Sighting, Duration)> {
         let entry = self.entries.get(uri)?;
         let age = now.duration_since(entry.read_at?);
         let is_shared = age < SHARED && entry.ticket > self.settled;

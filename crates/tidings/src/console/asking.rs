@@ -8,11 +8,11 @@ use serde_json::Value;
 use tidings_mirror::model::{CreateMessageResult, ElicitResult};
 use tidings_mirror::{Asking, During, Handlers, Question};
 
-use crate::console::Inner;
+use crate::console::ConsoleState;
 use crate::console::inbox::Kind;
 
 /// Handlers that put the questions of a server into the inbox.
-pub(super) fn handlers(inner: &Arc<Inner>, id: u64) -> Handlers {
+pub(super) fn handlers(inner: &Arc<ConsoleState>, id: u64) -> Handlers {
     // Weak: a connection does not keep its console.
     let asked = Arc::downgrade(inner);
     let sampled = asked.clone();
@@ -39,7 +39,7 @@ pub(super) fn handlers(inner: &Arc<Inner>, id: u64) -> Handlers {
 
 /// Puts a question into the inbox, and says in the timeline which call it belongs to.
 async fn ask(
-    inner: Option<Arc<Inner>>,
+    inner: Option<Arc<ConsoleState>>,
     id: u64,
     kind: Kind,
     params: &(impl serde::Serialize + Sync),

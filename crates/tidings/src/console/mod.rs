@@ -45,10 +45,10 @@ const SERVER_LIMIT: usize = 64;
 /// The console. Cloning is cheap, and all clones are one console.
 #[derive(Clone)]
 pub(crate) struct Console {
-    inner: Arc<Inner>,
+    inner: Arc<ConsoleState>,
 }
 
-struct Inner {
+struct ConsoleState {
     servers: Mutex<BTreeMap<u64, Arc<Server>>>,
     last: Mutex<u64>,
     revisions: Arc<Revisions>,
@@ -72,7 +72,7 @@ pub(crate) struct Wanted {
 impl Default for Console {
     fn default() -> Self {
         let revisions: Arc<Revisions> = Arc::default();
-        let inner = Inner {
+        let inner = ConsoleState {
             servers: Mutex::default(),
             last: Mutex::default(),
             inbox: Arc::new(Inbox::new(revisions.clone())),

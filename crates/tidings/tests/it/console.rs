@@ -73,7 +73,8 @@ impl Console {
     /// Waits until the first server is connected and its lists are there.
     async fn ready(&self) {
         let is_ready = |it: &Value| {
-            it[0]["state"]["state"] == "ready" && it[0]["lists"]["tools"]["count"] == 2
+            it[0]["state"]["state"] == "ready"
+                && it[0]["lists"]["tools"]["count"].as_u64() >= Some(2)
         };
         self.until("servers", is_ready).await;
     }
@@ -190,7 +191,7 @@ async fn a_killed_server_leaves_its_evidence_and_comes_back() {
     console.until("s/1/watched/station://log", has_changed).await;
     demo.child.kill().await.unwrap();
     let lost = console.until("servers", |it| it[0]["losses"].as_u64() >= Some(1)).await;
-    assert_eq!(lost[0]["lists"]["tools"]["count"], 2, "the lists stay");
+    assert!(lost[0]["lists"]["tools"]["count"].as_u64() >= Some(2), "the lists stay");
     let watched = console.get("state?see=s/1/watched/station://log").await;
     let watched = &watched["things"]["s/1/watched/station://log"];
     assert!(watched["versions"].as_array().unwrap().len() >= 2, "{watched}");

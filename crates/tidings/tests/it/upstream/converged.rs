@@ -1,14 +1,14 @@
 //! Any order of changes, losses, wrong notices and looks: at rest every client has read what the
 //! server has, and nobody heard of a thing that did not move.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::actor::Actor;
-use super::{Caller, Gateway};
+use super::{Caller, Gateway, config};
 
 const URIS: [&str; 2] = ["note://1", "note://2"];
 
@@ -24,7 +24,7 @@ enum Step {
     Lie(usize),
     LieOfTools,
     Lose,
-    /// Down for so many seconds, less than the time of grace.
+    /// Down for so many seconds.
     Down(u8),
     Wait(u16),
 }
@@ -48,6 +48,8 @@ fn step() -> impl Strategy<Value = Step> {
 struct Known {
     read: BTreeMap<String, String>,
     told: BTreeMap<String, usize>,
+    /// What it was told of and could not read yet.
+    unread: BTreeSet<String>,
 }
 
 /// A client reads what it hears of.
@@ -55,8 +57,16 @@ async fn listen(client: &mut Caller, known: &mut Known) {
     for heard in client.heard() {
         *known.told.entry(heard.clone()).or_default() += 1;
         if heard.starts_with("note://") {
-            let text = client.text(&heard).await.to_string();
-            known.read.insert(heard, text);
+            known.unread.insert(heard);
+        }
+    }
+    // A server that is down has no answer now: the client tries again.
+    for uri in std::mem::take(&mut known.unread) {
+        let text = client.text(&uri).await;
+        if text.is_string() {
+            known.read.insert(uri, text.to_string());
+        } else {
+            known.unread.insert(uri);
         }
     }
 }
@@ -64,6 +74,8 @@ async fn listen(client: &mut Caller, known: &mut Known) {
 /// The server, and how often each of its things moved.
 struct Scene {
     actor: Actor,
+    /// Whether it announces every change; one that says that it does is not looked at.
+    is_live: bool,
     moves: BTreeMap<String, usize>,
     values: BTreeMap<String, String>,
 }
@@ -93,7 +105,7 @@ impl Scene {
         match step {
             Step::Set(uri, value, says) => {
                 self.set(URIS[uri], value);
-                if says {
+                if says || self.is_live {
                     self.actor.updated(URIS[uri]);
                 }
             }
@@ -103,10 +115,13 @@ impl Scene {
                 client
                     .call("up__act", json!({ "set": URIS[uri], "to": format!("value {value}") }))
                     .await;
+                if self.is_live {
+                    self.actor.updated(URIS[uri]);
+                }
             }
             Step::Tool(tool, says) => {
                 self.toggle(tool);
-                if says {
+                if says || self.is_live {
                     self.actor.list_changed("tools");
                 }
             }
@@ -128,12 +143,15 @@ impl Scene {
 async fn converges(is_live: bool, steps: Vec<Step>) {
     let actor = if is_live { Actor::live() } else { Actor::silent() };
     actor.resource("note://2", "one");
-    let mut scene = Scene { actor, moves: BTreeMap::new(), values: BTreeMap::new() };
+    let mut scene = Scene { actor, is_live, moves: BTreeMap::new(), values: BTreeMap::new() };
     for uri in URIS {
         scene.set(uri, 0);
     }
     scene.moves.clear();
-    let gateway = Gateway::of(&scene.actor).await;
+    let mut config = config("up", &scene.actor);
+    // Also with the waits between attempts, the server is never away for long enough to be withdrawn.
+    config.grace = Duration::from_hours(1);
+    let gateway = Gateway::with(config).await;
     let mut clients = [gateway.legacy().await, gateway.modern().await];
     let mut caller = gateway.legacy().await;
     let mut known = [Known::default(), Known::default()];
