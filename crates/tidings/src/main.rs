@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod command;
 mod console;
+mod control;
 mod demo;
 mod draft;
 mod feeds;
