@@ -275,7 +275,7 @@ async fn a_server_tells_who_it_is_in_both_eras() {
         assert!(info["capabilities"]["tools"].is_object() && info["instructions"].is_string());
     }
     let words = over_stdio(&["info"]).await.output;
-    assert!(words.contains("2 tools, 5 resources, 1 template, 1 prompt\n"), "{words}");
+    assert!(words.contains("3 tools, 5 resources, 1 template, 1 prompt\n"), "{words}");
     assert!(words.contains("new tools, new resources"), "{words}");
 }
 
