@@ -112,7 +112,7 @@ impl Counts {
 #[expect(clippy::ref_option, reason = "fields are given like this")]
 fn milliseconds<S: serde::Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
     match time {
-        Some(time) => to.serialize_some(&(time.as_secs_f64() * 1000.0)),
+        Some(time) => to.serialize_some(&(time.as_micros() as f64 / 1000.0)),
         None => to.serialize_none(),
     }
 }

@@ -23,7 +23,7 @@ pub(super) static LONG: LazyLock<String> = LazyLock::new(|| {
         "the system's allocator"
     };
     format!(
-        "{}\nprotocol: {}\nsources: demo, feeds, folder, workspace\nplatform: {}, {allocator}",
+        "{}\nprotocol: {}\nsources: demo, feeds, folder, upstream, workspace\nplatform: {}, {allocator}",
         *SHORT,
         revisions.join(", "),
         env!("TIDINGS_TARGET"),
