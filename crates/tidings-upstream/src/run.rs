@@ -18,9 +18,10 @@ use crate::publish::Stock;
 use crate::rooms::Rooms;
 use crate::status::Counts;
 use crate::upstream::Inner;
-use crate::watch::schedule::{Look, Mode};
+use crate::watch::schedule::{LONGEST, Look, Mode};
 
-/// How often lists are looked at that the server does not announce, while somebody listens.
+/// How often lists are looked at that the server does not announce, while somebody listens. Those
+/// that it promises to announce are looked at seldom: every [`LONGEST`].
 const LISTS: Duration = Duration::from_mins(1);
 
 /// When they are looked at after a call that may have changed them, and how soon again.
@@ -73,6 +74,8 @@ struct Follower {
     /// When the lists are looked at.
     lists_due: Instant,
     lists_began: Instant,
+    /// From when on that includes those that the server announces.
+    announced_due: Instant,
     /// When rooms that nobody needs are looked for.
     rooms_due: Instant,
 }
@@ -89,6 +92,7 @@ impl Inner {
             absence: Absence::No,
             lists_due: Instant::now() + LISTS,
             lists_began: Instant::now(),
+            announced_due: Instant::now() + LONGEST,
             rooms_due: Instant::now() + ROOMS,
             inner: self.clone(),
         };
@@ -119,7 +123,7 @@ impl Inner {
         }
     }
 
-    /// A call ended that may have changed anything: what is polled is looked at.
+    /// A call ended that may have changed anything: what may be polled is looked at.
     pub(crate) fn touched(&self) {
         self.watching().touched(Instant::now());
         self.is_touched.store(true, Ordering::Relaxed);
@@ -139,8 +143,9 @@ impl Inner {
         let mut watching = self.watching();
         let uris: Vec<_> = watching.schedule.uris().cloned().collect();
         for uri in uris {
-            if watching.schedule.mode(&uri) != Some(Mode::Pushed) {
-                watching.schedule.watch(&uri, self.polled(&uri), Instant::now());
+            let rule = self.config().poll.of(&uri);
+            if let Some(mode) = watching.schedule.mode(&uri).map(|mode| mode.with(rule)) {
+                watching.schedule.watch(&uri, mode, Instant::now());
             }
         }
         drop(watching);
@@ -283,7 +288,7 @@ impl Follower {
     fn unannounced(&self, uri: &Arc<str>) {
         let mode = self.inner.polled(uri);
         let mut watching = self.inner.watching();
-        if watching.is_watched(uri) && watching.schedule.mode(uri) == Some(Mode::Pushed) {
+        if watching.is_watched(uri) && watching.schedule.mode(uri).is_some_and(Mode::is_pushed) {
             watching.schedule.watch(uri, mode, Instant::now());
         }
     }
@@ -309,21 +314,26 @@ impl Follower {
             self.lists_began = now;
             let rest = self.inner.config().poll.rest;
             self.lists_due = now + if let PollRule::Every(time) = rest { time } else { LISTS };
+            let with_announced = self.announced_due <= now;
+            if with_announced {
+                self.announced_due = now + LONGEST;
+            }
             if rest != PollRule::Never {
-                self.poll_lists();
+                self.poll_lists(with_announced);
             }
         }
     }
 
-    /// Loads the lists that the server does not announce, if somebody listens.
-    fn poll_lists(&mut self) {
+    /// Loads the lists that the server does not announce, or all, if somebody listens.
+    fn poll_lists(&mut self, with_announced: bool) {
         let Some(mirror) = self.mirror().filter(|it| it.connection() == ConnectionState::Ready)
         else {
             return;
         };
         let announced = mirror.announced();
         let is_wanted = |list: &List| {
-            !announced.contains(list.kind()) && self.inner.shelf.has_listeners(list.kind())
+            (with_announced || !announced.contains(list.kind()))
+                && self.inner.shelf.has_listeners(list.kind())
         };
         let lists: Vec<_> = List::ALL.into_iter().filter(is_wanted).collect();
         if !lists.is_empty() {
@@ -347,7 +357,8 @@ impl Follower {
                 let mut watching = self.inner.watching();
                 for uri in all.iter().filter(|uri| !refused.contains(*uri)) {
                     if watching.is_watched(uri) {
-                        watching.schedule.watch(uri, Mode::Pushed, now);
+                        let rule = self.inner.config().poll.of(uri);
+                        watching.schedule.watch(uri, Mode::Pushed(rule), now);
                     }
                 }
             }
@@ -370,6 +381,7 @@ impl Follower {
         if self.inner.is_touched.swap(false, Ordering::Relaxed) {
             let soon = (self.lists_began + LISTS_AGAIN).max(Instant::now() + LISTS_SOON);
             self.lists_due = self.lists_due.min(soon);
+            self.announced_due = self.lists_due;
         }
         loop {
             let due = self.inner.watching().schedule.begin(Instant::now());

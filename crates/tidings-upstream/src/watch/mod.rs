@@ -181,12 +181,11 @@ impl Watching {
         self.entries.get(uri)?.seen.as_ref()
     }
 
-    /// What a read would return, if that is known without asking, and how old it is.
+    /// What a read just returned, if no call came after it, and how old it is.
     pub(crate) fn current(&self, uri: &str, now: Instant) -> Option<(Sighting, Duration)> {
         let entry = self.entries.get(uri)?;
         let age = now.duration_since(entry.read_at?);
         let is_shared = age < SHARED && entry.ticket > self.settled;
-        let is_current = is_shared || self.schedule.is_current(uri);
-        Some((entry.seen.clone().filter(|_| is_current)?, age))
+        Some((entry.seen.clone().filter(|_| is_shared)?, age))
     }
 }

@@ -1,7 +1,8 @@
 //! When watched resources are looked at: a pure state machine without network or clock.
 //!
-//! A resource that its server announces is looked at after each notice. Any other is polled: at once
-//! for its first watcher, then more often after changes and less often without. A resource has at
+//! A resource that its server announces is looked at after each notice, and seldom without one: some
+//! servers promise notices and send none. Any other is polled: at once for its first watcher, then
+//! more often after changes and less often without. A resource has at
 //! most one look running and one to come, polls are one at a time and within a budget, and the one
 //! that waits longest is next.
 
@@ -32,10 +33,30 @@ const RESTLESS: u32 = 4;
 /// How changes of a resource are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The server announces them.
-    Pushed,
+    /// The server announces them. The rule says whether it may be polled too.
+    Pushed(PollRule),
     /// By looking.
     Polled(PollRule),
+}
+
+impl Mode {
+    pub(crate) fn rule(self) -> PollRule {
+        match self {
+            Self::Pushed(rule) | Self::Polled(rule) => rule,
+        }
+    }
+
+    pub(crate) fn is_pushed(self) -> bool {
+        matches!(self, Self::Pushed(_))
+    }
+
+    /// The same with another rule.
+    pub(crate) fn with(self, rule: PollRule) -> Self {
+        match self {
+            Self::Pushed(_) => Self::Pushed(rule),
+            Self::Polled(_) => Self::Polled(rule),
+        }
+    }
 }
 
 /// What a look found.
@@ -127,15 +148,6 @@ impl Schedule {
         self.watches.keys()
     }
 
-    /// Whether what was last read of a resource is current: the server announces changes, and there
-    /// is nothing to look at.
-    pub(crate) fn is_current(&self, uri: &str) -> bool {
-        !self.is_paused
-            && self.watches.get(uri).is_some_and(|watch| {
-                watch.mode == Mode::Pushed && !watch.is_noticed && !watch.is_running()
-            })
-    }
-
     pub(crate) fn volatile(&self) -> impl Iterator<Item = &Arc<str>> {
         self.watches.iter().filter(|(_, watch)| watch.is_volatile()).map(|(uri, _)| uri)
     }
@@ -157,12 +169,10 @@ impl Schedule {
         }
     }
 
-    /// Something was done that may have changed anything: what is polled is looked at.
+    /// Something was done that may have changed anything: what may be polled is looked at.
     pub(crate) fn touched(&mut self, now: Instant) {
         for watch in self.watches.values_mut() {
-            if matches!(watch.mode, Mode::Polled(rule) if rule != PollRule::Never)
-                && !watch.is_volatile()
-            {
+            if watch.mode.rule() != PollRule::Never && !watch.is_volatile() {
                 watch.is_noticed |= watch.is_running();
                 watch.soon(now);
             }
@@ -303,10 +313,11 @@ impl Watch {
             return Some(now);
         }
         let interval = match self.mode {
-            Mode::Pushed if ran == Running::AfterNotice && look == Look::Same => {
+            Mode::Pushed(_) if ran == Running::AfterNotice && look == Look::Same => {
                 return Some(now + SECOND_LOOK);
             }
-            Mode::Pushed | Mode::Polled(PollRule::Never) => return None,
+            Mode::Pushed(PollRule::Never) | Mode::Polled(PollRule::Never) => return None,
+            Mode::Pushed(_) => jittered(LONGEST, chance),
             Mode::Polled(PollRule::Every(interval)) => interval.max(Duration::from_millis(100)),
             Mode::Polled(PollRule::Adaptive) => jittered(self.interval, chance),
         };
