@@ -223,15 +223,16 @@ impl Follower {
         }
     }
 
-    /// The lists are compared with what is offered, once they are all loaded.
+    /// The lists that are loaded are compared with what is offered.
     fn restock(&mut self) {
         let Some(mirror) = self.mirror() else { return };
-        if mirror.connection() == ConnectionState::Ready && mirror.is_loaded() {
+        if mirror.connection() == ConnectionState::Ready {
             let server = mirror.server();
             let instructions = server.and_then(|server| server.instructions.clone());
             self.inner.shelf.instruct(instructions);
-            let stock = Stock::of(&mirror);
+            let stock = Stock::of(&mirror, &self.inner.stock());
             if let Start::Lazy(path) = &self.inner.config().start
+                && stock.is_whole()
                 && let Err(error) = memory::save(path, &stock)
             {
                 let path = path.display();

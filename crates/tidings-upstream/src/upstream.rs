@@ -188,9 +188,13 @@ impl Inner {
         self.offered().routes.clone()
     }
 
+    pub(crate) fn stock(&self) -> Arc<Stock> {
+        self.offered().stock.clone()
+    }
+
     /// The server's lists are these now.
     pub(crate) fn restock(&self, stock: Stock) {
-        if let Some(pins) = &self.pins {
+        if let Some(pins) = self.pins.as_ref().filter(|_| stock.has_definitions()) {
             pins.begin(&stock);
         }
         {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidings_server::Hub;
-use tidings_upstream::{PollRule, State};
+use tidings_upstream::{PollRule, Start, State};
 
 use super::actor::Actor;
 use super::{Gateway, config};
@@ -143,6 +143,41 @@ async fn odd_lists_cost_nothing_but_themselves() {
     rest().await;
     assert_eq!(client.names("tools").await.len(), 5);
     assert_eq!(client.heard(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_hangs_or_fails_hides_and_erases_no_other() {
+    let actor = Actor::live();
+    actor.add("prompts", r#"{"name":"plan"}"#);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lists.json");
+    let lazy = || {
+        let mut config = config("up", &actor);
+        config.start = Start::Lazy(path.clone());
+        config
+    };
+    actor.world().hanging.insert("prompts/list");
+    let gateway = Gateway::with(lazy()).await;
+    let mut client = gateway.legacy().await;
+    assert_eq!(client.names("tools").await.len(), 5, "one list hangs");
+    assert!(!path.exists(), "half of the lists is not kept");
+    actor.world().hanging.clear();
+    gateway.upstreams[0].restart().await;
+    rest().await;
+    assert_eq!(client.names("prompts").await, ["up__plan"]);
+    // The next run begins with what is kept, and loses nothing by a list that fails.
+    let error = r#"{"code":-32603,"message":"broken"}"#.to_owned();
+    actor.world().errors.insert("tools/list".to_owned(), error);
+    gateway.hub.shutdown().await;
+    drop((client, gateway));
+    let mut gateway = Gateway { hub: Hub::new("gateway", "1"), upstreams: Vec::new() };
+    gateway.join(lazy()).await;
+    gateway.settle().await;
+    let mut client = gateway.legacy().await;
+    assert_eq!(client.text("note://1").await, "one", "a use connects");
+    rest().await;
+    assert_eq!(gateway.status(0).state, State::Ready);
+    assert_eq!(client.names("tools").await.len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
