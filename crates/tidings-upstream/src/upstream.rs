@@ -250,7 +250,12 @@ impl Inner {
             return None;
         }
         let parsed = ResourceUri::parse(uri).ok()?;
-        self.links().remember(uri);
+        // What another upstream gave first stays its own.
+        if config.neighbours.link(self.place, uri)
+            && let Some(forgotten) = self.links().remember(uri)
+        {
+            config.neighbours.unlink(self.place, &forgotten);
+        }
         (!self.shelf.answers_for(&parsed)).then(|| names::address(&config.name, uri))
     }
 
