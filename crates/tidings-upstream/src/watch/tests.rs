@@ -180,6 +180,65 @@ fn content_that_differs_on_every_read_is_flagged_and_damped() {
 }
 
 #[test]
+fn content_that_is_announced_often_is_not_damped_and_its_last_state_is_found_soon() {
+    let (mut schedule, mut now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), PUSHED, now);
+    run(&mut schedule, now, NONE, |_| Look::Same);
+    for _ in 0..100 {
+        now += Duration::from_millis(100);
+        schedule.noticed("a:1", now);
+        assert_eq!(run(&mut schedule, now, NONE, |_| Look::Changed).len(), 1);
+    }
+    assert_eq!(schedule.volatile().count(), 0);
+}
+
+#[test]
+fn a_notice_of_content_that_differs_on_every_read_is_looked_after_once_it_is_quiet() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    let time = Duration::from_mins(10);
+    run(&mut schedule, now, time, |_| Look::Changed);
+    assert_eq!(schedule.volatile().count(), 1);
+    let mut later = schedule.due().unwrap();
+    run(&mut schedule, later, NONE, |_| Look::Changed);
+    for _ in 0..20 {
+        later += Duration::from_secs(1);
+        schedule.noticed("a:1", later);
+        assert_eq!(run(&mut schedule, later, NONE, |_| Look::Changed).len(), 0);
+    }
+    let looks = run(&mut schedule, later, Duration::from_mins(1), |_| Look::Changed);
+    assert_eq!(looks, [(Duration::from_secs(2), "a:1".to_owned())]);
+    for second in 3..1000 {
+        schedule.noticed("a:1", later + Duration::from_secs(second));
+    }
+    assert!(schedule.due().unwrap() <= later + Duration::from_secs(1000), "not without end");
+}
+
+#[test]
+fn looks_after_notices_keep_no_poll_waiting() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), PUSHED, now);
+    run(&mut schedule, now, NONE, |_| Look::Same);
+    let later = now + SECOND_LOOK;
+    schedule.noticed("a:1", later);
+    assert_eq!(schedule.begin(later).as_deref(), Some("a:1"));
+    schedule.watch(&uri("a:2"), POLLED, later);
+    assert_eq!(schedule.begin(later).as_deref(), Some("a:2"));
+}
+
+#[test]
+fn who_comes_back_during_a_look_gets_one_of_their_own_after_it() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    assert!(schedule.begin(now).is_some());
+    schedule.unwatch("a:1");
+    schedule.watch(&uri("a:1"), POLLED, now);
+    assert_eq!(schedule.begin(now + LONGEST), None, "the first still runs");
+    schedule.looked("a:1", Look::Same, NONE, 0.5, now + LONGEST);
+    assert!(schedule.begin(now + LONGEST).is_some());
+}
+
+#[test]
 fn content_that_really_changes_often_is_not_damped() {
     let (mut schedule, now) = (Schedule::default(), Instant::now());
     schedule.watch(&uri("a:1"), POLLED, now);
@@ -247,7 +306,7 @@ proptest! {
                 }
                 Step::Unwatch(which) => {
                     schedule.unwatch(&name(which));
-                    for set in [&mut watched, &mut owed, &mut running] {
+                    for set in [&mut watched, &mut owed] {
                         set.remove(&name(which));
                     }
                 }
