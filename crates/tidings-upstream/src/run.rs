@@ -18,7 +18,7 @@ use crate::publish::Stock;
 use crate::rooms::Rooms;
 use crate::status::Counts;
 use crate::upstream::Inner;
-use crate::watch::schedule::{LONGEST, Look, Mode};
+use crate::watch::schedule::{LONGEST, Look, Mode, SHORTEST_RULE};
 
 /// How often lists are looked at that the server does not announce, while somebody listens. Those
 /// that it promises to announce are looked at seldom: every [`LONGEST`].
@@ -30,6 +30,14 @@ const LISTS_AGAIN: Duration = Duration::from_secs(2);
 
 /// How often rooms that nobody needs are looked for.
 const ROOMS: Duration = Duration::from_secs(5);
+
+/// The time between two looks at lists.
+fn lists_interval(rule: PollRule) -> Duration {
+    match rule {
+        PollRule::Every(time) => time.max(SHORTEST_RULE),
+        _ => LISTS,
+    }
+}
 
 /// The end of a task.
 enum Done {
@@ -314,7 +322,7 @@ impl Follower {
         if self.lists_due <= now {
             self.lists_began = now;
             let rest = self.inner.config().poll.rest;
-            self.lists_due = now + if let PollRule::Every(time) = rest { time } else { LISTS };
+            self.lists_due = now + lists_interval(rest);
             let with_announced = self.announced_due <= now;
             if with_announced {
                 self.announced_due = now + LONGEST;

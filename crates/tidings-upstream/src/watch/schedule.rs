@@ -17,6 +17,8 @@ use crate::config::PollRule;
 /// The shortest and the longest wait between two polls.
 pub(crate) const SHORTEST: Duration = Duration::from_secs(2);
 pub(crate) const LONGEST: Duration = Duration::from_mins(5);
+/// The shortest wait that a rule can ask for.
+pub(crate) const SHORTEST_RULE: Duration = Duration::from_millis(100);
 /// The time between the begins of two polls of one upstream.
 const BUDGET: Duration = Duration::from_millis(500);
 /// Looks after notices that run at once.
@@ -330,7 +332,7 @@ impl Watch {
             }
             Mode::Pushed(PollRule::Never) | Mode::Polled(PollRule::Never) => return None,
             Mode::Pushed(_) => jittered(LONGEST, chance),
-            Mode::Polled(PollRule::Every(interval)) => interval.max(Duration::from_millis(100)),
+            Mode::Polled(PollRule::Every(interval)) => interval.max(SHORTEST_RULE),
             Mode::Polled(PollRule::Adaptive) => jittered(self.interval, chance),
         };
         let interval = if self.is_volatile() { interval.max(LONGEST) } else { interval };
