@@ -222,10 +222,12 @@ impl Follower {
                 self.restock();
             }
             Event::Stderr { line } => {
+                let line = self.inner.house.failures().harmless(&line);
                 tracing::debug!(source = %self.inner.config().name, %line, "standard error");
             }
             Event::Warning(warning) => {
-                tracing::debug!(source = %self.inner.config().name, ?warning, "an odd upstream");
+                let warning = self.inner.house.failures().harmless(&format!("{warning:?}"));
+                tracing::debug!(source = %self.inner.config().name, %warning, "an odd upstream");
             }
             _ => {}
         }

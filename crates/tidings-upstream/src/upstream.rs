@@ -225,7 +225,11 @@ impl Inner {
             keeps_claims: offered.is_withdrawn,
         };
         match publisher.publish(stock, &offered.routes) {
-            Ok(routes) => {
+            Ok(mut routes) => {
+                // Servers repeat what they were sent, also in errors and names.
+                for problem in &mut routes.problems {
+                    *problem = self.house.failures().harmless(problem);
+                }
                 for problem in &routes.problems {
                     if !offered.routes.problems.contains(problem) {
                         tracing::warn!(source = %config.name, problem, "an upstream's list");
