@@ -93,7 +93,26 @@ impl App {
         peer: Option<IpAddr>,
         request: &mut Request<B>,
     ) -> Result<(), Box<Response>> {
-        let admitted = self.guard.identify(peer, request.headers()).inspect_err(|_| {
+        let admitted = self.guard.identify(peer, request.headers());
+        self.note(admitted, request)
+    }
+
+    /// As [`Self::identify`], but where tokens are needed, nobody is served without one.
+    pub(super) fn identify_by_token<B>(
+        &self,
+        peer: Option<IpAddr>,
+        request: &mut Request<B>,
+    ) -> Result<(), Box<Response>> {
+        let admitted = self.guard.identify_by_token(peer, request.headers());
+        self.note(admitted, request)
+    }
+
+    fn note<B>(
+        &self,
+        admitted: Result<Admitted, Box<Response>>,
+        request: &mut Request<B>,
+    ) -> Result<(), Box<Response>> {
+        let admitted = admitted.inspect_err(|_| {
             self.pipeline.metrics.refused.inc();
         })?;
         if let Some(name) = &admitted.identity.name {

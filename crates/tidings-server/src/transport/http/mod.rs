@@ -146,8 +146,11 @@ async fn healthz(State(app): State<Arc<App>>) -> Response {
 
 async fn metrics_page(State(app): State<Arc<App>>, mut request: Request<Body>) -> Response {
     let peer = Line::peer(request.extensions());
-    let allowed =
-        app.guard.check_source(peer, &request).and_then(|_| app.identify(peer, &mut request));
+    // The metrics name tokens, and count what is not for everyone.
+    let allowed = app
+        .guard
+        .check_source(peer, &request)
+        .and_then(|_| app.identify_by_token(peer, &mut request));
     if let Err(refusal) = allowed {
         return *refusal;
     }
@@ -322,6 +325,45 @@ mod tests {
     use tokio::task::JoinSet;
 
     use super::*;
+    use crate::labels::Labels;
+
+    const ADA: &str = "Bearer 0123456789abcdef";
+
+    /// A server with one token, which also serves clients without one.
+    fn ada_and_anyone() -> HttpConfig {
+        let hash = TokenHash::of(&Token::new("0123456789abcdef").unwrap());
+        let ada = Identity::new("ada", Labels::parse("scope:write").unwrap());
+        let mut config = HttpConfig::default();
+        config.tokens.replace(vec![TokenEntry::new(hash, ada)]);
+        config.anonymous = true;
+        config
+    }
+
+    /// The answer to a request with this header.
+    async fn get_as(router: &Router, path: &str, authorization: Option<&str>) -> Response {
+        let mut request = Request::builder().uri(path).header(header::HOST, "localhost");
+        if let Some(authorization) = authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        TowerToHyperService::new(router.clone()).call(request).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn metrics_are_for_clients_with_a_token_even_where_anyone_is_served() {
+        let hub = Hub::new("metrics", "1");
+        let mut config = ada_and_anyone();
+        config.beside = Some(Router::new().route("/more", get(async || "here")));
+        let tokens = config.tokens.clone();
+        let router = router(&hub, config);
+        let status = async |path, token| get_as(&router, path, token).await.status().as_u16();
+        assert_eq!(status("/more", None).await, 200);
+        assert_eq!(status("/metrics", None).await, 401);
+        assert_eq!(status("/metrics", Some("Bearer wrong")).await, 401);
+        assert_eq!(status("/metrics", Some(ADA)).await, 200);
+        tokens.open();
+        assert_eq!(status("/metrics", None).await, 200);
+    }
 
     /// A connection from this address.
     async fn line(peer: [u8; 4]) -> Arc<Line> {
