@@ -119,7 +119,9 @@ impl App {
             self.pipeline.metrics.requests_of(name);
         }
         if admitted.token.is_some() {
-            request.extensions_mut().insert(admitted.identity.clone());
+            // Additional routes ask for labels, too: those that it has now.
+            let viewer = self.pipeline.viewers.request(admitted.identity.clone());
+            request.extensions_mut().insert(viewer.who());
             request.extensions_mut().insert(admitted);
         }
         Ok(())

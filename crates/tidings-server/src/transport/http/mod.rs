@@ -365,6 +365,30 @@ mod tests {
         assert_eq!(status("/metrics", None).await, 200);
     }
 
+    #[tokio::test]
+    async fn other_routes_see_the_labels_that_a_client_has_now() {
+        let hub = Hub::new("labels", "1");
+        let mut config = ada_and_anyone();
+        let say = async |request: Request<Body>| {
+            request
+                .extensions()
+                .get()
+                .map(|it: &Identity| it.labels.to_string())
+                .unwrap_or_default()
+        };
+        config.beside = Some(Router::new().route("/labels", get(say)));
+        let router = router(&hub, config);
+        let labels = async |token| {
+            let answer = get_as(&router, "/labels", token).await;
+            axum::body::to_bytes(answer.into_body(), 1 << 10).await.unwrap()
+        };
+        assert_eq!(labels(Some(ADA)).await, "scope:write");
+        hub.withdraw("ada", "scope:write").unwrap();
+        hub.grant("ada", "role:guest").unwrap();
+        assert_eq!(labels(Some(ADA)).await, "role:guest");
+        assert_eq!(labels(None).await, "");
+    }
+
     /// A connection from this address.
     async fn line(peer: [u8; 4]) -> Arc<Line> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
