@@ -198,8 +198,16 @@ impl App {
         let open: Vec<_> = self.open().values().cloned().collect();
         for stream in open {
             if !self.is_served(stream.token, stream.viewer.as_deref()) {
-                stream.outbox.close();
+                self.cut_off(&stream.outbox);
             }
+        }
+    }
+
+    /// Ends a stream whose client may not be notified any more, not even of what waits.
+    fn cut_off(&self, outbox: &Outbox) {
+        outbox.cut();
+        for uri in self.pipeline.subscriptions.forget(outbox) {
+            self.pipeline.unwatched(&uri);
         }
     }
 
@@ -267,8 +275,9 @@ impl ListenPlace {
         let stream = OpenStream { outbox: outbox.clone(), token: self.token, viewer };
         // Order: registered first, then checked, so that a token withdrawn in between ends it.
         self.app.open().insert(outbox.id(), stream.clone());
-        let is_served = self.app.is_served(stream.token, stream.viewer.as_deref());
-        if !is_served || self.app.closing.is_cancelled() {
+        if !self.app.is_served(stream.token, stream.viewer.as_deref()) {
+            self.app.cut_off(&outbox);
+        } else if self.app.closing.is_cancelled() {
             outbox.close();
         }
         self.listener = Some(listener);
