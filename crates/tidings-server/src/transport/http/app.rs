@@ -83,7 +83,8 @@ impl App {
         let (expiring, closing) = (Arc::downgrade(&app), app.closing.clone());
         hub.own(async move { session::expire(expiring, closing).await });
         let (following, closing) = (Arc::downgrade(&app), app.closing.clone());
-        hub.own(async move { withdraw::follow(following, closing).await });
+        let changes = app.config.tokens.changes();
+        hub.own(async move { withdraw::follow(following, changes, closing).await });
         (app, beside)
     }
 

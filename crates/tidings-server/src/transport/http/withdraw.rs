@@ -4,20 +4,29 @@
 use std::sync::Weak;
 use std::time::{Duration, SystemTime};
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::app::App;
+use crate::tokens::Tokens;
 
 /// The longest time between two checks of an expiry, because the clock may be set meanwhile.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Ends streams and sessions with their tokens, while there is a server that has them.
-pub(super) async fn follow(app: Weak<App>, closing: CancellationToken) {
-    let Some(mut changes) = app.upgrade().map(|app| app.config.tokens.changes()) else { return };
+/// Ends streams and sessions with their tokens, while there is a server that has them. The changes
+/// are of its tokens, from before this begins.
+pub(super) async fn follow(
+    app: Weak<App>,
+    mut changes: watch::Receiver<u64>,
+    closing: CancellationToken,
+) {
     loop {
-        let Some(tokens) = app.upgrade().map(|app| app.config.tokens.clone()) else { return };
-        let now = SystemTime::now();
-        let expiry = tokens.next_expiry(now).map(|at| at.duration_since(now).unwrap_or_default());
+        let Some(server) = app.upgrade() else { return };
+        // Order: the time first, so that a token that expires during the check is checked again.
+        let checked = SystemTime::now();
+        server.follow_tokens();
+        let expiry = until_expiry(&server.config.tokens, checked);
+        drop(server);
         let expired = async {
             match expiry {
                 // A moment later, as the two clocks may differ by a little.
@@ -32,9 +41,13 @@ pub(super) async fn follow(app: Weak<App>, closing: CancellationToken) {
             changed = changes.changed() => if changed.is_err() { return },
             () = expired => {}
         }
-        let Some(app) = app.upgrade() else { return };
-        app.follow_tokens();
     }
+}
+
+/// How long it is until the first token expires of those that had not when they were checked.
+fn until_expiry(tokens: &Tokens, checked: SystemTime) -> Option<Duration> {
+    let expiry = tokens.next_expiry(checked)?;
+    Some(expiry.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -52,7 +65,7 @@ mod tests {
     use crate::notice::Wire;
     use crate::outbox::{Next, Outbox};
     use crate::pipeline::Listener;
-    use crate::tokens::{Token, TokenEntry, TokenHash, Tokens};
+    use crate::tokens::{Token, TokenEntry, TokenHash};
     use crate::transport::guard::Admitted;
     use crate::transport::http::{HttpConfig, ListenPlace};
 
@@ -109,5 +122,25 @@ mod tests {
         // One that comes too late never begins.
         let (_late, outbox) = listen(&app);
         assert_eq!(next(&outbox).await, Next::Closed);
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_withdrawn_before_it_is_followed_is_not_missed() {
+        let hub = Hub::new("early", "1");
+        let (app, tokens) = server(&hub);
+        let (_place, outbox) = listen(&app);
+        // No task has run yet.
+        tokens.replace(Vec::new());
+        assert_eq!(next(&outbox).await, Next::Closed);
+    }
+
+    #[test]
+    fn a_token_that_expires_during_a_check_is_checked_again_at_once() {
+        let checked = SystemTime::now() - Duration::from_secs(2);
+        let mut ada = ada();
+        ada.identity.expires = Some(checked + Duration::from_secs(1));
+        let tokens: Tokens = [ada].into_iter().collect();
+        assert_eq!(until_expiry(&tokens, checked), Some(Duration::ZERO));
+        assert_eq!(until_expiry(&tokens, SystemTime::now()), None);
     }
 }
