@@ -320,6 +320,7 @@ mod tests {
     use axum::routing::post;
     use hyper::service::Service as _;
     use hyper_util::service::TowerToHyperService;
+    use serde_json::json;
     use tokio::net::TcpStream;
     use tokio::sync::Semaphore;
     use tokio::task::JoinSet;
@@ -387,6 +388,42 @@ mod tests {
         hub.grant("ada", "role:guest").unwrap();
         assert_eq!(labels(Some(ADA)).await, "role:guest");
         assert_eq!(labels(None).await, "");
+    }
+
+    #[tokio::test]
+    async fn a_token_over_its_own_limit_ends_no_session_of_others() {
+        let secrets = ["0123456789abcdef", "fedcba9876543210"];
+        let [ada, bob] = secrets.map(|secret| {
+            let mut identity = Identity::new(secret, Labels::NONE);
+            identity.limits.sessions = Some(1);
+            TokenEntry::new(TokenHash::of(&Token::new(secret).unwrap()), identity)
+        });
+        let config = HttpConfig { sessions: 2, ..HttpConfig::default() };
+        config.tokens.replace(vec![ada, bob]);
+        let hub = Hub::new("sessions", "1");
+        let router = TowerToHyperService::new(router(&hub, config));
+        let post = |secret: &str, session: Option<&HeaderValue>, message: serde_json::Value| {
+            let mut request = Request::post("/mcp")
+                .header(header::HOST, "localhost")
+                .header(header::AUTHORIZATION, format!("Bearer {secret}"))
+                .header(header::CONTENT_TYPE, "application/json")
+                .header(header::ACCEPT, "application/json, text/event-stream");
+            if let Some(session) = session {
+                request = request.header("mcp-session-id", session);
+            }
+            router.call(request.body(Body::from(message.to_string())).unwrap())
+        };
+        let open = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" } } });
+        let first = post(secrets[0], None, open.clone()).await.unwrap();
+        let session = first.headers()["mcp-session-id"].clone();
+        // Read to its end, so that the session is idle.
+        axum::body::to_bytes(first.into_body(), 1 << 16).await.unwrap();
+        assert_eq!(post(secrets[1], None, open.clone()).await.unwrap().status(), 200);
+        assert_eq!(post(secrets[1], None, open).await.unwrap().status(), 503);
+        let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+        assert_eq!(post(secrets[0], Some(&session), list).await.unwrap().status(), 200);
     }
 
     /// A connection from this address.
