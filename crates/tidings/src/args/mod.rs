@@ -5,10 +5,12 @@ mod client;
 mod connection;
 mod feeds;
 mod folder;
+mod import;
 mod limits;
 mod open;
 mod serve;
 mod token;
+mod upstream;
 mod version;
 mod workspace;
 
@@ -28,10 +30,12 @@ pub(crate) use self::feeds::{
     FeedsNamed, FeedsParse, FeedsPlace, FeedsRefresh,
 };
 pub(crate) use self::folder::{Config, LIST, Language, Lint, New, NewItem, Run, Shape};
+pub(crate) use self::import::Import;
 pub(crate) use self::limits::Limits;
 pub(crate) use self::open::Open;
 pub(crate) use self::serve::Serve;
 pub(crate) use self::token::{Token, TokenCommand, TokenLs, TokenNew, TokenRm};
+pub(crate) use self::upstream::{Upstream, UpstreamCommand};
 pub(crate) use self::workspace::{
     Select, Workspace, WorkspaceCommand, WorkspaceExport, WorkspaceFile, WorkspaceGc,
     WorkspaceImport, WorkspaceList, WorkspaceLog, WorkspaceShow, WorkspaceTag,
@@ -131,6 +135,8 @@ pub(crate) enum Command {
     Feeds(Feeds),
     Workspace(Workspace),
     Token(Token),
+    Upstream(Upstream),
+    Import(Import),
     Completions(Completions),
     Man(Man),
     /// End the programs of a killed server; servers start this themselves.

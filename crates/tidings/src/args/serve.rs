@@ -20,6 +20,9 @@ Examples:
   tidings serve --feed news.xml --in-memory     a news feed, here a file
   tidings serve --feeds                         feeds added with `tidings feeds add`
   tidings serve --workspace notes               artifacts and a graph shared by agents
+  tidings serve --upstream 'demo=tidings serve --demo --stdio'
+                                                another MCP server, made live
+  tidings serve --mcp-file .mcp.json            all servers of a host
   tidings serve --demo --stdio                  for a client that starts its server itself
   tidings serve --demo --http 127.0.0.1:0       on any free port
 
@@ -56,6 +59,14 @@ pub(crate) struct Serve {
     /// Serve a directory where agents share artifacts and a graph; it is created if missing.
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
+    /// Serve another MCP server, and notify clients of its changes; may be repeated. TARGET is a
+    /// URL, the name of a server in an mcp.json, or a command. Its tools are named `NAME__tool`.
+    #[arg(long, value_name = "NAME=TARGET")]
+    pub(crate) upstream: Vec<String>,
+    /// Serve all servers of an mcp.json, except disabled ones. Names in TARGET are looked up there
+    /// too.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_file: Option<PathBuf>,
     /// Address to listen on for Streamable HTTP. The endpoint is `/mcp`; `/livez`, `/readyz` and
     /// `/metrics` are beside it. Addresses other than loopback need a token.
     #[arg(

@@ -4,7 +4,9 @@ mod call;
 mod check;
 mod complete;
 mod config;
+mod control;
 mod feeds;
+mod import;
 mod info;
 mod keep;
 mod lint;
@@ -19,6 +21,7 @@ mod serve;
 mod servers;
 mod show;
 mod token;
+mod upstream;
 mod watch;
 mod workspace;
 
@@ -35,7 +38,8 @@ pub(crate) fn is_busy(command: &Command) -> bool {
 /// Runs the command.
 pub(crate) async fn run(command: Command) -> Result<()> {
     match command {
-        Command::Serve(args) => serve::run(*args).await,
+        // Boxed: it holds all that a server does at once.
+        Command::Serve(args) => Box::pin(serve::run(*args)).await,
         Command::New(args) => new::run(&args),
         Command::Run(args) => run::run(&args).await,
         Command::Lint(args) => lint::run(&args).await,
@@ -57,6 +61,8 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Feeds(args) => feeds::run(&args).await,
         Command::Workspace(args) => workspace::run(&args).await,
         Command::Token(args) => token::run(&args),
+        Command::Import(args) => import::run(&args),
+        Command::Upstream(args) => upstream::run(&args).await,
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),
         Command::Keep => keep::run(),

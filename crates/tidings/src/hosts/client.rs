@@ -166,14 +166,15 @@ impl Client {
     }
 }
 
-fn toml_key(name: &str) -> String {
+/// A key of TOML, quoted if it must be.
+pub(crate) fn toml_key(name: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     let bare = !name.is_empty() && name.chars().all(plain);
     if bare { name.to_owned() } else { toml_text(name) }
 }
 
 /// JSON strings are TOML strings, except that TOML escapes the delete character too.
-fn toml_text(text: &str) -> String {
+pub(crate) fn toml_text(text: &str) -> String {
     let text = serde_json::to_string(text).expect("texts are JSON");
     text.replace('\u{7f}', "\\u007f")
 }

@@ -117,6 +117,26 @@ pub(crate) fn merge(
     Ok(Merged::Replaced(format!("{mark}{tree}")))
 }
 
+/// Removes servers under `key`. Comments, order and layout of the rest stay.
+///
+/// # Errors
+///
+/// If the text is not JSON of the usual form.
+pub(crate) fn without(text: &str, key: &str, names: &[&str]) -> Result<String, MergeError> {
+    let body = text.strip_prefix(MARK).unwrap_or(text);
+    let mark = &text[..text.len() - body.len()];
+    let not_json = |error: ParseError| MergeError::NotJson(error.to_string());
+    let tree = CstRootNode::parse(body, &SYNTAX).map_err(not_json)?;
+    let servers = tree.object_value().and_then(|root| member(&root, key)?.object_value());
+    let servers = servers.ok_or_else(|| MergeError::NotAnObject(Some(key.to_owned())))?;
+    for name in names {
+        while let Some(found) = member(&servers, name) {
+            found.remove();
+        }
+    }
+    Ok(format!("{mark}{tree}"))
+}
+
 /// A member by name. Of several with one name the last counts, as it does for hosts.
 fn member(object: &CstObject, name: &str) -> Option<CstObjectProp> {
     let is_it = |member: &CstObjectProp| member.decoded_name().as_deref() == Some(name);
@@ -188,6 +208,18 @@ mod tests {
 
     fn add(text: &str) -> Result<Merged, MergeError> {
         merge(text, "mcpServers", "new", &server(), Other::Keep)
+    }
+
+    #[test]
+    fn removed_servers_leave_the_others_and_the_comments() {
+        let text = "{\n  // mine\n  \"mcpServers\": {\n    \"a\": {},\n    \"b\": {} // kept\n  },\n  \"x\": 1\n}\n";
+        let rest = without(text, "mcpServers", &["a"]).unwrap();
+        assert!(rest.contains("// mine") && rest.contains("// kept"), "{rest}");
+        let value = read(&rest).unwrap().unwrap();
+        assert_eq!(value, json!({ "mcpServers": { "b": {} }, "x": 1 }));
+        let none = without(text, "mcpServers", &["a", "b", "c"]).unwrap();
+        assert_eq!(read(&none).unwrap().unwrap()["mcpServers"], json!({}));
+        assert!(without("[]", "mcpServers", &["a"]).is_err());
     }
 
     #[track_caller]

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
-pub(crate) use self::client::{CLIENTS, Client, Format, Server};
+pub(crate) use self::client::{CLIENTS, Client, Format, Server, toml_key, toml_text};
 pub(crate) use self::expand::Environment;
-pub(crate) use self::merge::{MergeError, Merged, Other, merge};
+pub(crate) use self::merge::{MergeError, Merged, Other, merge, without};
 pub(crate) use self::write::Original;
 
 /// A server in a file.
@@ -22,6 +22,8 @@ pub(crate) struct NamedServer {
     pub(crate) name: String,
     pub(crate) file: PathBuf,
     pub(crate) kind: Kind,
+    /// Whether the host leaves it out.
+    pub(crate) is_disabled: bool,
 }
 
 /// How a server is reached, as written in the file. Variables are not replaced.
@@ -167,7 +169,10 @@ impl Surroundings {
                 match kind(server) {
                     Ok(kind) => {
                         let (name, file) = (name.clone(), file.to_owned());
-                        found.entries.push(NamedServer { name, file, kind });
+                        let is_off =
+                            |key: &str, value| server.get(key) == Some(&Value::Bool(value));
+                        let is_disabled = is_off("disabled", true) || is_off("enabled", false);
+                        found.entries.push(NamedServer { name, file, kind, is_disabled });
                     }
                     Err(problem) => found
                         .problems
@@ -221,6 +226,14 @@ fn texts(
         Ok((name.clone(), text))
     });
     texts.collect()
+}
+
+/// The name of an upstream for a server of this name: hyphens in place of other characters.
+pub(crate) fn upstream_name(name: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    let name: String = name.chars().map(plain).collect();
+    let begins = name.trim_start_matches(|letter: char| !letter.is_ascii_alphabetic());
+    begins.trim_end_matches('-').chars().take(32).collect()
 }
 
 #[cfg(test)]
@@ -294,6 +307,19 @@ mod tests {
             "/home/me/Library/Application Support/Claude/claude_desktop_config.json",
         ] {
             assert!(files.contains(&PathBuf::from(file)), "{file}");
+        }
+    }
+
+    #[test]
+    fn names_of_hosts_become_names_of_upstreams() {
+        for (name, expected) in [
+            ("git_hub", "git-hub"),
+            ("@scope/server-x", "scope-server-x"),
+            ("1 two", "two"),
+            ("a__b.c ", "a--b-c"),
+            ("ä", ""),
+        ] {
+            assert_eq!(upstream_name(name), expected, "{name}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `tidings.toml`: what to serve, and how.
 
+mod upstream;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +15,8 @@ use crate::args::{Limits, duration, named};
 use crate::feeds::{address, expanded};
 use crate::report::{Hint, Usage};
 use crate::values::nearest;
+
+pub(crate) use self::upstream::{ServerOrigin, UpstreamTable};
 
 /// The file that is read if nothing else is given.
 pub(crate) const USUAL: &str = "tidings.toml";
@@ -34,9 +38,12 @@ pub(crate) struct Settings {
     pub(crate) serve: Serving,
     #[serde(default)]
     pub(crate) feeds: Vec<FeedTable>,
+    /// Other servers to serve, by name.
+    #[serde(default)]
+    upstream: BTreeMap<String, toml::Spanned<UpstreamTable>>,
     /// The directory of the file, which its paths are relative to.
     #[serde(skip)]
-    base: PathBuf,
+    pub(crate) base: PathBuf,
 }
 
 /// The folders to serve, and how.
@@ -102,8 +109,9 @@ impl Settings {
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("reading `{}`", file.display()))?;
         let mut settings = Self::parse(&text, &file.display().to_string())?;
-        let base = file.parent().unwrap_or(Path::new(""));
-        settings.base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+        // An empty path cannot be made absolute, so the file is.
+        let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        whole.parent().unwrap_or(Path::new("")).clone_into(&mut settings.base);
         let folders = settings.folders.iter_mut().flat_map(|folders| &mut folders.paths);
         let files = folders.chain(&mut settings.serve.data).chain(&mut settings.http.tokens);
         for path in files {
@@ -121,6 +129,13 @@ impl Settings {
     /// The directories to serve.
     pub(crate) fn folder_paths(&self) -> &[PathBuf] {
         self.folders.as_ref().map_or(&[], |folders| &folders.paths)
+    }
+
+    /// The other servers to serve, in the order of the file.
+    pub(crate) fn upstreams(&self) -> Vec<(&str, &UpstreamTable)> {
+        let mut upstreams: Vec<_> = self.upstream.iter().collect();
+        upstreams.sort_by_key(|(_, table)| table.span().start);
+        upstreams.into_iter().map(|(name, table)| (name.as_str(), table.get_ref())).collect()
     }
 
     /// Variables for the programs of folders.

@@ -15,6 +15,7 @@ mod feeds_cli;
 mod folder;
 mod folder_cli;
 mod folder_env;
+mod gateway;
 mod http;
 mod mirror;
 mod ownership;

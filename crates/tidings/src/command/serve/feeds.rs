@@ -146,7 +146,9 @@ pub(super) fn file(args: &Serve) -> Option<PathBuf> {
         || args.workspace.is_some()
         || !args.folder.is_empty()
         || !args.feed.is_empty()
-        || !args.opml.is_empty();
+        || !args.opml.is_empty()
+        || !args.upstream.is_empty()
+        || args.mcp_file.is_some();
     if is_named || !Path::new(USUAL).exists() {
         return None;
     }

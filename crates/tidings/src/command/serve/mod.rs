@@ -1,21 +1,24 @@
 //! `tidings serve`: sources, a hub, a transport, and a line for each change.
 
 mod access;
+mod control;
 mod endpoint;
 mod feeds;
 mod folders;
+mod origins;
 mod pipe;
 mod plan;
 mod printer;
 mod reload;
 mod served_feeds;
+mod upstreams;
 mod workspace;
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use tidings_folder::{Folder, Introduction, Report};
 use tidings_server::{Config, Greeting, Hub, Identity, Merging, http, stdio};
 use tidings_workspace::Workspace;
@@ -24,14 +27,16 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use self::access::Access;
+use self::control::Control;
+use self::origins::Origins;
 use self::plan::{Plan, PlannedFolder};
 use self::printer::Printer;
-use self::reload::Reload;
+use self::reload::{FollowedFiles, Reload};
 use self::served_feeds::ServedFeeds;
+use self::upstreams::Upstreams;
 use crate::args::{Limits, Serve};
 use crate::demo::Station;
 use crate::folder::{existing, server_name};
-use crate::follow::FollowedFile;
 use crate::report::{Hint, Usage};
 use crate::settings::Settings;
 
@@ -41,33 +46,28 @@ const LINES: usize = 256;
 /// Serves until a signal, or until the stdio client ends.
 pub(crate) async fn run(args: Serve) -> Result<()> {
     let file = feeds::file(&args);
-    let followed = file.as_deref().map(FollowedFile::new);
+    let files = FollowedFiles::new(file.as_deref(), args.mcp_file.as_deref());
     let settings = file.as_deref().map(Settings::read).transpose()?;
     let opened = feeds::open(&args, settings.as_ref()).await?;
     let feeds = ServedFeeds::new(&args, settings.as_ref(), opened);
     let settings = settings.unwrap_or_default();
     let limits = args.limits.clone().or(&settings.limits.clone().unwrap_or_default());
-    let served = Plan::new(&settings, &args, feeds.always);
+    let served = plan(&args, &settings, feeds.always)?;
     let (reports, reported) = mpsc::channel(LINES);
     let folders = open_folders(&args, &settings, &served, &reports).await?;
     let workspace = workspace::open(&args, &settings).await?;
-    if !args.demo && folders.is_empty() && workspace.is_none() && !feeds.are_served() {
-        let usage = Usage::new("nothing to serve");
-        bail!(usage.hint(
-            "give `--demo`, `--folder DIR`, `--feed URL`, `--opml FILE`, `--feeds`, \
-             `--workspace DIR`, or a `tidings.toml` in the current directory"
-        ));
+    let has_sources = args.demo || !folders.is_empty() || workspace.is_some();
+    if !has_sources && !feeds.are_served() && served.upstreams.is_empty() {
+        return Err(nothing());
     }
     let hub = Hub::with_config(config(&args, &limits, &folders, feeds.are_served()));
     let (story, stories) = mpsc::channel(LINES);
     if args.demo {
-        let every = Duration::from_secs_f64(args.every);
-        hub.add("station", |shelf| Station::new(shelf, every, story.clone()))
-            .await
-            .context("starting the demo")?;
+        add_demo(&hub, &args, story.clone()).await?;
     }
     feeds.start(&hub).await?;
     add(&hub, folders, workspace.as_ref()).await?;
+    let upstreams = Upstreams::of(&served, &hub).await?;
     let printer = Printer::new(args.json, args.stdio, args.verbose)?;
     // Order: a reader of `listening` may end the server at once, so signals are caught before.
     let signals = Signals::new()?;
@@ -76,7 +76,16 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     let data = feeds.directory().into_iter().chain(args.workspace.clone()).collect();
     let transport_of = Served { limits, access: &access, data, workspace };
     let (progress, lists) = (feeds.progress(), feeds.lists());
-    let reload = Reload { args: &args, hub: &hub, printer: &printer, reports, feeds, served };
+    let control = Control::open(&served, &files);
+    let reload = Reload {
+        args: &args,
+        hub: &hub,
+        printer: &printer,
+        reports,
+        feeds,
+        upstreams: upstreams.clone(),
+        served,
+    };
     let result = tokio::select! {
         result = transport(&args, &hub, transport_of, &printer, cancel.clone()) => result,
         () = stop(signals, &access, &again, cancel.clone()) => Ok(()),
@@ -84,13 +93,36 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
         () = printer.run(stories, reported, hub.events()) => Ok(()),
         () = feeds::tell_progress(progress, &printer) => Ok(()),
         () = served_feeds::load_lists(lists) => Ok(()),
-        () = reload.follow(followed, &again) => Ok(()),
+        () = reload.follow(files, &again) => Ok(()),
+        () = upstreams.report(&printer) => Ok(()),
+        () = Control::serve(control, &upstreams) => Ok(()),
     };
     if result.is_ok() {
         hub.shutdown().await;
     }
     printer.finish().await;
     result
+}
+
+/// What the file and the command line want to be served. At the start, every upstream must be known.
+fn plan(args: &Serve, settings: &Settings, always: bool) -> Result<Plan> {
+    let mut plan = Plan::new(settings, args, always);
+    let mut origins = Origins::find(args, settings);
+    if !origins.problems.is_empty() {
+        return Err(origins.problems.swap_remove(0).1);
+    }
+    plan.upstreams = origins.upstreams;
+    plan.rank(&Plan::default());
+    Ok(plan)
+}
+
+fn nothing() -> anyhow::Error {
+    let usage = Usage::new("nothing to serve");
+    let usage = usage.hint(
+        "give `--demo`, `--folder DIR`, `--feed URL`, `--opml FILE`, `--feeds`, `--workspace DIR`, \
+         `--upstream NAME=TARGET`, `--mcp-file FILE`, or a `tidings.toml` in the current directory",
+    );
+    usage.into()
 }
 
 /// Reads the folders of the command line and of the file for the first time.
@@ -109,6 +141,12 @@ async fn open_folders(
         folders.push((planned.path, folder));
     }
     Ok(folders)
+}
+
+async fn add_demo(hub: &Hub, args: &Serve, story: mpsc::Sender<String>) -> Result<()> {
+    let every = Duration::from_secs_f64(args.every);
+    let added = hub.add("station", |shelf| Station::new(shelf, every, story)).await;
+    added.context("starting the demo")
 }
 
 /// Adds the folders and the workspace to the hub.

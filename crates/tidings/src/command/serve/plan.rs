@@ -2,14 +2,22 @@
 
 use std::path::{Path, PathBuf, absolute};
 
+use tidings_upstream::Name;
+
 use crate::args::{Limits, Serve};
-use crate::settings::{FeedTable, HttpSettings, Serving, Settings};
+use crate::hosts::{Kind, NamedServer};
+use crate::settings::{FeedTable, HttpSettings, Serving, Settings, UpstreamTable};
+
+/// The distance of ranks at the start, so that others fit between them.
+const RANKS: usize = 1 << 16;
 
 /// The part of the file that a running server follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     /// The folders, in the order of the file, without those of the command line.
     pub(super) folders: Vec<PlannedFolder>,
+    /// The upstreams, in order; those of the command line are the first.
+    pub(super) upstreams: Vec<PlannedUpstream>,
     /// The feeds; `None` if no feeds are to be served.
     pub(super) feeds: Option<PlannedFeeds>,
     /// How feeds are stored and fetched, without the lists.
@@ -32,6 +40,34 @@ impl PlannedFolder {
     }
 }
 
+/// One upstream server and its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlannedUpstream {
+    pub(super) name: Name,
+    pub(super) kind: Kind,
+    pub(super) table: UpstreamTable,
+    /// Of two upstreams with one name or URI, the one of the lower rank has it.
+    pub(super) rank: usize,
+}
+
+impl PlannedUpstream {
+    pub(super) fn new(name: Name, kind: Kind, table: UpstreamTable) -> Self {
+        Self { name, kind, table, rank: 0 }
+    }
+
+    /// The same as an entry of an `mcp.json`.
+    pub(super) fn entry(&self) -> NamedServer {
+        let (name, kind) = (self.name.to_string(), self.kind.clone());
+        NamedServer { name, file: PathBuf::new(), kind, is_disabled: false }
+    }
+
+    /// Whether another one can be had without a restart.
+    fn is_adjustable_to(&self, other: &Self) -> bool {
+        (&self.kind, self.rank, self.table.fixed())
+            == (&other.kind, other.rank, other.table.fixed())
+    }
+}
+
 /// The feeds, as the file names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlannedFeeds {
@@ -46,6 +82,12 @@ pub(super) enum Step {
     RemoveFolder(PathBuf),
     /// Serve a folder with other settings.
     ReplaceFolder(PlannedFolder),
+    AddUpstream(PlannedUpstream),
+    RemoveUpstream(Name),
+    /// Connect to an upstream with other settings.
+    ReplaceUpstream(PlannedUpstream),
+    /// Offer an upstream in another way, without a restart.
+    AdjustUpstream(PlannedUpstream),
     /// Serve feeds, of which there were none.
     OpenFeeds,
     /// Serve other feeds.
@@ -80,6 +122,7 @@ impl Plan {
         let feeds = PlannedFeeds { feeds: settings.feeds.clone(), lists };
         Self {
             folders,
+            upstreams: Vec::new(),
             feeds: (always || settings.names_feeds()).then_some(feeds),
             serving,
             http: settings.http.clone(),
@@ -106,6 +149,7 @@ impl Plan {
                 Some(_) => {}
             }
         }
+        self.upstream_steps(next, &mut steps);
         match (&self.feeds, &next.feeds) {
             (None, Some(_)) => steps.push(Step::OpenFeeds),
             (Some(_), None) => steps.push(Step::CloseFeeds),
@@ -114,6 +158,56 @@ impl Plan {
         }
         steps.extend(self.restarts(next).map(Step::Restart));
         steps
+    }
+
+    fn upstream_steps(&self, next: &Self, steps: &mut Vec<Step>) {
+        let find =
+            |plan: &Self, name: &Name| plan.upstreams.iter().find(|it| it.name == *name).cloned();
+        for upstream in &self.upstreams {
+            if find(next, &upstream.name).is_none() {
+                steps.push(Step::RemoveUpstream(upstream.name.clone()));
+            }
+        }
+        for upstream in &next.upstreams {
+            steps.push(match find(self, &upstream.name) {
+                None => Step::AddUpstream(upstream.clone()),
+                Some(before) if before == *upstream => continue,
+                Some(before) if before.is_adjustable_to(upstream) => {
+                    Step::AdjustUpstream(upstream.clone())
+                }
+                Some(_) => Step::ReplaceUpstream(upstream.clone()),
+            });
+        }
+    }
+
+    /// Ranks the upstreams in their order. Those that are served keep their rank where the order
+    /// allows it, because another rank means a restart.
+    pub(super) fn rank(&mut self, served: &Self) {
+        let served = |upstream: &PlannedUpstream| {
+            served.upstreams.iter().find(|it| it.name == upstream.name).map(|it| it.rank)
+        };
+        let mut last = 0;
+        for index in 0..self.upstreams.len() {
+            let above = |rank: &usize| *rank > last;
+            let kept = served(&self.upstreams[index]).filter(above);
+            let next = || self.upstreams[index..].iter().filter_map(served).find(above);
+            last = kept.unwrap_or_else(|| match next() {
+                Some(next) => last + (next - last).div_ceil(2),
+                None => last + RANKS,
+            });
+            self.upstreams[index].rank = last;
+        }
+    }
+
+    /// Stores that an upstream is served like this.
+    pub(super) fn serve_upstream(&mut self, upstream: &PlannedUpstream) {
+        self.leave_upstream(&upstream.name);
+        self.upstreams.push(upstream.clone());
+    }
+
+    /// Stores that an upstream is no longer served.
+    pub(super) fn leave_upstream(&mut self, name: &Name) {
+        self.upstreams.retain(|upstream| upstream.name != *name);
     }
 
     /// The keys that differ and that a running server cannot change: the feeds are opened with
@@ -199,6 +293,7 @@ impl PlannedFeeds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::ServerOrigin;
 
     fn plan(text: &str) -> Plan {
         Plan::of_file(&Settings::parse(text, "tidings.toml").unwrap(), false)
@@ -232,6 +327,59 @@ mod tests {
             "[folders]\npaths = ['a', 'b']\nenv = ['A=2']",
             &[Step::ReplaceFolder(folder("a", &["A=2"])), Step::AddFolder(folder("b", &["A=2"]))],
         );
+    }
+
+    fn upstreams(texts: &[(&str, &str)], served: &Plan) -> Plan {
+        let upstream = |(name, text): &(&str, &str)| {
+            let table: UpstreamTable = toml::from_str(text).unwrap();
+            let Ok(ServerOrigin::Given(kind)) = table.origin(Path::new("/")) else {
+                panic!("{text}")
+            };
+            PlannedUpstream::new(Name::parse(name).unwrap(), kind, table)
+        };
+        let mut plan = Plan { upstreams: texts.iter().map(upstream).collect(), ..Plan::default() };
+        plan.rank(served);
+        plan
+    }
+
+    /// The steps as words.
+    fn words(steps: &[Step]) -> Vec<String> {
+        let word = |step: &Step| match step {
+            Step::AddUpstream(it) => format!("add {}", it.name),
+            Step::RemoveUpstream(name) => format!("remove {name}"),
+            Step::ReplaceUpstream(it) => format!("replace {}", it.name),
+            Step::AdjustUpstream(it) => format!("adjust {}", it.name),
+            other => format!("{other:?}"),
+        };
+        steps.iter().map(word).collect()
+    }
+
+    #[test]
+    fn an_edit_restarts_only_the_upstream_whose_program_it_changes() {
+        let (a, b) = (("a", "command = ['a']"), ("b", "command = ['b']"));
+        let old = upstreams(&[a, b], &Plan::default());
+        let steps = |texts: &[(&str, &str)]| words(&old.steps(&upstreams(texts, &old)));
+        assert!(steps(&[a, b]).is_empty());
+        assert_eq!(steps(&[a, ("b", "command = ['b', 'c']")]), ["replace b"]);
+        assert_eq!(steps(&[a, ("b", "command = ['b']\nenv = { A = '1' }")]), ["replace b"]);
+        assert_eq!(steps(&[a, ("b", "command = ['b']\ntools = { deny = ['x'] }")]), ["adjust b"]);
+        assert_eq!(steps(&[b]), ["remove a"]);
+        assert_eq!(steps(&[a, ("c", "url = 'http://c'")]), ["remove b", "add c"]);
+    }
+
+    #[test]
+    fn an_upstream_between_others_leaves_them_alone() {
+        let (a, b, c) =
+            (("a", "command = ['a']"), ("b", "command = ['b']"), ("c", "command = ['c']"));
+        let old = upstreams(&[a, b], &Plan::default());
+        let steps = |texts: &[(&str, &str)]| words(&old.steps(&upstreams(texts, &old)));
+        assert_eq!(steps(&[c, a, b]), ["add c"]);
+        assert_eq!(steps(&[a, c, b]), ["add c"]);
+        assert_eq!(steps(&[a, b, c]), ["add c"]);
+        assert_eq!(steps(&[b, a]), ["replace a"]);
+        let between = upstreams(&[a, c, b], &old);
+        let ranks: Vec<_> = between.upstreams.iter().map(|it| it.rank).collect();
+        assert!(ranks.is_sorted_by(|one, other| one < other), "{ranks:?}");
     }
 
     #[test]

@@ -9,9 +9,11 @@ use tokio::sync::{Notify, mpsc};
 use tracing::{error, warn};
 
 use super::folders;
+use super::origins::Origins;
 use super::plan::{Plan, PlannedFolder, Step};
 use super::printer::Printer;
 use super::served_feeds::ServedFeeds;
+use super::upstreams::Upstreams;
 use crate::args::Serve;
 use crate::follow::FollowedFile;
 use crate::report;
@@ -25,29 +27,53 @@ pub(super) struct Reload<'a> {
     /// Where folders report what they find.
     pub(super) reports: mpsc::Sender<Report>,
     pub(super) feeds: ServedFeeds,
+    pub(super) upstreams: Upstreams,
     /// What is served now. A step that failed is not part of it, so the next edit tries it again.
     pub(super) served: Plan,
 }
 
+/// The files that are followed.
+pub(super) struct FollowedFiles {
+    /// `tidings.toml`.
+    pub(super) settings: Option<FollowedFile>,
+    /// The `mcp.json` of `--mcp-file`.
+    pub(super) servers: Option<FollowedFile>,
+}
+
+impl FollowedFiles {
+    /// Follows these files from now on.
+    pub(super) fn new(settings: Option<&Path>, servers: Option<&Path>) -> Self {
+        Self { settings: settings.map(FollowedFile::new), servers: servers.map(FollowedFile::new) }
+    }
+}
+
+async fn changed(file: Option<&mut FollowedFile>) {
+    match file {
+        Some(file) => file.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Reload<'_> {
     /// Follows the file; never ends. `again` reads it now.
-    pub(super) async fn follow(mut self, file: Option<FollowedFile>, again: &Notify) {
-        let Some(mut file) = file else { return std::future::pending().await };
+    pub(super) async fn follow(mut self, mut files: FollowedFiles, again: &Notify) {
         loop {
             tokio::select! {
-                () = file.changed() => {}
+                () = changed(files.settings.as_mut()) => {}
+                () = changed(files.servers.as_mut()) => {}
                 () = again.notified() => {}
             }
-            self.reload(file.path()).await;
+            self.reload(files.settings.as_ref().map(FollowedFile::path)).await;
         }
     }
 
     /// Brings what is served in line with the file. If the file is invalid, everything stays.
-    async fn reload(&mut self, file: &Path) {
-        let settings = match Settings::read(file) {
+    async fn reload(&mut self, file: Option<&Path>) {
+        let read = file.map_or_else(|| Ok(Settings::default()), Settings::read);
+        let settings = match read {
             // A save may begin with an empty file. Nobody empties a file to stop serving.
-            Ok(settings) if settings.is_empty() => {
-                warn!(file = %file.display(), "the configuration is empty: keeping the last one");
+            Ok(settings) if settings.is_empty() && file.is_some() => {
+                warn!("the configuration is empty: keeping the last one");
                 return;
             }
             Ok(settings) => settings,
@@ -57,7 +83,7 @@ impl Reload<'_> {
                 return;
             }
         };
-        let next = Plan::new(&settings, self.args, self.feeds.always);
+        let next = self.plan(&settings);
         for step in self.served.steps(&next) {
             match self.take(&step, &settings, &next).await {
                 Ok(Some(words)) => self.printer.change("config", &words),
@@ -68,6 +94,21 @@ impl Reload<'_> {
                 }
             }
         }
+    }
+
+    /// The plan of a file. An upstream that cannot be found is logged, and stays as it is served.
+    fn plan(&self, settings: &Settings) -> Plan {
+        let mut next = Plan::new(settings, self.args, self.feeds.always);
+        let origins = Origins::find(self.args, settings);
+        next.upstreams = origins.upstreams;
+        for (name, error) in origins.problems {
+            let error = report::line(&error);
+            error!(%error, "an upstream could not be configured");
+            let served = self.served.upstreams.iter().find(|it| Some(&it.name) == name.as_ref());
+            next.upstreams.extend(served.cloned());
+        }
+        next.rank(&self.served);
+        next
     }
 
     /// Takes one step, and says what was done.
@@ -95,6 +136,10 @@ impl Reload<'_> {
                 self.remove(path);
                 Some(format!("no longer serving the folder `{}`", path.display()))
             }
+            Step::AddUpstream(_)
+            | Step::ReplaceUpstream(_)
+            | Step::AdjustUpstream(_)
+            | Step::RemoveUpstream(_) => self.take_upstream(step).await?,
             Step::OpenFeeds => {
                 self.feeds.open(self.args, settings, self.hub).await?;
                 self.served.take_feeds(next);
@@ -118,6 +163,35 @@ impl Reload<'_> {
             }
         };
         Ok(words)
+    }
+
+    /// Takes one step of an upstream, and says what was done.
+    async fn take_upstream(&mut self, step: &Step) -> Result<Option<String>> {
+        Ok(Some(match step {
+            Step::AddUpstream(planned) => {
+                self.upstreams.add(planned).await?;
+                self.served.serve_upstream(planned);
+                format!("connecting to the upstream `{}`", planned.name)
+            }
+            Step::ReplaceUpstream(planned) => {
+                self.upstreams.remove(&planned.name);
+                self.served.leave_upstream(&planned.name);
+                self.upstreams.add(planned).await?;
+                self.served.serve_upstream(planned);
+                format!("restarting the upstream `{}`", planned.name)
+            }
+            Step::AdjustUpstream(planned) => {
+                self.upstreams.adjust(planned)?;
+                self.served.serve_upstream(planned);
+                format!("adjusted the upstream `{}`, without a restart", planned.name)
+            }
+            Step::RemoveUpstream(name) => {
+                self.upstreams.remove(name);
+                self.served.leave_upstream(name);
+                format!("no longer serving the upstream `{name}`")
+            }
+            _ => return Ok(None),
+        }))
     }
 
     async fn add(&mut self, planned: &PlannedFolder, folder: Folder) -> Result<()> {

@@ -26,12 +26,12 @@ pub(super) struct ServedFeeds {
     /// Stays open while no feeds are served: the directory is locked until the process ends.
     opened: Option<OpenedFeeds>,
     /// The lists to load, for [`load_lists`].
-    lists: watch::Sender<Option<Lists>>,
+    lists: watch::Sender<Option<WebLists>>,
 }
 
 /// Lists on the web, to be loaded in the background.
 #[derive(Clone)]
-pub(super) struct Lists {
+pub(super) struct WebLists {
     feeds: Feeds,
     /// The feeds named elsewhere.
     named: Vec<FeedConfig>,
@@ -76,7 +76,7 @@ impl ServedFeeds {
     }
 
     /// The lists to load, for [`load_lists`].
-    pub(super) fn lists(&self) -> watch::Receiver<Option<Lists>> {
+    pub(super) fn lists(&self) -> watch::Receiver<Option<WebLists>> {
         self.lists.subscribe()
     }
 
@@ -117,15 +117,15 @@ impl ServedFeeds {
 }
 
 impl OpenedFeeds {
-    fn lists(&self, args: &Serve) -> Lists {
+    fn lists(&self, args: &Serve) -> WebLists {
         let NamedFeeds { feeds: named, lists: urls, .. } = self.named.clone();
-        Lists { feeds: self.feeds.clone(), named, urls, output: Output::new(args.json) }
+        WebLists { feeds: self.feeds.clone(), named, urls, output: Output::new(args.json) }
     }
 }
 
 /// Loads the lists on the web, and retries failed ones; never ends. Other lists replace those that
 /// were not loaded yet.
-pub(super) async fn load_lists(mut wanted: watch::Receiver<Option<Lists>>) {
+pub(super) async fn load_lists(mut wanted: watch::Receiver<Option<WebLists>>) {
     loop {
         let lists = wanted.borrow_and_update().clone();
         tokio::select! {
@@ -138,7 +138,7 @@ pub(super) async fn load_lists(mut wanted: watch::Receiver<Option<Lists>>) {
 }
 
 /// Loads these lists; never ends.
-async fn load(lists: Option<Lists>) {
+async fn load(lists: Option<WebLists>) {
     if let Some(mut lists) = lists {
         while !lists.urls.is_empty() {
             lists.load().await;
@@ -148,7 +148,7 @@ async fn load(lists: Option<Lists>) {
     std::future::pending::<()>().await;
 }
 
-impl Lists {
+impl WebLists {
     /// Loads the missing lists, and serves their feeds.
     async fn load(&mut self) {
         for url in std::mem::take(&mut self.urls) {

@@ -1,0 +1,119 @@
+//! The control socket: `tidings upstream` speaks with a running server of the same user.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tracing::warn;
+
+use super::plan::Plan;
+use super::reload::FollowedFiles;
+use super::upstreams::Upstreams;
+use crate::command::control::{Request, directory};
+
+/// The longest request.
+const LONGEST: u64 = 4096;
+/// Connections at once; further ones wait.
+const CONNECTIONS: usize = 16;
+/// Time for a request to arrive, and for its answer to be read.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The socket of this server. It is removed when this is dropped.
+pub(super) struct Control {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Control {
+    /// Opens the socket of a server that has upstreams, or may get some. A server without one still
+    /// serves, but the commands cannot reach it.
+    pub(super) fn open(served: &Plan, files: &FollowedFiles) -> Option<Self> {
+        if served.upstreams.is_empty() && files.settings.is_none() && files.servers.is_none() {
+            return None;
+        }
+        let directory = directory().ok()?;
+        let path = directory.join(format!("{}.sock", std::process::id()));
+        match bind(&directory, &path) {
+            Ok(listener) => Some(Self { listener, path }),
+            Err(error) => {
+                let path = path.display();
+                warn!(%path, %error, "`tidings upstream` cannot reach this server");
+                None
+            }
+        }
+    }
+
+    /// Answers until it is dropped.
+    pub(super) async fn serve(control: Option<Self>, upstreams: &Upstreams) {
+        let Some(control) = control else { return std::future::pending().await };
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = control.listener.accept(), if connections.len() < CONNECTIONS => {
+                    if let Ok((stream, _)) = accepted {
+                        let upstreams = upstreams.clone();
+                        connections.spawn(tokio::time::timeout(PATIENCE, async move {
+                            drop(converse(stream, &upstreams).await);
+                        }));
+                    }
+                }
+                Some(_) = connections.join_next() => {}
+            }
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.path));
+    }
+}
+
+/// Only its owner may enter the directory, and only its owner may use the socket.
+fn bind(directory: &Path, path: &Path) -> io::Result<UnixListener> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// One request and its answer, a line of JSON each.
+async fn converse(mut stream: UnixStream, upstreams: &Upstreams) -> io::Result<()> {
+    let mut line = String::new();
+    BufReader::new((&mut stream).take(LONGEST)).read_line(&mut line).await?;
+    let answer = match serde_json::from_str(&line) {
+        Ok(request) => answer(request, upstreams).await,
+        Err(error) => json!({ "error": format!("the request is invalid: {error}") }),
+    };
+    stream.write_all(format!("{answer}\n").as_bytes()).await
+}
+
+async fn answer(request: Request, upstreams: &Upstreams) -> Value {
+    let unknown = |name: &str| {
+        let known: Vec<_> = upstreams.statuses().into_iter().map(|status| status.name).collect();
+        json!({ "error": format!("no upstream is named `{name}`"), "known": known })
+    };
+    match request {
+        Request::List => json!({ "upstreams": upstreams.statuses() }),
+        Request::Restart(name) => match upstreams.named(&name) {
+            Some(upstream) => {
+                upstream.restart().await;
+                json!({ "restarted": name })
+            }
+            None => unknown(&name),
+        },
+        Request::Approve(name) => match upstreams.named(&name) {
+            Some(upstream) => json!({ "approved": upstream.approve() }),
+            None => unknown(&name),
+        },
+    }
+}
