@@ -4,7 +4,6 @@ mod args;
 mod check;
 mod command;
 mod console;
-mod control;
 mod demo;
 mod draft;
 mod feeds;

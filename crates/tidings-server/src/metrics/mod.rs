@@ -2,6 +2,9 @@
 
 mod process;
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -15,6 +18,9 @@ use crate::method::KNOWN_METHODS;
 /// From the first change of a notice to the hand-over of its bytes to the transport, in seconds.
 const LATENCY_BUCKETS: [f64; 12] =
     [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 10.0];
+
+/// So many names of tokens are counted by themselves; later ones are counted together.
+const NAMES: usize = 256;
 
 /// Methods without parameters of their own that are counted by name, besides [`KNOWN_METHODS`]. All
 /// others are counted together.
@@ -94,6 +100,8 @@ pub(crate) struct Metrics {
     pub(crate) requests: Family<RequestLabels, Counter>,
     /// HTTP requests by the name of their token; tokens without a name are not counted here.
     named_requests: Family<NameLabel, Counter>,
+    /// The names that are counted by themselves.
+    names: Mutex<BTreeSet<String>>,
     pub(crate) connections: Gauge,
     /// Connections that were closed or refused because there were too many.
     pub(crate) turned_away: Counter,
@@ -129,6 +137,7 @@ impl Metrics {
                 "token_requests",
                 "HTTP requests by the name of their token",
             ),
+            names: Mutex::default(),
             connections: register(all, "connections", "Open HTTP connections"),
             turned_away: register(
                 all,
@@ -174,6 +183,11 @@ impl Metrics {
 
     /// Counts a request of the identity with this name.
     pub(crate) fn requests_of(&self, name: &str) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_counted =
+            names.contains(name) || names.len() < NAMES && names.insert(name.to_owned());
+        drop(names);
+        let name = if is_counted { name } else { "other" };
         self.named_requests.get_or_create(&NameLabel { name: name.to_owned() }).inc();
     }
 
@@ -193,4 +207,22 @@ fn register<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, he
     let metric = M::default();
     registry.register(name, help, metric.clone());
     metric
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tokens_are_bounded() {
+        let metrics = Metrics::new();
+        for number in 0..NAMES + 2 {
+            metrics.requests_of(&format!("token-{number}"));
+        }
+        metrics.requests_of("token-0");
+        let text = metrics.text();
+        assert!(text.contains("tidings_token_requests_total{name=\"token-0\"} 2\n"), "{text}");
+        assert!(text.contains("tidings_token_requests_total{name=\"other\"} 2\n"), "{text}");
+        assert_eq!(text.matches("tidings_token_requests_total{").count(), NAMES + 1);
+    }
 }

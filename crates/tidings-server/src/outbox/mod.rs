@@ -76,6 +76,8 @@ struct State {
     sent: u64,
     release: Option<Instant>,
     closed: bool,
+    /// Whether nothing is delivered any more, not even what waits.
+    is_cut: bool,
     /// How many notices were sent although their thing was dirty, because they were held too long.
     #[cfg(test)]
     hurried: usize,
@@ -103,7 +105,7 @@ pub(crate) struct Seen<'a> {
 pub(crate) enum Next {
     /// Whole frames.
     Frames(Bytes),
-    /// The hub ended this listener, and all waiting notices were delivered.
+    /// The hub ended this listener, and all waiting notices were delivered or dropped.
     Closed,
 }
 
@@ -227,11 +229,12 @@ impl Outbox {
 
     /// Sets the baseline of a list: its fingerprint for these labels when the listener began to
     /// follow it.
-    pub(crate) fn baseline_list(&self, kind: ListKind, (check, seen_by): (Check, &Labels)) {
+    pub(crate) fn baseline_list(&self, kind: ListKind, (check, pulse): (Check, &Pulse)) {
         let mut state = self.lock();
-        let State { labels, lists, waiting, .. } = &mut *state;
+        let State { lists, waiting, .. } = &mut *state;
         if let Some(slot) = &mut lists[kind.index()] {
-            slot.baseline(check, labels == seen_by, waiting);
+            let is_current = slot.pulse.is(pulse);
+            slot.baseline(check, is_current, waiting);
         }
         Self::wake(state);
     }
@@ -288,21 +291,22 @@ impl Outbox {
         self.lock().held
     }
 
-    /// Takes the result of a check of a list for these labels. True if a notice waits.
+    /// Takes the result of a check of a list at a count of this pulse. True if a notice waits.
     pub(crate) fn mark_list(
         &self,
         kind: ListKind,
-        (now, seen_by): (Check, &Labels),
+        (now, pulse): (Check, &Pulse),
         notice: &Arc<Notice>,
         since: Instant,
     ) -> bool {
         let mut state = self.lock();
-        let State { labels, lists, queue, waiting, .. } = &mut *state;
-        if labels != seen_by {
-            // The labels changed meanwhile; a check of the new view follows.
+        let State { lists, queue, waiting, .. } = &mut *state;
+        let Some(slot) = &mut lists[kind.index()] else { return false };
+        if !slot.pulse.is(pulse) {
+            // The check is of another view, or of the same one before this listener came. What it
+            // sees is its baseline, or checked because its labels changed.
             return false;
         }
-        let Some(slot) = &mut lists[kind.index()] else { return false };
         let push = slot.mark(now, notice, since, waiting, &self.metrics);
         if push {
             queue.push_back(Topic::List(kind));
@@ -469,6 +473,12 @@ impl Outbox {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Ends the listener at once: its waiting notices are not delivered.
+    pub(crate) fn cut(&self) {
+        self.lock().is_cut = true;
+        self.close();
+    }
+
     /// How many things wait.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().waiting
@@ -489,6 +499,9 @@ impl Outbox {
     /// Takes waiting notices, oldest first, until `put` returns that it has enough bytes; true if it
     /// did.
     fn take(&self, state: &mut State, mut put: impl FnMut(&Notice, u64) -> usize) -> bool {
+        if state.is_cut {
+            return false;
+        }
         let now = Instant::now();
         for _ in 0..state.queue.len() {
             let Some(thing) = state.queue.pop_front() else { break };

@@ -25,6 +25,12 @@ impl Pulse {
     pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
+
+    /// Whether this is the same count, not only an equal one. Counts of others cannot be compared:
+    /// when the last listener of a view leaves, the next one begins a new count.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// The result of a check.
@@ -49,7 +55,7 @@ impl Check {
 /// A followed thing.
 #[derive(Debug)]
 pub(super) struct Slot {
-    pulse: Pulse,
+    pub(super) pulse: Pulse,
     /// Whether the baseline is set. Before that, no notice is sent: its change may be part of the
     /// baseline.
     pub(super) settled: bool,
@@ -118,8 +124,8 @@ impl Slot {
         (now < until).then_some(Held::Until(until))
     }
 
-    /// Sets the baseline, if there is none yet. The check `is_current` unless the labels of the
-    /// listener changed meanwhile.
+    /// Sets the baseline, if there is none yet. The check `is_current` if its count is that of this
+    /// slot's pulse: the labels of the listener may have changed meanwhile.
     pub(super) fn baseline(&mut self, check: Check, is_current: bool, waiting: &mut usize) {
         self.settled = true;
         if self.told.is_some() {

@@ -77,7 +77,7 @@ impl Listener {
             let subscriptions = &self.pipeline.subscriptions;
             let (labels, pulse) = subscriptions.follow_list(kind, &self.outbox, true);
             let now = self.pipeline.check_list(kind, &labels, &pulse);
-            self.outbox.baseline_list(kind, (now, &labels));
+            self.outbox.baseline_list(kind, (now, &pulse));
         }
     }
 
@@ -93,7 +93,7 @@ impl Listener {
                     let (labels, pulse) = subscriptions.follow_list(kind, &self.outbox, false);
                     let now = self.pipeline.check_list(kind, &labels, &pulse);
                     let notice = self.pipeline.list_notice(kind);
-                    self.outbox.mark_list(kind, (now, &labels), notice, since);
+                    self.outbox.mark_list(kind, (now, &pulse), notice, since);
                 }
             }
         }

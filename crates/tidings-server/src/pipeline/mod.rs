@@ -266,7 +266,7 @@ impl Pipeline {
         let told = dirty.map(|(labels, pulse)| {
             let now = self.check_list(kind, &labels, &pulse);
             let notice = self.list_notice(kind);
-            self.subscriptions.announce_list(kind, (now, &labels), notice, since)
+            self.subscriptions.announce_list(kind, (now, &labels, &pulse), notice, since)
         });
         let told = told.sum();
         let what = kind.as_str();

@@ -52,7 +52,7 @@ impl Pipeline {
             let Some(pulse) = self.subscriptions.pulse(kind, &labels) else { continue };
             let now = self.check_list(kind, &labels, &pulse);
             let notice = self.list_notice(kind);
-            told += usize::from(outbox.mark_list(kind, (now, &labels), notice, since));
+            told += usize::from(outbox.mark_list(kind, (now, &pulse), notice, since));
         }
         for uri in outbox.followed() {
             let Some(watched) = self.subscriptions.get(uri.as_ref()) else { continue };

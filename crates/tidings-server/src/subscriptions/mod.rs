@@ -243,13 +243,13 @@ impl Subscriptions {
     pub(crate) fn announce_list(
         &self,
         kind: ListKind,
-        (now, labels): (Check, &Labels),
+        (now, labels, pulse): (Check, &Labels, &Pulse),
         notice: &Arc<Notice>,
         since: Instant,
     ) -> usize {
         let state = self.lock();
         let followers = state.groups.get(labels).into_iter().flat_map(|it| it.followers(kind));
-        followers.filter(|outbox| outbox.mark_list(kind, (now, labels), notice, since)).count()
+        followers.filter(|outbox| outbox.mark_list(kind, (now, pulse), notice, since)).count()
     }
 
     /// Ends every listener gracefully.
@@ -425,6 +425,28 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         let next: Poll<Next> = later.poll_next(reader, &mut context);
         assert!(next.is_pending(), "the listener knows what there is");
+    }
+
+    // A check that was under way when the last listener left was applied to the next one, whose
+    // count begins anew: every check of its own was then taken for an older one.
+    #[test]
+    fn a_check_from_before_a_listener_came_costs_it_no_notice() {
+        let index = Subscriptions::new(10, Duration::ZERO, Arc::new(Metrics::new()));
+        let notice = Arc::new(Notice::list_changed(ListKind::Tools));
+        let check = |at: u64, text: &[u8]| Check { at, fingerprint: Fingerprint::of_bytes(text) };
+        let announce = |now: Check, labels: &Labels, pulse: &Pulse| {
+            index.announce_list(ListKind::Tools, (now, labels, pulse), &notice, Instant::now())
+        };
+        let first = index.listener(PLAIN, About::nobody());
+        let (labels, before) = index.follow_list(ListKind::Tools, &first, true);
+        (0..57).for_each(|_| before.beat());
+        index.forget(&first);
+        let next = index.listener(PLAIN, About::nobody());
+        let (_, pulse) = index.follow_list(ListKind::Tools, &next, true);
+        next.baseline_list(ListKind::Tools, (check(0, b"new"), &pulse));
+        assert_eq!(announce(check(57, b"new"), &labels, &before), 0, "it knows that");
+        pulse.beat();
+        assert_eq!(announce(check(1, b"newer"), &labels, &pulse), 1, "this is news");
     }
 
     proptest! {

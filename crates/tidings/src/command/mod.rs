@@ -4,6 +4,7 @@ mod call;
 mod check;
 mod complete;
 mod config;
+mod control;
 mod feeds;
 mod import;
 mod info;

@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow, bail};
 use serde_json::Value;
 
 use crate::args::{Upstream, UpstreamCommand};
-use crate::control::{Request, ask};
+use crate::command::control::{Request, ask};
 use crate::present::Output;
 use crate::present::diff::unified;
 use crate::present::table::Table;

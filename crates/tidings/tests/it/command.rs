@@ -269,13 +269,13 @@ async fn a_server_tells_who_it_is_in_both_eras() {
         assert_eq!(info["name"], "tidings");
         assert_eq!(
             info["counts"],
-            json!({ "tools": 2, "resources": 5, "templates": 1, "prompts": 1 })
+            json!({ "tools": 3, "resources": 5, "templates": 1, "prompts": 1 })
         );
         assert!(info["latency_ms"].as_f64().unwrap() > 0.0);
         assert!(info["capabilities"]["tools"].is_object() && info["instructions"].is_string());
     }
     let words = over_stdio(&["info"]).await.output;
-    assert!(words.contains("2 tools, 5 resources, 1 template, 1 prompt\n"), "{words}");
+    assert!(words.contains("3 tools, 5 resources, 1 template, 1 prompt\n"), "{words}");
     assert!(words.contains("new tools, new resources"), "{words}");
 }
 
@@ -299,7 +299,7 @@ async fn names_are_looked_up_and_secrets_are_not_shown() {
     let table = run(&["servers", "--mcp-file", file]).await;
     assert!(table.output.contains("serve --demo --stdio") && !table.output.contains("hunter"));
     let listed = run(&["tools", "station", "--mcp-file", file, "--json"]).await;
-    assert_eq!(listed.lines().len(), 2);
+    assert_eq!(listed.lines().len(), 3);
     let mut command = client(&["tools", "far", "--mcp-file", file, "--json"]);
     assert_eq!(
         ended({

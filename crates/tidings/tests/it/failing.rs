@@ -39,10 +39,10 @@ async fn a_token_is_asked_for_and_taken() {
     let url = demo.url();
     check(&run(&["tools", &url]).await, 1, &["401", "--token-file"]);
     let listed = run(&["tools", &url, "--token-file", file, "--json"]).await;
-    assert_eq!(listed.lines().len(), 2);
+    assert_eq!(listed.lines().len(), 3);
     let mut command = client(&["tools", &url, "--json"]);
     command.env("TIDINGS_TOKEN", "correct-horse-battery");
-    assert_eq!(ended(command).await.lines().len(), 2);
+    assert_eq!(ended(command).await.lines().len(), 3);
     let listed =
         run(&["tools", &url, "--header", "Authorization: Bearer correct-horse-battery"]).await;
     assert_eq!(listed.code, Some(0), "{listed:?}");

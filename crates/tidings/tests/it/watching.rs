@@ -153,7 +153,7 @@ async fn it_ends_after_a_time() {
     let demo = Demo::start("--every 3600").await;
     let watched = run(&["watch", &demo.url(), "--for", "50ms"]).await;
     assert_eq!(watched.code, Some(0), "{watched:?}");
-    assert!(watched.output.contains("watching   2 tools, 5 resources"), "{watched:?}");
+    assert!(watched.output.contains("watching   3 tools, 5 resources"), "{watched:?}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use tracing::warn;
 use super::plan::Plan;
 use super::reload::FollowedFiles;
 use super::upstreams::Upstreams;
-use crate::control::{Request, directory};
+use crate::command::control::{Request, directory};
 
 /// The longest request.
 const LONGEST: u64 = 4096;
