@@ -20,6 +20,7 @@ use tidings_core::Change;
 use crate::era;
 use crate::identity::Identity;
 use crate::labels::{LabelError, Labels};
+use crate::transport::guard::Admitted;
 use crate::viewers::{GrantError, Scope, Viewer, Word};
 
 /// The request being answered, and its client.
@@ -248,8 +249,9 @@ impl Context {
     }
 
     /// Identifies the client, to share fairly between clients: the same for all requests of a stdio
-    /// connection, of a session, and of a named client without a session. It proves nothing: a
-    /// client can choose any name.
+    /// connection, of a session, and of a named client without a session. Clients with different
+    /// tokens are never the same caller, and neither are clients with a token and without. Apart from
+    /// that it proves nothing: a client can choose any name.
     #[must_use]
     pub fn caller(&self) -> String {
         let Some(asked) = self.asked() else { return "hub".to_owned() };
@@ -259,11 +261,16 @@ impl Context {
         let parts = asked.request.extensions.get::<http::request::Parts>();
         let address = parts.and_then(|parts| parts.extensions.get::<Address>());
         let client = self.client().map(|client| format!("{} {}", client.name, client.version));
-        match (client, address) {
-            (Some(client), Some(Address(address))) => format!("{client} at {address}"),
-            (Some(client), None) => client,
-            (None, Some(Address(address))) => format!("anonymous at {address}"),
-            (None, None) => "anonymous".to_owned(),
+        let client = client.unwrap_or_else(|| "anonymous".to_owned());
+        let token = parts.and_then(|parts| Admitted::of(&parts.extensions).token);
+        // Both begin with a word of ours, because a client can choose any name.
+        let client = match token {
+            Some(token) => format!("token {token} {client}"),
+            None => format!("client {client}"),
+        };
+        match address {
+            Some(Address(address)) => format!("{client} at {address}"),
+            None => client,
         }
     }
 
@@ -411,6 +418,8 @@ impl std::fmt::Debug for Context {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use serde_json::{Value, json};
     use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::task::JoinSet;
@@ -477,19 +486,11 @@ mod tests {
         assert_ne!(callers[0], callers[2]);
     }
 
-    #[tokio::test]
-    async fn a_caller_without_a_session_is_its_name_and_where_it_is() {
-        let hub = hub();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut serving = JoinSet::new();
-        serving.spawn(async move {
-            let config = HttpConfig::default();
-            http::serve(&hub, listener, config, CancellationToken::new()).await.unwrap();
-        });
+    /// The caller of a request without a session, with this header or none.
+    async fn caller_at(address: SocketAddr, authorization: &str) -> String {
         let body = call(1).to_string();
         let request = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{authorization}\
              content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
              mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: who\r\n\
              content-length: {}\r\n\r\n{body}",
@@ -501,6 +502,46 @@ mod tests {
         stream.read_to_string(&mut answer).await.unwrap();
         let (start, end) = (answer.find("{\"").unwrap(), answer.rfind('}').unwrap());
         let answer = text(&serde_json::from_str(&answer[start..=end]).unwrap());
-        assert_eq!(answer["caller"], "tester 2 at 127.0.0.1");
+        answer["caller"].as_str().unwrap().to_owned()
+    }
+
+    /// Serves until the set is dropped.
+    async fn serve(config: HttpConfig) -> (SocketAddr, JoinSet<()>) {
+        let hub = hub();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
+            http::serve(&hub, listener, config, CancellationToken::new()).await.unwrap();
+        });
+        (address, serving)
+    }
+
+    #[tokio::test]
+    async fn a_caller_without_a_session_is_its_name_and_where_it_is() {
+        let (address, _serving) = serve(HttpConfig::default()).await;
+        assert_eq!(caller_at(address, "").await, "client tester 2 at 127.0.0.1");
+    }
+
+    #[tokio::test]
+    async fn clients_with_different_tokens_are_different_callers() {
+        let secrets = ["0123456789abcdef", "fedcba9876543210"];
+        let entry = |secret| {
+            let hash = http::TokenHash::of(&http::Token::new(secret).unwrap());
+            http::TokenEntry::new(hash, Identity::new("ada", Labels::NONE))
+        };
+        let mut config = HttpConfig::default();
+        config.tokens.replace(secrets.map(entry).into());
+        config.anonymous = true;
+        let (address, _serving) = serve(config).await;
+        let known = secrets.map(|secret| format!("authorization: Bearer {secret}\r\n"));
+        let ours = caller_at(address, &known[0]).await;
+        assert_eq!(caller_at(address, &known[0]).await, ours);
+        let theirs = caller_at(address, &known[1]).await;
+        let anybody = caller_at(address, "").await;
+        assert!(
+            ours != theirs && ours != anybody && theirs != anybody,
+            "{ours} {theirs} {anybody}"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Who looks at a hub: the labels that each client has now, and whom a grant concerns.
 //!
 //! A label comes from the client's identity, and is granted or withdrawn while the hub runs: for one
-//! session, or for a person. Of several words on one label, the last counts.
+//! session, or for a person. Of several words on one label, the last counts. A withdrawal never
+//! fails for lack of room: of too many, the oldest that concerns nobody here is forgotten.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +12,11 @@ use crate::identity::Identity;
 use crate::labels::{LabelError, Labels};
 use crate::outbox::Outbox;
 
-/// How many labels may be granted or withdrawn for one session, and for one person.
-const WORDS: usize = 64;
+/// How many labels may be granted to one session, and to one person.
+const GRANTS: usize = 64;
+/// How many withdrawals of one session or person are remembered, and all that concern a label of a
+/// client that is here.
+const WITHDRAWALS: usize = 256;
 /// How many people may have labels granted or withdrawn.
 const PEOPLE: usize = 100_000;
 
@@ -30,8 +34,8 @@ pub enum GrantError {
     /// The client has no name.
     #[error("this client has no name")]
     NoName,
-    /// Too many labels of one session or person, or too many people.
-    #[error("too many labels were granted or withdrawn")]
+    /// Too many labels were granted to one session or person, or there are too many people.
+    #[error("too many labels were granted, or to too many people")]
     TooMany,
 }
 
@@ -56,13 +60,40 @@ pub(crate) enum Scope {
 struct Words(BTreeMap<Arc<str>, (u64, Word)>);
 
 impl Words {
-    fn say(&mut self, labels: &Labels, word: Word, stamp: u64) -> Result<(), GrantError> {
-        let new = labels.iter().filter(|label| !self.0.contains_key(*label)).count();
-        if self.0.len() + new > WORDS {
+    fn grant(&mut self, labels: &Labels, stamp: u64) -> Result<(), GrantError> {
+        let kept = self.all(Word::Grant).filter(|(label, _)| !labels.contains(label)).count();
+        if kept + labels.as_slice().len() > GRANTS {
             return Err(GrantError::TooMany);
         }
-        self.0.extend(labels.as_slice().iter().map(|label| (label.clone(), (stamp, word))));
+        self.0.extend(labels.as_slice().iter().map(|label| (label.clone(), (stamp, Word::Grant))));
         Ok(())
+    }
+
+    /// Withdraws labels. Of too many withdrawals, the oldest are forgotten whose labels nobody
+    /// `has` otherwise.
+    fn withdraw(&mut self, labels: &Labels, stamp: u64, has: impl Fn(&str) -> bool) {
+        let said = (stamp, Word::Withdraw);
+        self.0.extend(labels.as_slice().iter().map(|label| (label.clone(), said)));
+        let excess = self.all(Word::Withdraw).count().saturating_sub(WITHDRAWALS);
+        if excess == 0 {
+            return;
+        }
+        let idle = self.all(Word::Withdraw).filter(|(label, _)| !has(label));
+        let mut idle: Vec<_> = idle.map(|(label, stamp)| (stamp, label.clone())).collect();
+        idle.sort_unstable();
+        for (_, label) in idle.into_iter().take(excess) {
+            self.0.remove(&label);
+        }
+    }
+
+    /// The labels of which this is the last word, and when it was said.
+    fn all(&self, word: Word) -> impl Iterator<Item = (&Arc<str>, u64)> {
+        let words = self.0.iter().filter(move |(_, said)| said.1 == word);
+        words.map(|(label, said)| (label, said.0))
+    }
+
+    fn grants(&self, label: &str) -> bool {
+        self.0.get(label).is_some_and(|said| said.1 == Word::Grant)
     }
 }
 
@@ -123,6 +154,32 @@ impl Viewer {
         outbox.begin(&state.labels);
         state.outboxes.retain(|outbox| outbox.strong_count() > 0);
         state.outboxes.push(Arc::downgrade(outbox));
+    }
+
+    /// Grants it labels, or withdraws them.
+    fn say(
+        &self,
+        person: Option<&Words>,
+        (labels, word): (&Labels, Word),
+        stamp: u64,
+    ) -> Result<(), GrantError> {
+        let State { identity, own, .. } = &mut *self.lock();
+        match word {
+            Word::Grant => own.grant(labels, stamp),
+            Word::Withdraw => {
+                let has = |label: &str| {
+                    identity.labels.contains(label) || person.is_some_and(|it| it.grants(label))
+                };
+                own.withdraw(labels, stamp, has);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether it has a label that is not its person's.
+    fn has(&self, label: &str) -> bool {
+        let state = self.lock();
+        state.identity.labels.contains(label) || state.own.grants(label)
     }
 
     /// Finds its labels again; if they changed, its listeners learn of it.
@@ -231,9 +288,9 @@ impl Viewers {
             Scope::Session if !viewer.is_session => Err(GrantError::NoSession),
             Scope::Session => {
                 let people = self.people();
-                viewer.lock().own.say(labels, word, self.stamp())?;
-                let person = name.and_then(|name| people.get(&name));
-                viewer.refresh(person.map(|person| &person.words), &relabel);
+                let person = name.and_then(|name| people.get(&name)).map(|person| &person.words);
+                viewer.say(person, (labels, word), self.stamp())?;
+                viewer.refresh(person, &relabel);
                 Ok(())
             }
         }
@@ -251,15 +308,22 @@ impl Viewers {
             return Err(GrantError::TooMany);
         }
         let person = people.entry(name.into()).or_default();
-        person.words.say(labels, word, self.stamp())?;
         let viewers: Vec<_> = person.viewers.values().filter_map(Weak::upgrade).collect();
+        let said = match word {
+            Word::Grant => person.words.grant(labels, self.stamp()),
+            Word::Withdraw => {
+                let has = |label: &str| viewers.iter().any(|viewer| viewer.has(label));
+                person.words.withdraw(labels, self.stamp(), has);
+                Ok(())
+            }
+        };
         for viewer in &viewers {
             viewer.refresh(Some(&person.words), &relabel);
         }
         // Order: a viewer that ends here asks for the people.
         drop(people);
         drop(viewers);
-        Ok(())
+        said
     }
 
     fn forget(&self, name: &str, viewer: u64) {
@@ -329,10 +393,43 @@ mod tests {
             let label = labels(&format!("x:{number}"));
             all.say(&anybody, Scope::Session, (&label, Word::Grant), nobody)
         };
-        assert!((0..WORDS).all(|number| grant(number).is_ok()));
-        assert_eq!(grant(WORDS), Err(GrantError::TooMany));
+        assert!((0..GRANTS).all(|number| grant(number).is_ok()));
+        assert_eq!(grant(GRANTS), Err(GrantError::TooMany));
         assert_eq!(grant(0), Ok(()));
         drop(all.session(Identity::new("bob", Labels::NONE)));
         assert!(all.people().is_empty());
+    }
+
+    #[test]
+    fn labels_can_be_granted_and_withdrawn_for_ever() {
+        let all = Arc::new(Viewers::default());
+        let ada = all.session(Identity::new("ada", labels("role:pilot")));
+        for scope in [Scope::Session, Scope::Person] {
+            let say = |text: &str, word| all.say(&ada, scope, (&labels(text), word), nobody);
+            say("role:pilot", Word::Withdraw).unwrap();
+            for number in 0..2 * WITHDRAWALS {
+                let door = format!("door:{number}");
+                say(&door, Word::Grant).unwrap();
+                assert_eq!(ada.labels(), labels(&door));
+                say(&door, Word::Withdraw).unwrap();
+            }
+            // What was withdrawn of the token stays withdrawn, however much follows.
+            assert_eq!(ada.labels(), Labels::NONE);
+        }
+        let own = ada.lock().own.0.len();
+        assert_eq!((own, all.people()["ada"].words.0.len()), (WITHDRAWALS, WITHDRAWALS));
+    }
+
+    #[test]
+    fn a_withdrawal_has_room_beside_all_grants() {
+        let all = Arc::new(Viewers::default());
+        let ada = all.session(Identity::new("ada", labels("role:pilot")));
+        let say = |text: &str, word| all.say_of("ada", (&labels(text), word), nobody);
+        assert!((0..GRANTS).all(|number| say(&format!("x:{number}"), Word::Grant).is_ok()));
+        assert_eq!(say("y", Word::Grant), Err(GrantError::TooMany));
+        assert_eq!(say("role:pilot", Word::Withdraw), Ok(()));
+        assert!(!ada.labels().iter().any(|label| label == "role:pilot"));
+        assert_eq!(say("x:0", Word::Withdraw), Ok(()));
+        assert_eq!(say("y", Word::Grant), Ok(()));
     }
 }

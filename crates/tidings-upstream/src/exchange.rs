@@ -160,7 +160,14 @@ impl Inner {
         let (hears, mut heard) = mpsc::channel(HEARD);
         let began = Instant::now();
         Counts::add(&self.counts.requests);
-        let asking = mirror.relay(outgoing.request.clone(), RequestTag(tag), hears);
+        let (request, is_for_nobody) =
+            (outgoing.request.clone(), matches!(listener, Listener::Nobody));
+        let asking = async {
+            if is_for_nobody {
+                return mirror.relay_for_nobody(request, hears).await;
+            }
+            mirror.relay(request, RequestTag(tag), hears).await
+        };
         tokio::pin!(asking);
         let mut silent_until = began + timeouts.call;
         let answer = loop {

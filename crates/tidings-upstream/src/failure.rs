@@ -11,6 +11,8 @@ use crate::config::Config;
 
 /// Shorter texts are no secrets worth hiding, and hiding them would spoil every message.
 const SECRET: usize = 8;
+/// The member of an error's `data` that names the upstream, in errors of a gateway itself.
+const UPSTREAM: &str = "upstream";
 
 /// Words about one upstream.
 #[derive(Clone)]
@@ -118,11 +120,17 @@ impl Failures {
 
     fn error(&self, code: i32, text: &str) -> AnswerError {
         let message = self.harmless(text);
-        let error =
-            json!({ "code": code, "message": message, "data": { "upstream": &*self.name } });
+        let error = json!({ "code": code, "message": message, "data": { UPSTREAM: &*self.name } });
         let raw = Raw::parse(error.to_string());
         raw.map_or_else(|_| AnswerError::Failed(message), AnswerError::Raw)
     }
+}
+
+/// Whether an error was made by a gateway, here or behind the server, and not by the server that was
+/// asked.
+pub(crate) fn is_of_gateway<T>(error: &Raw<T>) -> bool {
+    let data = error.get("data").and_then(|data| Raw::<()>::parse(data).ok());
+    data.is_some_and(|data| data.get(UPSTREAM).is_some())
 }
 
 #[cfg(test)]
@@ -131,6 +139,7 @@ mod tests {
 
     use super::*;
     use crate::config::Name;
+    use crate::watch::Sighting;
 
     fn failures(target: impl Into<Target>) -> Failures {
         Failures::new(&Config::new(Name::parse("git").unwrap(), target))
@@ -149,6 +158,19 @@ mod tests {
         failed.raw = Some(raw.into());
         let AnswerError::Raw(told) = failures(target).of(&failed) else { panic!("a raw error") };
         assert_eq!(told.as_str(), raw.replace("hunter2hunter2", "…"));
+    }
+
+    #[test]
+    fn only_the_server_says_that_there_is_no_resource() {
+        let failures = failures("http://127.0.0.1:1/mcp");
+        let given_up = failures.refused("the request was cancelled");
+        assert!(Sighting::of(&Err(given_up)).is_none());
+        for data in ["null", "[]", r#"{"uri":"note://1"}"#] {
+            let said = format!(r#"{{"code":-32602,"message":"not found","data":{data}}}"#);
+            let mut failed = RelayError::from(RequestError::Unexpected);
+            failed.raw = Some(said.into());
+            assert!(Sighting::of(&Err(failures.of(&failed))).is_some(), "{data}");
+        }
     }
 
     #[test]

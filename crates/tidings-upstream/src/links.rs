@@ -21,18 +21,19 @@ impl Links {
         self.known.contains(uri)
     }
 
-    pub(crate) fn remember(&mut self, uri: &str) {
+    /// Remembers a link. Returns the one that is forgotten for it.
+    pub(crate) fn remember(&mut self, uri: &str) -> Option<Arc<str>> {
         if self.known.contains(uri) {
-            return;
+            return None;
         }
         let uri: Arc<str> = uri.into();
         self.known.insert(uri.clone());
         self.order.push_back(uri);
-        if self.order.len() > REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
+        if self.order.len() <= REMEMBERED {
+            return None;
         }
+        let oldest = self.order.pop_front()?;
+        self.known.take(&oldest)
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn load(path: &Path) -> Option<Stock> {
         resources: items(&lists),
         templates: items(&lists),
         problems: Vec::new(),
+        missing: Vec::new(),
     })
 }
 

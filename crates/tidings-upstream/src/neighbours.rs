@@ -35,6 +35,8 @@ impl Default for Neighbours {
 struct Register {
     joined: u64,
     claims: BTreeMap<List, HashMap<Arc<str>, BTreeSet<ClaimRank>>>,
+    /// Links of results, by the upstream that gave them first.
+    links: HashMap<Arc<str>, ClaimRank>,
 }
 
 /// The place of an upstream among its neighbours.
@@ -106,7 +108,22 @@ impl Neighbours {
         places.is_some_and(|places| places.iter().any(|other| *other != place))
     }
 
+    /// An upstream gave a link in a result. Returns whether it is the one that answers for it: the
+    /// first, until it forgets it.
+    pub(crate) fn link(&self, place: ClaimRank, uri: &str) -> bool {
+        *self.lock().links.entry(uri.into()).or_insert(place) == place
+    }
+
+    /// An upstream forgot a link.
+    pub(crate) fn unlink(&self, place: ClaimRank, uri: &str) {
+        let mut register = self.lock();
+        if register.links.get(uri) == Some(&place) {
+            register.links.remove(uri);
+        }
+    }
+
     pub(crate) fn leave(&self, place: ClaimRank) {
+        self.lock().links.retain(|_, giver| *giver != place);
         for list in List::ALL {
             self.claim(place, list, &HashSet::new());
         }
@@ -138,6 +155,20 @@ mod tests {
         assert_eq!(neighbours.claim(second, List::Prompts, &keys(&["b"])), keys(&[]));
         assert!(neighbours.is_shared(first, List::Tools, "b"));
         assert!(!neighbours.is_shared(first, List::Tools, "c"));
+    }
+
+    #[test]
+    fn a_link_leads_to_its_first_giver_until_that_forgets_it() {
+        let neighbours = Neighbours::default();
+        let (first, second) = (neighbours.join(1), neighbours.join(0));
+        assert!(neighbours.link(first, "a:1") && neighbours.link(first, "a:2"));
+        assert!(!neighbours.link(second, "a:1") && !neighbours.link(second, "a:2"));
+        neighbours.unlink(second, "a:1");
+        assert!(!neighbours.link(second, "a:1"), "it is not the second's to forget");
+        neighbours.unlink(first, "a:1");
+        assert!(neighbours.link(second, "a:1") && !neighbours.link(first, "a:1"));
+        neighbours.leave(first);
+        assert!(neighbours.link(second, "a:2"));
     }
 
     #[test]

@@ -69,11 +69,13 @@ pub(crate) struct Stock {
     pub(crate) resources: Vec<Original<Resource>>,
     pub(crate) templates: Vec<Original<ResourceTemplate>>,
     pub(crate) problems: Vec<String>,
+    /// The lists that are not loaded: their items are those of before.
+    pub(crate) missing: Vec<List>,
 }
 
 impl Stock {
-    /// What a mirror has now.
-    pub(crate) fn of(mirror: &Mirror) -> Self {
+    /// What a mirror has now, and of lists that it could not load what was there before.
+    pub(crate) fn of(mirror: &Mirror, before: &Self) -> Self {
         let mut problems = Vec::new();
         for list in List::ALL {
             if let Some(error) = mirror.list_error(list) {
@@ -86,13 +88,42 @@ impl Stock {
                 problems.push(format!("one of its {list} is not valid: {}", odd.reason));
             }
         }
+        let missing: Vec<_> =
+            List::ALL.into_iter().filter(|list| !mirror.has_list(*list)).collect();
+        let mut loaded = Loaded { problems, missing };
         Self {
-            tools: originals(&mirror.tools(), &mut problems),
-            prompts: originals(&mirror.prompts(), &mut problems),
-            resources: originals(&mirror.resources(), &mut problems),
-            templates: originals(&mirror.templates(), &mut problems),
-            problems,
+            tools: loaded.originals(&mirror.tools(), &before.tools),
+            prompts: loaded.originals(&mirror.prompts(), &before.prompts),
+            resources: loaded.originals(&mirror.resources(), &before.resources),
+            templates: loaded.originals(&mirror.templates(), &before.templates),
+            problems: loaded.problems,
+            missing: loaded.missing,
         }
+    }
+
+    /// Whether all lists are the server's own of now.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// Whether all that can be pinned is the server's own of now.
+    pub(crate) fn has_definitions(&self) -> bool {
+        !self.missing.iter().any(|list| matches!(list, List::Tools | List::Prompts))
+    }
+}
+
+/// What is known about lists while they are taken from a mirror.
+struct Loaded {
+    problems: Vec<String>,
+    missing: Vec<List>,
+}
+
+impl Loaded {
+    fn originals<T: Kind>(&mut self, items: &Items<T>, before: &[Original<T>]) -> Vec<Original<T>> {
+        if self.missing.contains(&T::LIST) {
+            return before.to_vec();
+        }
+        originals(items, &mut self.problems)
     }
 }
 

@@ -92,7 +92,10 @@ impl Inner {
         if !self.config().resources.has(&uri) {
             return Err(AnswerError::not_found(address.as_ref()));
         }
-        if let Some((seen, age)) = self.watching().current(&uri, Instant::now()) {
+        // Who brings answers to questions wants the read that asked.
+        let is_answering = context.input().is_some();
+        let known = self.watching().current(&uri, Instant::now());
+        if let Some((seen, age)) = known.filter(|_| !is_answering) {
             return match seen {
                 Sighting::Content(contents) => {
                     let mut contents = self.at_address(&contents, &uri, address);

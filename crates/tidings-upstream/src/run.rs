@@ -18,9 +18,10 @@ use crate::publish::Stock;
 use crate::rooms::Rooms;
 use crate::status::Counts;
 use crate::upstream::Inner;
-use crate::watch::schedule::{Look, Mode};
+use crate::watch::schedule::{LONGEST, Look, Mode, SHORTEST_RULE};
 
-/// How often lists are looked at that the server does not announce, while somebody listens.
+/// How often lists are looked at that the server does not announce, while somebody listens. Those
+/// that it promises to announce are looked at seldom: every [`LONGEST`].
 const LISTS: Duration = Duration::from_mins(1);
 
 /// When they are looked at after a call that may have changed them, and how soon again.
@@ -29,6 +30,14 @@ const LISTS_AGAIN: Duration = Duration::from_secs(2);
 
 /// How often rooms that nobody needs are looked for.
 const ROOMS: Duration = Duration::from_secs(5);
+
+/// The time between two looks at lists.
+fn lists_interval(rule: PollRule) -> Duration {
+    match rule {
+        PollRule::Every(time) => time.max(SHORTEST_RULE),
+        _ => LISTS,
+    }
+}
 
 /// The end of a task.
 enum Done {
@@ -73,6 +82,8 @@ struct Follower {
     /// When the lists are looked at.
     lists_due: Instant,
     lists_began: Instant,
+    /// From when on that includes those that the server announces.
+    announced_due: Instant,
     /// When rooms that nobody needs are looked for.
     rooms_due: Instant,
 }
@@ -89,6 +100,7 @@ impl Inner {
             absence: Absence::No,
             lists_due: Instant::now() + LISTS,
             lists_began: Instant::now(),
+            announced_due: Instant::now() + LONGEST,
             rooms_due: Instant::now() + ROOMS,
             inner: self.clone(),
         };
@@ -119,7 +131,7 @@ impl Inner {
         }
     }
 
-    /// A call ended that may have changed anything: what is polled is looked at.
+    /// A call ended that may have changed anything: what may be polled is looked at.
     pub(crate) fn touched(&self) {
         self.watching().touched(Instant::now());
         self.is_touched.store(true, Ordering::Relaxed);
@@ -139,8 +151,9 @@ impl Inner {
         let mut watching = self.watching();
         let uris: Vec<_> = watching.schedule.uris().cloned().collect();
         for uri in uris {
-            if watching.schedule.mode(&uri) != Some(Mode::Pushed) {
-                watching.schedule.watch(&uri, self.polled(&uri), Instant::now());
+            let rule = self.config().poll.of(&uri);
+            if let Some(mode) = watching.schedule.mode(&uri).map(|mode| mode.with(rule)) {
+                watching.schedule.watch(&uri, mode, Instant::now());
             }
         }
         drop(watching);
@@ -209,24 +222,27 @@ impl Follower {
                 self.restock();
             }
             Event::Stderr { line } => {
+                let line = self.inner.house.failures().harmless(&line);
                 tracing::debug!(source = %self.inner.config().name, %line, "standard error");
             }
             Event::Warning(warning) => {
-                tracing::debug!(source = %self.inner.config().name, ?warning, "an odd upstream");
+                let warning = self.inner.house.failures().harmless(&format!("{warning:?}"));
+                tracing::debug!(source = %self.inner.config().name, %warning, "an odd upstream");
             }
             _ => {}
         }
     }
 
-    /// The lists are compared with what is offered, once they are all loaded.
+    /// The lists that are loaded are compared with what is offered.
     fn restock(&mut self) {
         let Some(mirror) = self.mirror() else { return };
-        if mirror.connection() == ConnectionState::Ready && mirror.is_loaded() {
+        if mirror.connection() == ConnectionState::Ready {
             let server = mirror.server();
             let instructions = server.and_then(|server| server.instructions.clone());
             self.inner.shelf.instruct(instructions);
-            let stock = Stock::of(&mirror);
+            let stock = Stock::of(&mirror, &self.inner.stock());
             if let Start::Lazy(path) = &self.inner.config().start
+                && stock.is_whole()
                 && let Err(error) = memory::save(path, &stock)
             {
                 let path = path.display();
@@ -283,7 +299,7 @@ impl Follower {
     fn unannounced(&self, uri: &Arc<str>) {
         let mode = self.inner.polled(uri);
         let mut watching = self.inner.watching();
-        if watching.is_watched(uri) && watching.schedule.mode(uri) == Some(Mode::Pushed) {
+        if watching.is_watched(uri) && watching.schedule.mode(uri).is_some_and(Mode::is_pushed) {
             watching.schedule.watch(uri, mode, Instant::now());
         }
     }
@@ -308,22 +324,27 @@ impl Follower {
         if self.lists_due <= now {
             self.lists_began = now;
             let rest = self.inner.config().poll.rest;
-            self.lists_due = now + if let PollRule::Every(time) = rest { time } else { LISTS };
+            self.lists_due = now + lists_interval(rest);
+            let with_announced = self.announced_due <= now;
+            if with_announced {
+                self.announced_due = now + LONGEST;
+            }
             if rest != PollRule::Never {
-                self.poll_lists();
+                self.poll_lists(with_announced);
             }
         }
     }
 
-    /// Loads the lists that the server does not announce, if somebody listens.
-    fn poll_lists(&mut self) {
+    /// Loads the lists that the server does not announce, or all, if somebody listens.
+    fn poll_lists(&mut self, with_announced: bool) {
         let Some(mirror) = self.mirror().filter(|it| it.connection() == ConnectionState::Ready)
         else {
             return;
         };
         let announced = mirror.announced();
         let is_wanted = |list: &List| {
-            !announced.contains(list.kind()) && self.inner.shelf.has_listeners(list.kind())
+            (with_announced || !announced.contains(list.kind()))
+                && self.inner.shelf.has_listeners(list.kind())
         };
         let lists: Vec<_> = List::ALL.into_iter().filter(is_wanted).collect();
         if !lists.is_empty() {
@@ -347,7 +368,8 @@ impl Follower {
                 let mut watching = self.inner.watching();
                 for uri in all.iter().filter(|uri| !refused.contains(*uri)) {
                     if watching.is_watched(uri) {
-                        watching.schedule.watch(uri, Mode::Pushed, now);
+                        let rule = self.inner.config().poll.of(uri);
+                        watching.schedule.watch(uri, Mode::Pushed(rule), now);
                     }
                 }
             }
@@ -370,6 +392,7 @@ impl Follower {
         if self.inner.is_touched.swap(false, Ordering::Relaxed) {
             let soon = (self.lists_began + LISTS_AGAIN).max(Instant::now() + LISTS_SOON);
             self.lists_due = self.lists_due.min(soon);
+            self.announced_due = self.lists_due;
         }
         loop {
             let due = self.inner.watching().schedule.begin(Instant::now());

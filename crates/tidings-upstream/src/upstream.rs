@@ -188,9 +188,13 @@ impl Inner {
         self.offered().routes.clone()
     }
 
+    pub(crate) fn stock(&self) -> Arc<Stock> {
+        self.offered().stock.clone()
+    }
+
     /// The server's lists are these now.
     pub(crate) fn restock(&self, stock: Stock) {
-        if let Some(pins) = &self.pins {
+        if let Some(pins) = self.pins.as_ref().filter(|_| stock.has_definitions()) {
             pins.begin(&stock);
         }
         {
@@ -221,7 +225,11 @@ impl Inner {
             keeps_claims: offered.is_withdrawn,
         };
         match publisher.publish(stock, &offered.routes) {
-            Ok(routes) => {
+            Ok(mut routes) => {
+                // Servers repeat what they were sent, also in errors and names.
+                for problem in &mut routes.problems {
+                    *problem = self.house.failures().harmless(problem);
+                }
                 for problem in &routes.problems {
                     if !offered.routes.problems.contains(problem) {
                         tracing::warn!(source = %config.name, problem, "an upstream's list");
@@ -246,7 +254,12 @@ impl Inner {
             return None;
         }
         let parsed = ResourceUri::parse(uri).ok()?;
-        self.links().remember(uri);
+        // What another upstream gave first stays its own.
+        if config.neighbours.link(self.place, uri)
+            && let Some(forgotten) = self.links().remember(uri)
+        {
+            config.neighbours.unlink(self.place, &forgotten);
+        }
         (!self.shelf.answers_for(&parsed)).then(|| names::address(&config.name, uri))
     }
 

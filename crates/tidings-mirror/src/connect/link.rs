@@ -164,18 +164,21 @@ impl Link {
         self.client.open().progressed(params)
     }
 
-    /// Sends a request of somebody else, for one round. Returns the answer as it was sent.
+    /// Sends a request of somebody else, for one round. Returns the answer as it was sent. Without a
+    /// tag no question belongs to it.
     pub(crate) async fn relay(
         &self,
         request: Relay,
-        tag: RequestTag,
+        tag: Option<RequestTag>,
         hears: mpsc::Sender<Heard>,
         options: &RequestOptions,
     ) -> Result<Arc<str>, RelayError> {
         let mut request = request.into_request();
         let raw = Raw::ask(&mut request);
-        let method = request.method().into();
-        Open::mark(&mut request, During::Relay { method, tag });
+        if let Some(tag) = tag {
+            let method = request.method().into();
+            Open::mark(&mut request, During::Relay { method, tag });
+        }
         Open::mark_hears(&mut request, hears);
         match self.ask_with(request, options).await {
             // The text is missing only if the server spelt the request's id differently.

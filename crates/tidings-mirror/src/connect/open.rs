@@ -12,6 +12,7 @@ use rmcp::model::{
     ServerRequest,
 };
 use tokio::sync::mpsc;
+use tokio::time::{Duration, Instant};
 
 use crate::events::{Progress, RequestTag};
 use crate::handlers::During;
@@ -20,6 +21,8 @@ use crate::relay::Heard;
 /// Questions that may wait for their handler before the oldest record is dropped. Handlers start at
 /// once, so only a flooding server reaches this.
 const QUESTIONS: usize = 256;
+/// How long a server may still ask about a request that was cancelled.
+const ABANDONED: Duration = Duration::from_mins(2);
 
 /// The open requests. Ids are compared as text: some servers return numbers as text.
 #[derive(Debug, Default)]
@@ -28,6 +31,8 @@ pub(super) struct Open(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     requests: HashMap<String, Sent>,
+    /// Requests that were cancelled and not answered, by when: the server may still ask about them.
+    abandoned: HashMap<String, Instant>,
     /// Questions that wait for their handler, if their request is known.
     questions: HashMap<String, During>,
 }
@@ -77,16 +82,18 @@ impl Open {
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.ended(id);
+                    self.state().abandon(&id.to_string());
                 }
             }
             _ => {}
         }
     }
 
-    /// A request was answered, cancelled, or could not be sent.
+    /// A request was answered, or could not be sent.
     pub(super) fn ended(&self, id: &RequestId) {
-        self.state().requests.remove(&id.to_string());
+        let (mut state, id) = (self.state(), id.to_string());
+        state.requests.remove(&id);
+        state.abandoned.remove(&id);
     }
 
     /// The server asks a question on the stream that answers this request.
@@ -164,8 +171,20 @@ impl Sent {
 }
 
 impl State {
+    /// A request was cancelled.
+    fn abandon(&mut self, id: &str) {
+        self.abandoned.retain(|_, since| since.elapsed() < ABANDONED);
+        let Some(sent) = self.requests.remove(id) else { return };
+        if !matches!(sent.during, During::Other { .. }) {
+            self.abandoned.insert(id.to_owned(), Instant::now());
+        }
+    }
+
     /// The only request that a question can belong to.
     fn only(&self) -> Option<&Sent> {
+        if self.abandoned.values().any(|since| since.elapsed() < ABANDONED) {
+            return None;
+        }
         let is_other = |sent: &&Sent| matches!(sent.during, During::Other { .. });
         let mut asking = self.requests.values().filter(|sent| !is_other(sent));
         match (asking.next(), asking.next()) {
@@ -237,6 +256,32 @@ mod tests {
         open.ended(&RequestId::String("10".into()));
         open.asked(&roots(4));
         assert_eq!(open.during(&RequestId::Number(4)), Some(during("three")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_may_belong_to_a_request_that_was_cancelled_until_it_is_answered() {
+        let open = Open::default();
+        let cancel = |id: i64| {
+            let message = json!({
+                "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id },
+            });
+            open.sent(&serde_json::from_value(message).unwrap());
+        };
+        let asked = |id: i64| {
+            open.asked(&roots(id));
+            open.during(&RequestId::Number(id))
+        };
+        open.sent(&call(10, "one"));
+        cancel(10);
+        open.sent(&call(11, "three"));
+        assert_eq!(asked(1), None, "it may be about the first");
+        open.ended(&RequestId::Number(10));
+        assert_eq!(asked(2), Some(during("three")));
+        open.sent(&call(12, "seven"));
+        cancel(12);
+        assert_eq!(asked(3), None);
+        tokio::time::advance(ABANDONED).await;
+        assert_eq!(asked(4), Some(during("three")), "nobody waits for ever");
     }
 
     #[test]

@@ -288,6 +288,15 @@ impl Machine {
             .all(|list| with_list!(self.lists, list, listing => listing.is_loaded_anew()))
     }
 
+    /// Whether this connection has this list: it was loaded without an error, or there is none.
+    pub(crate) fn has_list_now(&mut self, list: List) -> bool {
+        let Some(offer) = &self.offer else { return false };
+        !offer.lists.contains(&list)
+            || with_list!(self.lists, list, listing => {
+                listing.is_loaded_anew() && listing.error().is_none()
+            })
+    }
+
     /// How often a server was lost.
     pub(crate) fn losses(&self) -> u64 {
         self.losses

@@ -358,7 +358,22 @@ impl Mirror {
         hears: mpsc::Sender<Heard>,
     ) -> Result<Arc<str>, RelayError> {
         let link = self.inner.engine.link()?;
-        link.relay(request, tag, hears, &self.options).await
+        link.relay(request, Some(tag), hears, &self.options).await
+    }
+
+    /// The same for a request that nobody can be asked about: a question that comes meanwhile is
+    /// taken to belong to another request, if one is open.
+    ///
+    /// # Errors
+    ///
+    /// If there is no result.
+    pub async fn relay_for_nobody(
+        &self,
+        request: Relay,
+        hears: mpsc::Sender<Heard>,
+    ) -> Result<Arc<str>, RelayError> {
+        let link = self.inner.engine.link()?;
+        link.relay(request, None, hears, &self.options).await
     }
 
     /// Possible values of a prompt argument or template variable. `context` has the known values.

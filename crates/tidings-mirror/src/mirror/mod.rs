@@ -74,6 +74,13 @@ impl Mirror {
         self.inner.engine.machine().is_loaded_now()
     }
 
+    /// Whether there is a connection and this list was loaded from it without an error, or the server
+    /// does not offer it. Otherwise the list is the last good one.
+    #[must_use]
+    pub fn has_list(&self, list: List) -> bool {
+        self.inner.engine.machine().has_list_now(list)
+    }
+
     /// The lists whose changes the server announces; none without a connection.
     #[must_use]
     pub fn announced(&self) -> ListKinds {

@@ -52,10 +52,10 @@ impl Views {
             self.everyone = Some(listing.clone());
             return;
         }
-        self.held += listing.items.len();
+        self.held += weight(listing);
         if self.held > HELD {
             self.others.clear();
-            self.held = listing.items.len();
+            self.held = weight(listing);
         }
         self.others.insert(labels, listing.clone());
     }
@@ -67,8 +67,13 @@ impl Views {
             self.everyone = None;
         }
         self.others.retain(|labels, _| !reach.includes(labels));
-        self.held = self.others.values().map(|listing| listing.items.len()).sum();
+        self.held = self.others.values().map(weight).sum();
     }
+}
+
+/// What a view counts as: an empty one takes room, too.
+fn weight(listing: &Arc<Listing>) -> usize {
+    listing.items.len() + 1
 }
 
 #[cfg(test)]
@@ -208,5 +213,16 @@ mod tests {
         }
         views.forget(&Reach::Everyone);
         assert_eq!((views.others.len(), views.held), (0, 0));
+    }
+
+    #[test]
+    fn empty_views_are_bounded_too() {
+        let fingerprint = Fingerprint::of_bytes(b"");
+        let listing = Arc::new(Listing { items: Vec::new(), fingerprint, is_everyones: false });
+        let mut views = Views { held: HELD - 1, ..Views::default() };
+        views.keep(labels("one"), &listing);
+        assert_eq!((views.others.len(), views.held), (1, HELD));
+        views.keep(labels("two"), &listing);
+        assert_eq!((views.others.len(), views.held), (1, 1));
     }
 }

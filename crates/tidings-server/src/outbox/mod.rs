@@ -76,6 +76,8 @@ struct State {
     sent: u64,
     release: Option<Instant>,
     closed: bool,
+    /// Whether nothing is delivered any more, not even what waits.
+    is_cut: bool,
     /// How many notices were sent although their thing was dirty, because they were held too long.
     #[cfg(test)]
     hurried: usize,
@@ -103,7 +105,7 @@ pub(crate) struct Seen<'a> {
 pub(crate) enum Next {
     /// Whole frames.
     Frames(Bytes),
-    /// The hub ended this listener, and all waiting notices were delivered.
+    /// The hub ended this listener, and all waiting notices were delivered or dropped.
     Closed,
 }
 
@@ -471,6 +473,12 @@ impl Outbox {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Ends the listener at once: its waiting notices are not delivered.
+    pub(crate) fn cut(&self) {
+        self.lock().is_cut = true;
+        self.close();
+    }
+
     /// How many things wait.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().waiting
@@ -491,6 +499,9 @@ impl Outbox {
     /// Takes waiting notices, oldest first, until `put` returns that it has enough bytes; true if it
     /// did.
     fn take(&self, state: &mut State, mut put: impl FnMut(&Notice, u64) -> usize) -> bool {
+        if state.is_cut {
+            return false;
+        }
         let now = Instant::now();
         for _ in 0..state.queue.len() {
             let Some(thing) = state.queue.pop_front() else { break };

@@ -94,13 +94,22 @@ impl Guard {
         peer: Option<IpAddr>,
         headers: &HeaderMap,
     ) -> Result<Admitted, Box<Response>> {
+        if self.anonymous && !headers.contains_key(header::AUTHORIZATION) {
+            return Ok(Admitted::default());
+        }
+        self.identify_by_token(peer, headers)
+    }
+
+    /// As [`Self::identify`], but where tokens are needed, nobody is served without one.
+    pub(crate) fn identify_by_token(
+        &self,
+        peer: Option<IpAddr>,
+        headers: &HeaderMap,
+    ) -> Result<Admitted, Box<Response>> {
         if !self.tokens.are_needed() {
             return Ok(Admitted::default());
         }
         let given = headers.get(header::AUTHORIZATION);
-        if given.is_none() && self.anonymous {
-            return Ok(Admitted::default());
-        }
         let given = given.map(HeaderValue::as_bytes).unwrap_or_default();
         let given = match given.split_at_checked(7) {
             Some((scheme, given)) if scheme.eq_ignore_ascii_case(b"bearer ") => given,

@@ -154,6 +154,12 @@ async fn initialize(
             ErrorData::invalid_request("Version mismatch", Some(json!({ "details": details })));
         return reply::error(StatusCode::BAD_REQUEST, Some(id), error);
     }
+    // Order: a token that may have no more sessions is refused before any session ends for it.
+    let admitted = Admitted::of(&parts.extensions);
+    let own = admitted.identity.limits.sessions;
+    let Some(own) = app.shares.take_own(admitted.token, Scarce::Sessions, own) else {
+        return full(app, id);
+    };
     let origin = Line::peer(&parts.extensions).map(Origin::of);
     let take = || app.shares.take(origin, Scarce::Sessions, app.config.sessions);
     // An address that used up its share loses only its own idle sessions.
@@ -161,12 +167,7 @@ async fn initialize(
         let is_ended = origin.is_some() && app.sessions.end_idle(1, origin);
         is_ended.then(take).flatten()
     });
-    let admitted = Admitted::of(&parts.extensions);
-    let own = admitted.identity.limits.sessions;
-    let own = app.shares.take_own(admitted.token, Scarce::Sessions, own);
-    let (Some(own), Some(place)) = (own, place.filter(|_| app.sessions.make_room())) else {
-        return full(app, id);
-    };
+    let Some(place) = place.filter(|_| app.sessions.make_room()) else { return full(app, id) };
     let session = app.sessions.make([own, place], origin, &admitted);
     let mut response = serve(app, &session, request, share).await;
     if session.connection.peer().is_some() {

@@ -7,7 +7,7 @@ mod budget;
 mod call;
 mod chunk;
 mod gate;
-mod guard;
+pub(crate) mod guard;
 pub mod http;
 mod intake;
 mod legacy;

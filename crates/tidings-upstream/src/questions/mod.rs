@@ -16,7 +16,7 @@ use tidings_mirror::model::{
     FormElicitationCapability, InputRequest, InputResponses, ListRootsRequest, ListRootsResult,
     Root, RootsCapabilities, SamplingCapability, UrlElicitationCapability,
 };
-use tidings_mirror::{Asking, During, Handlers};
+use tidings_mirror::{Asking, During, Handlers, Target};
 use tidings_server::{AnswerError, Context};
 use tokio::sync::{mpsc, oneshot};
 
@@ -97,7 +97,9 @@ impl Inner {
             return Some((request.asker.clone(), open));
         }
         // Of several requests nobody knows which one is meant; from now on there is one at a time.
-        let is_doubtful = asking.during.is_none() && !self.questions.lock().is_empty();
+        // Over HTTP a question comes on the stream of its request, or belongs to none.
+        let is_http = matches!(self.config().target, Target::Http(_));
+        let is_doubtful = !is_http && asking.during.is_none() && !self.questions.lock().is_empty();
         if is_doubtful && self.turns.make_single() {
             let name = &self.config().name;
             tracing::info!(source = %name, "upstream asks questions: its requests are made one at a time");

@@ -14,6 +14,7 @@ use tidings_server::{AnswerError, Contents};
 use tokio::time::Instant;
 
 use self::schedule::{Look, Mode, Schedule};
+use crate::failure::is_of_gateway;
 
 /// How long what was just read answers others too: after a change, all its watchers read it.
 const SHARED: Duration = Duration::from_millis(500);
@@ -50,12 +51,15 @@ impl Sighting {
     }
 }
 
-/// Whether an error says that there is no such resource.
+/// Whether an error says that there is no such resource. Only the server can say so: a request that
+/// was refused or given up here says nothing about the resource.
 fn is_absence(error: &AnswerError) -> bool {
     match error {
         AnswerError::NotFound(_) | AnswerError::Absent(_) => true,
         // "Resource not found" before and after 2026-07-28.
-        AnswerError::Raw(raw) => matches!(raw.get("code"), Some("-32002" | "-32602")),
+        AnswerError::Raw(raw) => {
+            matches!(raw.get("code"), Some("-32002" | "-32602")) && !is_of_gateway(raw)
+        }
         _ => false,
     }
 }
@@ -177,12 +181,11 @@ impl Watching {
         self.entries.get(uri)?.seen.as_ref()
     }
 
-    /// What a read would return, if that is known without asking, and how old it is.
+    /// What a read just returned, if no call came after it, and how old it is.
     pub(crate) fn current(&self, uri: &str, now: Instant) -> Option<(Sighting, Duration)> {
         let entry = self.entries.get(uri)?;
         let age = now.duration_since(entry.read_at?);
         let is_shared = age < SHARED && entry.ticket > self.settled;
-        let is_current = is_shared || self.schedule.is_current(uri);
-        Some((entry.seen.clone().filter(|_| is_current)?, age))
+        Some((entry.seen.clone().filter(|_| is_shared)?, age))
     }
 }

@@ -1,11 +1,12 @@
 //! When watched resources are looked at: a pure state machine without network or clock.
 //!
-//! A resource that its server announces is looked at after each notice. Any other is polled: at once
-//! for its first watcher, then more often after changes and less often without. A resource has at
+//! A resource that its server announces is looked at after each notice, and seldom without one: some
+//! servers promise notices and send none. Any other is polled: at once for its first watcher, then
+//! more often after changes and less often without. A resource has at
 //! most one look running and one to come, polls are one at a time and within a budget, and the one
 //! that waits longest is next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,12 +17,16 @@ use crate::config::PollRule;
 /// The shortest and the longest wait between two polls.
 pub(crate) const SHORTEST: Duration = Duration::from_secs(2);
 pub(crate) const LONGEST: Duration = Duration::from_mins(5);
+/// The shortest wait that a rule can ask for.
+pub(crate) const SHORTEST_RULE: Duration = Duration::from_millis(100);
 /// The time between the begins of two polls of one upstream.
 const BUDGET: Duration = Duration::from_millis(500);
 /// Looks after notices that run at once.
 const SIDE_BY_SIDE: usize = 8;
 /// No look begins sooner after the one before, however many notices come.
 const QUIET: Duration = Duration::from_millis(50);
+/// How long notices of content that differs on every read must have ended before it is looked at.
+const SETTLED: Duration = Duration::from_secs(2);
 /// When to look once more after a notice without a change: some servers announce a change before it
 /// can be read.
 pub(crate) const SECOND_LOOK: Duration = Duration::from_secs(1);
@@ -32,10 +37,30 @@ const RESTLESS: u32 = 4;
 /// How changes of a resource are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The server announces them.
-    Pushed,
+    /// The server announces them. The rule says whether it may be polled too.
+    Pushed(PollRule),
     /// By looking.
     Polled(PollRule),
+}
+
+impl Mode {
+    pub(crate) fn rule(self) -> PollRule {
+        match self {
+            Self::Pushed(rule) | Self::Polled(rule) => rule,
+        }
+    }
+
+    pub(crate) fn is_pushed(self) -> bool {
+        matches!(self, Self::Pushed(_))
+    }
+
+    /// The same with another rule.
+    pub(crate) fn with(self, rule: PollRule) -> Self {
+        match self {
+            Self::Pushed(_) => Self::Pushed(rule),
+            Self::Polled(_) => Self::Polled(rule),
+        }
+    }
 }
 
 /// What a look found.
@@ -55,7 +80,6 @@ struct Watch {
     mode: Mode,
     /// The next look, if one is planned.
     due: Option<Instant>,
-    running: Running,
     /// Whether a notice came that no look began after.
     is_noticed: bool,
     /// When the last look began.
@@ -67,10 +91,9 @@ struct Watch {
     temper: Temper,
 }
 
-/// Whether a look runs.
+/// Why a look runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Running {
-    No,
     Poll,
     AfterNotice,
 }
@@ -89,7 +112,8 @@ enum Temper {
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     watches: BTreeMap<Arc<str>, Watch>,
-    running: BTreeSet<Arc<str>>,
+    /// The looks that run, also of resources that are not watched any more.
+    running: BTreeMap<Arc<str>, Running>,
     /// When the last poll began.
     polled: Option<Instant>,
     /// While there is no connection nothing is due.
@@ -102,7 +126,6 @@ impl Schedule {
         let watch = self.watches.entry(uri.clone()).or_insert_with(|| Watch {
             mode,
             due: None,
-            running: Running::No,
             is_noticed: false,
             began: None,
             interval: SHORTEST,
@@ -116,7 +139,6 @@ impl Schedule {
 
     pub(crate) fn unwatch(&mut self, uri: &str) {
         self.watches.remove(uri);
-        self.running.remove(uri);
     }
 
     pub(crate) fn mode(&self, uri: &str) -> Option<Mode> {
@@ -125,15 +147,6 @@ impl Schedule {
 
     pub(crate) fn uris(&self) -> impl Iterator<Item = &Arc<str>> {
         self.watches.keys()
-    }
-
-    /// Whether what was last read of a resource is current: the server announces changes, and there
-    /// is nothing to look at.
-    pub(crate) fn is_current(&self, uri: &str) -> bool {
-        !self.is_paused
-            && self.watches.get(uri).is_some_and(|watch| {
-                watch.mode == Mode::Pushed && !watch.is_noticed && !watch.is_running()
-            })
     }
 
     pub(crate) fn volatile(&self) -> impl Iterator<Item = &Arc<str>> {
@@ -157,13 +170,11 @@ impl Schedule {
         }
     }
 
-    /// Something was done that may have changed anything: what is polled is looked at.
+    /// Something was done that may have changed anything: what may be polled is looked at.
     pub(crate) fn touched(&mut self, now: Instant) {
-        for watch in self.watches.values_mut() {
-            if matches!(watch.mode, Mode::Polled(rule) if rule != PollRule::Never)
-                && !watch.is_volatile()
-            {
-                watch.is_noticed |= watch.is_running();
+        for (uri, watch) in &mut self.watches {
+            if watch.mode.rule() != PollRule::Never && !watch.is_volatile() {
+                watch.is_noticed |= self.running.contains_key(uri);
                 watch.soon(now);
             }
         }
@@ -179,8 +190,12 @@ impl Schedule {
         if self.is_paused {
             return None;
         }
-        let waiting = self.watches.values().filter(|watch| !watch.is_running());
-        waiting.filter_map(|watch| self.begin_of(watch)).min()
+        self.waiting().filter_map(|(_, watch)| self.begin_of(watch)).min()
+    }
+
+    /// The resources that are not being looked at.
+    fn waiting(&self) -> impl Iterator<Item = (&Arc<str>, &Watch)> {
+        self.watches.iter().filter(|(uri, _)| !self.running.contains_key(*uri))
     }
 
     /// When a resource that waits may be looked at.
@@ -189,9 +204,10 @@ impl Schedule {
         if watch.is_noticed {
             return (self.running.len() < SIDE_BY_SIDE).then_some(due);
         }
-        // A poll waits for all others, and for its share of the budget.
+        // A poll waits for other polls, and for its share of the budget.
         let budget = self.polled.map_or(due, |polled| polled + BUDGET);
-        self.running.is_empty().then(|| due.max(budget))
+        let is_polling = self.running.values().any(|running| *running == Running::Poll);
+        (!is_polling).then(|| due.max(budget))
     }
 
     /// The resource to look at now: the one that waits longest.
@@ -199,8 +215,8 @@ impl Schedule {
         if self.is_paused {
             return None;
         }
-        let waiting = self.watches.iter().filter(|(_, watch)| !watch.is_running());
-        let ready = waiting.filter(|(_, watch)| self.begin_of(watch).is_some_and(|at| at <= now));
+        let ready =
+            self.waiting().filter(|(_, watch)| self.begin_of(watch).is_some_and(|at| at <= now));
         let (uri, _) = ready.min_by_key(|(_, watch)| (!watch.is_noticed, watch.due))?;
         let uri = uri.clone();
         let watch = self.watches.get_mut(&uri)?;
@@ -208,9 +224,9 @@ impl Schedule {
             self.polled = Some(now);
         }
         let is_noticed = std::mem::take(&mut watch.is_noticed);
-        watch.running = if is_noticed { Running::AfterNotice } else { Running::Poll };
         (watch.began, watch.due) = (Some(now), None);
-        self.running.insert(uri.clone());
+        let why = if is_noticed { Running::AfterNotice } else { Running::Poll };
+        self.running.insert(uri.clone(), why);
         Some(uri)
     }
 
@@ -224,32 +240,38 @@ impl Schedule {
         chance: f64,
         now: Instant,
     ) {
-        self.running.remove(uri);
+        let Some(ran) = self.running.remove(uri) else { return };
         let Some(watch) = self.watches.get_mut(uri) else { return };
-        let ran = std::mem::replace(&mut watch.running, Running::No);
-        watch.learn(look);
+        if watch.began.is_none() {
+            // It began for watchers who left; those of now wait for one of their own.
+            return;
+        }
+        watch.learn(look, ran);
         if watch.is_noticed {
             // It may have missed what was announced meanwhile.
             watch.notice(now);
             return;
         }
-        watch.due = watch.next((look, ran), fresh_for, chance, now);
+        // A look that was wanted meanwhile is still wanted.
+        let next = watch.next((look, ran), fresh_for, chance, now);
+        watch.due = [watch.due, next].into_iter().flatten().min();
     }
 }
 
 impl Watch {
-    fn is_running(&self) -> bool {
-        self.running != Running::No
-    }
-
     fn is_volatile(&self) -> bool {
         self.temper == Temper::Volatile
     }
 
     /// A look is wanted because of a notice.
     fn notice(&mut self, now: Instant) {
-        let rest = if self.is_volatile() { LONGEST } else { QUIET };
-        let soonest = self.began.map_or(now, |began| (began + rest).max(now));
+        if self.is_volatile() {
+            // Each notice puts the look off, but not without end.
+            let latest = self.began.map_or(now, |began| began + LONGEST);
+            self.due = Some((now + SETTLED).min(latest).max(now));
+            return;
+        }
+        let soonest = self.began.map_or(now, |began| (began + QUIET).max(now));
         self.due = Some(self.due.map_or(soonest, |due| due.min(soonest)).max(now));
     }
 
@@ -260,8 +282,10 @@ impl Watch {
     }
 
     /// What the look says about the resource.
-    fn learn(&mut self, look: Look) {
+    fn learn(&mut self, look: Look, ran: Running) {
         match look {
+            // A change that was announced does not mean that every read finds one.
+            Look::Changed if ran == Running::AfterNotice => self.failures = 0,
             Look::Changed => {
                 self.failures = 0;
                 self.changes += 1;
@@ -303,11 +327,12 @@ impl Watch {
             return Some(now);
         }
         let interval = match self.mode {
-            Mode::Pushed if ran == Running::AfterNotice && look == Look::Same => {
+            Mode::Pushed(_) if ran == Running::AfterNotice && look == Look::Same => {
                 return Some(now + SECOND_LOOK);
             }
-            Mode::Pushed | Mode::Polled(PollRule::Never) => return None,
-            Mode::Polled(PollRule::Every(interval)) => interval.max(Duration::from_millis(100)),
+            Mode::Pushed(PollRule::Never) | Mode::Polled(PollRule::Never) => return None,
+            Mode::Pushed(_) => jittered(LONGEST, chance),
+            Mode::Polled(PollRule::Every(interval)) => interval.max(SHORTEST_RULE),
             Mode::Polled(PollRule::Adaptive) => jittered(self.interval, chance),
         };
         let interval = if self.is_volatile() { interval.max(LONGEST) } else { interval };

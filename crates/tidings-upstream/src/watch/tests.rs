@@ -11,6 +11,7 @@ use super::schedule::{LONGEST, Look, Mode, SECOND_LOOK, SHORTEST, Schedule};
 use crate::config::PollRule;
 
 const POLLED: Mode = Mode::Polled(PollRule::Adaptive);
+const PUSHED: Mode = Mode::Pushed(PollRule::Adaptive);
 const NONE: Duration = Duration::ZERO;
 
 fn uri(text: &str) -> Arc<str> {
@@ -106,38 +107,48 @@ fn a_promise_of_the_server_is_waited_for() {
 fn a_call_that_may_have_changed_something_leads_to_a_look_soon() {
     let (mut schedule, now) = (Schedule::default(), Instant::now());
     schedule.watch(&uri("a:1"), POLLED, now);
-    schedule.watch(&uri("a:2"), Mode::Pushed, now);
+    schedule.watch(&uri("a:2"), PUSHED, now);
     schedule.watch(&uri("a:3"), Mode::Polled(PollRule::Never), now);
+    schedule.watch(&uri("a:4"), Mode::Pushed(PollRule::Never), now);
     run(&mut schedule, now, Duration::from_mins(2), |_| Look::Same);
     let later = now + Duration::from_mins(2);
     schedule.touched(later);
-    assert_eq!(schedule.begin(later).as_deref(), Some("a:1"));
-    schedule.looked("a:1", Look::Same, NONE, 0.5, later);
-    assert_eq!(schedule.begin(later + Duration::from_secs(1)), None);
+    let looks = run(&mut schedule, later, Duration::from_secs(1), |_| Look::Same);
+    let looked: Vec<_> = looks.into_iter().map(|(_, uri)| uri).collect();
+    assert_eq!(looked, ["a:1", "a:2"]);
 }
 
 #[test]
-fn what_the_server_announces_is_not_polled_and_looked_at_after_each_notice() {
+fn what_the_server_announces_is_looked_at_once_after_many_notices() {
     let (mut schedule, now) = (Schedule::default(), Instant::now());
-    schedule.watch(&uri("a:1"), Mode::Pushed, now);
-    let looks = run(&mut schedule, now, Duration::from_hours(1), |_| Look::Changed);
-    assert_eq!(looks.len(), 1);
-    let later = now + Duration::from_hours(1);
+    schedule.watch(&uri("a:1"), PUSHED, now);
+    assert_eq!(run(&mut schedule, now, LONGEST / 2, |_| Look::Changed).len(), 1);
+    let later = now + LONGEST / 2;
     for _ in 0..200 {
         schedule.noticed("a:1", later);
     }
-    let looks = run(&mut schedule, later, Duration::from_hours(1), |_| Look::Changed);
+    let looks = run(&mut schedule, later, LONGEST / 2, |_| Look::Changed);
     assert_eq!(looks.len(), 1, "{looks:?}");
+}
+
+#[test]
+fn a_promise_to_announce_is_looked_after_seldom_and_never_if_polls_are_forbidden() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), PUSHED, now);
+    schedule.watch(&uri("a:2"), Mode::Pushed(PollRule::Never), now);
+    let looks = run(&mut schedule, now, Duration::from_hours(1), |_| Look::Same);
+    let count = |uri: &str| looks.iter().filter(|(_, looked)| looked == uri).count();
+    assert_eq!((count("a:1"), count("a:2")), (13, 1));
 }
 
 #[test]
 fn a_notice_without_a_change_leads_to_one_more_look_after_quiet() {
     let (mut schedule, now) = (Schedule::default(), Instant::now());
-    schedule.watch(&uri("a:1"), Mode::Pushed, now);
-    run(&mut schedule, now, LONGEST, |_| Look::Same);
-    let later = now + LONGEST;
+    schedule.watch(&uri("a:1"), PUSHED, now);
+    run(&mut schedule, now, LONGEST / 2, |_| Look::Same);
+    let later = now + LONGEST / 2;
     schedule.noticed("a:1", later);
-    let looks = run(&mut schedule, later, Duration::from_hours(1), |_| Look::Same);
+    let looks = run(&mut schedule, later, LONGEST / 2, |_| Look::Same);
     let times: Vec<_> = looks.into_iter().map(|(at, _)| at).collect();
     assert_eq!(times, [NONE, SECOND_LOOK]);
 }
@@ -145,15 +156,14 @@ fn a_notice_without_a_change_leads_to_one_more_look_after_quiet() {
 #[test]
 fn a_notice_during_a_look_leads_to_another() {
     let (mut schedule, now) = (Schedule::default(), Instant::now());
-    schedule.watch(&uri("a:1"), Mode::Pushed, now);
+    schedule.watch(&uri("a:1"), PUSHED, now);
     assert!(schedule.begin(now).is_some());
     schedule.noticed("a:1", now);
-    assert!(!schedule.is_current("a:1"));
     schedule.looked("a:1", Look::Changed, NONE, 0.5, now + Duration::from_secs(1));
     let at = schedule.due().unwrap();
     assert!(schedule.begin(at).is_some());
     schedule.looked("a:1", Look::Changed, NONE, 0.5, at);
-    assert!(schedule.is_current("a:1"));
+    assert_eq!(schedule.begin(at + SECOND_LOOK), None, "nothing more is owed");
 }
 
 #[test]
@@ -167,6 +177,65 @@ fn content_that_differs_on_every_read_is_flagged_and_damped() {
     assert!(schedule.begin(at).is_some());
     schedule.looked("a:1", Look::Same, NONE, 0.5, at);
     assert_eq!(schedule.volatile().count(), 0, "it rests");
+}
+
+#[test]
+fn content_that_is_announced_often_is_not_damped_and_its_last_state_is_found_soon() {
+    let (mut schedule, mut now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), PUSHED, now);
+    run(&mut schedule, now, NONE, |_| Look::Same);
+    for _ in 0..100 {
+        now += Duration::from_millis(100);
+        schedule.noticed("a:1", now);
+        assert_eq!(run(&mut schedule, now, NONE, |_| Look::Changed).len(), 1);
+    }
+    assert_eq!(schedule.volatile().count(), 0);
+}
+
+#[test]
+fn a_notice_of_content_that_differs_on_every_read_is_looked_after_once_it_is_quiet() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    let time = Duration::from_mins(10);
+    run(&mut schedule, now, time, |_| Look::Changed);
+    assert_eq!(schedule.volatile().count(), 1);
+    let mut later = schedule.due().unwrap();
+    run(&mut schedule, later, NONE, |_| Look::Changed);
+    for _ in 0..20 {
+        later += Duration::from_secs(1);
+        schedule.noticed("a:1", later);
+        assert_eq!(run(&mut schedule, later, NONE, |_| Look::Changed).len(), 0);
+    }
+    let looks = run(&mut schedule, later, Duration::from_mins(1), |_| Look::Changed);
+    assert_eq!(looks, [(Duration::from_secs(2), "a:1".to_owned())]);
+    for second in 3..1000 {
+        schedule.noticed("a:1", later + Duration::from_secs(second));
+    }
+    assert!(schedule.due().unwrap() <= later + Duration::from_secs(1000), "not without end");
+}
+
+#[test]
+fn looks_after_notices_keep_no_poll_waiting() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), PUSHED, now);
+    run(&mut schedule, now, NONE, |_| Look::Same);
+    let later = now + SECOND_LOOK;
+    schedule.noticed("a:1", later);
+    assert_eq!(schedule.begin(later).as_deref(), Some("a:1"));
+    schedule.watch(&uri("a:2"), POLLED, later);
+    assert_eq!(schedule.begin(later).as_deref(), Some("a:2"));
+}
+
+#[test]
+fn who_comes_back_during_a_look_gets_one_of_their_own_after_it() {
+    let (mut schedule, now) = (Schedule::default(), Instant::now());
+    schedule.watch(&uri("a:1"), POLLED, now);
+    assert!(schedule.begin(now).is_some());
+    schedule.unwatch("a:1");
+    schedule.watch(&uri("a:1"), POLLED, now);
+    assert_eq!(schedule.begin(now + LONGEST), None, "the first still runs");
+    schedule.looked("a:1", Look::Same, NONE, 0.5, now + LONGEST);
+    assert!(schedule.begin(now + LONGEST).is_some());
 }
 
 #[test]
@@ -231,13 +300,13 @@ proptest! {
         for step in steps {
             match step {
                 Step::Watch(which, pushed) => {
-                    let mode = if pushed { Mode::Pushed } else { POLLED };
+                    let mode = if pushed { PUSHED } else { POLLED };
                     schedule.watch(&name(which), mode, now);
                     watched.insert(name(which));
                 }
                 Step::Unwatch(which) => {
                     schedule.unwatch(&name(which));
-                    for set in [&mut watched, &mut owed, &mut running] {
+                    for set in [&mut watched, &mut owed] {
                         set.remove(&name(which));
                     }
                 }

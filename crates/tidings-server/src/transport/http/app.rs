@@ -83,7 +83,8 @@ impl App {
         let (expiring, closing) = (Arc::downgrade(&app), app.closing.clone());
         hub.own(async move { session::expire(expiring, closing).await });
         let (following, closing) = (Arc::downgrade(&app), app.closing.clone());
-        hub.own(async move { withdraw::follow(following, closing).await });
+        let changes = app.config.tokens.changes();
+        hub.own(async move { withdraw::follow(following, changes, closing).await });
         (app, beside)
     }
 
@@ -93,14 +94,35 @@ impl App {
         peer: Option<IpAddr>,
         request: &mut Request<B>,
     ) -> Result<(), Box<Response>> {
-        let admitted = self.guard.identify(peer, request.headers()).inspect_err(|_| {
+        let admitted = self.guard.identify(peer, request.headers());
+        self.note(admitted, request)
+    }
+
+    /// As [`Self::identify`], but where tokens are needed, nobody is served without one.
+    pub(super) fn identify_by_token<B>(
+        &self,
+        peer: Option<IpAddr>,
+        request: &mut Request<B>,
+    ) -> Result<(), Box<Response>> {
+        let admitted = self.guard.identify_by_token(peer, request.headers());
+        self.note(admitted, request)
+    }
+
+    fn note<B>(
+        &self,
+        admitted: Result<Admitted, Box<Response>>,
+        request: &mut Request<B>,
+    ) -> Result<(), Box<Response>> {
+        let admitted = admitted.inspect_err(|_| {
             self.pipeline.metrics.refused.inc();
         })?;
         if let Some(name) = &admitted.identity.name {
             self.pipeline.metrics.requests_of(name);
         }
         if admitted.token.is_some() {
-            request.extensions_mut().insert(admitted.identity.clone());
+            // Additional routes ask for labels, too: those that it has now.
+            let viewer = self.pipeline.viewers.request(admitted.identity.clone());
+            request.extensions_mut().insert(viewer.who());
             request.extensions_mut().insert(admitted);
         }
         Ok(())
@@ -177,8 +199,16 @@ impl App {
         let open: Vec<_> = self.open().values().cloned().collect();
         for stream in open {
             if !self.is_served(stream.token, stream.viewer.as_deref()) {
-                stream.outbox.close();
+                self.cut_off(&stream.outbox);
             }
+        }
+    }
+
+    /// Ends a stream whose client may not be notified any more, not even of what waits.
+    fn cut_off(&self, outbox: &Outbox) {
+        outbox.cut();
+        for uri in self.pipeline.subscriptions.forget(outbox) {
+            self.pipeline.unwatched(&uri);
         }
     }
 
@@ -246,8 +276,9 @@ impl ListenPlace {
         let stream = OpenStream { outbox: outbox.clone(), token: self.token, viewer };
         // Order: registered first, then checked, so that a token withdrawn in between ends it.
         self.app.open().insert(outbox.id(), stream.clone());
-        let is_served = self.app.is_served(stream.token, stream.viewer.as_deref());
-        if !is_served || self.app.closing.is_cancelled() {
+        if !self.app.is_served(stream.token, stream.viewer.as_deref()) {
+            self.app.cut_off(&outbox);
+        } else if self.app.closing.is_cancelled() {
             outbox.close();
         }
         self.listener = Some(listener);

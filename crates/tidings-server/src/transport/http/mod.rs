@@ -146,8 +146,11 @@ async fn healthz(State(app): State<Arc<App>>) -> Response {
 
 async fn metrics_page(State(app): State<Arc<App>>, mut request: Request<Body>) -> Response {
     let peer = Line::peer(request.extensions());
-    let allowed =
-        app.guard.check_source(peer, &request).and_then(|_| app.identify(peer, &mut request));
+    // The metrics name tokens, and count what is not for everyone.
+    let allowed = app
+        .guard
+        .check_source(peer, &request)
+        .and_then(|_| app.identify_by_token(peer, &mut request));
     if let Err(refusal) = allowed {
         return *refusal;
     }
@@ -317,11 +320,111 @@ mod tests {
     use axum::routing::post;
     use hyper::service::Service as _;
     use hyper_util::service::TowerToHyperService;
+    use serde_json::json;
     use tokio::net::TcpStream;
     use tokio::sync::Semaphore;
     use tokio::task::JoinSet;
 
     use super::*;
+    use crate::labels::Labels;
+
+    const ADA: &str = "Bearer 0123456789abcdef";
+
+    /// A server with one token, which also serves clients without one.
+    fn ada_and_anyone() -> HttpConfig {
+        let hash = TokenHash::of(&Token::new("0123456789abcdef").unwrap());
+        let ada = Identity::new("ada", Labels::parse("scope:write").unwrap());
+        let mut config = HttpConfig::default();
+        config.tokens.replace(vec![TokenEntry::new(hash, ada)]);
+        config.anonymous = true;
+        config
+    }
+
+    /// The answer to a request with this header.
+    async fn get_as(router: &Router, path: &str, authorization: Option<&str>) -> Response {
+        let mut request = Request::builder().uri(path).header(header::HOST, "localhost");
+        if let Some(authorization) = authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        TowerToHyperService::new(router.clone()).call(request).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn metrics_are_for_clients_with_a_token_even_where_anyone_is_served() {
+        let hub = Hub::new("metrics", "1");
+        let mut config = ada_and_anyone();
+        config.beside = Some(Router::new().route("/more", get(async || "here")));
+        let tokens = config.tokens.clone();
+        let router = router(&hub, config);
+        let status = async |path, token| get_as(&router, path, token).await.status().as_u16();
+        assert_eq!(status("/more", None).await, 200);
+        assert_eq!(status("/metrics", None).await, 401);
+        assert_eq!(status("/metrics", Some("Bearer wrong")).await, 401);
+        assert_eq!(status("/metrics", Some(ADA)).await, 200);
+        tokens.open();
+        assert_eq!(status("/metrics", None).await, 200);
+    }
+
+    #[tokio::test]
+    async fn other_routes_see_the_labels_that_a_client_has_now() {
+        let hub = Hub::new("labels", "1");
+        let mut config = ada_and_anyone();
+        let say = async |request: Request<Body>| {
+            request
+                .extensions()
+                .get()
+                .map(|it: &Identity| it.labels.to_string())
+                .unwrap_or_default()
+        };
+        config.beside = Some(Router::new().route("/labels", get(say)));
+        let router = router(&hub, config);
+        let labels = async |token| {
+            let answer = get_as(&router, "/labels", token).await;
+            axum::body::to_bytes(answer.into_body(), 1 << 10).await.unwrap()
+        };
+        assert_eq!(labels(Some(ADA)).await, "scope:write");
+        hub.withdraw("ada", "scope:write").unwrap();
+        hub.grant("ada", "role:guest").unwrap();
+        assert_eq!(labels(Some(ADA)).await, "role:guest");
+        assert_eq!(labels(None).await, "");
+    }
+
+    #[tokio::test]
+    async fn a_token_over_its_own_limit_ends_no_session_of_others() {
+        let secrets = ["0123456789abcdef", "fedcba9876543210"];
+        let [ada, bob] = secrets.map(|secret| {
+            let mut identity = Identity::new(secret, Labels::NONE);
+            identity.limits.sessions = Some(1);
+            TokenEntry::new(TokenHash::of(&Token::new(secret).unwrap()), identity)
+        });
+        let config = HttpConfig { sessions: 2, ..HttpConfig::default() };
+        config.tokens.replace(vec![ada, bob]);
+        let hub = Hub::new("sessions", "1");
+        let router = TowerToHyperService::new(router(&hub, config));
+        let post = |secret: &str, session: Option<&HeaderValue>, message: serde_json::Value| {
+            let mut request = Request::post("/mcp")
+                .header(header::HOST, "localhost")
+                .header(header::AUTHORIZATION, format!("Bearer {secret}"))
+                .header(header::CONTENT_TYPE, "application/json")
+                .header(header::ACCEPT, "application/json, text/event-stream");
+            if let Some(session) = session {
+                request = request.header("mcp-session-id", session);
+            }
+            router.call(request.body(Body::from(message.to_string())).unwrap())
+        };
+        let open = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" } } });
+        let first = post(secrets[0], None, open.clone()).await.unwrap();
+        let session = first.headers()["mcp-session-id"].clone();
+        // Read to its end, so that the session is idle.
+        axum::body::to_bytes(first.into_body(), 1 << 16).await.unwrap();
+        assert_eq!(post(secrets[1], None, open.clone()).await.unwrap().status(), 200);
+        assert_eq!(post(secrets[1], None, open).await.unwrap().status(), 503);
+        let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+        assert_eq!(post(secrets[0], Some(&session), list).await.unwrap().status(), 200);
+    }
 
     /// A connection from this address.
     async fn line(peer: [u8; 4]) -> Arc<Line> {

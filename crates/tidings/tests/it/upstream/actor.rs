@@ -39,6 +39,8 @@ pub(crate) struct World {
     pub(crate) log: Vec<Value>,
     /// Answers to a method in place of the usual one: an error object, as JSON text.
     pub(crate) errors: BTreeMap<String, String>,
+    /// Methods that are never answered.
+    pub(crate) hanging: BTreeSet<&'static str>,
     /// The number of the next question.
     questions: u64,
     links: Vec<mpsc::Sender<String>>,
@@ -219,7 +221,7 @@ impl Actor {
             world.answers.insert(id.as_u64().unwrap(), message.clone());
             return Some(());
         };
-        if id.is_null() || world.is_mute {
+        if id.is_null() || world.is_mute || world.hanging.contains(method) {
             return Some(());
         }
         let answer = match world.errors.get(method).cloned() {

@@ -56,6 +56,25 @@ async fn a_question_reaches_the_client_whose_call_led_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_look_that_runs_takes_no_question_from_a_call() {
+    let actor = Actor::live();
+    let gateway = Gateway::of(&actor).await;
+    let mut client = gateway.legacy().await;
+    client.watch(&["note://1"]).await;
+    gateway.settle().await;
+    let reads = actor.count("resources/read");
+    actor.world().hanging.insert("resources/read");
+    actor.updated("note://1");
+    actor.asked("resources/read", reads + 1).await;
+    begin(&mut client, "up__ask", form()).await;
+    let accepted = json!({ "action": "accept", "content": { "who": "me" } });
+    answer(&mut client, "elicitation/create", accepted.clone()).await;
+    gateway.settle().await;
+    assert_eq!(actor.answer_to(1).unwrap()["result"], accepted);
+    assert!(!gateway.status(0).one_at_a_time);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_that_may_belong_to_two_calls_is_declined_and_from_then_on_there_is_one() {
     let actor = Actor::live();
     let gateway = Gateway::of(&actor).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidings_server::Hub;
-use tidings_upstream::{PollRule, State};
+use tidings_upstream::{PollRule, Start, State};
 
 use super::actor::Actor;
 use super::{Gateway, config};
@@ -77,6 +77,34 @@ async fn lists_of_a_server_that_never_tells_are_looked_at_while_somebody_listens
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_promises_to_tell_and_never_does_is_found_out() {
+    let actor = Actor::live();
+    let gateway = Gateway::of(&actor).await;
+    let mut client = gateway.legacy().await;
+    client.watch(&["note://1"]).await;
+    client.forget();
+    rest().await;
+    actor.set("note://1", "two");
+    assert_eq!(client.text("note://1").await, "two", "a read is never from memory");
+    rest().await;
+    assert_eq!(client.heard(), ["note://1"], "and what it finds is told");
+    actor.set("note://1", "three");
+    actor.add("tools", r#"{"name":"new","inputSchema":{}}"#);
+    tokio::time::sleep(Duration::from_mins(7)).await;
+    let mut heard = client.heard();
+    heard.sort();
+    assert_eq!(heard, ["note://1", "tools/list_changed"]);
+    // A call that may have changed something is a reason to look.
+    actor.add("tools", r#"{"name":"newer","inputSchema":{}}"#);
+    client.call("up__act", json!({ "set": "note://1", "to": "four" })).await;
+    assert_eq!(client.text("note://1").await, "four");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let mut heard = client.heard();
+    heard.sort();
+    assert_eq!(heard, ["note://1", "tools/list_changed"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_notice_that_was_not_advertised_is_believed() {
     let actor = Actor::silent();
     let gateway = Gateway::of(&actor).await;
@@ -115,6 +143,41 @@ async fn odd_lists_cost_nothing_but_themselves() {
     rest().await;
     assert_eq!(client.names("tools").await.len(), 5);
     assert_eq!(client.heard(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_hangs_or_fails_hides_and_erases_no_other() {
+    let actor = Actor::live();
+    actor.add("prompts", r#"{"name":"plan"}"#);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lists.json");
+    let lazy = || {
+        let mut config = config("up", &actor);
+        config.start = Start::Lazy(path.clone());
+        config
+    };
+    actor.world().hanging.insert("prompts/list");
+    let gateway = Gateway::with(lazy()).await;
+    let mut client = gateway.legacy().await;
+    assert_eq!(client.names("tools").await.len(), 5, "one list hangs");
+    assert!(!path.exists(), "half of the lists is not kept");
+    actor.world().hanging.clear();
+    gateway.upstreams[0].restart().await;
+    rest().await;
+    assert_eq!(client.names("prompts").await, ["up__plan"]);
+    // The next run begins with what is kept, and loses nothing by a list that fails.
+    let error = r#"{"code":-32603,"message":"broken"}"#.to_owned();
+    actor.world().errors.insert("tools/list".to_owned(), error);
+    gateway.hub.shutdown().await;
+    drop((client, gateway));
+    let mut gateway = Gateway { hub: Hub::new("gateway", "1"), upstreams: Vec::new() };
+    gateway.join(lazy()).await;
+    gateway.settle().await;
+    let mut client = gateway.legacy().await;
+    assert_eq!(client.text("note://1").await, "one", "a use connects");
+    rest().await;
+    assert_eq!(gateway.status(0).state, State::Ready);
+    assert_eq!(client.names("tools").await.len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +233,7 @@ async fn many_watchers_are_one_at_the_server_from_the_first_to_the_last() {
         assert_eq!(client.heard(), ["note://1"]);
         assert_eq!(client.text("note://1").await, "two");
     }
-    assert_eq!(actor.count("resources/read"), reads + 1, "they share one read");
+    assert_eq!(actor.count("resources/read"), reads + 2, "one look, and one read that they share");
     // Equal bytes are silence, and one more look.
     actor.updated("note://1");
     rest().await;

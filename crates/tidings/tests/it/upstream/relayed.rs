@@ -240,6 +240,12 @@ async fn links_in_results_can_be_read_whether_they_are_listed_or_not() {
     assert_eq!(client.text("note://both").await, "theirs");
     assert_eq!(client.text("note://unlisted").await, "found");
     assert_eq!(client.text("up+note://unlisted").await, "found");
+    // Another that gives the same link does not take it over.
+    other.set("note://unlisted", "another");
+    let answer = client.call("first__act", json!({ "result": links.to_string() })).await;
+    assert_eq!(answer["result"]["content"][1]["uri"], "first+note://unlisted");
+    assert_eq!(client.text("note://unlisted").await, "found");
+    assert_eq!(client.text("first+note://unlisted").await, "another");
 }
 
 #[tokio::test(start_paused = true)]
