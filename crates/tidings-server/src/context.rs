@@ -20,7 +20,7 @@ use tidings_core::Change;
 use crate::era;
 use crate::identity::Identity;
 use crate::labels::{LabelError, Labels};
-use crate::transport::guard::Admitted;
+use crate::tokens::Admitted;
 use crate::viewers::{GrantError, Scope, Viewer, Word};
 
 /// The request being answered, and its client.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
+use http::Extensions;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::sync::watch;
 
@@ -230,6 +231,21 @@ fn find(entries: &[TokenEntry], hash: &TokenHash) -> Option<TokenEntry> {
     }
     let entry = entries.get(usize::try_from(at).ok()?).filter(|_| found.into())?;
     (!entry.identity.is_expired(SystemTime::now())).then(|| entry.clone())
+}
+
+/// Who asks: the identity, and the token that proves it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Admitted {
+    pub(crate) identity: Identity,
+    /// Nothing if no token was needed.
+    pub(crate) token: Option<TokenHash>,
+}
+
+impl Admitted {
+    /// Who sent the request with these extensions.
+    pub(crate) fn of(extensions: &Extensions) -> Self {
+        extensions.get().cloned().unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

@@ -4,29 +4,13 @@ use std::net::IpAddr;
 
 use axum::response::Response;
 use http::uri::Authority;
-use http::{Extensions, HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
 use tracing::warn;
 
-use crate::identity::Identity;
-use crate::tokens::{TokenHash, Tokens};
+use crate::tokens::{Admitted, Tokens};
 use crate::transport::http::HttpConfig;
 use crate::transport::reply;
 use crate::transport::seldom::Seldom;
-
-/// Who asks: the identity, and the token that proves it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Admitted {
-    pub(crate) identity: Identity,
-    /// Nothing if no token was needed.
-    pub(crate) token: Option<TokenHash>,
-}
-
-impl Admitted {
-    /// Who sent the request with these extensions.
-    pub(crate) fn of(extensions: &Extensions) -> Self {
-        extensions.get().cloned().unwrap_or_default()
-    }
-}
 
 /// The rules of one server.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handler::Connection;
 use crate::pipeline::Pipeline;
+use crate::tokens::Admitted;
 use crate::tokens::TokenHash;
 use crate::transport::call::PendingAnswer;
-use crate::transport::guard::Admitted;
 use crate::transport::http::{App, HttpConfig};
 use crate::transport::shares::{Origin, TakenPlace};
 

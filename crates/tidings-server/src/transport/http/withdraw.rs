@@ -65,8 +65,8 @@ mod tests {
     use crate::notice::Wire;
     use crate::outbox::{Next, Outbox};
     use crate::pipeline::Listener;
+    use crate::tokens::Admitted;
     use crate::tokens::{Token, TokenEntry, TokenHash};
-    use crate::transport::guard::Admitted;
     use crate::transport::http::{HttpConfig, ListenPlace};
 
     fn ada() -> TokenEntry {
