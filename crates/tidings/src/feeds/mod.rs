@@ -57,6 +57,9 @@ pub(crate) fn kept(place: &FeedsPlace, output: &Output) -> Result<FeedsLocation>
     let Serving { data, allow_private, .. } = Settings::read(file)?.serve;
     let said = data.filter(|_| place.data.is_none());
     if let Some(said) = &said {
+        // The settings have whole paths.
+        let here = std::env::current_dir().unwrap_or_default();
+        let said = said.strip_prefix(here).unwrap_or(said);
         let (said, file) = (said.display(), file.display());
         output.remark(&format!("using the feeds in `{said}`, as configured in `{file}`"));
     }
