@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::hosts::CLIENTS;
 
-/// Write the servers of a host's mcp.json into `tidings.toml`, to serve them with `tidings serve`.
+/// Write the servers of a host's mcp.json into `tidings.toml`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
