@@ -309,7 +309,7 @@ async fn names_are_looked_up_and_secrets_are_not_shown() {
         .await
         .lines()
         .len(),
-        2
+        3
     );
     let unset = run(&["tools", "far", "--mcp-file", file]).await;
     assert_eq!(unset.code, Some(2));
@@ -334,7 +334,19 @@ async fn the_examples_of_every_help_work_as_printed() {
     let path = format!("{path}:{}", std::env::var("PATH").unwrap());
     // The first of them makes a folder that later ones use.
     let home = tempfile::tempdir().unwrap();
-    for command in commands.into_iter().filter(|name| !["serve", "open", "help"].contains(name)) {
+    for (file, member, server) in [
+        (".config/Claude/claude_desktop_config.json", "mcpServers", "notes"),
+        (".vscode/mcp.json", "servers", "files"),
+        (".cursor/mcp.json", "mcpServers", "mail"),
+    ] {
+        let file = home.path().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let servers = json!({ member: { server: { "command": format!("{server}-server") } } });
+        std::fs::write(file, servers.to_string()).unwrap();
+    }
+    // Some need a server that runs, or are one.
+    let lasting = ["serve", "open", "upstream", "help"];
+    for command in commands.into_iter().filter(|name| !lasting.contains(name)) {
         let help = run(&[command, "--help"]).await.output;
         let examples = help.split("Example").nth(1).unwrap();
         let examples: Vec<_> = examples.lines().filter(|line| line.contains(" tidings ")).collect();

@@ -1,9 +1,12 @@
 //! The program as a person runs it: the real binary, real sockets, real signals.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::Command;
 
-use crate::support::demo::{Demo, program, within};
+use crate::support::demo::{Demo, PROGRAM, program, within};
 
 fn http_post(body: &Value, headers: &str) -> String {
     let body = body.to_string();
@@ -201,7 +204,7 @@ async fn every_example_of_the_help_works_as_printed() {
         .filter_map(|line| line.trim().strip_prefix("tidings "))
         .map(|line| line.split("  ").next().unwrap().to_owned())
         .collect();
-    assert_eq!(examples.len(), 7, "{help}");
+    assert_eq!(examples.len(), 9, "{help}");
     let here = tempfile::tempdir().unwrap();
     let made = within(program("new folder my-tools").current_dir(&here).status()).await.unwrap();
     assert!(made.success());
@@ -210,11 +213,20 @@ async fn every_example_of_the_help_works_as_printed() {
         "<rss><channel><title>News</title></channel></rss>",
     )
     .unwrap();
+    let hosts = json!({ "mcpServers": {
+        "demo": { "command": "tidings", "args": ["serve", "--demo", "--stdio"] }
+    } });
+    std::fs::write(here.path().join(".mcp.json"), hosts.to_string()).unwrap();
+    let path = std::path::Path::new(PROGRAM).parent().unwrap().display().to_string();
+    let path = format!("{path}:{}", std::env::var("PATH").unwrap());
     for example in examples {
-        let mut command = program(&example);
-        command.current_dir(&here).env("HOME", here.path()).env_remove("XDG_DATA_HOME");
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec tidings {example}")]).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.current_dir(&here).env("HOME", here.path()).env("PATH", &path);
+        command.env_remove("TIDINGS_TOKEN").env_remove("XDG_DATA_HOME");
         let mut child = command.spawn().unwrap();
-        if example.contains("--stdio") {
+        if example.ends_with("--stdio") {
             drop(child.stdin.take());
             assert!(within(child.wait()).await.unwrap().success(), "{example}");
             continue;
