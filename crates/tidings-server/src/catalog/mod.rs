@@ -3,6 +3,7 @@
 
 mod edit;
 mod item;
+mod named;
 mod outline;
 mod page;
 mod state;
@@ -89,7 +90,7 @@ impl Catalog {
                 .map(|(key, _)| key.clone())
                 .collect();
             for key in gone {
-                if let Some(entry) = state.items[kind.index()].remove(&key) {
+                if let Some(entry) = state.replace(kind, &key, None) {
                     touched.note(&entry.item, &entry.audience);
                 }
             }
@@ -171,7 +172,9 @@ impl Catalog {
 
     /// The current list as clients with these labels see it.
     pub(crate) fn listing(&self, kind: Kind, labels: &Labels) -> Arc<Listing> {
-        let known = self.read().views[kind.index()].get(labels);
+        let state = self.read();
+        let known = state.views[kind.index()].get(&state.reduce(kind, labels));
+        drop(state);
         known.unwrap_or_else(|| self.write().build_listing(kind, labels))
     }
 
@@ -185,6 +188,16 @@ impl Catalog {
                 Fingerprint::of_sequence([of(Kind::Resource), of(Kind::Template)])
             }
         }
+    }
+
+    /// Whether an item of the lists that this notice announces names this label.
+    pub(crate) fn is_named(&self, kind: ListKind, label: &str) -> bool {
+        let kind = match kind {
+            ListKind::Tools => Kind::Tool,
+            ListKind::Prompts => Kind::Prompt,
+            ListKind::Resources => Kind::Resource,
+        };
+        self.read().is_named(kind, label)
     }
 
     /// The answerer of a tool, a prompt or a template, for clients with these labels.

@@ -1,6 +1,6 @@
 //! The items: edits that can be undone, sorted lists, and the answerers of URIs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rmcp::model::Resource;
@@ -9,6 +9,7 @@ use tidings_core::{Fingerprint, ListKind, ResourceUri, Template};
 use crate::answers::{Answers, Variables};
 use crate::catalog::edit::{Edit, Reach, Touched};
 use crate::catalog::item::Shown;
+use crate::catalog::named::Named;
 use crate::catalog::views::Views;
 use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::edit::EditError;
@@ -19,7 +20,9 @@ use crate::member::{Answerer, Member};
 #[derive(Default)]
 pub(super) struct State {
     pub(super) members: BTreeMap<u64, Arc<Member>>,
+    /// Written by [`State::replace`] and [`State::update`], which count the labels.
     pub(super) items: [BTreeMap<String, Entry>; Kind::ALL.len()],
+    named: [Named; Kind::ALL.len()],
     /// The cached lists; cleared by edits.
     pub(super) views: [Views; Kind::ALL.len()],
     serial: u64,
@@ -39,6 +42,9 @@ pub(super) struct Entry {
     expansions: Vec<(Shown<Resource>, Fingerprint)>,
 }
 
+/// What replaces an item: the functions and the audience stay if there are none.
+type New = (Stored, Option<Arc<Answers>>, Option<Labels>);
+
 /// An item before an edit, to undo it.
 pub(super) type Undo = Vec<(Kind, String, Option<Entry>)>;
 
@@ -53,9 +59,7 @@ impl Entry {
 
     fn update(
         &mut self,
-        item: Stored,
-        answers: Option<Arc<Answers>>,
-        audience: Option<Labels>,
+        (item, answers, audience): New,
         touched: &mut Touched,
         undo: &mut Undo,
     ) -> Result<(), EditError> {
@@ -122,8 +126,8 @@ impl State {
                     let edit = Edit::Add { item, answers, enabled, audience, serial };
                     return self.edit(owner, claimant, edit, touched, undo);
                 };
-                let entry = self.entry(kind, &key, serial)?;
-                entry.update(item, answers, Some(audience), touched, undo)?;
+                let new = (item, answers, Some(audience));
+                self.update((kind, &key, serial), new, touched, undo)?;
                 self.entry(kind, &key, serial)?.switch(enabled, touched, undo);
                 Ok(())
             }
@@ -144,7 +148,7 @@ impl State {
                 Ok(())
             }
             Edit::Update { kind, key, serial, item, answers, audience } => {
-                self.entry(kind, &key, serial)?.update(item, answers, audience, touched, undo)
+                self.update((kind, &key, serial), (item, answers, audience), touched, undo)
             }
             Edit::Remove { kind, key, serial } => self.remove(kind, key, serial, touched, undo),
             Edit::Expand { key, serial, expansions } => {
@@ -163,9 +167,37 @@ impl State {
     ) -> Result<(), EditError> {
         let entry = self.entry(kind, &key, serial)?;
         touched.note(&entry.item, &entry.audience);
-        let before = self.items[kind.index()].remove(&key);
+        let before = self.replace(kind, &key, None);
         undo.push((kind, key, before));
         Ok(())
+    }
+
+    fn update(
+        &mut self,
+        (kind, key, serial): (Kind, &str, u64),
+        new: New,
+        touched: &mut Touched,
+        undo: &mut Undo,
+    ) -> Result<(), EditError> {
+        let entry = self.entry(kind, key, serial)?;
+        let before = entry.audience.clone();
+        entry.update(new, touched, undo)?;
+        let after = entry.audience.clone();
+        self.named[kind.index()].replace(Some(&before), Some(&after));
+        Ok(())
+    }
+
+    /// Puts an item under its name, or removes the one that is there; returns that one.
+    pub(super) fn replace(&mut self, kind: Kind, key: &str, entry: Option<Entry>) -> Option<Entry> {
+        let audience = entry.as_ref().map(|entry| entry.audience.clone());
+        let items = &mut self.items[kind.index()];
+        let before = match entry {
+            Some(entry) => items.insert(key.to_owned(), entry),
+            None => items.remove(key),
+        };
+        let was_for = before.as_ref().map(|entry| &entry.audience);
+        self.named[kind.index()].replace(was_for, audience.as_ref());
+        before
     }
 
     /// The number of an owner's item.
@@ -177,11 +209,7 @@ impl State {
     /// Undoes edits, the last first.
     pub(super) fn undo(&mut self, undo: Undo) {
         for (kind, key, before) in undo.into_iter().rev() {
-            let items = &mut self.items[kind.index()];
-            match before {
-                Some(entry) => drop(items.insert(key, entry)),
-                None => drop(items.remove(&key)),
-            }
+            self.replace(kind, &key, before);
         }
     }
 
@@ -205,7 +233,7 @@ impl State {
         if entry.enabled {
             touched.note(&entry.item, &entry.audience);
         }
-        self.items[kind.index()].insert(key.clone(), entry);
+        self.replace(kind, &key, Some(entry));
         undo.push((kind, key, None));
         Ok(())
     }
@@ -267,23 +295,23 @@ impl State {
 
     /// Builds and keeps a list as clients with these labels see it.
     pub(super) fn build_listing(&mut self, kind: Kind, labels: &Labels) -> Arc<Listing> {
-        let mut views = std::mem::take(&mut self.views[kind.index()]);
-        let labels = views.reduce(labels, || self.named_labels(kind));
-        let listing = views.get(&labels).unwrap_or_else(|| {
+        let labels = self.reduce(kind, labels);
+        self.views[kind.index()].get(&labels).unwrap_or_else(|| {
             let listing = Arc::new(self.list(kind, &labels));
-            views.keep(labels, &listing);
+            self.views[kind.index()].keep(labels, &listing);
             listing
-        });
-        self.views[kind.index()] = views;
-        listing
+        })
     }
 
-    /// The labels in the audiences of the items of a list.
-    fn named_labels(&self, kind: Kind) -> BTreeSet<Arc<str>> {
-        let own = self.items[kind.index()].values();
-        let templates = self.items[Kind::Template.index()].values();
-        let listed = templates.filter(|_| kind == Kind::Resource);
-        own.chain(listed).flat_map(|entry| entry.audience.as_slice()).cloned().collect()
+    /// Those of a client's labels that make a difference to a list.
+    pub(super) fn reduce(&self, kind: Kind, labels: &Labels) -> Labels {
+        labels.filtered(|label| self.is_named(kind, label))
+    }
+
+    /// Whether an item of a list names this label. Templates list resources, too.
+    pub(super) fn is_named(&self, kind: Kind, label: &str) -> bool {
+        let is_named = |kind: Kind| self.named[kind.index()].contains(label);
+        is_named(kind) || (kind == Kind::Resource && is_named(Kind::Template))
     }
 
     fn list(&self, kind: Kind, labels: &Labels) -> Listing {

@@ -1,7 +1,7 @@
 //! One list of the catalog as clients with different labels see it. Each view is built when
 //! somebody asks for it and kept until an edit that it shows.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::catalog::Listing;
@@ -17,33 +17,16 @@ const HELD: usize = 1 << 18;
 pub(super) struct Views {
     /// What clients without labels see.
     everyone: Option<Arc<Listing>>,
-    /// The labels in the audiences of the items; nothing after an edit. Other labels of a client
-    /// make no difference, so most clients share few views.
-    named: Option<BTreeSet<Arc<str>>>,
-    /// By those labels of the client that are named.
+    /// By those labels of the client that some item names. Others make no difference, so most
+    /// clients share few views.
     others: HashMap<Labels, Arc<Listing>>,
     held: usize,
 }
 
 impl Views {
-    /// What clients with these labels see, if it is known.
+    /// What clients with these labels, which were reduced, see, if it is known.
     pub(super) fn get(&self, labels: &Labels) -> Option<Arc<Listing>> {
-        if labels.is_empty() {
-            return self.everyone.clone();
-        }
-        let named = self.named.as_ref()?;
-        let labels = labels.filtered(|label| named.contains(label));
-        if labels.is_empty() { self.everyone.clone() } else { self.others.get(&labels).cloned() }
-    }
-
-    /// The labels that make a difference, of these.
-    pub(super) fn reduce(
-        &mut self,
-        labels: &Labels,
-        named: impl FnOnce() -> BTreeSet<Arc<str>>,
-    ) -> Labels {
-        let named = self.named.get_or_insert_with(named);
-        labels.filtered(|label| named.contains(label))
+        if labels.is_empty() { self.everyone.clone() } else { self.others.get(labels).cloned() }
     }
 
     /// Keeps what clients with these labels, which were reduced, see.
@@ -62,7 +45,6 @@ impl Views {
 
     /// Forgets the views that show a change.
     pub(super) fn forget(&mut self, reach: &Reach) {
-        self.named = None;
         if *reach == Reach::Everyone {
             self.everyone = None;
         }

@@ -160,7 +160,7 @@ impl Metrics {
                 "listeners",
                 "Sessions and listen requests that can be notified",
             ),
-            views: register(all, "views", "Different sets of labels among listeners"),
+            views: register(all, "views", "Different views of one list among listeners"),
             subscriptions: register(all, "subscriptions", "Watched URIs, once per listener"),
             waiting: register(all, "queue_depth", "Notices waiting to be sent to a listener"),
             changes: register(all, "changes", "Changes announced by sources"),

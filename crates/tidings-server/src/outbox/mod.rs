@@ -202,17 +202,25 @@ impl Outbox {
         self.lock().labels.clone()
     }
 
-    /// Replaces the labels. Everything the listener follows is dirty until it is checked. `pulses`
-    /// count the changes of the lists in its new view.
-    pub(crate) fn relabel(&self, labels: &Labels, pulses: &[Pulse; ListKind::ALL.len()]) {
+    /// Replaces the labels. The lists with a new pulse, of which the listener may see something
+    /// else, and all URIs are dirty until they are checked.
+    pub(crate) fn relabel(&self, labels: &Labels, pulses: &[Option<Pulse>; ListKind::ALL.len()]) {
         let mut state = self.lock();
         state.labels.clone_from(labels);
         for (slot, pulse) in state.lists.iter_mut().zip(pulses) {
-            if let Some(slot) = slot {
+            if let (Some(slot), Some(pulse)) = (slot, pulse) {
                 slot.regroup(pulse);
             }
         }
         state.uris.values_mut().for_each(|slot| slot.moved = true);
+    }
+
+    /// Puts the listener among others who see the same of a list; this pulse counts its changes.
+    /// The list is dirty until it is checked.
+    pub(crate) fn regroup(&self, kind: ListKind, pulse: &Pulse) {
+        if let Some(slot) = &mut self.lock().lists[kind.index()] {
+            slot.regroup(pulse);
+        }
     }
 
     /// Starts to follow a list. If the listener `knows` it, its baseline comes with
@@ -225,6 +233,14 @@ impl Outbox {
     pub(crate) fn lists(&self) -> ListKinds {
         let state = self.lock();
         ListKind::ALL.into_iter().filter(|kind| state.lists[kind.index()].is_some()).collect()
+    }
+
+    /// The lists of which the listener may see something else since it changed groups.
+    pub(crate) fn moved_lists(&self) -> ListKinds {
+        let state = self.lock();
+        let has_moved =
+            |kind: &ListKind| state.lists[kind.index()].as_ref().is_some_and(|slot| slot.moved);
+        ListKind::ALL.into_iter().filter(has_moved).collect()
     }
 
     /// Sets the baseline of a list: its fingerprint for these labels when the listener began to

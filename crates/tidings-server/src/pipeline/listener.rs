@@ -75,9 +75,9 @@ impl Listener {
     pub(crate) fn follow_lists(&self, kinds: ListKinds) {
         for kind in kinds.iter() {
             let subscriptions = &self.pipeline.subscriptions;
-            let (labels, pulse) = subscriptions.follow_list(kind, &self.outbox, true);
-            let now = self.pipeline.check_list(kind, &labels, &pulse);
-            self.outbox.baseline_list(kind, (now, &pulse));
+            let view = subscriptions.follow_list(kind, &self.outbox, true);
+            let now = self.pipeline.check_list(kind, &view);
+            self.outbox.baseline_list(kind, (now, &view.pulse));
         }
     }
 
@@ -90,10 +90,10 @@ impl Listener {
                 let since = Instant::now();
                 for kind in kinds.iter() {
                     let subscriptions = &self.pipeline.subscriptions;
-                    let (labels, pulse) = subscriptions.follow_list(kind, &self.outbox, false);
-                    let now = self.pipeline.check_list(kind, &labels, &pulse);
+                    let view = subscriptions.follow_list(kind, &self.outbox, false);
+                    let now = self.pipeline.check_list(kind, &view);
                     let notice = self.pipeline.list_notice(kind);
-                    self.outbox.mark_list(kind, (now, &pulse), notice, since);
+                    self.outbox.mark_list(kind, (now, &view.pulse), notice, since);
                 }
             }
         }

@@ -7,7 +7,7 @@ mod listener;
 mod tests;
 mod views;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ use crate::labels::Labels;
 use crate::member::Member;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
-use crate::outbox::{Check, Pulse};
-use crate::subscriptions::{Facts, Subscriptions, Watched};
+use crate::outbox::Check;
+use crate::subscriptions::{Facts, ListView, Subscriptions, Watched};
 use crate::viewers::{GrantError, Scope, Viewer, Viewers, Word};
 use crate::windows::{Topic, Windows};
 
@@ -153,7 +153,9 @@ impl Pipeline {
 
     /// Marks the lists and URIs dirty that an edit of the catalog touched.
     pub(crate) fn touch(&self, touched: &Touched) {
-        self.lists_changed(touched.lists, |kind| &touched.reach[kind.index()]);
+        self.lists_changed(touched.lists, |kind| {
+            (&touched.reach[kind.index()], &touched.labels[kind.index()])
+        });
         for uri in &touched.uris {
             self.rewatch(uri);
             self.resource_changed(uri, Pace::default());
@@ -179,7 +181,9 @@ impl Pipeline {
                 }
                 self.touch_all(&all);
             }
-            Change::Lists(kinds) => self.lists_changed(kinds, |_| &Reach::Everyone),
+            Change::Lists(kinds) => {
+                self.lists_changed(kinds, |_| (&Reach::Everyone, const { &BTreeSet::new() }));
+            }
             // Nothing else can change.
             _ => {}
         }
@@ -201,12 +205,20 @@ impl Pipeline {
         }
     }
 
-    fn lists_changed<'a>(&self, kinds: ListKinds, reach: impl Fn(ListKind) -> &'a Reach) {
+    /// Marks lists dirty for those who may see the change of each. Its labels are those that items
+    /// may have begun to name, or stopped.
+    fn lists_changed<'a>(
+        &self,
+        kinds: ListKinds,
+        change: impl Fn(ListKind) -> (&'a Reach, &'a BTreeSet<Arc<str>>),
+    ) {
         let now = Instant::now();
         let mut fresh = false;
         for kind in kinds.iter() {
             self.metrics.changes.inc();
-            self.subscriptions.beat(kind, reach(kind));
+            let (reach, labels) = change(kind);
+            let is_named = |label: &str| self.catalog.is_named(kind, label);
+            self.subscriptions.beat((kind, reach), labels, is_named);
             let is_new = self.windows().mark(Topic::List(kind), now);
             if !is_new {
                 self.tell_outcome(kind.as_str(), Outcome::Merged);
@@ -263,10 +275,10 @@ impl Pipeline {
 
     fn announce_list(&self, kind: ListKind, since: Instant) {
         let dirty = self.subscriptions.take_dirty(kind).into_iter();
-        let told = dirty.map(|(labels, pulse)| {
-            let now = self.check_list(kind, &labels, &pulse);
+        let told = dirty.map(|due| {
+            let now = self.check_list(kind, &due.view);
             let notice = self.list_notice(kind);
-            self.subscriptions.announce_list(kind, (now, &labels, &pulse), notice, since)
+            self.subscriptions.announce_list(kind, (now, &due), notice, since)
         });
         let told = told.sum();
         let what = kind.as_str();
@@ -483,11 +495,11 @@ impl Pipeline {
         Listener::new(self, Wire::Legacy { titled, numbered }, about, viewer)
     }
 
-    /// What a list is to clients with these labels; the pulse is that of the list as they see it.
-    fn check_list(&self, kind: ListKind, labels: &Labels, pulse: &Pulse) -> Check {
+    /// What a list is in a view.
+    fn check_list(&self, kind: ListKind, view: &ListView) -> Check {
         // Order: as in `sight`.
-        let at = pulse.count();
-        Check { at, fingerprint: self.catalog.list_fingerprint(kind, labels) }
+        let at = view.pulse.count();
+        Check { at, fingerprint: self.catalog.list_fingerprint(kind, &view.labels) }
     }
 
     fn list_notice(&self, kind: ListKind) -> &Arc<Notice> {

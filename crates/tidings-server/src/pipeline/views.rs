@@ -48,11 +48,11 @@ impl Pipeline {
         let Some(outbox) = self.subscriptions.listener_of(listener) else { return };
         let labels = outbox.labels();
         let mut told = 0;
-        for kind in outbox.lists().iter() {
-            let Some(pulse) = self.subscriptions.pulse(kind, &labels) else { continue };
-            let now = self.check_list(kind, &labels, &pulse);
+        for kind in outbox.moved_lists().iter() {
+            let Some(view) = self.subscriptions.view(kind, &labels) else { continue };
+            let now = self.check_list(kind, &view);
             let notice = self.list_notice(kind);
-            told += usize::from(outbox.mark_list(kind, (now, &pulse), notice, since));
+            told += usize::from(outbox.mark_list(kind, (now, &view.pulse), notice, since));
         }
         for uri in outbox.followed() {
             let Some(watched) = self.subscriptions.get(uri.as_ref()) else { continue };

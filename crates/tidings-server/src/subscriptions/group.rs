@@ -1,94 +1,236 @@
-//! The listeners that see the same lists: those with equal labels.
+//! The listeners that see the same of a list: those with equal labels, of the labels that some item
+//! of the list names.
+//!
+//! When an item with another label appears, the holders of that label leave their group. When the
+//! last one is gone, they are back. Whoever changes groups is dirty, and checked with the next check
+//! of the list.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tidings_core::ListKind;
 
+use crate::catalog::Reach;
 use crate::labels::Labels;
 use crate::outbox::{Outbox, Pulse};
 
-/// Every listener that follows a list, by its labels.
+/// The groups of every list.
 #[derive(Debug, Default)]
-pub(super) struct Groups(HashMap<Labels, Group>);
-
-/// Listeners with equal labels. What one of them sees of a list, all do.
-#[derive(Debug, Default)]
-pub(super) struct Group {
-    /// The changes of each list that they may see.
-    pub(super) pulses: [Pulse; ListKind::ALL.len()],
-    /// The counts of changes that were checked.
-    checked: [u64; ListKind::ALL.len()],
-    lists: [BTreeMap<u64, Arc<Outbox>>; ListKind::ALL.len()],
+pub(super) struct Groups {
+    lists: [FollowedList; ListKind::ALL.len()],
+    /// The listeners with a label, whatever list they follow.
+    holders: HashMap<Arc<str>, BTreeMap<u64, Arc<Outbox>>>,
 }
 
-impl Group {
-    /// Those who follow a list.
-    pub(super) fn followers(&self, kind: ListKind) -> impl Iterator<Item = &Arc<Outbox>> {
-        self.lists[kind.index()].values()
+/// The groups of one list.
+#[derive(Debug, Default)]
+struct FollowedList {
+    /// The labels that items name, as of the last change.
+    named: BTreeSet<Arc<str>>,
+    /// By those labels of the listeners that are named.
+    groups: HashMap<Labels, Group>,
+}
+
+/// Listeners that see the same.
+#[derive(Debug, Default)]
+struct Group {
+    /// The changes that they may see.
+    pulse: Pulse,
+    /// The count of changes that was checked.
+    checked: u64,
+    followers: BTreeMap<u64, Arc<Outbox>>,
+    /// Those who came from another group, and were not checked since.
+    arrived: BTreeSet<u64>,
+}
+
+/// A view of a list, as a group of listeners has it.
+#[derive(Clone, Debug)]
+pub(crate) struct ListView {
+    /// The labels of the group.
+    pub(crate) labels: Labels,
+    /// The changes that they may see.
+    pub(crate) pulse: Pulse,
+}
+
+/// A view that must be checked.
+#[derive(Debug)]
+pub(crate) struct Due {
+    pub(crate) view: ListView,
+    /// Whom the check is for; nothing is all listeners of the view.
+    pub(super) only: Option<BTreeSet<u64>>,
+}
+
+impl FollowedList {
+    fn reduce(&self, labels: &Labels) -> Labels {
+        labels.filtered(|label| self.named.contains(label))
     }
 
-    fn is_empty(&self) -> bool {
-        self.lists.iter().all(BTreeMap::is_empty)
+    fn insert(&mut self, labels: &Labels, outbox: &Arc<Outbox>) -> &mut Group {
+        let group = self.groups.entry(labels.clone()).or_default();
+        group.followers.insert(outbox.id(), outbox.clone());
+        group
+    }
+
+    fn remove(&mut self, labels: &Labels, listener: u64) {
+        let Some(group) = self.groups.get_mut(labels) else { return };
+        group.followers.remove(&listener);
+        group.arrived.remove(&listener);
+        if group.followers.is_empty() {
+            self.groups.remove(labels);
+        }
+    }
+
+    /// Learns which of these labels are named now; returns those that were not, or are not any more.
+    fn learn(
+        &mut self,
+        labels: &BTreeSet<Arc<str>>,
+        is_named: impl Fn(&str) -> bool,
+    ) -> BTreeSet<Arc<str>> {
+        let learned = labels.iter().filter(|label| {
+            if is_named(label) {
+                self.named.insert(Arc::clone(label))
+            } else {
+                self.named.remove(*label)
+            }
+        });
+        learned.cloned().collect()
     }
 }
 
 impl Groups {
+    /// The most groups of a list.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.lists.iter().map(|list| list.groups.len()).max().unwrap_or_default()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Labels, &Group)> {
-        self.0.iter()
+    pub(super) fn is_followed(&self, kind: ListKind) -> bool {
+        !self.lists[kind.index()].groups.is_empty()
     }
 
-    pub(super) fn get(&self, labels: &Labels) -> Option<&Group> {
-        self.0.get(labels)
+    /// Those who follow a list in this view.
+    pub(super) fn followers(
+        &self,
+        kind: ListKind,
+        labels: &Labels,
+    ) -> impl Iterator<Item = &Arc<Outbox>> {
+        let group = self.lists[kind.index()].groups.get(labels);
+        group.into_iter().flat_map(|group| group.followers.values())
     }
 
-    /// Puts a listener among those with its labels; returns the pulse of the list as they see it.
-    pub(super) fn follow(&mut self, kind: ListKind, labels: Labels, outbox: &Arc<Outbox>) -> Pulse {
-        let group = self.0.entry(labels).or_default();
-        group.lists[kind.index()].insert(outbox.id(), outbox.clone());
-        group.pulses[kind.index()].clone()
+    /// The view of a list that clients with these labels have, if anybody follows it.
+    pub(super) fn view(&self, kind: ListKind, labels: &Labels) -> Option<ListView> {
+        let list = &self.lists[kind.index()];
+        let labels = list.reduce(labels);
+        let pulse = list.groups.get(&labels)?.pulse.clone();
+        Some(ListView { labels, pulse })
+    }
+
+    /// Puts a listener with these labels among those who see the same of a list.
+    pub(super) fn follow(
+        &mut self,
+        kind: ListKind,
+        labels: &Labels,
+        outbox: &Arc<Outbox>,
+    ) -> ListView {
+        self.hold(labels, outbox);
+        let list = &mut self.lists[kind.index()];
+        let labels = list.reduce(labels);
+        let pulse = list.insert(&labels, outbox).pulse.clone();
+        ListView { labels, pulse }
     }
 
     /// Removes a listener with these labels.
     pub(super) fn forget(&mut self, labels: &Labels, listener: u64) {
-        let Some(group) = self.0.get_mut(labels) else { return };
-        for list in &mut group.lists {
-            list.remove(&listener);
+        for list in &mut self.lists {
+            list.remove(&list.reduce(labels), listener);
         }
-        if group.is_empty() {
-            self.0.remove(labels);
-        }
+        self.let_go(labels, listener);
     }
 
     /// Moves a listener from those with its old labels to those with its new ones; returns the
-    /// pulses of the lists as they see them. Nothing if it follows no list.
-    pub(super) fn move_over(
+    /// pulse of each list of which it may see something else now.
+    pub(super) fn relabel(
         &mut self,
         (from, to): (&Labels, &Labels),
         outbox: &Arc<Outbox>,
-    ) -> Option<[Pulse; ListKind::ALL.len()]> {
+    ) -> [Option<Pulse>; ListKind::ALL.len()] {
         let lists = outbox.lists();
-        self.forget(from, outbox.id());
-        for kind in lists.iter() {
-            self.follow(kind, to.clone(), outbox);
+        if lists.is_empty() {
+            return Default::default();
         }
-        self.0.get(to).filter(|_| !lists.is_empty()).map(|group| group.pulses.clone())
+        self.let_go(from, outbox.id());
+        self.hold(to, outbox);
+        ListKind::ALL.map(|kind| {
+            let list = &mut self.lists[kind.index()];
+            let (from, to) = (list.reduce(from), list.reduce(to));
+            if from == to || !lists.contains(kind) {
+                return None;
+            }
+            list.remove(&from, outbox.id());
+            Some(list.insert(&to, outbox).pulse.clone())
+        })
     }
 
-    /// The groups that may see something else in a list than when it was last checked: their
-    /// labels, and the pulse. They count as checked from now on.
-    pub(super) fn take_dirty(&mut self, kind: ListKind) -> Vec<(Labels, Pulse)> {
-        let index = kind.index();
-        let dirty = self.0.iter_mut().filter_map(|(labels, group)| {
-            let count = group.pulses[index].count();
-            let is_dirty = std::mem::replace(&mut group.checked[index], count) != count;
-            (is_dirty && !group.lists[index].is_empty())
-                .then(|| (labels.clone(), group.pulses[index].clone()))
+    /// Counts a change of a list for those who may see it. First, those of these labels that items
+    /// name now, or do not any more, change the groups.
+    pub(super) fn beat(
+        &mut self,
+        (kind, reach): (ListKind, &Reach),
+        labels: &BTreeSet<Arc<str>>,
+        is_named: impl Fn(&str) -> bool,
+    ) {
+        let list = &mut self.lists[kind.index()];
+        let learned = list.learn(labels, is_named);
+        let holders = learned.iter().filter_map(|label| self.holders.get(label)).flatten();
+        let holders: BTreeMap<_, _> = holders.collect();
+        for (listener, outbox) in holders {
+            if !outbox.lists().contains(kind) {
+                continue;
+            }
+            let labels = outbox.labels();
+            let was_named = |label: &str| list.named.contains(label) != learned.contains(label);
+            list.remove(&labels.filtered(was_named), *listener);
+            let group = list.insert(&list.reduce(&labels), outbox);
+            // What it sees now may differ, also if the change itself is counted for others.
+            group.arrived.insert(*listener);
+            outbox.regroup(kind, &group.pulse);
+        }
+        for (labels, group) in &list.groups {
+            if reach.includes(labels) {
+                group.pulse.beat();
+            }
+        }
+    }
+
+    /// The views of a list that may show something else than when they were last checked, and those
+    /// of listeners that arrived in them. They count as checked from now on.
+    pub(super) fn take_dirty(&mut self, kind: ListKind) -> Vec<Due> {
+        let groups = self.lists[kind.index()].groups.iter_mut();
+        let dirty = groups.filter_map(|(labels, group)| {
+            let count = group.pulse.count();
+            let arrived = std::mem::take(&mut group.arrived);
+            let is_dirty = std::mem::replace(&mut group.checked, count) != count;
+            let only = (!is_dirty).then_some(arrived);
+            let view = ListView { labels: labels.clone(), pulse: group.pulse.clone() };
+            only.as_ref().is_none_or(|only| !only.is_empty()).then_some(Due { view, only })
         });
         dirty.collect()
+    }
+
+    fn hold(&mut self, labels: &Labels, outbox: &Arc<Outbox>) {
+        for label in labels.as_slice() {
+            let holders = self.holders.entry(label.clone()).or_default();
+            holders.insert(outbox.id(), outbox.clone());
+        }
+    }
+
+    fn let_go(&mut self, labels: &Labels, listener: u64) {
+        for label in labels.as_slice() {
+            let Some(holders) = self.holders.get_mut(label) else { continue };
+            holders.remove(&listener);
+            if holders.is_empty() {
+                self.holders.remove(label);
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 mod group;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -20,6 +20,8 @@ use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
 use crate::outbox::{Check, Outbox, Pulse, Seen, price};
 use group::Groups;
+
+pub(crate) use group::{Due, ListView};
 
 /// Every subscription of every listener.
 #[derive(Debug)]
@@ -98,20 +100,19 @@ impl Subscriptions {
         unwatched
     }
 
-    /// Subscribes a listener to a list. If it `knows` the list, its baseline follows. Returns the
-    /// listener's labels and the pulse of the list in its view.
+    /// Subscribes a listener to a list. If it `knows` the list, its baseline follows. Returns what
+    /// it sees of the list.
     pub(crate) fn follow_list(
         &self,
         kind: ListKind,
         outbox: &Arc<Outbox>,
         knows: bool,
-    ) -> (Labels, Pulse) {
+    ) -> ListView {
         let mut state = self.lock();
-        let labels = outbox.labels();
-        let pulse = state.groups.follow(kind, labels.clone(), outbox);
-        outbox.follow_list(kind, &pulse, knows);
+        let view = state.groups.follow(kind, &outbox.labels(), outbox);
+        outbox.follow_list(kind, &view.pulse, knows);
         self.metrics.views.set(count(state.groups.len()));
-        (labels, pulse)
+        view
     }
 
     /// Replaces the labels of a listener.
@@ -121,28 +122,34 @@ impl Subscriptions {
             // The listener ended and follows nothing.
             return;
         }
-        let pulses = state.groups.move_over((&outbox.labels(), labels), outbox);
-        outbox.relabel(labels, &pulses.unwrap_or_default());
+        let pulses = state.groups.relabel((&outbox.labels(), labels), outbox);
+        outbox.relabel(labels, &pulses);
         self.metrics.views.set(count(state.groups.len()));
     }
 
-    /// Counts a change of a list for the listeners that may see it.
-    pub(crate) fn beat(&self, kind: ListKind, reach: &Reach) {
-        for (labels, group) in self.lock().groups.iter() {
-            if reach.includes(labels) {
-                group.pulses[kind.index()].beat();
-            }
+    /// Counts a change of a list for the listeners that may see it. Of `labels`, items may have
+    /// begun to name some, or stopped. Lock order: `is_named` may lock the catalog.
+    pub(crate) fn beat(
+        &self,
+        change: (ListKind, &Reach),
+        labels: &BTreeSet<Arc<str>>,
+        is_named: impl Fn(&str) -> bool,
+    ) {
+        let mut state = self.lock();
+        state.groups.beat(change, labels, is_named);
+        if !labels.is_empty() {
+            self.metrics.views.set(count(state.groups.len()));
         }
     }
 
-    /// The views in which a list may have changed since its last check: their labels and pulses.
-    pub(crate) fn take_dirty(&self, kind: ListKind) -> Vec<(Labels, Pulse)> {
+    /// The views in which a list may have changed since its last check.
+    pub(crate) fn take_dirty(&self, kind: ListKind) -> Vec<Due> {
         self.lock().groups.take_dirty(kind)
     }
 
-    /// The pulse of a list in the view of these labels, if anybody has them.
-    pub(crate) fn pulse(&self, kind: ListKind, labels: &Labels) -> Option<Pulse> {
-        Some(self.lock().groups.get(labels)?.pulses[kind.index()].clone())
+    /// What clients with these labels see of a list, if any of them follows it.
+    pub(crate) fn view(&self, kind: ListKind, labels: &Labels) -> Option<ListView> {
+        self.lock().groups.view(kind, labels)
     }
 
     /// The listener of this number.
@@ -199,7 +206,7 @@ impl Subscriptions {
 
     /// Whether anybody follows this list.
     pub(crate) fn is_list_followed(&self, kind: ListKind) -> bool {
-        self.lock().groups.iter().any(|(_, group)| group.followers(kind).next().is_some())
+        self.lock().groups.is_followed(kind)
     }
 
     /// How many listeners are not notified of this list because of their protocol revision.
@@ -238,17 +245,22 @@ impl Subscriptions {
         from_here.take_while(|watched| watched.uri.as_ref().starts_with(prefix)).cloned().collect()
     }
 
-    /// Passes the check of a list to its subscribers with these labels, and returns how many have a
+    /// Passes the check of a list to its subscribers in this view, and returns how many have a
     /// notice waiting.
     pub(crate) fn announce_list(
         &self,
         kind: ListKind,
-        (now, labels, pulse): (Check, &Labels, &Pulse),
+        (now, due): (Check, &Due),
         notice: &Arc<Notice>,
         since: Instant,
     ) -> usize {
         let state = self.lock();
-        let followers = state.groups.get(labels).into_iter().flat_map(|it| it.followers(kind));
+        let Due { view: ListView { labels, pulse }, only } = due;
+        let is_meant = |outbox: &&Arc<Outbox>| match only {
+            Some(only) => only.contains(&outbox.id()),
+            None => true,
+        };
+        let followers = state.groups.followers(kind, labels).filter(is_meant);
         followers.filter(|outbox| outbox.mark_list(kind, (now, pulse), notice, since)).count()
     }
 
@@ -434,19 +446,48 @@ mod tests {
         let index = Subscriptions::new(10, Duration::ZERO, Arc::new(Metrics::new()));
         let notice = Arc::new(Notice::list_changed(ListKind::Tools));
         let check = |at: u64, text: &[u8]| Check { at, fingerprint: Fingerprint::of_bytes(text) };
-        let announce = |now: Check, labels: &Labels, pulse: &Pulse| {
-            index.announce_list(ListKind::Tools, (now, labels, pulse), &notice, Instant::now())
+        let announce = |now: Check, view: &ListView| {
+            let due = Due { view: view.clone(), only: None };
+            index.announce_list(ListKind::Tools, (now, &due), &notice, Instant::now())
         };
         let first = index.listener(PLAIN, About::nobody());
-        let (labels, before) = index.follow_list(ListKind::Tools, &first, true);
-        (0..57).for_each(|_| before.beat());
+        let before = index.follow_list(ListKind::Tools, &first, true);
+        (0..57).for_each(|_| before.pulse.beat());
         index.forget(&first);
         let next = index.listener(PLAIN, About::nobody());
-        let (_, pulse) = index.follow_list(ListKind::Tools, &next, true);
-        next.baseline_list(ListKind::Tools, (check(0, b"new"), &pulse));
-        assert_eq!(announce(check(57, b"new"), &labels, &before), 0, "it knows that");
-        pulse.beat();
-        assert_eq!(announce(check(1, b"newer"), &labels, &pulse), 1, "this is news");
+        let view = index.follow_list(ListKind::Tools, &next, true);
+        next.baseline_list(ListKind::Tools, (check(0, b"new"), &view.pulse));
+        assert_eq!(announce(check(57, b"new"), &before), 0, "it knows that");
+        view.pulse.beat();
+        assert_eq!(announce(check(1, b"newer"), &view), 1, "this is news");
+    }
+
+    // Two edits reach the catalog in one order and are counted in the other: the label is gone before
+    // the change of its item is counted, and then that change is for nobody.
+    #[test]
+    fn a_listener_that_changes_groups_is_checked_whoever_counts_the_change() {
+        let index = Subscriptions::new(10, Duration::ZERO, Arc::new(Metrics::new()));
+        let set = |text| Labels::parse(text).unwrap();
+        let label: BTreeSet<Arc<str>> = [Arc::from("user:ada")].into();
+        let ada = index.listener(PLAIN, About::nobody());
+        ada.begin(&set("user:ada role:pilot"));
+        let other = index.listener(PLAIN, About::nobody());
+        let beat = |is_named| {
+            index.beat((ListKind::Tools, &Reach::Nobody), &label, |_| is_named);
+            let due = index.take_dirty(ListKind::Tools).into_iter();
+            due.map(|due| (due.view.labels, due.only)).collect::<Vec<_>>()
+        };
+        for outbox in [&ada, &other] {
+            assert_eq!(index.follow_list(ListKind::Tools, outbox, true).labels, Labels::NONE);
+        }
+        let only = Some([ada.id()].into());
+        assert_eq!(beat(true), [(set("user:ada"), only.clone())]);
+        assert_eq!(beat(true), []);
+        assert_eq!(beat(false), [(Labels::NONE, only)]);
+        index.forget(&ada);
+        index.forget(&other);
+        assert!(!index.is_list_followed(ListKind::Tools));
+        assert_eq!(beat(true), [], "nobody is left");
     }
 
     proptest! {

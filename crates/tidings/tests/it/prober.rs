@@ -1,5 +1,7 @@
-//! A prober that asks for hidden names and for invented ones, and finds no difference in bytes: in
-//! both eras, over both transports.
+//! A prober that asks for hidden names and for invented ones, and finds no difference in bytes, nor
+//! in the order of magnitude of time: in both eras, over both transports.
+
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -280,4 +282,83 @@ async fn a_legacy_client_over_http_learns_nothing_of_hidden_names() {
 #[tokio::test]
 async fn a_modern_client_over_http_learns_nothing_of_hidden_names() {
     probe(Prober::over_http, true).await;
+}
+
+/// Medians within this factor are of the same order of magnitude.
+const FACTOR: u32 = 8;
+/// How often each request of a pair is made.
+const ROUNDS: usize = 7;
+/// A machine that does something else may slow one request of a pair. It does not do so in every
+/// attempt; a server that takes longer for one of them does.
+const ATTEMPTS: usize = 4;
+
+/// The medians of two requests that are made in turns, so that a busy machine slows both.
+async fn medians(prober: &mut Prober, pair: [&(&str, Value); 2], modern: bool) -> [Duration; 2] {
+    let mut taken = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        for ((method, params), taken) in pair.iter().zip(&mut taken) {
+            let begun = Instant::now();
+            prober.ask(method, params, modern).await;
+            taken.push(begun.elapsed());
+        }
+    }
+    taken.map(|mut taken| {
+        taken.sort_unstable();
+        taken[ROUNDS / 2]
+    })
+}
+
+/// The medians of two requests if they are of different orders of magnitude in each attempt.
+async fn difference(
+    prober: &mut Prober,
+    pair: [&(&str, Value); 2],
+    modern: bool,
+) -> Option<[Duration; 2]> {
+    let mut found = None;
+    for _ in 0..ATTEMPTS {
+        let [one, other] = medians(prober, pair, modern).await;
+        if one.max(other) <= one.min(other) * FACTOR {
+            return None;
+        }
+        found = Some([one, other]);
+    }
+    found
+}
+
+async fn time(new: impl Fn(&Hub, &Identity) -> Prober, modern: bool) {
+    let hub = hub();
+    let slow = || async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        "done"
+    };
+    let shelf = hub.source("slow").unwrap();
+    shelf.add(Offer::tool("vault-slow", "Hidden", slow).audience("role:admin")).unwrap();
+    let mut visitor = new(&hub, &Identity::anonymous());
+    let mut admin = new(&hub, &Identity::new("ada", Labels::parse("role:admin").unwrap()));
+    if !modern {
+        visitor.begin().await;
+        admin.begin().await;
+    }
+    let is_short = |probe: &(&str, Value)| probe.1.to_string().len() < 1000;
+    let of = |name: &str| probes(name).into_iter().filter(is_short).collect::<Vec<_>>();
+    for (hidden, invented) in of(HIDDEN).iter().zip(&of(INVENTED)) {
+        let differ = difference(&mut visitor, [hidden, invented], modern).await;
+        assert_eq!(differ, None, "{} {}", hidden.0, hidden.1);
+    }
+    // The same comparison finds the time that a tool takes for those who see it.
+    let slow = |name: &str| ("tools/call", json!({ "name": format!("{name}-slow") }));
+    let [one, other] = medians(&mut admin, [&slow(HIDDEN), &slow(INVENTED)], modern).await;
+    assert!(one > other, "{one:?} {other:?}");
+}
+
+#[tokio::test]
+async fn over_stdio_hidden_names_take_as_long_as_invented_ones() {
+    time(Prober::over_stdio, false).await;
+    time(Prober::over_stdio, true).await;
+}
+
+#[tokio::test]
+async fn over_http_hidden_names_take_as_long_as_invented_ones() {
+    time(Prober::over_http, false).await;
+    time(Prober::over_http, true).await;
 }

@@ -49,6 +49,17 @@ fn sources() -> Vec<(String, String)> {
         .collect()
 }
 
+/// The pages at the root of the tree and below `docs`.
+fn documents() -> Vec<(String, String)> {
+    let folders = ["", "docs", "docs/decisions"].map(|folder| root().join(folder));
+    let pages = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    pages
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
+        .map(|path| (path.display().to_string(), std::fs::read_to_string(&path).unwrap()))
+        .collect()
+}
+
 /// The code of a file, without the tests below it.
 fn code(text: &str) -> &str {
     text.split("mod tests {").next().unwrap()
@@ -169,6 +180,33 @@ fn the_path_of_a_test_says_that_it_is_one() {
             let is_named = module.is_none_or(|(_, module)| is_test(module));
             assert!(is_named, "{name} declares tests: {line}");
         }
+    }
+}
+
+#[test]
+fn the_documents_hold_no_conflict_of_a_merge() {
+    let marks = ["<".repeat(7), ">".repeat(7)];
+    for (name, text) in documents() {
+        for (line, content) in text.lines().enumerate() {
+            let marked = marks.iter().any(|mark| content.starts_with(mark.as_str()));
+            assert!(!marked, "{name}:{} is a mark of a conflict", line + 1);
+        }
+    }
+}
+
+#[test]
+fn the_files_in_the_code_map_exist() {
+    let sources = sources();
+    let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for word in map.split('`').skip(1).step_by(2) {
+        if Path::new(word).extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let path = word.trim_start_matches("…/");
+        let exists = sources.iter().any(|(name, _)| {
+            name.strip_suffix(path).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        });
+        assert!(exists, "ARCHITECTURE.md names {word}, which does not exist");
     }
 }
 

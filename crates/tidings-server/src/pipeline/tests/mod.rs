@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use rmcp::model::{Implementation, ProtocolVersion, ResourceTemplate};
+use rmcp::model::{Implementation, ProtocolVersion, ResourceTemplate, Tool};
 use tidings_core::{ListKind, ListKinds, ResourceUri};
 
 use super::{Events, Listener, SubscribeError};
@@ -14,6 +14,9 @@ use crate::about::About;
 use crate::config::Config;
 use crate::era::VersionRules;
 use crate::hub::Hub;
+use crate::identity::Identity;
+use crate::labels::Labels;
+use crate::offer::Offer;
 use crate::outbox::Next;
 use crate::shelf::Shelf;
 use crate::viewers::{Scope, Word};
@@ -289,6 +292,8 @@ fn everything_a_listener_held_is_gone_with_it() {
         // Also from the listeners with the labels that it had before.
         let say = |word| Step::Say { reader: 0, label: 0, word, scope: Scope::Session };
         world.step(say(Word::Grant)).await;
+        assert!(world.hub.metrics().contains("tidings_views 1"), "no item names the label");
+        world.step(Step::Confine { tool: 0, audience: 1 }).await;
         assert!(world.hub.metrics().contains("tidings_views 2"));
         world.step(say(Word::Withdraw)).await;
         assert!(world.hub.metrics().contains("tidings_views 1"));
@@ -297,5 +302,58 @@ fn everything_a_listener_held_is_gone_with_it() {
         assert!(metrics.contains("tidings_views 0"), "{metrics}");
         assert!(metrics.contains("tidings_subscriptions 0"), "{metrics}");
         assert!(metrics.contains("tidings_listeners 0"), "{metrics}");
+    });
+}
+
+#[test]
+fn labels_that_no_item_names_make_no_views() {
+    const CLIENTS: usize = 5_000;
+    in_paused_time(async {
+        let hub = Hub::new("users", "1");
+        let shelf = hub.source("tools").unwrap();
+        let tool = |name: &str| Tool::new(name.to_owned(), "a tool", serde_json::Map::new());
+        shelf.add(tool("any")).unwrap();
+        let pipeline = hub.pipeline();
+        let listeners = (0..CLIENTS).map(|number| {
+            let labels = Labels::parse(&format!("user:{number}")).unwrap();
+            let viewer = pipeline.viewers.session(Identity { labels, ..Identity::default() });
+            let listener = Listener::new(pipeline, PLAIN, About::nobody(), Some(viewer));
+            listener.follow_lists([ListKind::Tools].into_iter().collect());
+            listener
+        });
+        let listeners: Vec<_> = listeners.collect();
+        let heard = || {
+            let heard = listeners.iter().enumerate().filter(|(_, it)| {
+                let reader = it.outbox().attach();
+                let mut context = std::task::Context::from_waker(Waker::noop());
+                let is_told = it.outbox().poll_next(reader, &mut context).is_ready();
+                it.outbox().detach(reader);
+                is_told
+            });
+            heard.map(|(number, _)| number).collect::<Vec<_>>()
+        };
+        let views = |number: usize| hub.metrics().contains(&format!("tidings_views {number}\n"));
+        assert!(views(1));
+        let own = shelf.add(Offer::from(tool("own")).audience("user:17")).unwrap();
+        tokio::time::sleep(SETTLED).await;
+        assert!(views(2), "it sees something of its own");
+        assert_eq!(heard(), [17], "it appears");
+        own.update(tool("own").with_title("Own")).unwrap();
+        tokio::time::sleep(SETTLED).await;
+        assert_eq!(heard(), [17], "it changes");
+        shelf.add(tool("more")).unwrap();
+        tokio::time::sleep(SETTLED).await;
+        assert_eq!(heard().len(), CLIENTS, "what is for everyone is told to all");
+        own.update(Offer::from(tool("own")).audience(["user:18", "user:19"])).unwrap();
+        tokio::time::sleep(SETTLED).await;
+        assert_eq!((heard(), views(3)), (vec![17, 18, 19], true), "it is for others");
+        own.remove().unwrap();
+        tokio::time::sleep(SETTLED).await;
+        assert_eq!((heard(), views(1)), (vec![18, 19], true), "it is gone, and all see the same");
+        shelf.add(tool("most")).unwrap();
+        tokio::time::sleep(SETTLED).await;
+        assert_eq!(heard().len(), CLIENTS);
+        tokio::time::sleep(SETTLED).await;
+        assert_eq!(heard(), [0; 0], "nothing changed any more");
     });
 }
