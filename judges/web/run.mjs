@@ -5,6 +5,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installNode } from '../install.mjs';
+import { start } from '../process.mjs';
 import { parse } from '../tally.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -27,7 +28,9 @@ const printed = [];
 let passed = 0;
 let failed = 0;
 
+/** `ONLY=hub` runs the checks whose names contain the word. */
 async function check(name, run) {
+  if (!name.includes(process.env.ONLY ?? '')) return;
   const began = Date.now();
   try {
     const words = await run();
@@ -295,6 +298,45 @@ await check('a killed server leaves its evidence and comes back', async () => {
   await until('connected again', () => page.evaluate(() => document.querySelector('.tab.on .dot.good') !== null), 20_000);
   await go('tools');
   await until('the tools', async () => Number((await text('.head .faint')) || 0) >= 8);
+});
+
+await check('the page of a server shows who listens and what became of each change', async () => {
+  const server = start(options.program, ['serve', '--demo', '--every', '0.2', '--console', '--json', '--http', '127.0.0.1:0'], { env: { ...process.env, TIDINGS_TOKEN: undefined } });
+  await until('the link', () => server.out.includes('\n'));
+  const { console: link } = JSON.parse(server.out.split('\n')[0]);
+  const apart = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: 'dark' });
+  const other = await tab(apart);
+  await other.goto(link.replace('/console/', '/console'));
+  const shows = (words) => until(words, () => other.evaluate((it) => document.querySelector('main')?.textContent.includes(it), words));
+  await until('the hub among the servers', () => other.evaluate(() => document.querySelector('.tab.on .dot.good') !== null));
+  must(!other.url().includes('token') && new URL(other.url()).pathname === '/console/', other.url());
+  await other.fill('[aria-label="watch a URI"]', 'station://log');
+  await other.click('form.add button');
+  await shows('station://log');
+  await other.keyboard.press('Escape');
+  await other.keyboard.press('h');
+  await shows('announced to 1');
+  await shows('Listeners');
+  const wrong = [];
+  for (const theme of ['dark', 'light']) {
+    await other.emulateMedia({ colorScheme: theme });
+    for (const [width, height] of SIZES) {
+      await other.setViewportSize({ width, height });
+      await pause(250);
+      for (const found of await axe(other)) wrong.push(`${theme} ${width}: ${found}`);
+      if ((await overflow(other)) > 0) wrong.push(`wider than ${width}`);
+      await other.screenshot({ path: join(HERE, 'pictures', `${theme}-${width}-hub.png`) });
+    }
+  }
+  await other.keyboard.press('s');
+  await shows('one hub');
+  must((await other.evaluate(() => document.querySelector('form.add'))) === null, 'a server could be added');
+  server.kill('SIGTERM');
+  const { code } = await server.ended;
+  must(code === 0, `exit code ${code}`);
+  must(other.hosts.size === 1, `asked ${[...other.hosts]}`);
+  must(wrong.length === 0, `\n  ${wrong.join('\n  ')}`);
+  await apart.close();
 });
 
 await check('without its link the page says what to do, and shows nothing', async () => {

@@ -126,7 +126,10 @@ impl Inner {
         // Nothing is due before there is a connection.
         self.watching().schedule.pause(true);
         match stock {
-            Some(stock) => self.restock(stock),
+            Some(stock) => {
+                self.restock(stock);
+                self.settle();
+            }
             None => drop(self.house.start()),
         }
     }
@@ -271,6 +274,7 @@ impl Follower {
                     tracing::warn!(source = %name, %reason, "upstream lost, will retry");
                     self.absence = Absence::Until(Instant::now() + self.inner.config().grace);
                 }
+                self.inner.settle();
             }
         }
     }
@@ -373,7 +377,10 @@ impl Follower {
                     }
                 }
             }
-            Done::Loaded => self.restock(),
+            Done::Loaded => {
+                self.restock();
+                self.inner.settle();
+            }
             Done::Other => {}
         }
     }

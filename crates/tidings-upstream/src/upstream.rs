@@ -14,7 +14,7 @@ use tidings_server::{
     AddError, Answer, AnswerError, Completion, Completions, Contents, Context, Health, Hub, Shelf,
     Source,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +63,8 @@ pub(crate) struct Inner {
     pub(crate) wake: Notify,
     /// Whether a call ended that may have changed the lists.
     pub(crate) is_touched: AtomicBool,
+    /// Whether the first try to offer something is over.
+    is_settled: watch::Sender<bool>,
 }
 
 /// What is offered now.
@@ -95,6 +97,7 @@ impl Upstream {
             tags: AtomicU64::new(0),
             wake: Notify::new(),
             is_touched: AtomicBool::new(false),
+            is_settled: watch::Sender::new(false),
             config: Mutex::new(Arc::new(config)),
         });
         Self { inner }
@@ -120,6 +123,15 @@ impl Upstream {
     #[must_use]
     pub fn status(&self) -> Status {
         self.inner.status()
+    }
+
+    /// Waits for the first outcome: its lists are offered, its server could not be reached, or it
+    /// waits for its first use. A server that never answers takes as long as its timeouts, so callers
+    /// set a limit.
+    pub async fn settled(&self) {
+        let mut is_settled = self.inner.is_settled.subscribe();
+        // The sender lives as long as this handle.
+        let _ = is_settled.wait_for(|is_settled| *is_settled).await;
     }
 
     /// Connects anew: a program is ended and started again. What it offers stays listed, and what
@@ -190,6 +202,11 @@ impl Inner {
 
     pub(crate) fn stock(&self) -> Arc<Stock> {
         self.offered().stock.clone()
+    }
+
+    /// The first try to offer something is over.
+    pub(crate) fn settle(&self) {
+        self.is_settled.send_if_modified(|is_settled| !std::mem::replace(is_settled, true));
     }
 
     /// The server's lists are these now.

@@ -20,6 +20,7 @@ const VIEWS = {
   inbox: () => import('./view/inbox.js').then((it) => it.Inbox),
   cache: () => import('./view/cache.js').then((it) => it.Cache),
   palette: () => import('./view/palette.js').then((it) => it.Palette),
+  hub: () => import('./view/hub.js').then((it) => it.Hub),
   help: () => import('./view/help.js').then((it) => it.Help),
   items: () => import('./view/items.js').then((it) => it.Items),
 };
@@ -38,7 +39,7 @@ function Bar({ servers, questions }) {
   const tab = (it) => html`
     <a href="#/s/${it.id}/watched" data-server=${it.id} class="tab ${it.id === route.value.server ? 'on' : ''}"
       aria-current=${it.id === route.value.server ? 'page' : undefined}
-      onClick=${(event) => { event.preventDefault(); go(['servers', 'inbox', ''].includes(route.value.part) ? 'watched' : route.value.part, { server: it.id }); }}>
+      onClick=${(event) => { event.preventDefault(); go(['servers', 'inbox', 'hub', ''].includes(route.value.part) ? 'watched' : route.value.part, { server: it.id }); }}>
       <span class="dot ${COLOURS[it.state.state] ?? 'idle'}" aria-hidden="true"></span>${it.name}
       ${it.state.state !== 'ready' && html`<span class="faint"> ${it.state.state}</span>`}</a>`;
   return html`
@@ -73,7 +74,7 @@ function Parts({ server, questions }) {
   return html`
     <nav class="parts" aria-label="parts">
       ${server && html`<div class="identity"><b>${server.name}</b><span>${product ? `${product.name} ${product.version}` : ''} · ${server.over}</span>
-        <span>${server.revision ?? ''} ${server.era ?? ''}</span></div>${PARTS.map(part)}`}
+        <span>${server.revision ?? ''} ${server.era ?? ''}</span></div>${PARTS.map(part)}${server.hub && part(['hub', 'Hub'])}`}
       <a href="#/inbox" class=${route.value.part === 'inbox' ? 'on' : ''}>Inbox ${questions > 0 && html`<span class="badge fresh">asks</span>`}<span class="number">${questions || ''}</span></a>
       <a href="#/servers" class=${route.value.part === 'servers' ? 'on' : ''}>Servers</a>
     </nav>`;

@@ -10,7 +10,7 @@ export const paletteShown = signal(false);
 export const theme = kept('theme', '');
 
 const acts = new Map();
-const PARTS = ['servers', 'overview', 'tools', 'resources', 'templates', 'prompts', 'watched', 'timeline', 'inbox', 'cache'];
+const PARTS = ['servers', 'overview', 'tools', 'resources', 'templates', 'prompts', 'watched', 'timeline', 'inbox', 'cache', 'hub'];
 const GENERAL = {
   help: () => (helpShown.value = !helpShown.value),
   back: () => {

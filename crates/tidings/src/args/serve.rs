@@ -25,6 +25,7 @@ Examples:
   tidings serve --mcp-file .mcp.json            all servers of a host
   tidings serve --demo --stdio                  for a client that starts its server itself
   tidings serve --demo --http 127.0.0.1:0       on any free port
+  tidings serve --demo --console                with a page that shows listeners and changes
 
 Clients must send the bearer token in TIDINGS_TOKEN or in the file given with --token-file, if there
 is one. With --tokens, each client has a token of its own, made by `tidings token new`. The command
@@ -79,6 +80,10 @@ pub(crate) struct Serve {
     /// Serve one client over standard input and output.
     #[arg(long)]
     pub(crate) stdio: bool,
+    /// Show who listens and what became of every change in a page at `/console` beside `/mcp`. The
+    /// printed link contains its token. Loopback addresses only.
+    #[arg(long, conflicts_with = "stdio")]
+    pub(crate) console: bool,
     /// Accept this Host besides loopback names, as `name` or `name:port`; may be repeated.
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,

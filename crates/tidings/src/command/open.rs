@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use tidings_mirror::{Backoff, StreamsTarget, Target};
-use tidings_server::{Hub, stdio};
+use tidings_mirror::Backoff;
+use tidings_server::Hub;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::args::{Open, Place, Places};
-use crate::console::{Console, short_name};
+use crate::console::{Console, memory, short_name};
 use crate::demo::Station;
 use crate::present::Output;
 use crate::report::{Hint, Usage};
@@ -23,8 +23,6 @@ use crate::session::{self, Stop};
 use crate::target;
 use crate::web::{self, ConsolePage, Guard};
 
-/// Bytes between the demo and the console; further writes wait.
-const PIPE: usize = 64 << 10;
 /// The time between two events of the demo.
 const EVERY: Duration = Duration::from_secs(2);
 
@@ -44,14 +42,19 @@ pub(crate) async fn run(args: &Open) -> Result<()> {
         "is another program listening there? Without `--port`, any free port is used".to_owned(),
     ))?;
     let host = listener.local_addr().context("listening")?.to_string();
-    let guard = Guard::new(host).context("creating a token")?;
+    let guard = Guard::new(host, "/").context("creating a token")?;
     let link = guard.link();
     let mut config = session::config(&args.connection);
     config.reconnect = Some(Backoff::default());
     if args.demo {
-        let target = demo(&mut tasks, cancel.clone()).await?;
+        let hub = demo().await?;
+        let (target, serving) = memory::target(hub.clone(), cancel.clone());
+        tasks.spawn(serving);
         let words = ["tidings", "serve", "--demo", "--stdio"].map(str::to_owned);
-        console.add("station", Place::Command(words.to_vec()), target, config.clone());
+        let place = Place::Command(words.to_vec());
+        if let Some(id) = console.add("station", place, target, config.clone()) {
+            console.look_into(id, hub);
+        }
     }
     for (target, place) in targets {
         let name = short_name(&place);
@@ -61,7 +64,7 @@ pub(crate) async fn run(args: &Open) -> Result<()> {
     }
     let places = Places { mcp_file: args.connection.places.mcp_file.clone() };
     let root = args.web_root.clone().map(Arc::new);
-    let page = ConsolePage { console: console.clone(), places: Arc::new(places), root };
+    let page = ConsolePage { console: console.clone(), places: Some(Arc::new(places)), root };
     let output = Output::new(args.connection.json);
     if output.json {
         output.object(&json!({ "link": link }))?;
@@ -95,24 +98,15 @@ fn places(args: &Open) -> Result<Vec<Place>> {
     Ok(named.chain(command.map(Place::Command)).collect())
 }
 
-/// Serves the space station in memory.
-async fn demo(tasks: &mut JoinSet<()>, cancel: CancellationToken) -> Result<Target> {
+/// The space station.
+async fn demo() -> Result<Hub> {
     let hub = Hub::new("station", env!("CARGO_PKG_VERSION"));
     // Nobody reads the story: the page shows it.
     let (story, _) = mpsc::channel(1);
     hub.add("station", |shelf| Station::new(shelf, EVERY, story))
         .await
         .context("starting the demo")?;
-    let (near, far) = tokio::io::duplex(PIPE);
-    let (input, requests) = tokio::io::split(near);
-    let (far_input, far_output) = tokio::io::split(far);
-    tasks.spawn(async move {
-        if let Err(error) = stdio::serve(&hub, far_input, far_output, cancel).await {
-            warn!(%error, "the demo ended");
-        }
-        hub.shutdown().await;
-    });
-    Ok(Target::Streams(StreamsTarget::new(input, requests)))
+    Ok(hub)
 }
 
 /// Opens the link in a browser by way of a private file, so that the token is in no list of

@@ -19,7 +19,7 @@ const fn key(name: &'static str, act: &'static str, words: &'static str, shown: 
 }
 
 /// All keys.
-pub(crate) const KEYS: [Key; 28] = [
+pub(crate) const KEYS: [Key; 29] = [
     key("?", "help", "keys", true),
     key("s", "servers", "servers", false),
     key("0", "overview", "overview", false),
@@ -31,6 +31,7 @@ pub(crate) const KEYS: [Key; 28] = [
     key("6", "timeline", "timeline", false),
     key("7", "inbox", "inbox", false),
     key("8", "cache", "cache", false),
+    key("h", "hub", "hub", false),
     key("Ctrl+k", "find", "find", true),
     key("j", "down", "next row", true),
     key("k", "up", "previous row", true),

@@ -8,10 +8,12 @@ pub(crate) mod calls;
 mod difference;
 mod find;
 mod form;
+mod hub;
 mod inbox;
 mod items;
 pub(crate) mod keys;
 mod log;
+pub(crate) mod memory;
 mod recorder;
 mod revisions;
 mod secret;
@@ -20,16 +22,18 @@ pub(crate) mod tree;
 mod versions;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tidings_mirror::{Config, List, Mirror, Target};
+use tidings_server::Hub;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Place;
 use crate::console::calls::Callable;
+use crate::console::hub::{HubView, KEY as HUB};
 pub(crate) use crate::console::inbox::AnswerError;
 use crate::console::inbox::{Inbox, KEY as INBOX};
 pub(crate) use crate::console::log::{Filter, PAGE, Row};
@@ -53,6 +57,8 @@ struct ConsoleState {
     last: Mutex<u64>,
     revisions: Arc<Revisions>,
     inbox: Arc<Inbox>,
+    /// The hub of this process, if one of the servers is ours.
+    hub: OnceLock<Arc<HubView>>,
     cancel: CancellationToken,
     /// The recorders and the calls.
     tasks: Mutex<JoinSet<()>>,
@@ -77,6 +83,7 @@ impl Default for Console {
             last: Mutex::default(),
             inbox: Arc::new(Inbox::new(revisions.clone())),
             revisions,
+            hub: OnceLock::new(),
             cancel: CancellationToken::new(),
             tasks: Mutex::default(),
         };
@@ -125,6 +132,20 @@ impl Console {
         self.spawn(recorder::record(server, events, cancel));
         self.inner.revisions.touch(&[SERVERS]);
         Some(id)
+    }
+
+    /// Shows who listens to a server that is a hub of this process, and what became of its changes.
+    pub(crate) fn look_into(&self, server: u64, hub: Hub) {
+        let view = Arc::new(HubView::new(server, hub, self.inner.revisions.clone()));
+        if self.inner.hub.set(view.clone()).is_ok() {
+            self.spawn(view.follow(self.inner.cancel.child_token()));
+            self.inner.revisions.touch(&[HUB, SERVERS]);
+        }
+    }
+
+    /// The hub, as long as its server is shown.
+    fn hub(&self) -> Option<&Arc<HubView>> {
+        self.inner.hub.get().filter(|hub| self.servers().contains_key(&hub.server))
     }
 
     /// A name that no other server has.
@@ -177,6 +198,9 @@ impl Console {
             search.offer(part, "", 0, part, "");
         }
         let servers: Vec<_> = self.servers().values().cloned().collect();
+        if let Some(hub) = self.hub() {
+            search.offer("hub: listeners and changes", "", hub.server, "hub", "");
+        }
         for server in servers {
             server.offer(&mut search);
         }
@@ -227,10 +251,16 @@ impl Console {
         match key {
             SERVERS => {
                 let servers: Vec<_> = self.servers().values().cloned().collect();
-                let row = |server: &Arc<Server>| server.row(self.inner.inbox.open(server.id));
+                let hub = self.hub().map(|hub| hub.server);
+                let row = |server: &Arc<Server>| {
+                    let mut row = server.row(self.inner.inbox.open(server.id));
+                    row["hub"] = (hub == Some(server.id)).into();
+                    row
+                };
                 Some(servers.iter().map(row).collect())
             }
             INBOX => Some(self.inner.inbox.json()),
+            HUB => self.hub().map(|hub| hub.json()),
             _ => {
                 let rest = key.strip_prefix("s/")?;
                 let (id, name) = rest.split_once('/').unwrap_or((rest, ""));

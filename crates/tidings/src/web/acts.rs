@@ -13,7 +13,7 @@ use tidings_mirror::{HttpTarget, List, Protocol, Target};
 
 use super::ConsolePage;
 use super::api::{Refused, find, missing};
-use crate::args::{Connection, Place};
+use crate::args::{Connection, Place, Places};
 use crate::console::cache;
 use crate::console::calls::Callable;
 use crate::console::{self, AnswerError};
@@ -32,12 +32,13 @@ pub(super) struct Add {
 
 /// Adds a server: a URL, or a name from an `mcp.json`.
 pub(super) async fn add(State(page): State<ConsolePage>, Json(add): Json<Add>) -> JsonAnswer {
+    let places = page.places.as_deref().ok_or_else(one_hub)?;
     let place = Place::Named(add.target.trim().to_owned());
     let target = if target::is_url(&place.to_string()) {
         // The token of the environment is for the servers of the command line.
         Target::Http(HttpTarget::new(place.to_string()))
     } else {
-        target::resolve(&place, &plain(&page)).map_err(bad)?
+        target::resolve(&place, &plain(places)).map_err(bad)?
     };
     let name = console::short_name(&place);
     let mut config = session::defaults();
@@ -47,10 +48,16 @@ pub(super) async fn add(State(page): State<ConsolePage>, Json(add): Json<Add>) -
     Ok(Json(json!({ "id": id })))
 }
 
+/// The page beside an endpoint shows its hub and nothing else.
+fn one_hub() -> Refused {
+    let words = "this page shows one hub; `tidings open` shows other servers";
+    Refused(StatusCode::FORBIDDEN, words.to_owned())
+}
+
 /// The defaults of the command line, without headers and tokens.
-fn plain(page: &ConsolePage) -> Connection {
+fn plain(places: &Places) -> Connection {
     Connection {
-        places: (*page.places).clone(),
+        places: places.clone(),
         header: Vec::new(),
         env: Vec::new(),
         token_file: None,
@@ -62,6 +69,9 @@ fn plain(page: &ConsolePage) -> Connection {
 }
 
 pub(super) async fn remove(State(page): State<ConsolePage>, Path(id): Path<u64>) -> JsonAnswer {
+    if page.places.is_none() {
+        return Err(one_hub());
+    }
     if page.console.remove(id).await { Ok(Json(json!({}))) } else { Err(missing("server")) }
 }
 

@@ -79,7 +79,10 @@ pub(super) async fn find_places(
 
 /// The names in the `mcp.json` files, without commands, headers and environment.
 pub(super) async fn known(State(page): State<ConsolePage>) -> JsonAnswer {
-    let found = target::known(&page.places, &Surroundings::new());
+    let Some(places) = &page.places else {
+        return Ok(Json(json!({ "servers": [], "problems": [], "closed": true })));
+    };
+    let found = target::known(places, &Surroundings::new());
     let found = found.map_err(|error| Refused(StatusCode::BAD_REQUEST, format!("{error:#}")))?;
     let servers = found.entries.iter().map(|entry| {
         let over = match &entry.kind {

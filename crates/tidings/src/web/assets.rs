@@ -47,6 +47,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "view/cache.js",
         "view/call.js",
         "view/help.js",
+        "view/hub.js",
         "view/inbox.js",
         "view/items.js",
         "view/overview.js",

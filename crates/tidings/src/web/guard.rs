@@ -23,24 +23,26 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
 #[derive(Clone)]
 pub(crate) struct Guard {
     host: String,
+    /// The path of the page, with a slash at both ends.
+    base: &'static str,
     token: String,
 }
 
 impl Guard {
-    /// A guard with a new token.
+    /// A guard with a new token, for a page at this path.
     ///
     /// # Errors
     ///
     /// If the system has no random numbers.
-    pub(crate) fn new(host: String) -> Result<Self, getrandom::Error> {
+    pub(crate) fn new(host: String, base: &'static str) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; TOKEN];
         getrandom::fill(&mut bytes)?;
-        Ok(Self { host, token: URL_SAFE_NO_PAD.encode(bytes) })
+        Ok(Self { host, base, token: URL_SAFE_NO_PAD.encode(bytes) })
     }
 
     /// The link to the page. The token is in the fragment, which a browser never sends.
     pub(crate) fn link(&self) -> String {
-        format!("http://{}/#token={}", self.host, self.token)
+        format!("http://{}{}#token={}", self.host, self.base, self.token)
     }
 
     /// Why a request is refused.
@@ -110,7 +112,8 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, given: &[(&'static str, &str)], expected: Option<u16>) {
-        let guard = Guard { host: "127.0.0.1:7".to_owned(), token: "secret".to_owned() };
+        let (host, token) = ("127.0.0.1:7".to_owned(), "secret".to_owned());
+        let guard = Guard { host, base: "/", token };
         let mut headers = HeaderMap::new();
         for (name, value) in given {
             headers.insert(*name, HeaderValue::from_str(value).unwrap());
@@ -144,9 +147,9 @@ mod tests {
 
     #[test]
     fn each_token_is_new_and_long() {
-        let [one, other] = [(); 2].map(|()| Guard::new("h".to_owned()).unwrap());
+        let [one, other] = [(); 2].map(|()| Guard::new("h".to_owned(), "/console/").unwrap());
         assert_ne!(one.token, other.token);
         assert_eq!(one.token.len(), 43);
-        assert!(one.link().starts_with("http://h/#token="));
+        assert!(one.link().starts_with("http://h/console/#token="));
     }
 }

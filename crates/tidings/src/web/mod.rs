@@ -22,12 +22,15 @@ use crate::console::Console;
 /// The largest request: arguments of a call.
 const BODY: usize = 8 << 20;
 
+/// The path of a page beside an endpoint.
+pub(crate) const BASE: &str = "/console/";
+
 /// What the handlers share.
 #[derive(Clone)]
 pub(crate) struct ConsolePage {
     pub(crate) console: Console,
-    /// Where the names of servers are looked up.
-    pub(crate) places: Arc<Places>,
+    /// Where the names of servers are looked up; nothing if the page shows one hub and no others.
+    pub(crate) places: Option<Arc<Places>>,
     /// A folder with the files of the page, read instead of those in the program.
     pub(crate) root: Option<Arc<PathBuf>>,
 }
@@ -42,6 +45,14 @@ pub(crate) async fn serve(
     let router = router(page, guard, &cancel);
     let served = axum::serve(listener, router).with_graceful_shutdown(cancel.cancelled_owned());
     served.await.context("serving the page")
+}
+
+/// The routes of the page below `/console/`, for a server that has others.
+pub(crate) fn routes(page: ConsolePage, guard: Guard, cancel: &CancellationToken) -> Router {
+    let to_page = async || axum::response::Redirect::permanent(BASE);
+    Router::new()
+        .route(BASE.trim_end_matches('/'), get(to_page))
+        .nest_service(BASE, router(page, guard, cancel))
 }
 
 fn router(page: ConsolePage, guard: Guard, cancel: &CancellationToken) -> Router {

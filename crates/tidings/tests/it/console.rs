@@ -225,6 +225,59 @@ async fn nothing_is_left_when_the_console_ends() {
     }
 }
 
+/// The console of a server is at its own port, with its own token, and shows who listens to what.
+#[tokio::test]
+async fn a_server_shows_its_listeners_and_what_became_of_each_change() {
+    let token = ("TIDINGS_TOKEN", "0123456789abcdef");
+    let mut command = program("serve --demo --every 0.1 --console --json --http 127.0.0.1:0");
+    let mut child = command.env(token.0, token.1).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = within(lines.next_line()).await.unwrap().unwrap();
+    let line: Value = serde_json::from_str(&line).unwrap();
+    let link = line["console"].as_str().unwrap();
+    let (host, page_token) = link.strip_prefix("http://").unwrap().split_once("#token=").unwrap();
+    assert_eq!(format!("http://{}", host.replace("console/", "mcp")), line["endpoint"]);
+    // The requests of a console are below the path of its page.
+    let host = host.trim_end_matches('/').to_owned();
+    let console = Console { child, host, token: page_token.to_owned(), client: http() };
+    let status = async |path: &str, token: &str| {
+        let place = format!("http://{}{path}", console.host);
+        within(console.client.get(place).bearer_auth(token).send()).await.unwrap().status().as_u16()
+    };
+    assert_eq!(status("/", "").await, 200);
+    assert_eq!(status("/api/state", "").await, 401);
+    assert_eq!(status("/api/state", token.1).await, 401, "the token of the endpoint is another");
+    assert_eq!(status("/../mcp", page_token).await, 401, "and so is the token of the page");
+    let add = console.ask(Method::POST, "s", Some(json!({ "target": "http://127.0.0.1:1" }))).await;
+    assert_eq!(add.0, StatusCode::FORBIDDEN, "{}", add.1);
+    assert_eq!(console.ask(Method::DELETE, "s/1", None).await.0, StatusCode::FORBIDDEN);
+    console.ready().await;
+    console.post("s/1/watch", json!({ "uri": "station://log" })).await;
+    let is_told = |it: &Value| {
+        let rows = it["ledger"].as_array().unwrap();
+        it["listeners"][0]["told"].as_u64() > Some(0)
+            && rows.iter().any(|row| row["what"] == "station://log" && row["became"] == "announced")
+    };
+    let hub = console.until("hub", is_told).await;
+    assert_eq!(hub["sources"][0]["name"], "station", "{hub}");
+    assert_eq!(
+        (&hub["listening"], &hub["watched"][0]["uri"]),
+        (&1.into(), &"station://log".into())
+    );
+    let mut child = console.child;
+    let own = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
+    kill_process(own, Signal::TERM).unwrap();
+    assert!(within(child.wait()).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_console_is_not_served_to_other_machines() {
+    let words = ["serve", "--demo", "--console", "--allow-anyone", "--http", "0.0.0.0:0"];
+    let ended = run(&words).await;
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert_eq!(run(&["serve", "--demo", "--console", "--stdio"]).await.code, Some(2));
+}
+
 #[tokio::test]
 async fn wrong_targets_are_refused_before_anything_starts() {
     let ended = run(&["open", "--no-browser", "no-such-server"]).await;

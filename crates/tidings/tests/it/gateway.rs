@@ -90,6 +90,15 @@ fn has(tools: &[String], name: &str) -> bool {
 }
 
 #[tokio::test]
+async fn the_first_list_of_a_client_over_stdio_has_the_tools_of_a_slow_upstream() {
+    let text = upstream("slow", "env = { TROUBLE = 'late' }");
+    let dead = "[upstream.dead]\nurl = 'http://127.0.0.1:1/mcp'\n";
+    let mut gateway = Gateway::start("first", &format!("{text}{dead}")).await;
+    let tools = gateway.tools().await;
+    assert!(has(&tools, "slow__echo"), "{tools:?}");
+}
+
+#[tokio::test]
 async fn an_edit_adds_filters_and_removes_upstreams_and_restarts_no_other() {
     let one = upstream("one", "");
     let mut gateway = Gateway::start("edit", &one).await;

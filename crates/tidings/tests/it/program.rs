@@ -204,7 +204,7 @@ async fn every_example_of_the_help_works_as_printed() {
         .filter_map(|line| line.trim().strip_prefix("tidings "))
         .map(|line| line.split("  ").next().unwrap().to_owned())
         .collect();
-    assert_eq!(examples.len(), 9, "{help}");
+    assert_eq!(examples.len(), 10, "{help}");
     let here = tempfile::tempdir().unwrap();
     let made = within(program("new folder my-tools").current_dir(&here).status()).await.unwrap();
     assert!(made.success());

@@ -31,7 +31,7 @@ function Counts({ lists }) {
   return html`${['tools', 'resources', 'templates', 'prompts'].map(one)}`;
 }
 
-function Server({ server }) {
+function Server({ server, isClosed }) {
   const [colour, words] = state(server);
   const isOff = ['disconnected', 'closed'].includes(server.state.state);
   const act = (name) => attempt(() => post(`api/s/${server.id}/${name}`));
@@ -51,14 +51,11 @@ function Server({ server }) {
       <div class="acts">
         ${isOff ? html`<button onClick=${() => act('connect')}>Connect</button>` : html`
           <button onClick=${() => act('connect')}>Connect again</button> <button onClick=${() => act('disconnect')}>Disconnect</button>`}
-        <button onClick=${() => attempt(() => remove(`api/s/${server.id}`))}>Remove</button></div>
+        ${!isClosed && html`<button onClick=${() => attempt(() => remove(`api/s/${server.id}`))}>Remove</button>`}</div>
     </li>`;
 }
 
-function Known({ servers, add }) {
-  const [known, setKnown] = useState(null);
-  useEffect(() => void get('api/known').then(setKnown, () => undefined), [servers]);
-  if (!known) return null;
+function Known({ known, add }) {
   return html`
     <h2>Known servers</h2>
     ${known.problems.map((problem) => html`<p class="problem">${problem}</p>`)}
@@ -70,6 +67,10 @@ function Known({ servers, add }) {
 export function Servers() {
   const servers = useThing('servers') ?? [];
   const [target, setTarget] = useState('');
+  const [known, setKnown] = useState(null);
+  useEffect(() => void get('api/known').then(setKnown, () => undefined), [servers.length]);
+  // The page beside an endpoint shows its hub only.
+  const isClosed = known?.closed;
   const add = async (name) => {
     const answer = await attempt(() => post('api/s', { target: name }));
     if (answer) setTarget('');
@@ -82,11 +83,11 @@ export function Servers() {
     <section class="column page" aria-label="servers">
       <header class="head"><h1>Servers</h1> <span class="faint">${servers.length}</span></header>
       <div class="body" tabindex="0" role="region" aria-label="list of servers">
-        <form class="add" onSubmit=${submit}><input aria-label="URL or name of a server" placeholder="http://127.0.0.1:8484/mcp or a name of an mcp.json"
+        ${isClosed ? html`<p class="hint">This page shows one hub. To see other servers: <code>tidings open TARGET</code></p>` : html`<form class="add" onSubmit=${submit}><input aria-label="URL or name of a server" placeholder="http://127.0.0.1:8484/mcp or a name of an mcp.json"
           value=${target} onInput=${(event) => setTarget(event.target.value)} /><button class="primary">Add</button></form>
-        <p class="hint">A server that is a program is started from a terminal: <code>tidings open -- COMMAND</code></p>
-        <ul class="servers">${servers.map((it) => html`<${Server} key=${it.id} server=${it} />`)}</ul>
-        <${Known} servers=${servers.length} add=${add} />
+        <p class="hint">A server that is a program is started from a terminal: <code>tidings open -- COMMAND</code></p>`}
+        <ul class="servers">${servers.map((it) => html`<${Server} key=${it.id} server=${it} isClosed=${isClosed} />`)}</ul>
+        ${known && !isClosed && html`<${Known} known=${known} add=${add} />`}
       </div>
     </section>`;
 }

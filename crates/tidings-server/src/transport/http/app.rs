@@ -30,6 +30,14 @@ use crate::transport::session::{self, Session, Sessions};
 use crate::transport::shares::{Origin, Scarce, Shares, TakenPlace};
 use crate::viewers::Viewer;
 
+/// The additional routes of a server.
+pub(super) struct OtherRoutes {
+    /// Those with the checks of the endpoint.
+    pub(super) beside: Option<Router>,
+    /// Those with checks of their own.
+    pub(super) apart: Option<Router>,
+}
+
 /// One server.
 pub(crate) struct App {
     pub(crate) pipeline: Arc<Pipeline>,
@@ -55,8 +63,8 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(super) fn new(hub: &Hub, mut config: HttpConfig) -> (Arc<Self>, Option<Router>) {
-        let beside = config.beside.take();
+    pub(super) fn new(hub: &Hub, mut config: HttpConfig) -> (Arc<Self>, OtherRoutes) {
+        let others = OtherRoutes { beside: config.beside.take(), apart: config.apart.take() };
         let pipeline = hub.pipeline().clone();
         let shares = Arc::new(Shares::default());
         let app = Arc::new(Self {
@@ -86,7 +94,7 @@ impl App {
         let (following, closing) = (Arc::downgrade(&app), app.closing.clone());
         let changes = app.config.tokens.changes();
         hub.own(async move { withdraw::follow(following, changes, closing).await });
-        (app, beside)
+        (app, others)
     }
 
     /// Identifies the client, and notes its identity in the request.

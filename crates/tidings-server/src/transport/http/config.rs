@@ -50,6 +50,9 @@ pub struct HttpConfig {
     /// Additional routes. Host, origin and token are checked as for `/mcp`; limits are the routes'
     /// own. They must not repeat a route of the server.
     pub beside: Option<Router>,
+    /// Additional routes that decide themselves who may use them: this server checks neither host
+    /// nor origin nor token for them. They must not repeat a route of the server.
+    pub apart: Option<Router>,
 }
 
 impl Default for HttpConfig {
@@ -72,6 +75,7 @@ impl Default for HttpConfig {
             access_log: false,
             checks: Vec::new(),
             beside: None,
+            apart: None,
         }
     }
 }

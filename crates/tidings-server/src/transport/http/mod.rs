@@ -13,7 +13,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{any, get};
 use http::request::Parts;
@@ -36,6 +36,7 @@ use crate::transport::tail::Tail;
 use crate::transport::{accept, beside, body, gate, guard, intake, legacy, modern, reply};
 
 pub(crate) use self::access::RequestFacts;
+use self::app::OtherRoutes;
 pub(crate) use self::app::{App, ListenPlace, stopping};
 pub use self::config::{Check, HttpConfig};
 pub use crate::tokens::{Token, TokenEntry, TokenError, TokenHash, TokenHashError, Tokens};
@@ -59,7 +60,7 @@ pub async fn serve(
     config: HttpConfig,
     cancel: CancellationToken,
 ) -> std::io::Result<()> {
-    let (app, beside) = App::new(hub, config);
+    let (app, others) = App::new(hub, config);
     let address = listener.local_addr()?;
     info!(%address, "serving http");
     let stop = async {
@@ -69,7 +70,7 @@ pub async fn serve(
         }
         app.drain().await;
     };
-    accept::serve(listener, &app.gate, router_of(app.clone(), beside), stop).await;
+    accept::serve(listener, &app.gate, router_of(app.clone(), others), stop).await;
     app.finish().await;
     info!(%address, "stopped serving http");
     Ok(())
@@ -80,8 +81,8 @@ pub async fn serve(
 /// when the hub is shut down. The origin of its requests is unknown, so loopback names are served to
 /// everyone.
 pub fn router(hub: &Hub, config: HttpConfig) -> Router {
-    let (app, beside) = App::new(hub, config);
-    router_of(app, beside)
+    let (app, others) = App::new(hub, config);
+    router_of(app, others)
 }
 
 /// The URL for a client.
@@ -90,18 +91,31 @@ pub fn endpoint(address: SocketAddr) -> String {
     format!("http://{address}/mcp")
 }
 
-fn router_of(app: Arc<App>, beside: Option<Router>) -> Router {
-    let own = Router::new()
+fn router_of(app: Arc<App>, others: OtherRoutes) -> Router {
+    let mut all = Router::new()
         .route("/mcp", any(mcp))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/healthz", get(healthz))
         .route("/metrics", get(metrics_page))
         .with_state(app.clone());
-    match beside {
-        Some(beside) => own.merge(beside.route_layer(from_fn_with_state(app, guarded))),
-        None => own,
+    if let Some(beside) = others.beside {
+        all = all.merge(beside.route_layer(from_fn_with_state(app, guarded)));
     }
+    if let Some(apart) = others.apart {
+        all = all.merge(apart.route_layer(from_fn(apart_admitted)));
+    }
+    all
+}
+
+/// A request that its own routes answered well is not a stranger's.
+async fn apart_admitted(request: Request<Body>, next: Next) -> Response {
+    let extensions = request.extensions().clone();
+    let response = next.run(request).await;
+    if response.status().is_success() {
+        gate::admit(&extensions);
+    }
+    response
 }
 
 /// Admits requests to the additional routes.
@@ -364,6 +378,20 @@ mod tests {
         assert_eq!(status("/metrics", Some(ADA)).await, 200);
         tokens.open();
         assert_eq!(status("/metrics", None).await, 200);
+    }
+
+    #[tokio::test]
+    async fn routes_apart_decide_themselves_who_may_use_them() {
+        let hub = Hub::new("apart", "1");
+        let mut config = ada_and_anyone();
+        config.anonymous = false;
+        config.beside = Some(Router::new().route("/beside", get(async || "here")));
+        config.apart = Some(Router::new().route("/apart", get(async || "here")));
+        let router = router(&hub, config);
+        let status = async |path, token| get_as(&router, path, token).await.status().as_u16();
+        assert_eq!(status("/beside", Some("Bearer of-the-page")).await, 401);
+        assert_eq!(status("/apart", Some("Bearer of-the-page")).await, 200);
+        assert_eq!(status("/mcp", Some("Bearer of-the-page")).await, 401);
     }
 
     #[tokio::test]

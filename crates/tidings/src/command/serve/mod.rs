@@ -1,6 +1,7 @@
 //! `tidings serve`: sources, a hub, a transport, and a line for each change.
 
 mod access;
+mod console;
 mod control;
 mod endpoint;
 mod feeds;
@@ -27,6 +28,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use self::access::Access;
+use self::console::HubConsole;
 use self::control::Control;
 use self::origins::Origins;
 use self::plan::{Plan, PlannedFolder};
@@ -74,7 +76,8 @@ pub(crate) async fn run(args: Serve) -> Result<()> {
     let (cancel, again) = (CancellationToken::new(), Notify::new());
     let (access, tokens) = Access::open(&args, settings.http.tokens.as_deref())?;
     let data = feeds.directory().into_iter().chain(args.workspace.clone()).collect();
-    let transport_of = Served { limits, access: &access, data, workspace };
+    let transport_of =
+        Served { limits, access: &access, data, workspace, upstreams: upstreams.clone() };
     let (progress, lists) = (feeds.progress(), feeds.lists());
     let control = Control::open(&served, &files);
     let reload = Reload {
@@ -220,6 +223,7 @@ struct Served<'a> {
     /// The directories of sources with durable state.
     data: Vec<PathBuf>,
     workspace: Option<Workspace>,
+    upstreams: Upstreams,
 }
 
 async fn transport(
@@ -232,14 +236,36 @@ async fn transport(
     if args.stdio {
         let mut identity = Identity::anonymous();
         identity.labels = args.labels()?;
+        // Over HTTP nobody waits: clients come at any time, and are notified of lists.
+        tokio::select! {
+            () = served.upstreams.settled() => {}
+            () = cancel.cancelled() => return Ok(()),
+        }
         return over_stdio(hub, identity, cancel).await.context("serving stdio");
     }
     check_clock(SystemTime::now())?;
+    console::check(args)?;
     let listener = endpoint::bind(args, served.access, &offers(args)).await?;
+    let address = listener.local_addr()?;
     let mut config = endpoint::config(args, &served.limits, served.access, served.data);
     config.beside = served.workspace.as_ref().map(Workspace::routes);
-    printer.started(listener.local_addr()?, served.workspace.is_some());
-    http::serve(hub, listener, config, cancel).await.context("serving HTTP")
+    let page = args.console.then(|| HubConsole::open(hub, "hub", address)).transpose()?;
+    let (page, routes) = page.unzip();
+    config.apart = routes;
+    let link = page.as_ref().map(|page| page.link.as_str());
+    printer.started(address, served.workspace.is_some(), link);
+    let serving = http::serve(hub, listener, config, cancel.clone());
+    let result = match &page {
+        Some(page) => tokio::select! {
+            result = serving => result,
+            () = page.end_with(cancel) => Ok(()),
+        },
+        None => serving.await,
+    };
+    if let Some(page) = page {
+        page.close().await;
+    }
+    result.context("serving HTTP")
 }
 
 /// What a client could use, for the warning about a missing token.

@@ -126,8 +126,8 @@ impl Printer {
         drop(self.lines.try_send(PrintedLine { lost: 0, text, stands: true }));
     }
 
-    /// Prints the endpoint, and the address of a workspace's blobs.
-    pub(super) fn started(&self, address: SocketAddr, has_blobs: bool) {
+    /// Prints the endpoint, the address of a workspace's blobs, and the link to the console.
+    pub(super) fn started(&self, address: SocketAddr, has_blobs: bool, console: Option<&str>) {
         let endpoint = http::endpoint(address);
         let blobs = has_blobs.then(|| format!("http://{address}/blob"));
         if self.look.json {
@@ -135,12 +135,18 @@ impl Printer {
             if let Some(blobs) = blobs {
                 line["blobs"] = blobs.into();
             }
+            if let Some(link) = console {
+                line["console"] = link.into();
+            }
             self.print(line.to_string());
             return;
         }
         self.print(format!("listening on {endpoint}"));
         if let Some(blobs) = blobs {
             self.print(format!("blobs: upload to {blobs}, download from {blobs}/HASH"));
+        }
+        if let Some(link) = console {
+            self.print(format!("console: {link}"));
         }
         self.print("connect any MCP client there; Ctrl-C ends it".to_owned());
     }

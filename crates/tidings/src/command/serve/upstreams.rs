@@ -24,6 +24,10 @@ const SOURCE: &str = "list of upstreams";
 /// How often the states are compared with the last ones printed.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How long a client over stdio waits for the lists of upstreams. Many hosts list once, at their
+/// start, and wait for a server much longer than this.
+const FIRST_LISTS: Duration = Duration::from_secs(5);
+
 /// All upstreams. Cloning is cheap, and all clones are the same upstreams.
 #[derive(Clone)]
 pub(super) struct Upstreams {
@@ -41,6 +45,18 @@ impl Upstreams {
             upstreams.add(planned).await?;
         }
         Ok(upstreams)
+    }
+
+    /// Waits until every upstream offers its lists or could not be reached, up to a limit.
+    pub(super) async fn settled(&self) {
+        let running: Vec<_> = self.lock().values().cloned().collect();
+        let settling = async {
+            for upstream in &running {
+                upstream.settled().await;
+            }
+        };
+        // Those that take longer announce their lists when they have them.
+        let _ = tokio::time::timeout(FIRST_LISTS, settling).await;
     }
 
     /// Serves an upstream. It need not be reachable.
@@ -189,4 +205,33 @@ fn words(status: &Status) -> Option<String> {
         State::Down => format!("down: {reason}; trying again"),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::hosts::Kind;
+    use crate::settings::UpstreamTable;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_upstream_that_never_answers_delays_the_first_lists_up_to_the_limit() {
+        // Connections are made, and nobody accepts them.
+        let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", mute.local_addr().unwrap());
+        let kind = Kind::Http { url, headers: BTreeMap::new() };
+        let name = Name::parse("mute").unwrap();
+        let mut plan = Plan::default();
+        plan.upstreams.push(PlannedUpstream::new(name, kind, UpstreamTable::default()));
+        let hub = Hub::new("gateway", "1");
+        let upstreams = Upstreams::of(&plan, &hub).await.unwrap();
+        let began = Instant::now();
+        upstreams.settled().await;
+        let took = began.elapsed();
+        assert!(took >= FIRST_LISTS && took < FIRST_LISTS + LOOK, "{took:?}");
+        hub.shutdown().await;
+    }
 }
