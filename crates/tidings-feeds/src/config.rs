@@ -22,8 +22,8 @@ pub struct Config {
     pub earlier: Earlier,
     /// How many items are stored for each feed.
     pub retention: Retention,
-    /// Whether feeds may be on private addresses. Default: no, because whoever can add a feed could
-    /// otherwise explore the network of this machine.
+    /// Whether feeds may be on private addresses. Default: no, because anyone who adds feeds could
+    /// explore the network of this machine.
     pub allow_private: bool,
     /// The tools for clients. Default: all.
     pub tools: Tools,
@@ -146,7 +146,7 @@ pub enum Tools {
 pub struct FeedConfig {
     /// Its address.
     pub address: FeedAddress,
-    /// A title in place of its own.
+    /// A title instead of its own.
     pub title: Option<String>,
     /// Its folder in exports.
     pub category: Option<String>,

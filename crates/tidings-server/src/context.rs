@@ -179,7 +179,7 @@ impl Context {
         self.say(Scope::Session, labels, Word::Withdraw)
     }
 
-    /// Gives labels to every session and request of whoever asks, as [`Hub::grant`] does.
+    /// Gives labels to all sessions and requests of the asking person, as [`Hub::grant`] does.
     ///
     /// [`Hub::grant`]: crate::Hub::grant
     ///
@@ -194,7 +194,7 @@ impl Context {
         self.say(Scope::Person, labels, Word::Grant)
     }
 
-    /// Takes labels from every session and request of whoever asks.
+    /// Withdraws labels from all sessions and requests of the asking person.
     ///
     /// # Errors
     ///

@@ -155,9 +155,8 @@ impl Hub {
     }
 
     /// Gives labels, such as `"role:admin"`, to the person of this name: to every session and request
-    /// whose identity has it, now and later, until they are withdrawn. What they see changes at once,
-    /// and they are notified of what changed for them. Of several words on one label, the last
-    /// counts.
+    /// whose identity has it, now and later, until they are withdrawn. Their views change at once,
+    /// and they are notified of the differences. The last grant or withdrawal of a label counts.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ use crate::labels::Labels;
 pub struct Identity {
     /// The person or program; `None` for anybody.
     pub name: Option<Arc<str>>,
-    /// What it may see, besides what is for everyone.
+    /// The labels whose items it sees, besides those for everyone.
     pub labels: Labels,
     /// When it is not served any more.
     pub expires: Option<SystemTime>,

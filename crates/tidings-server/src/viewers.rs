@@ -86,7 +86,7 @@ impl Words {
         }
     }
 
-    /// The labels of which this is the last word, and when it was said.
+    /// The labels whose last change was this one, and when it was made.
     fn all(&self, word: Word) -> impl Iterator<Item = (&Arc<str>, u64)> {
         let words = self.0.iter().filter(move |(_, said)| said.1 == word);
         words.map(|(label, said)| (label, said.0))
@@ -97,7 +97,7 @@ impl Words {
     }
 }
 
-/// The labels of an identity after what was said of it.
+/// The labels of an identity after all grants and withdrawals.
 fn labels_after(identity: &Identity, words: [Option<&Words>; 2]) -> Labels {
     let mut said: BTreeMap<&Arc<str>, (u64, Word)> = BTreeMap::new();
     for (label, word) in words.into_iter().flatten().flat_map(|words| &words.0) {

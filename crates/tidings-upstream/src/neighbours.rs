@@ -8,9 +8,9 @@ use tokio::sync::watch;
 
 /// The upstreams of one hub. All clones are one register.
 ///
-/// A name or URI that several of them offer belongs to the one of the lowest rank, whoever connected
-/// first and whoever is connected now. So the names that clients see depend on the configuration and
-/// on what the servers offer, and on nothing else.
+/// A name or URI that several of them offer belongs to the one of the lowest rank, even while that
+/// one is not connected. So the names that clients see depend only on the configuration and on the
+/// items of the servers.
 #[derive(Clone, Debug)]
 pub struct Neighbours {
     register: Arc<Mutex<Register>>,

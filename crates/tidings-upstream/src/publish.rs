@@ -192,8 +192,8 @@ struct Named<T> {
 }
 
 impl Publisher<'_> {
-    /// Offers exactly this stock. The names that lost to others are told to the neighbours, so that
-    /// those can take them.
+    /// Offers exactly this stock. Names it does not get are reported to the neighbours, so that
+    /// others can take them.
     pub(crate) fn publish(&self, stock: &Stock, before: &Routes) -> Result<Routes, EditError> {
         let mut problems = stock.problems.clone();
         let tools = self.candidates(&stock.tools, &mut problems);

@@ -134,7 +134,7 @@ impl Inner {
         outcome
     }
 
-    /// A read ended: its watchers are told if it found something else.
+    /// A read ended: its watchers are notified if the content differs.
     pub(crate) fn observe(
         &self,
         uri: &Arc<str>,

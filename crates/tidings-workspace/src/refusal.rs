@@ -131,7 +131,7 @@ pub enum Refusal {
     #[error("there is no artifact `{0}`; `search_artifacts` and `artifacts://recent` have the ids")]
     NoArtifact(String),
     /// A parent does not exist.
-    #[error("the parent `{0}` does not exist; a parent is stored before what is made from it")]
+    #[error("the parent `{0}` does not exist; store parents first")]
     NoParent(String),
     /// There is no such blob.
     #[error("there is no blob `{0}`; store its bytes first, with `put_blob`")]
@@ -241,7 +241,7 @@ pub enum Refusal {
     )]
     Connected,
     /// A connection that does not exist.
-    #[error("there is no such connection; `graph://connections` has those there are")]
+    #[error("there is no such connection; `graph://connections` lists them")]
     NotConnected,
     /// A cursor to removed events.
     #[error("the events after {cursor} are gone; the oldest cursor is {oldest}")]

@@ -184,8 +184,7 @@ impl Feeds {
                 return Ok(self.at_home(feed, Some(page.to_string()), delivery));
             }
         }
-        let reason =
-            "it is a web page that names no feed, and there is none at the usual addresses";
+        let reason = "the web page names no feed, and none was found at the usual addresses";
         Err(DiscoverError::None { url: page.to_string(), reason: reason.to_owned() })
     }
 

@@ -13,7 +13,7 @@ use crate::schedule::Failure;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     /// 410: it is gone for ever.
-    #[error("the server reports that this is gone for ever (410)")]
+    #[error("the server reports that it was removed for good (410)")]
     Gone,
     /// 404.
     #[error("the server has nothing at this address (404)")]

@@ -60,7 +60,7 @@ pub(super) fn tool() -> Tool {
         },
         "title": {
             "type": "string", "minLength": 1, "maxLength": TITLE,
-            "description": "A title in place of its own",
+            "description": "A title instead of its own",
         },
         "folder": {
             "type": "string", "minLength": 1, "maxLength": TITLE,

@@ -32,7 +32,7 @@ pub(super) fn tool() -> Tool {
             first. Each has the place of the match",
     };
     let mut properties = properties();
-    properties["search"] = word("Words and \"phrases\", all of which an item must have");
+    properties["search"] = word("Words and \"phrases\"; an item must have all of them");
     let output = list_shape(&[(FIELD, unavailable())], &[]);
     describe(&words, Effect::Looks, &properties, &["search"], output)
 }

@@ -1,4 +1,4 @@
-//! Searches: words and phrases, all of which an item must have.
+//! Searches: an item must have all their words and phrases.
 
 use crate::words::words;
 
@@ -10,7 +10,7 @@ const LEAST: usize = 3;
 /// The minimum number of letters of a word with other forms: `new` is not `news`.
 const INFLECTED: usize = 4;
 
-/// A search: terms, all of which an item must have.
+/// A search: an item must have all its terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Search(Vec<Term>);
 

@@ -78,7 +78,7 @@ impl Describer<'_> {
         };
         let Some(body) = body else {
             let advice = "put the text beside it, or name it in `path`";
-            self.report(Problem::error(*meta, "there is no text beside it", advice));
+            self.report(Problem::error(*meta, "its text is missing", advice));
             return;
         };
         let name = unit.file_name().unwrap_or_default().to_string_lossy().into_owned();

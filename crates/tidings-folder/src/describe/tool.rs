@@ -115,7 +115,7 @@ impl Describer<'_> {
         let Some(program) = program else {
             if let Some(meta) = meta {
                 let advice = "add an executable `tool.sh`, `tool.py` or the like";
-                self.report(Problem::error(meta, "there is no program beside it", advice));
+                self.report(Problem::error(meta, "its program is missing", advice));
             }
             return;
         };

@@ -240,7 +240,7 @@ impl Catalog {
         Ok(Route { answerer, variables, title: None, audience, is_withheld: false })
     }
 
-    /// The answerer of the item that a URI belongs to, whomever it is for.
+    /// The answerer of the item that a URI belongs to, whatever its audience.
     pub(crate) fn owner(&self, uri: &ResourceUri) -> Result<Route, Missing> {
         let state = self.read();
         let Some(claim) = state.owner(uri) else {

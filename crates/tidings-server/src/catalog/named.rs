@@ -15,8 +15,7 @@ impl Named {
         self.0.contains_key(label)
     }
 
-    /// An item with the audience `before` has the audience `after` from now on; nothing where there
-    /// is no item.
+    /// Replaces an item's audience `before` with `after`. `None` means that there is no item.
     pub(super) fn replace(&mut self, before: Option<&Labels>, after: Option<&Labels>) {
         // Order: labels of both audiences are not removed in between.
         for label in after.into_iter().flat_map(Labels::as_slice) {

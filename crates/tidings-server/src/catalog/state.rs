@@ -36,13 +36,13 @@ pub(super) struct Entry {
     pub(super) owner: u64,
     serial: u64,
     pub(super) enabled: bool,
-    /// Whom it is for: clients with one of these labels, or everyone if there are none.
+    /// Its audience: clients with one of these labels. If empty, everyone.
     pub(super) audience: Labels,
     /// The listed expansions of a template.
     expansions: Vec<(Shown<Resource>, Fingerprint)>,
 }
 
-/// What replaces an item: the functions and the audience stay if there are none.
+/// The replacement of an item. Without functions or an audience, the old ones stay.
 type New = (Stored, Option<Arc<Answers>>, Option<Labels>);
 
 /// An item before an edit, to undo it.
@@ -343,7 +343,7 @@ impl State {
     }
 
     /// The item that a URI belongs to: the resource of that URI, or else the template with the
-    /// longest literal match, whomever it is for.
+    /// longest literal match, whatever its audience.
     pub(super) fn owner(&self, uri: &ResourceUri) -> Option<Claim<'_>> {
         match self.items[Kind::Resource.index()].get(uri.as_ref()) {
             Some(entry) => {

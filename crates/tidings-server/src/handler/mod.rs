@@ -65,7 +65,7 @@ impl Handler {
         Self { pipeline, connection: Some(connection), viewer }
     }
 
-    /// What the client may see besides what is for everyone.
+    /// The client's labels.
     fn labels(&self) -> Labels {
         self.viewer.as_ref().map(|viewer| viewer.labels()).unwrap_or_default()
     }

@@ -119,7 +119,7 @@ impl<T> Offer<T> {
         self
     }
 
-    /// Offers it to everyone. New items are; an update says so to open what was for some.
+    /// Offers it to everyone, as by default. In an update, this removes the audience.
     pub fn everyone(mut self) -> Self {
         self.audience = Some(Ok(Labels::NONE));
         self

@@ -202,8 +202,8 @@ impl Outbox {
         self.lock().labels.clone()
     }
 
-    /// Replaces the labels. The lists with a new pulse, of which the listener may see something
-    /// else, and all URIs are dirty until they are checked.
+    /// Replaces the labels. All URIs, and the lists with a new pulse, are dirty until they are
+    /// checked: the listener may see them differently.
     pub(crate) fn relabel(&self, labels: &Labels, pulses: &[Option<Pulse>; ListKind::ALL.len()]) {
         let mut state = self.lock();
         state.labels.clone_from(labels);
@@ -235,7 +235,7 @@ impl Outbox {
         ListKind::ALL.into_iter().filter(|kind| state.lists[kind.index()].is_some()).collect()
     }
 
-    /// The lists of which the listener may see something else since it changed groups.
+    /// The lists that the listener may see differently since it changed groups.
     pub(crate) fn moved_lists(&self) -> ListKinds {
         let state = self.lock();
         let has_moved =

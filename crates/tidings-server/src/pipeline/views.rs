@@ -33,8 +33,8 @@ impl Pipeline {
         self.viewers.identify(viewer, identity, |outbox, labels| self.relabel(outbox, labels));
     }
 
-    /// A listener has these labels from now on: what it follows is dirty, and checked when its
-    /// labels have been quiet for a moment.
+    /// Replaces a listener's labels: all it follows is dirty, and is checked when its labels have
+    /// been quiet for a moment.
     fn relabel(&self, outbox: &Arc<Outbox>, labels: &Labels) {
         self.subscriptions.relabel(outbox, labels);
         self.metrics.changes.inc();
@@ -43,7 +43,7 @@ impl Pipeline {
         }
     }
 
-    /// Compares what a listener with other labels sees with what it was told of.
+    /// Checks a listener whose labels changed: its view now against its last notices.
     pub(super) fn look_again(&self, listener: u64, since: Instant) {
         let Some(outbox) = self.subscriptions.listener_of(listener) else { return };
         let labels = outbox.labels();

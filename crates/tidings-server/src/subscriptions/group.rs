@@ -2,8 +2,8 @@
 //! of the list names.
 //!
 //! When an item with another label appears, the holders of that label leave their group. When the
-//! last one is gone, they are back. Whoever changes groups is dirty, and checked with the next check
-//! of the list.
+//! last such item disappears, they return. A listener that changes groups is checked with the next
+//! check of the list.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -148,7 +148,7 @@ impl Groups {
     }
 
     /// Moves a listener from those with its old labels to those with its new ones; returns the
-    /// pulse of each list of which it may see something else now.
+    /// pulse of each list that it may see differently now.
     pub(super) fn relabel(
         &mut self,
         (from, to): (&Labels, &Labels),

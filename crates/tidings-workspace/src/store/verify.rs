@@ -83,7 +83,7 @@ const LAWS: [(&str, &str); 6] = [
          WHERE NOT EXISTS (SELECT 1 FROM artifacts AS it WHERE it.id = value)",
     ),
     (
-        "an artifact is older than what it was made from",
+        "an artifact is older than its parent",
         "SELECT parent || ' of ' || child FROM descent WHERE parent >= child",
     ),
     (
@@ -229,7 +229,7 @@ pub(super) fn laws(connection: &Connection) -> Result<Vec<IntegrityProblem>, Wor
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
     let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
     for table in rows.collect::<Result<Vec<_>, _>>()? {
-        wrong(format!("a row of `{table}` refers to one that is gone"));
+        wrong(format!("a row of `{table}` refers to a missing one"));
     }
     for (meaning, law) in LAWS {
         let mut statement = connection.prepare(&format!("{law} LIMIT 5"))?;

@@ -97,7 +97,7 @@ fn offered(workspace: &Workspace, tool: Tool, run: Run) -> Offer<Tool> {
     if changes && !writers.is_empty() { offer.audience(writers) } else { offer }
 }
 
-/// Whoever has a token cannot write in the name of another.
+/// The holder of a token cannot write in the name of another.
 fn sign(arguments: &mut JsonObject, actor: &str) {
     for key in ["creator", "author"] {
         if let Some(given) = arguments.get_mut(key) {

@@ -16,7 +16,7 @@ struct Arguments {
 
 pub(super) fn tool() -> Tool {
     let input = object(&json!({ "id": text("the id of an identity") }), &["id"]);
-    let output = object(&json!({ "id": text("the id of the identity that is gone") }), &["id"]);
+    let output = object(&json!({ "id": text("the id of the removed identity") }), &["id"]);
     described(
         "graph_unbind",
         "Unbind an identity",

@@ -166,7 +166,7 @@ impl Frame<'_> {
     }
 
     /// The tool's own hints. They are not guarantees.
-    #[expect(clippy::unused_self, reason = "a part of what is shown")]
+    #[expect(clippy::unused_self, reason = "one of the printed parts")]
     fn behaviour(&self, tool: &Tool) -> Vec<&'static str> {
         let Some(annotations) = &tool.annotations else { return Vec::new() };
         let words = [

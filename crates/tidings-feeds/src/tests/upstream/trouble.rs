@@ -209,7 +209,7 @@ async fn a_feed_that_is_gone_is_told_once_and_not_asked_again() {
     scene.told(&["/meta"], &[]).await;
     assert_eq!((scene.plan(NEWS).condition, scene.plan(NEWS).due()), (Condition::Gone, None));
     let error = scene.read("/meta").await["lastError"].clone();
-    assert_eq!(error, "the server reports that this is gone for ever (410)");
+    assert_eq!(error, "the server reports that it was removed for good (410)");
 }
 
 #[tokio::test(start_paused = true)]

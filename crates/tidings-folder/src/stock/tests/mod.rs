@@ -203,7 +203,7 @@ fn a_problem_of_a_tool_has_file_line_and_reason() {
         &meta("{\"description\": \"A\", \"icons\": [{\"src\": \"../../../x.png\"}]}"),
         &format!("{at}: the icon `../../../x.png` is outside"),
     );
-    wrong(&[("tools/a/tool.meta.json", "{}")], &format!("{at}: there is no program beside it"));
+    wrong(&[("tools/a/tool.meta.json", "{}")], &format!("{at}: its program is missing"));
     wrong(&[("tools/a.sh", "#!/bin/sh\n# @param x\n")], "tools/a.sh:2: `x` has no type");
 }
 
@@ -214,7 +214,7 @@ fn a_problem_of_anything_else_has_file_line_and_reason() {
         &[("prompts/a.md", "---\narguments:\n  - name: x\n---\nno")],
         "prompts/a.md:2: the argument `x` is not used",
     );
-    wrong(&[("prompts/a.meta.json", "{}")], "prompts/a.meta.json: there is no text beside it");
+    wrong(&[("prompts/a.meta.json", "{}")], "prompts/a.meta.json: its text is missing");
     wrong(&[("resources/a.meta.json", "{}")], "resources/a.meta.json: it describes neither");
     wrong(
         &[("resources/a.meta.json", "{\"uri\": \"file:///etc/passwd\"}")],

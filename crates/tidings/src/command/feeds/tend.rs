@@ -45,7 +45,7 @@ pub(super) async fn run(args: &FeedsNamed, act: Act) -> Result<()> {
         let word = match (act, has_moved) {
             (Act::Pause, false) => "is paused already:",
             (Act::Resume, false) => "was not paused:",
-            (Act::Remove, false) => "is gone already:",
+            (Act::Remove, false) => "was removed already:",
             (_, true) => state,
         };
         output.raw(&format!("{word} {}  {}", status.id, one_line(&status.title)))?;

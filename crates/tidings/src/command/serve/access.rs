@@ -31,7 +31,7 @@ pub(super) struct Access {
     allow_anyone: bool,
     /// What the server uses.
     tokens: Tokens,
-    /// What was read last. Written by `reload`, from one task.
+    /// The last valid tokens. Written by `reload`, from one task.
     known: Mutex<Known>,
 }
 

@@ -75,7 +75,7 @@ pub(super) struct PlannedFeeds {
     lists: Vec<String>,
 }
 
-/// One change of what is served.
+/// One step from one version of the configuration to the next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     AddFolder(PlannedFolder),
@@ -88,7 +88,7 @@ pub(super) enum Step {
     ReplaceUpstream(PlannedUpstream),
     /// Offer an upstream in another way, without a restart.
     AdjustUpstream(PlannedUpstream),
-    /// Serve feeds, of which there were none.
+    /// Begin to serve feeds.
     OpenFeeds,
     /// Serve other feeds.
     ConfigureFeeds,

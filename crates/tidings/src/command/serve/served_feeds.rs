@@ -80,7 +80,7 @@ impl ServedFeeds {
         self.lists.subscribe()
     }
 
-    /// Serves feeds, of which there were none.
+    /// Begins to serve feeds.
     pub(super) async fn open(
         &mut self,
         args: &Serve,

@@ -29,7 +29,7 @@ const HEADWAY: Duration = Duration::from_secs(1);
 /// Events that may wait for each watched resource: its first content, and what follows.
 const EVENTS_EACH: usize = 4;
 
-/// Watches until it is told to end.
+/// Watches until its end: a number of changes, a time, Ctrl-C or a closed pipe.
 pub(crate) async fn run(args: &args::Watch) -> Result<()> {
     let (place, uris) = args.connection.place(&args.words)?;
     let lists = args.lists || uris.is_empty();

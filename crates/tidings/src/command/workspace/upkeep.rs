@@ -83,7 +83,7 @@ fn written(output: &Output, to: &Path, carried: &Carried, hint: &str) -> Result<
         output.object(&json!({ "path": path, "blobs": blobs, "problems": problems }))?;
     } else {
         let to = one_line(&to.to_string_lossy());
-        let what = if problems.is_empty() { "everything" } else { "what could be read" };
+        let what = if problems.is_empty() { "everything" } else { "the readable part" };
         let text = format!("{to}: {what}, with {}", many(carried.blobs, "blob", "blobs"));
         output.raw(&with(text, &problems, output))?;
     }

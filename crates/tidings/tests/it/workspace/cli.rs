@@ -275,7 +275,7 @@ async fn damage_is_found_and_is_a_failure() {
     );
     let copied = place.run("backup copy").await;
     assert_eq!(copied.code, Some(1));
-    let told = format!("copy: what could be read, with 0 blobs\n{problem}");
+    let told = format!("copy: the readable part, with 0 blobs\n{problem}");
     assert_eq!(copied.output, told);
     assert!(copied.errors.contains("hint: the backup has everything else"), "{copied:?}");
     std::fs::remove_file(&path).unwrap();
