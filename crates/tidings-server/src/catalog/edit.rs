@@ -16,8 +16,6 @@ pub(crate) struct Touched {
     pub(crate) lists: ListKinds,
     /// Who may see a change of each list.
     pub(crate) reach: [Reach; ListKind::ALL.len()],
-    /// The labels that an item of each list may name from now on, or not any more.
-    pub(crate) labels: [BTreeSet<Arc<str>>; ListKind::ALL.len()],
     /// Lists whose items changed only in size or date: rebuilt without a notice.
     pub(crate) remeasured: ListKinds,
     pub(crate) uris: Vec<ResourceUri>,
@@ -118,7 +116,6 @@ impl Touched {
     /// others now.
     pub(super) fn note(&mut self, item: &Stored, audience: &Labels) {
         self.note_list(item.kind(), audience);
-        self.labels[item.kind().list().index()].extend(audience.as_slice().iter().cloned());
         match item {
             Stored::Resource(resource) => {
                 self.uris.extend(ResourceUri::parse(&resource.uri).ok());

@@ -27,6 +27,7 @@ use state::{Claim, State};
 pub(crate) use edit::{Edit, Reach, Touched};
 pub use item::Item;
 pub(crate) use item::{Kind, Stored};
+pub(crate) use named::MovedLabels;
 pub(crate) use page::CursorError;
 
 /// Why a named item cannot be used.
@@ -190,14 +191,12 @@ impl Catalog {
         }
     }
 
-    /// Whether an item of the lists that this notice announces names this label.
-    pub(crate) fn is_named(&self, kind: ListKind, label: &str) -> bool {
-        let kind = match kind {
-            ListKind::Tools => Kind::Tool,
-            ListKind::Prompts => Kind::Prompt,
-            ListKind::Resources => Kind::Resource,
-        };
-        self.read().is_named(kind, label)
+    /// The labels that items of the lists that this notice announces may name since the last call,
+    /// or not any more.
+    pub(crate) fn take_moved_labels(&self, list: ListKind) -> MovedLabels {
+        // Nearly always there are none, and nobody is held up.
+        let has_rested = self.read().have_labels_rested(list);
+        if has_rested { MovedLabels::new() } else { self.write().take_moved_labels(list) }
     }
 
     /// The answerer of a tool, a prompt or a template, for clients with these labels.

@@ -9,7 +9,7 @@ use tidings_core::{Fingerprint, ListKind, ResourceUri, Template};
 use crate::answers::{Answers, Variables};
 use crate::catalog::edit::{Edit, Reach, Touched};
 use crate::catalog::item::Shown;
-use crate::catalog::named::Named;
+use crate::catalog::named::{MovedLabels, Named};
 use crate::catalog::views::Views;
 use crate::catalog::{Kind, Listing, Missing, Stored};
 use crate::edit::EditError;
@@ -312,6 +312,21 @@ impl State {
     pub(super) fn is_named(&self, kind: Kind, label: &str) -> bool {
         let is_named = |kind: Kind| self.named[kind.index()].contains(label);
         is_named(kind) || (kind == Kind::Resource && is_named(Kind::Template))
+    }
+
+    /// Whether the same labels are named as at the last [`Self::take_moved_labels`].
+    pub(super) fn have_labels_rested(&self, list: ListKind) -> bool {
+        let mut named = Kind::ALL.into_iter().filter(|kind| kind.list() == list);
+        named.all(|kind| self.named[kind.index()].has_rested())
+    }
+
+    /// The labels that items of a list may name since the last call, or not any more.
+    pub(super) fn take_moved_labels(&mut self, list: ListKind) -> MovedLabels {
+        let kinds = || Kind::ALL.into_iter().filter(|kind| kind.list() == list);
+        let moved = kinds().flat_map(|kind| self.named[kind.index()].take_moved());
+        let moved: Vec<_> = moved.collect();
+        let is_named = |label: &str| kinds().any(|kind| self.named[kind.index()].contains(label));
+        moved.into_iter().map(|label| (label.clone(), is_named(&label))).collect()
     }
 
     fn list(&self, kind: Kind, labels: &Labels) -> Listing {

@@ -7,7 +7,7 @@ mod listener;
 mod tests;
 mod views;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -153,9 +153,7 @@ impl Pipeline {
 
     /// Marks the lists and URIs dirty that an edit of the catalog touched.
     pub(crate) fn touch(&self, touched: &Touched) {
-        self.lists_changed(touched.lists, |kind| {
-            (&touched.reach[kind.index()], &touched.labels[kind.index()])
-        });
+        self.lists_changed(touched.lists, |kind| &touched.reach[kind.index()]);
         for uri in &touched.uris {
             self.rewatch(uri);
             self.resource_changed(uri, Pace::default());
@@ -182,7 +180,7 @@ impl Pipeline {
                 self.touch_all(&all);
             }
             Change::Lists(kinds) => {
-                self.lists_changed(kinds, |_| (&Reach::Everyone, const { &BTreeSet::new() }));
+                self.lists_changed(kinds, |_| &Reach::Everyone);
             }
             // Nothing else can change.
             _ => {}
@@ -205,20 +203,16 @@ impl Pipeline {
         }
     }
 
-    /// Marks lists dirty for those who may see the change of each. Its labels are those that items
-    /// may have begun to name, or stopped.
-    fn lists_changed<'a>(
-        &self,
-        kinds: ListKinds,
-        change: impl Fn(ListKind) -> (&'a Reach, &'a BTreeSet<Arc<str>>),
-    ) {
+    /// Marks lists dirty for those who may see the change of each.
+    fn lists_changed<'a>(&self, kinds: ListKinds, reach: impl Fn(ListKind) -> &'a Reach) {
         let now = Instant::now();
         let mut fresh = false;
         for kind in kinds.iter() {
             self.metrics.changes.inc();
-            let (reach, labels) = change(kind);
-            let is_named = |label: &str| self.catalog.is_named(kind, label);
-            self.subscriptions.beat((kind, reach), labels, is_named);
+            // Order: whoever sees the first item with a label, or the last, changes groups before
+            // the change is counted.
+            self.regroup(kind);
+            self.subscriptions.beat(kind, reach(kind));
             let is_new = self.windows().mark(Topic::List(kind), now);
             if !is_new {
                 self.tell_outcome(kind.as_str(), Outcome::Merged);
@@ -228,6 +222,11 @@ impl Pipeline {
         if fresh {
             self.wake.notify_one();
         }
+    }
+
+    /// Puts the listeners of a list among those who see the same of it by now. True if one moved.
+    fn regroup(&self, kind: ListKind) -> bool {
+        self.subscriptions.learn(kind, || self.catalog.take_moved_labels(kind))
     }
 
     fn touch_all(&self, all: &[Arc<Watched>]) {
@@ -274,9 +273,15 @@ impl Pipeline {
     }
 
     fn announce_list(&self, kind: ListKind, since: Instant) {
+        self.regroup(kind);
         let dirty = self.subscriptions.take_dirty(kind).into_iter();
         let told = dirty.map(|due| {
             let now = self.check_list(kind, &due.view);
+            // An edit that is not counted yet may have added the first item with a label. Its
+            // holders saw more than was checked, so they leave the group before they are told.
+            if self.regroup(kind) {
+                self.windows().mark(Topic::List(kind), Instant::now());
+            }
             let notice = self.list_notice(kind);
             self.subscriptions.announce_list(kind, (now, &due), notice, since)
         });

@@ -3,14 +3,16 @@
 //!
 //! When an item with another label appears, the holders of that label leave their group. When the
 //! last such item disappears, they return. A listener that changes groups is checked with the next
-//! check of the list.
+//! check of the list. So groups may lag behind the catalog: one listener is checked with all of its
+//! labels, and a check of a group counts only for those who are in it once the labels were learned
+//! again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tidings_core::ListKind;
 
-use crate::catalog::Reach;
+use crate::catalog::{MovedLabels, Reach};
 use crate::labels::Labels;
 use crate::outbox::{Outbox, Pulse};
 
@@ -25,7 +27,7 @@ pub(super) struct Groups {
 /// The groups of one list.
 #[derive(Debug, Default)]
 struct FollowedList {
-    /// The labels that items name, as of the last change.
+    /// The labels that items name, as far as they were learned.
     named: BTreeSet<Arc<str>>,
     /// By those labels of the listeners that are named.
     groups: HashMap<Labels, Group>,
@@ -43,12 +45,12 @@ struct Group {
     arrived: BTreeSet<u64>,
 }
 
-/// A view of a list, as a group of listeners has it.
+/// A view of a list, as one listener or a group of them has it.
 #[derive(Clone, Debug)]
 pub(crate) struct ListView {
-    /// The labels of the group.
+    /// The labels of the listener, or those of the group.
     pub(crate) labels: Labels,
-    /// The changes that they may see.
+    /// The changes that the group may see.
     pub(crate) pulse: Pulse,
 }
 
@@ -81,19 +83,11 @@ impl FollowedList {
     }
 
     /// Learns which of these labels are named now; returns those that were not, or are not any more.
-    fn learn(
-        &mut self,
-        labels: &BTreeSet<Arc<str>>,
-        is_named: impl Fn(&str) -> bool,
-    ) -> BTreeSet<Arc<str>> {
-        let learned = labels.iter().filter(|label| {
-            if is_named(label) {
-                self.named.insert(Arc::clone(label))
-            } else {
-                self.named.remove(*label)
-            }
+    fn learn(&mut self, moved: MovedLabels) -> BTreeSet<Arc<str>> {
+        let learned = moved.into_iter().filter(|(label, is_named)| {
+            if *is_named { self.named.insert(label.clone()) } else { self.named.remove(label) }
         });
-        learned.cloned().collect()
+        learned.map(|(label, _)| label).collect()
     }
 }
 
@@ -120,9 +114,8 @@ impl Groups {
     /// The view of a list that clients with these labels have, if anybody follows it.
     pub(super) fn view(&self, kind: ListKind, labels: &Labels) -> Option<ListView> {
         let list = &self.lists[kind.index()];
-        let labels = list.reduce(labels);
-        let pulse = list.groups.get(&labels)?.pulse.clone();
-        Some(ListView { labels, pulse })
+        let pulse = list.groups.get(&list.reduce(labels))?.pulse.clone();
+        Some(ListView { labels: labels.clone(), pulse })
     }
 
     /// Puts a listener with these labels among those who see the same of a list.
@@ -134,9 +127,8 @@ impl Groups {
     ) -> ListView {
         self.hold(labels, outbox);
         let list = &mut self.lists[kind.index()];
-        let labels = list.reduce(labels);
-        let pulse = list.insert(&labels, outbox).pulse.clone();
-        ListView { labels, pulse }
+        let pulse = list.insert(&list.reduce(labels), outbox).pulse.clone();
+        ListView { labels: labels.clone(), pulse }
     }
 
     /// Removes a listener with these labels.
@@ -171,31 +163,29 @@ impl Groups {
         })
     }
 
-    /// Counts a change of a list for those who may see it. First, those of these labels that items
-    /// name now, or do not any more, change the groups.
-    pub(super) fn beat(
-        &mut self,
-        (kind, reach): (ListKind, &Reach),
-        labels: &BTreeSet<Arc<str>>,
-        is_named: impl Fn(&str) -> bool,
-    ) {
+    /// Learns that items of a list name these labels now, or do not any more: their holders change
+    /// groups. True if somebody did.
+    pub(super) fn learn(&mut self, kind: ListKind, moved: MovedLabels) -> bool {
         let list = &mut self.lists[kind.index()];
-        let learned = list.learn(labels, is_named);
+        let learned = list.learn(moved);
         let holders = learned.iter().filter_map(|label| self.holders.get(label)).flatten();
-        let holders: BTreeMap<_, _> = holders.collect();
-        for (listener, outbox) in holders {
-            if !outbox.lists().contains(kind) {
-                continue;
-            }
+        let mut holders: BTreeMap<_, _> = holders.collect();
+        holders.retain(|_, outbox| outbox.lists().contains(kind));
+        for (listener, outbox) in &holders {
             let labels = outbox.labels();
             let was_named = |label: &str| list.named.contains(label) != learned.contains(label);
-            list.remove(&labels.filtered(was_named), *listener);
+            list.remove(&labels.filtered(was_named), **listener);
             let group = list.insert(&list.reduce(&labels), outbox);
             // What it sees now may differ, also if the change itself is counted for others.
-            group.arrived.insert(*listener);
+            group.arrived.insert(**listener);
             outbox.regroup(kind, &group.pulse);
         }
-        for (labels, group) in &list.groups {
+        !holders.is_empty()
+    }
+
+    /// Counts a change of a list for those who may see it.
+    pub(super) fn beat(&self, kind: ListKind, reach: &Reach) {
+        for (labels, group) in &self.lists[kind.index()].groups {
             if reach.includes(labels) {
                 group.pulse.beat();
             }

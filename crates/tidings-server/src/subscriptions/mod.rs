@@ -5,7 +5,7 @@
 
 mod group;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tidings_core::{ListKind, ResourceUri};
 use tokio::time::Instant;
 
 use crate::about::{About, ListenerInfo, WatchedInfo};
-use crate::catalog::Reach;
+use crate::catalog::{MovedLabels, Reach};
 use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::notice::{Notice, Wire};
@@ -127,19 +127,24 @@ impl Subscriptions {
         self.metrics.views.set(count(state.groups.len()));
     }
 
-    /// Counts a change of a list for the listeners that may see it. Of `labels`, items may have
-    /// begun to name some, or stopped. Lock order: `is_named` may lock the catalog.
-    pub(crate) fn beat(
-        &self,
-        change: (ListKind, &Reach),
-        labels: &BTreeSet<Arc<str>>,
-        is_named: impl Fn(&str) -> bool,
-    ) {
+    /// Puts the listeners of a list into the groups that they belong to by the labels that items
+    /// name now. True if somebody changed groups: then a check of the list must follow.
+    /// Lock order: `take_moved` may lock the catalog. What it takes is learned before anything else
+    /// is taken.
+    pub(crate) fn learn(&self, kind: ListKind, take_moved: impl FnOnce() -> MovedLabels) -> bool {
         let mut state = self.lock();
-        state.groups.beat(change, labels, is_named);
-        if !labels.is_empty() {
-            self.metrics.views.set(count(state.groups.len()));
+        let moved = take_moved();
+        if moved.is_empty() {
+            return false;
         }
+        let has_moved = state.groups.learn(kind, moved);
+        self.metrics.views.set(count(state.groups.len()));
+        has_moved
+    }
+
+    /// Counts a change of a list for the listeners that may see it.
+    pub(crate) fn beat(&self, kind: ListKind, reach: &Reach) {
+        self.lock().groups.beat(kind, reach);
     }
 
     /// The views in which a list may have changed since its last check.
@@ -462,32 +467,30 @@ mod tests {
         assert_eq!(announce(check(1, b"newer"), &view), 1, "this is news");
     }
 
-    // Two edits reach the catalog in one order and are counted in the other: the label is gone before
-    // the change of its item is counted, and then that change is for nobody.
     #[test]
-    fn a_listener_that_changes_groups_is_checked_whoever_counts_the_change() {
+    fn holders_of_a_label_change_groups_and_are_checked() {
         let index = Subscriptions::new(10, Duration::ZERO, Arc::new(Metrics::new()));
         let set = |text| Labels::parse(text).unwrap();
-        let label: BTreeSet<Arc<str>> = [Arc::from("user:ada")].into();
         let ada = index.listener(PLAIN, About::nobody());
         ada.begin(&set("user:ada role:pilot"));
         let other = index.listener(PLAIN, About::nobody());
-        let beat = |is_named| {
-            index.beat((ListKind::Tools, &Reach::Nobody), &label, |_| is_named);
-            let due = index.take_dirty(ListKind::Tools).into_iter();
-            due.map(|due| (due.view.labels, due.only)).collect::<Vec<_>>()
-        };
         for outbox in [&ada, &other] {
-            assert_eq!(index.follow_list(ListKind::Tools, outbox, true).labels, Labels::NONE);
+            index.follow_list(ListKind::Tools, outbox, true);
         }
+        let learn = |is_named| {
+            let moved = [(Arc::from("user:ada"), is_named)].into();
+            let has_moved = index.learn(ListKind::Tools, || moved);
+            let due = index.take_dirty(ListKind::Tools).into_iter();
+            (has_moved, due.map(|due| (due.view.labels, due.only)).collect::<Vec<_>>())
+        };
         let only = Some([ada.id()].into());
-        assert_eq!(beat(true), [(set("user:ada"), only.clone())]);
-        assert_eq!(beat(true), []);
-        assert_eq!(beat(false), [(Labels::NONE, only)]);
+        assert_eq!(learn(true), (true, vec![(set("user:ada"), only.clone())]));
+        assert_eq!(learn(true), (false, vec![]));
+        assert_eq!(learn(false), (true, vec![(Labels::NONE, only)]));
         index.forget(&ada);
         index.forget(&other);
         assert!(!index.is_list_followed(ListKind::Tools));
-        assert_eq!(beat(true), [], "nobody is left");
+        assert_eq!(learn(true), (false, vec![]), "nobody is left");
     }
 
     proptest! {

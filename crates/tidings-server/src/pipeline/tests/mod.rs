@@ -1,5 +1,6 @@
 //! The promises, as laws: whatever happens in whatever order, under paused time.
 
+mod groups;
 mod world;
 
 use std::task::{Poll, Waker};

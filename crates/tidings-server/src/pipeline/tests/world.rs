@@ -146,6 +146,10 @@ pub(super) enum Step {
         reader: usize,
         labels: usize,
     },
+    /// A reader leaves and comes again, with the same labels and nothing that it watches.
+    Renew {
+        reader: usize,
+    },
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
@@ -180,7 +184,8 @@ pub(super) fn step_with_labels() -> impl Strategy<Value = Step> {
             .prop_map(|(template, audience)| Step::Reserve { template, audience }),
         2 => (reader.clone(), 0..LABELS.len(), word, scope)
             .prop_map(|(reader, label, word, scope)| Step::Say { reader, label, word, scope }),
-        1 => (reader, sets).prop_map(|(reader, labels)| Step::Token { reader, labels }),
+        1 => (reader.clone(), sets).prop_map(|(reader, labels)| Step::Token { reader, labels }),
+        1 => reader.prop_map(|reader| Step::Renew { reader }),
     ]
 }
 
@@ -271,18 +276,27 @@ impl World {
             let pipeline = world.hub.pipeline();
             let viewer = pipeline.viewers.session(identity);
             let listener = Listener::new(pipeline, PLAIN, About::nobody(), Some(viewer.clone()));
-            listener.follow_lists([ListKind::Tools, ListKind::Resources].into_iter().collect());
-            let attached = listener.outbox().attach();
             let (said, knows, ahead) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-            let token: &[_] = &[];
+            let (token, attached): (&[_], _) = (&[], 0);
             let read = Reader { listener, attached, viewer, token, said, knows, ahead, hurried: 0 };
             world.readers.push(read);
-            for list in ["tools", "resources"] {
-                let seen = world.check(reader, list);
-                world.readers[reader].knows.insert(list.to_owned(), seen);
-            }
+            world.begin(reader);
         }
         world
+    }
+
+    /// A new listener of a reader begins.
+    fn begin(&mut self, index: usize) {
+        let reader = &mut self.readers[index];
+        reader.listener.follow_lists([ListKind::Tools, ListKind::Resources].into_iter().collect());
+        reader.attached = reader.listener.outbox().attach();
+        reader.hurried = 0;
+        reader.knows.clear();
+        reader.ahead.clear();
+        for list in ["tools", "resources"] {
+            let seen = self.check(index, list);
+            self.readers[index].knows.insert(list.to_owned(), seen);
+        }
     }
 
     /// The labels that a reader must have: of each, the last word counts, and else its token.
@@ -444,6 +458,13 @@ impl World {
                 };
                 done.unwrap();
                 words.insert(LABELS[label], (self.steps, word));
+            }
+            Step::Renew { reader: index } => {
+                let pipeline = self.hub.pipeline();
+                let reader = &mut self.readers[index];
+                let viewer = Some(reader.viewer.clone());
+                reader.listener = Listener::new(pipeline, PLAIN, About::nobody(), viewer);
+                self.begin(index);
             }
             Step::Token { reader, labels } => {
                 let read = &mut self.readers[reader];
