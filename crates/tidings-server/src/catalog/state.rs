@@ -1,6 +1,6 @@
 //! The items: edits that can be undone, sorted lists, and the answerers of URIs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rmcp::model::Resource;
@@ -246,6 +246,7 @@ impl State {
         touched: &mut Touched,
         undo: &mut Undo,
     ) -> Result<(), EditError> {
+        let are_several = self.items[Kind::Template.index()].len() > 1;
         let entry = self.entry(Kind::Template, &key, serial)?;
         let Stored::Template(_, template) = &entry.item else {
             return Err(EditError::Gone { kind: Kind::Template.word(), key });
@@ -261,6 +262,12 @@ impl State {
                 (resource, fingerprint)
             })
             .collect();
+        // A listed URI belongs to the template that lists it, so what moves may be answered by another.
+        if are_several {
+            let (was, is) = (uris(&entry.expansions), uris(&listed));
+            let moved = was.symmetric_difference(&is);
+            touched.uris.extend(moved.filter_map(|uri| ResourceUri::parse(uri).ok()));
+        }
         undo.push((Kind::Template, key, Some(entry.clone())));
         entry.expansions = listed;
         touched.note_list(Kind::Template, &entry.audience);
@@ -277,9 +284,10 @@ impl State {
     /// Forgets the lists that an edit touched.
     pub(super) fn forget_listings(&mut self, touched: &mut Touched) {
         let resources = &mut touched.reach[ListKind::Resources.index()];
-        // A resource takes its URI from the template that lists it, also for those whom it is not
-        // for: their list may have changed.
-        if matches!(resources, Reach::Those(_)) && !touched.uris.is_empty() {
+        // A resource or a template takes a URI from the template that lists it, also for those whom
+        // it is not for: their list may have changed.
+        let may_take = !touched.uris.is_empty() || !touched.prefixes.is_empty();
+        if matches!(resources, Reach::Those(_)) && may_take {
             let mut templates = self.items[Kind::Template.index()].values();
             if templates.any(|entry| !entry.expansions.is_empty()) {
                 *resources = Reach::Everyone;
@@ -337,13 +345,10 @@ impl State {
         let mut all: BTreeMap<&str, (Stored, Fingerprint)> =
             listed.map(|(key, item, fingerprint)| (key, (item, fingerprint))).collect();
         if kind == Kind::Resource {
-            let templates = self.items[Kind::Template.index()].values().filter(is_shown);
-            for (resource, fingerprint) in templates.flat_map(|entry| &entry.expansions) {
-                // A URI whose own resource is disabled, or for others, is not listed by a template
-                // either.
-                if !self.items[kind.index()].contains_key(&resource.uri) {
-                    all.entry(&resource.uri)
-                        .or_insert_with(|| (Stored::Resource(resource.clone()), *fingerprint));
+            for (entry, resource, fingerprint) in self.listed_by_templates() {
+                if is_shown(&entry) {
+                    let listed = (Stored::Resource(resource.clone()), fingerprint);
+                    all.insert(&resource.uri, listed);
                 }
             }
         }
@@ -352,13 +357,34 @@ impl State {
         Listing { items, fingerprint, is_everyones: labels.is_empty() }
     }
 
+    /// What enabled templates list, each URI by the template that it belongs to. A URI whose own
+    /// resource is disabled, or for others, is not listed by a template either.
+    fn listed_by_templates(&self) -> impl Iterator<Item = (&Entry, &Shown<Resource>, Fingerprint)> {
+        let mut listed: BTreeMap<&str, (usize, &Entry, &Shown<Resource>, Fingerprint)> =
+            BTreeMap::new();
+        let templates = self.items[Kind::Template.index()].values();
+        for entry in templates.filter(|entry| entry.enabled) {
+            let Stored::Template(_, template) = &entry.item else { continue };
+            let literal = template.literal_prefix().len();
+            for (resource, fingerprint) in &entry.expansions {
+                let uri = resource.uri.as_str();
+                // As `matching_template` decides: of several, the last with the longest literal.
+                let is_owner = listed.get(uri).is_none_or(|(other, ..)| *other <= literal);
+                if is_owner && !self.items[Kind::Resource.index()].contains_key(uri) {
+                    listed.insert(uri, (literal, entry, resource, *fingerprint));
+                }
+            }
+        }
+        listed.into_values().map(|(_, entry, resource, fingerprint)| (entry, resource, fingerprint))
+    }
+
     pub(super) fn answerer(&self, entry: &Entry) -> Result<Answerer, Missing> {
         let member = self.members.get(&entry.owner).ok_or(Missing::Unknown)?.clone();
         Ok(Answerer { member, answers: entry.answers.clone() })
     }
 
-    /// The item that a URI belongs to: the resource of that URI, or else the template with the
-    /// longest literal match, whatever its audience.
+    /// The item that a URI belongs to, whatever its audience: the resource of that URI, or else the
+    /// template that lists it, or else the template with the longest literal match.
     pub(super) fn owner(&self, uri: &ResourceUri) -> Option<Claim<'_>> {
         match self.items[Kind::Resource.index()].get(uri.as_ref()) {
             Some(entry) => {
@@ -375,16 +401,19 @@ impl State {
         uri: &ResourceUri,
         eligible: impl Fn(&Entry) -> bool,
     ) -> Option<Claim<'_>> {
-        let (entry, variables, _) = self.items[Kind::Template.index()]
+        let (entry, variables, listed, _) = self.items[Kind::Template.index()]
             .values()
             .filter_map(|entry| match &entry.item {
                 Stored::Template(_, template) if eligible(entry) => {
-                    Some((entry, variables(template, uri)?, template.literal_prefix().len()))
+                    let variables = variables(template, uri)?;
+                    let listed = entry.expansions.iter().find(|(it, _)| it.uri == uri.as_ref());
+                    Some((entry, variables, listed, template.literal_prefix().len()))
                 }
                 _ => None,
             })
-            .max_by_key(|(entry, _, literal)| (entry.enabled, *literal))?;
-        let listed = entry.expansions.iter().find(|(resource, _)| resource.uri == uri.as_ref());
+            .max_by_key(|(entry, _, listed, literal)| {
+                (entry.enabled, listed.is_some(), *literal)
+            })?;
         let title = listed.and_then(|(resource, _)| resource.title.clone());
         Some(Claim { entry, variables, title })
     }
@@ -408,6 +437,10 @@ fn variables(template: &Template, uri: &ResourceUri) -> Option<Variables> {
     template
         .matches(uri.as_ref())
         .or_else(|| has_query().then(|| template.matches(uri.without_query())).flatten())
+}
+
+fn uris(listed: &[(Shown<Resource>, Fingerprint)]) -> BTreeSet<&str> {
+    listed.iter().map(|(resource, _)| resource.uri.as_str()).collect()
 }
 
 fn title_of(item: &Stored) -> Option<String> {

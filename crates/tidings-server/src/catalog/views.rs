@@ -154,6 +154,45 @@ mod tests {
         assert_eq!((listed(""), listed("role:admin")), (1, 1));
     }
 
+    // A listed URI once read as absent where a hidden template had the longer literal match.
+    #[tokio::test]
+    async fn what_a_template_lists_is_its_own_and_who_sees_it_listed_can_read_it() {
+        let (hub, shelf) = world();
+        let catalog = &hub.pipeline().catalog;
+        let page = |uri: &str, title: &str| {
+            let mut resource = Resource::new(uri, "page");
+            resource.title = Some(title.to_owned());
+            resource
+        };
+        let titles = |text: &str| {
+            let listing = catalog.listing(Kind::Resource, &labels(text));
+            let title = |item: &Stored| match item {
+                Stored::Resource(resource) => resource.title.clone().unwrap(),
+                other => panic!("{other:?}"),
+            };
+            listing.items.iter().map(title).collect::<Vec<_>>()
+        };
+        let read = |uri: &str, text: &str| {
+            let route = catalog.route(&ResourceUri::parse(uri).unwrap(), &labels(text)).unwrap();
+            (!route.is_withheld).then_some(route.title)
+        };
+        let all = shelf.add(ResourceTemplate::new("p://{+path}", "all")).unwrap();
+        let vault = Offer::from(ResourceTemplate::new("p://vault/{name}", "vault"));
+        let vault = shelf.add(vault.audience("role:admin")).unwrap();
+        all.expand(vec![page("p://vault/a", "open a"), page("p://b", "open b")]).unwrap();
+        assert_eq!(titles(""), ["open b", "open a"]);
+        assert_eq!(read("p://vault/a", ""), Some(Some("open a".to_owned())), "listed wins");
+        assert_eq!(read("p://vault/other", ""), None, "not listed, so it is the vault's");
+        // The vault lists it, too: it is the nearer one, and then the page is hidden.
+        vault.expand(vec![page("p://vault/a", "secret a")]).unwrap();
+        assert_eq!(titles(""), ["open b"]);
+        assert_eq!(read("p://vault/a", ""), None);
+        assert_eq!(titles("role:admin"), ["open b", "secret a"]);
+        vault.disable().unwrap();
+        assert_eq!(titles(""), ["open b", "open a"]);
+        assert_eq!(read("p://vault/a", ""), Some(Some("open a".to_owned())));
+    }
+
     #[tokio::test]
     async fn an_update_keeps_the_audience_unless_it_names_one() {
         let (hub, shelf) = world();

@@ -159,6 +159,34 @@ fn a_label_that_only_a_disabled_item_names_makes_no_difference_until_it_is_enabl
     });
 }
 
+// A template that only ada sees lists a page that everyone had through another template.
+#[test]
+fn a_hidden_template_that_takes_a_listed_page_is_told_to_who_loses_it() {
+    in_paused_time(async {
+        let two = Two::new().await;
+        let pages = Pages { versioned: true, ..Pages::default() };
+        pages.texts.lock().unwrap().insert("p://x/a".to_owned(), 1);
+        let mut kept = None;
+        let build = |shelf: Shelf| {
+            let all = shelf.add(ResourceTemplate::new("p://{+path}", "all"))?;
+            let near = Offer::from(ResourceTemplate::new("p://x/{name}", "near"));
+            kept = Some((all, shelf.add(near.audience("user:ada"))?));
+            Ok(pages)
+        };
+        two.hub.add("pages", build).await.unwrap();
+        let (all, near) = kept.unwrap();
+        let listed = || vec![rmcp::model::Resource::new("p://x/a", "a")];
+        all.expand(listed()).unwrap();
+        assert_eq!(two.heard().await, [1, 1], "resources");
+        let uri = ResourceUri::parse("p://x/a").unwrap();
+        two.bob.subscribe(&uri).await.unwrap();
+        near.expand(listed()).unwrap();
+        assert_eq!(two.heard().await, [0, 2], "bob's list and his page");
+        near.expand(Vec::new()).unwrap();
+        assert_eq!(two.heard().await, [0, 2], "and both are back");
+    });
+}
+
 // The label is granted before the edit that names it first is counted.
 #[test]
 fn a_grant_beside_the_first_item_of_its_label_is_told_once() {
