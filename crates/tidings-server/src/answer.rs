@@ -234,6 +234,11 @@ impl AnswerError {
         }
     }
 
+    /// Whether clients are told that it does not exist.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.is_absence() || matches!(self, Self::Absent(_))
+    }
+
     /// It does not exist.
     #[must_use]
     pub fn not_found(what: impl Into<String>) -> Self {

@@ -252,9 +252,9 @@ impl Catalog {
 
     /// The answerer of a URI, for clients with these labels.
     ///
-    /// A URI belongs to one item. If that one is for others, no template answers in its place: its
-    /// source may have what the item has. Where a template matches, the URI is withheld, as one
-    /// that the template does not have.
+    /// A URI belongs to one item. If that one is for others, nothing else answers in its place: its
+    /// source may have what the item has. Where a template matches or a source claims the URI, it is
+    /// withheld, as one that they do not have.
     pub(crate) fn route(&self, uri: &ResourceUri, labels: &Labels) -> Result<Route, Missing> {
         let state = self.read();
         let Some(claim) = state.owner(uri) else {
@@ -266,8 +266,15 @@ impl Catalog {
             return route(&state, claim, audience);
         }
         let within = state.matching_template(uri, |entry| entry.audience.admits(labels));
-        let withheld = route(&state, within.ok_or(Missing::Unknown)?, audience)?;
-        Ok(Route { is_withheld: true, title: None, ..withheld })
+        let instead = within.map(|claim| route(&state, claim, audience.clone()));
+        drop(state);
+        let instead = instead.unwrap_or_else(|| self.claimed(uri))?;
+        Ok(Route { is_withheld: true, title: None, audience, ..instead })
+    }
+
+    /// Whether a resource or a template is not for everyone.
+    pub(crate) fn hides_resources(&self) -> bool {
+        self.read().hides_resources()
     }
 
     /// The error of a source for a URI that is not offered; the first that recognises it answers.

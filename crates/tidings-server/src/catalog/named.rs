@@ -22,6 +22,11 @@ impl Named {
         self.items.contains_key(label)
     }
 
+    /// Whether no item names a label.
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// Whether nothing waits for [`Self::take_moved`].
     pub(super) fn has_rested(&self) -> bool {
         self.moved.is_empty()
@@ -68,7 +73,7 @@ mod tests {
         assert_eq!(["a", "b", "c"].map(|label| named.contains(label)), [true; 3]);
         named.replace(Some(&set("b")), Some(&Labels::NONE));
         named.replace(Some(&set("a c")), None);
-        assert!(named.items.is_empty());
+        assert!(named.is_empty());
     }
 
     #[test]

@@ -322,6 +322,11 @@ impl State {
         is_named(kind) || (kind == Kind::Resource && is_named(Kind::Template))
     }
 
+    /// Whether a resource or a template names a label.
+    pub(super) fn hides_resources(&self) -> bool {
+        [Kind::Resource, Kind::Template].iter().any(|kind| !self.named[kind.index()].is_empty())
+    }
+
     /// Whether the same labels are named as at the last [`Self::take_moved_labels`].
     pub(super) fn have_labels_rested(&self, list: ListKind) -> bool {
         let mut named = Kind::ALL.into_iter().filter(|kind| kind.list() == list);

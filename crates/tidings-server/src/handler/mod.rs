@@ -259,16 +259,18 @@ impl ServerHandler for Handler {
         let slot = RawAnswerSlot::of(&context);
         let route = self.pipeline.catalog.route(&uri, &self.labels());
         let route = route.map_err(|missing| self.missing(&uri, missing, &slot))?;
+        let absent = || slot.refuse("uri", uri.as_ref(), AnswerError::not_found(uri.as_ref()));
         if route.is_withheld {
-            let absent = AnswerError::not_found(uri.as_ref());
-            return Err(slot.refuse("uri", uri.as_ref(), absent));
+            return Err(absent());
         }
         let mut context = self.context(context);
         context.answer(request.input_responses, request.request_state);
         let reading = route.answerer.read(&uri, &route.variables, &context);
-        let contents = unless_cancelled(&slot, reading)
-            .await?
-            .map_err(|error| slot.refuse("uri", uri.as_ref(), error))?;
+        let contents = unless_cancelled(&slot, reading).await?.map_err(|error| match error {
+            // Where something is hidden, everything absent is refused in the same words.
+            error if error.is_missing() && self.pipeline.catalog.hides_resources() => absent(),
+            error => slot.refuse("uri", uri.as_ref(), error),
+        })?;
         let is_everyones = route.audience.is_empty();
         let scope = if is_everyones { contents.scope } else { CacheScope::Private };
         if let Some(raw) = &contents.raw {

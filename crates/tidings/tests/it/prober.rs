@@ -9,8 +9,10 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use serde_json::{Map, Value, json};
 use tidings_server::http::{self as served, HttpConfig, Token, TokenEntry, TokenHash};
-use tidings_server::model::{Resource, Tool};
-use tidings_server::{Hub, Identity, Labels, Offer, stdio};
+use tidings_server::model::{Resource, ResourceTemplate, Tool};
+use tidings_server::{
+    AnswerError, Contents, Context, Hub, Identity, Labels, Offer, ResourceUri, Shelf, Source, stdio,
+};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf,
 };
@@ -24,9 +26,33 @@ use crate::support::client::secret;
 const HIDDEN: &str = "vault";
 const INVENTED: &str = "vapor";
 
+/// A source that claims addresses and has a template, with words of its own for what it has not.
+struct Library;
+
+impl Source for Library {
+    async fn read(&self, uri: &ResourceUri, _: &Context) -> Result<Contents, AnswerError> {
+        match uri.as_ref() {
+            "claim://vault" | "own://vault" => Ok(Contents::text(uri, "secret")),
+            uri => Err(AnswerError::Absent(format!("{uri} is on no shelf of the library"))),
+        }
+    }
+
+    fn claims(&self, uri: &ResourceUri) -> bool {
+        uri.as_ref().starts_with("claim://")
+    }
+}
+
 /// A hub with things for everyone, and with things for admins that are named `vault`.
-fn hub() -> Hub {
+async fn hub() -> Hub {
     let hub = Hub::new("prober", "1");
+    let library = |shelf: Shelf| {
+        shelf.add(ResourceTemplate::new("own://{name}", "own"))?;
+        for uri in ["claim://vault", "own://vault"] {
+            shelf.add(Offer::from(Resource::new(uri, HIDDEN)).audience("role:admin"))?;
+        }
+        Ok(Library)
+    };
+    hub.add("library", library).await.unwrap();
     let shelf = hub.source("all").unwrap();
     shelf.tool("open", "Is for everyone", || "open").unwrap();
     shelf
@@ -80,6 +106,8 @@ fn probes(name: &str) -> Vec<(&'static str, Value)> {
     let uris = [
         format!("thing://{name}"),
         format!("page://{name}"),
+        format!("claim://{name}"),
+        format!("own://{name}"),
         format!("{name}://listed"),
         format!("{name}://other"),
         template,
@@ -213,7 +241,9 @@ impl Prober {
             answers.push((asked, answer.replace(name, "NAME")));
         }
         if modern {
-            let uris = [format!("thing://{name}"), format!("page://{name}"), format!("{name}://x")];
+            let named =
+                ["thing", "page", "claim", "own"].map(|scheme| format!("{scheme}://{name}"));
+            let uris: Vec<_> = named.into_iter().chain([format!("{name}://x")]).collect();
             let filter = json!({ "notifications": { "resourceSubscriptions": uris } });
             let answer = self.ask("subscriptions/listen", &filter, true).await;
             answers.push(("listen".to_owned(), answer.replace(name, "NAME")));
@@ -223,7 +253,7 @@ impl Prober {
 }
 
 async fn probe(new: impl Fn(&Hub, &Identity) -> Prober, modern: bool) {
-    let hub = hub();
+    let hub = hub().await;
     for who in [Identity::anonymous(), Identity::new("bob", Labels::parse("role:guest").unwrap())] {
         // Each name has a client of its own: what one was told must not change what the other is.
         let (mut one, mut other) = (new(&hub, &who), new(&hub, &who));
@@ -253,8 +283,9 @@ async fn probe(new: impl Fn(&Hub, &Identity) -> Prober, modern: bool) {
     let is_same =
         |asked: &str| asked.contains("unsubscribe") || modern && asked.contains("subscribe");
     for ((asked, shown), (_, invented)) in shown.iter().zip(&invented) {
-        let is_watched_page = asked.contains("resources/subscribe") && asked.contains("page://");
-        if !is_same(asked) && !is_watched_page && !asked.contains("{name}\"") {
+        let is_anyones = ["page://", "claim://", "own://"].iter().any(|it| asked.contains(it));
+        let is_watched = asked.contains("resources/subscribe") && is_anyones;
+        if !is_same(asked) && !is_watched && !asked.contains("{name}\"") {
             assert_ne!(shown, invented, "{asked}");
         }
     }
@@ -326,7 +357,7 @@ async fn difference(
 }
 
 async fn time(new: impl Fn(&Hub, &Identity) -> Prober, modern: bool) {
-    let hub = hub();
+    let hub = hub().await;
     let slow = || async {
         tokio::time::sleep(Duration::from_millis(5)).await;
         "done"
