@@ -34,6 +34,8 @@ pub struct Identity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IdentityLimits {
+    /// Connections over HTTP. Without a value, a token has half of them if there are several tokens.
+    pub connections: Option<usize>,
     /// Legacy sessions over HTTP.
     pub sessions: Option<usize>,
     /// Modern listen requests over HTTP.

@@ -171,6 +171,13 @@ impl Tokens {
         self.entries().is_some()
     }
 
+    /// How many of `limit` one token may use: half, so that something is left for the others if there
+    /// are any.
+    pub(crate) fn share(&self, limit: usize) -> usize {
+        let are_several = self.entries().is_some_and(|entries| entries.len() > 1);
+        if are_several { (limit / 2).max(1) } else { limit }
+    }
+
     /// The entry of a secret, unless it has expired. Every entry is compared, in constant time.
     pub(crate) fn find(&self, secret: &[u8]) -> Option<TokenEntry> {
         let entries = self.entries()?;

@@ -4,7 +4,8 @@
 //! *stranger's* until a request on it was admitted: its host, origin and token are valid. When the
 //! server is full, the longest silent connections are closed, those of strangers first, so idle
 //! connections never keep a new client out. A busy connection is never closed for another. If a
-//! token is needed, clients without it have half of the connections.
+//! token is needed, clients without it have half of the connections. If there are several tokens,
+//! so has each of them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::metrics::Metrics;
-use crate::tokens::Tokens;
+use crate::tokens::{Admitted, TokenHash, Tokens};
 use crate::transport::seldom::Seldom;
 use crate::transport::shares::{Origin, Scarce, Shares, TakenPlace};
 
@@ -62,6 +63,8 @@ pub(crate) struct Guest {
     silent_since: AtomicU64,
     origin: Option<Origin>,
     place: Mutex<Option<TakenPlace>>,
+    /// The token of its latest request, and the place that it takes from that token's share.
+    own: Mutex<Option<(TokenHash, TakenPlace)>>,
     /// Ends the connection's task.
     task: OnceLock<AbortHandle>,
 }
@@ -113,6 +116,7 @@ impl Gate {
             silent_since: AtomicU64::new(self.now()),
             origin,
             place: Mutex::new(Some(place)),
+            own: Mutex::default(),
             task: OnceLock::new(),
         });
         self.strangers.fetch_add(1, Ordering::Relaxed);
@@ -120,6 +124,33 @@ impl Gate {
         self.count(&state);
         drop(state);
         Some(Admission { gate: self.clone(), id, guest })
+    }
+
+    /// Notes that a request was admitted: its connection is not a stranger's any more, and counts for
+    /// its token. False if that token has its share of connections, and all are busy.
+    pub(crate) fn admit(&self, extensions: &Extensions) -> bool {
+        admit(extensions);
+        let guest = extensions.get::<Weak<Guest>>().and_then(Weak::upgrade);
+        let (Some(guest), Some(admitted)) = (guest, extensions.get::<Admitted>()) else {
+            return true;
+        };
+        let Some(token) = admitted.token else { return true };
+        if guest.counts_for(token) {
+            return true;
+        }
+        let own = admitted.identity.limits.connections;
+        let share = own.unwrap_or_else(|| self.tokens.share(self.limit));
+        let take = || self.shares.take_own(Some(token), Scarce::Connections, Some(share));
+        let place = take().or_else(|| {
+            self.make_room(&mut self.lock(), 1, |other| other.counts_for(token));
+            take()
+        });
+        let Some(place) = place else {
+            self.turn_away(1);
+            return false;
+        };
+        *guest.own() = Some((token, place));
+        true
     }
 
     /// Closes connections without a request in time.
@@ -210,13 +241,23 @@ impl Guest {
         }
     }
 
+    /// Whether its latest request had this token.
+    fn counts_for(&self, token: TokenHash) -> bool {
+        self.own().as_ref().is_some_and(|(latest, _)| *latest == token)
+    }
+
+    fn own(&self) -> MutexGuard<'_, Option<(TokenHash, TakenPlace)>> {
+        self.own.lock().expect("no code panics while it holds a place")
+    }
+
     fn close(&self) {
         self.known();
         if let Some(task) = self.task.get() {
             task.abort();
         }
-        // Its place is free at once; the task ends in its own time.
+        // Its places are free at once; the task ends in its own time.
         drop(self.place.lock().expect("no code panics while it holds a place").take());
+        drop(self.own().take());
     }
 }
 
@@ -284,7 +325,9 @@ impl Drop for Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tokens::Token;
+    use crate::identity::Identity;
+    use crate::labels::Labels;
+    use crate::tokens::{Token, TokenEntry};
 
     fn gate_with(limit: usize, tokens: Tokens) -> Arc<Gate> {
         Gate::new(limit, Arc::default(), tokens, Arc::new(Metrics::new()))
@@ -376,5 +419,58 @@ mod tests {
         assert!(known.iter().all(|entry| is_open(&gate, entry)));
         drop((known, strangers));
         assert_eq!(gate.strangers.load(Ordering::Relaxed), 0);
+    }
+
+    fn entry(name: &str, connections: Option<usize>) -> TokenEntry {
+        let hash = TokenHash::of(&Token::new(&name.repeat(16)).unwrap());
+        let mut identity = Identity::new(name, Labels::NONE);
+        identity.limits.connections = connections;
+        TokenEntry::new(hash, identity)
+    }
+
+    /// A new connection with a request of this token under way, and whether it was admitted.
+    fn busy(gate: &Arc<Gate>, entry: &TokenEntry) -> ((Arc<Admission>, Busy), bool) {
+        let connection = Arc::new(gate.enter(LOOPBACK).unwrap());
+        let mut extensions = Extensions::new();
+        let busy = connection.begin(&mut extensions);
+        let TokenEntry { hash, identity } = entry.clone();
+        extensions.insert(Admitted { identity, token: Some(hash) });
+        let is_admitted = gate.admit(&extensions);
+        ((connection, busy), is_admitted)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_of_several_tokens_has_half_of_the_connections() {
+        let (ada, bob, eve) = (entry("ada", None), entry("bob", None), entry("eve", Some(1)));
+        let tokens = [&ada, &bob, &eve].into_iter().cloned().collect();
+        let gate = gate_with(8, tokens);
+        let held: Vec<_> = (0..4).map(|_| busy(&gate, &ada)).collect();
+        assert!(held.iter().all(|(_, is_admitted)| *is_admitted));
+        let (beyond, is_admitted) = busy(&gate, &ada);
+        assert!(!is_admitted, "all of its connections are busy");
+        drop(beyond);
+        let (theirs, is_admitted) = busy(&gate, &bob);
+        assert!(is_admitted, "the rest is for others");
+        // A silent connection of its own makes room; those of others stay.
+        let mut held = held.into_iter().map(|(held, _)| held);
+        let (first, silent) = held.next().unwrap();
+        drop(silent);
+        let (bobs, silent) = theirs;
+        drop(silent);
+        let (_more, is_admitted) = busy(&gate, &ada);
+        assert!(is_admitted && !is_open(&gate, &first) && is_open(&gate, &bobs));
+        // A limit of its own counts instead.
+        let (one, other) = (busy(&gate, &eve), busy(&gate, &eve));
+        assert!(one.1 && !other.1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_only_token_may_have_every_connection() {
+        let ada = entry("ada", None);
+        let gate = gate_with(4, [ada.clone()].into_iter().collect());
+        let held: Vec<_> = (0..4).map(|_| busy(&gate, &ada)).collect();
+        assert!(held.iter().all(|(_, is_admitted)| *is_admitted));
+        drop(held);
+        assert!(busy(&gate, &ada).1, "what ended is free again");
     }
 }

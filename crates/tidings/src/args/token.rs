@@ -65,6 +65,10 @@ pub(crate) struct TokenNew {
     /// [default: never].
     #[arg(long, value_name = "WHEN", value_parser = expiry)]
     pub(crate) expires: Option<Expiry>,
+    /// Connections that the token may have [default: half of the server's, or all if it is the only
+    /// token].
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
+    pub(crate) connections: Option<usize>,
     /// Open legacy sessions that the token may have [default: as many as the server allows].
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     pub(crate) sessions: Option<usize>,

@@ -38,6 +38,7 @@ fn new(args: &TokenNew) -> Result<()> {
         labels: Labels::new(&args.labels).map_err(|error| Usage::new(error.to_string()))?,
         created: Some(now.to_second()),
         expires,
+        connections: args.connections,
         sessions: args.sessions,
         listeners: args.listeners,
     };
@@ -129,7 +130,11 @@ fn expires(token: &StoredToken, now: Moment) -> String {
 }
 
 fn limits(token: &StoredToken) -> String {
-    let limits = [("sessions", token.sessions), ("listeners", token.listeners)];
+    let limits = [
+        ("connections", token.connections),
+        ("sessions", token.sessions),
+        ("listeners", token.listeners),
+    ];
     let limits = limits.iter().filter_map(|(what, number)| number.map(|it| format!("{it} {what}")));
     limits.collect::<Vec<_>>().join(", ")
 }
@@ -142,6 +147,7 @@ fn object(token: &StoredToken, now: Moment) -> serde_json::Value {
         "created": moment(token.created),
         "expires": moment(token.expires),
         "expired": token.is_expired(now),
+        "connections": token.connections,
         "sessions": token.sessions,
         "listeners": token.listeners,
     })

@@ -128,6 +128,7 @@ fn with(text: &str, token: &StoredToken) -> String {
     }
     lines.extend(token.created.map(|created| format!("created = {created}")));
     lines.extend(token.expires.map(|expires| format!("expires = {expires}")));
+    lines.extend(token.connections.map(|number| format!("connections = {number}")));
     lines.extend(token.sessions.map(|number| format!("sessions = {number}")));
     lines.extend(token.listeners.map(|number| format!("listeners = {number}")));
     let gap = if text.trim().is_empty() { "" } else { "\n\n" };
@@ -215,6 +216,7 @@ mod tests {
             labels: Labels::parse("role:admin user:ada").unwrap(),
             created: Moment::parse("2026-11-18T10:00:00Z"),
             expires: None,
+            connections: Some(5),
             sessions: Some(2),
             listeners: None,
         }

@@ -38,6 +38,7 @@ pub(crate) struct StoredToken {
     pub(crate) labels: Labels,
     pub(crate) created: Option<Moment>,
     pub(crate) expires: Option<Moment>,
+    pub(crate) connections: Option<usize>,
     pub(crate) sessions: Option<usize>,
     pub(crate) listeners: Option<usize>,
 }
@@ -55,6 +56,7 @@ impl StoredToken {
             SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
         });
         let mut limits = IdentityLimits::default();
+        limits.connections = self.connections;
         limits.sessions = self.sessions;
         limits.listeners = self.listeners;
         identity.limits = limits;
@@ -201,14 +203,16 @@ struct WrittenToken {
     created: Option<Moment>,
     #[serde(default, deserialize_with = "moment")]
     expires: Option<Moment>,
+    connections: Option<usize>,
     sessions: Option<usize>,
     listeners: Option<usize>,
 }
 
 impl From<WrittenToken> for StoredToken {
     fn from(entry: WrittenToken) -> Self {
-        let WrittenToken { name, hash, labels, created, expires, sessions, listeners } = entry;
-        Self { name, hash, labels, created, expires, sessions, listeners }
+        let WrittenToken { name, hash, labels, created, expires, connections, sessions, listeners } =
+            entry;
+        Self { name, hash, labels, created, expires, connections, sessions, listeners }
     }
 }
 
@@ -293,7 +297,8 @@ mod tests {
     fn a_token_has_all_that_can_be_set() {
         let text = format!(
             "# ours\n[[tokens]]\nname = 'ada'\nhash = '{HASH}'\nlabels = ['role:admin']\n\
-             created = 2026-11-18T10:00:00Z\nexpires = 2026-12-18\nsessions = 3\nlisteners = 4\n\
+             created = 2026-11-18T10:00:00Z\nexpires = 2026-12-18\nconnections = 2\n\
+             sessions = 3\nlisteners = 4\n\
              [[tokens]]\nname = 'bob'\nhash = '{OTHER}'\n"
         );
         let loaded = parse(&text).unwrap();
@@ -304,7 +309,8 @@ mod tests {
         assert!(ada.is_expired(Moment::parse("2026-12-18T00:00:00Z").unwrap()));
         assert!(!ada.is_expired(Moment::parse("2026-12-17T23:59:59Z").unwrap()));
         let limits = ada.entry().identity.limits;
-        assert_eq!((limits.sessions, limits.listeners), (Some(3), Some(4)));
+        assert_eq!((limits.connections, limits.sessions), (Some(2), Some(3)));
+        assert_eq!(limits.listeners, Some(4));
         assert_eq!(bob.entry().identity, Identity::new("bob", Labels::NONE));
     }
 

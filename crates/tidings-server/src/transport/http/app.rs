@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::health::Checked;
-use super::{HttpConfig, withdraw};
+use super::{HttpConfig, UPLOADS, withdraw};
 use crate::hub::Hub;
 use crate::outbox::Outbox;
 use crate::pipeline::{Listener, Pipeline};
@@ -164,6 +164,18 @@ impl App {
             token,
             _places: places,
         })
+    }
+
+    /// A place for a body to other routes, of an address and of a token; `None` if one of them is
+    /// sending as many as it may.
+    pub(super) fn upload_place(
+        &self,
+        sender: Option<Origin>,
+        admitted: &Admitted,
+    ) -> Option<[TakenPlace; 2]> {
+        let share = self.config.tokens.share(UPLOADS);
+        let own = self.shares.take_own(admitted.token, Scarce::Uploads, Some(share))?;
+        Some([own, self.shares.take(sender, Scarce::Uploads, UPLOADS)?])
     }
 
     /// Whether one more listen request may be open.

@@ -27,11 +27,12 @@ use tracing::info;
 use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::metrics;
+use crate::tokens::Admitted;
 use crate::transport::body::Collected;
 use crate::transport::budget::Share;
 use crate::transport::intake::{Fault, FaultKind};
 use crate::transport::line::Line;
-use crate::transport::shares::{Origin, Scarce};
+use crate::transport::shares::Origin;
 use crate::transport::tail::Tail;
 use crate::transport::{accept, beside, body, gate, guard, intake, legacy, modern, reply};
 
@@ -41,7 +42,8 @@ pub(crate) use self::app::{App, ListenPlace, stopping};
 pub use self::config::{Check, HttpConfig};
 pub use crate::tokens::{Token, TokenEntry, TokenError, TokenHash, TokenHashError, Tokens};
 
-/// The maximum number of bodies under way to additional routes; one address may send half.
+/// The maximum number of bodies under way to additional routes; one address may send half, and so
+/// may one of several tokens.
 const UPLOADS: usize = 64;
 /// The methods of `/mcp`.
 const METHODS: &str = "GET, POST, DELETE";
@@ -129,21 +131,29 @@ async fn guarded(State(app): State<Arc<App>>, mut request: Request<Body>, next: 
         }
     };
     let sends = matches!(*request.method(), Method::PATCH | Method::POST | Method::PUT);
-    let sender = peer.filter(|_| sends).map(Origin::of);
     let mut response = if request.method() == Method::OPTIONS {
         guard::preflight("GET, HEAD, POST, PUT, DELETE")
     } else if let Err(refusal) = app.identify(peer, &mut request) {
         *refusal
     } else if app.closing.is_cancelled() {
         going(None)
-    } else if let Some(_place) = app.shares.take(sender, Scarce::Uploads, UPLOADS) {
-        gate::admit(request.extensions());
-        // A download is under way until it was sent.
-        let under_way = app.under_way.token();
-        next.run(request).await.map(|body| Body::new(Tail::new(body, under_way)))
+    } else if !app.gate.admit(request.extensions()) {
+        too_many_connections(&app)
     } else {
-        let details = "this address is sending as many bodies as it may; try again in a moment";
-        body::retry_later(reply::refuse(StatusCode::SERVICE_UNAVAILABLE, details))
+        let admitted = Admitted::of(request.extensions());
+        let places = sends.then(|| app.upload_place(peer.map(Origin::of), &admitted));
+        match places {
+            Some(None) => {
+                let details = "this address or token is sending as many bodies as it may; try \
+                               again in a moment";
+                body::retry_later(reply::refuse(StatusCode::SERVICE_UNAVAILABLE, details))
+            }
+            _places => {
+                // A download is under way until it was sent.
+                let under_way = app.under_way.token();
+                next.run(request).await.map(|body| Body::new(Tail::new(body, under_way)))
+            }
+        }
     };
     if let Some(origin) = origin {
         guard::admit(&origin, response.headers_mut());
@@ -216,7 +226,9 @@ async fn answer(
         return *refusal;
     }
     *who = request.extensions().get().and_then(|it: &Identity| it.name.clone());
-    gate::admit(request.extensions());
+    if !app.gate.admit(request.extensions()) {
+        return too_many_connections(app);
+    }
     match *request.method() {
         Method::POST => post(app, request).await,
         Method::GET if is_legacy_stream(request.headers()) => {
@@ -306,6 +318,15 @@ fn unreadable(app: &App, fault: Fault) -> Response {
             body::busy()
         }
     }
+}
+
+/// The token of the request has its share of connections, and all of them are busy.
+fn too_many_connections(app: &App) -> Response {
+    app.pipeline.metrics.refused.inc();
+    let details = "this token has as many connections as it may; close one, or try again later";
+    let mut response = body::retry_later(reply::refuse(StatusCode::SERVICE_UNAVAILABLE, details));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// The server takes no new work, because it stops.
@@ -462,17 +483,23 @@ mod tests {
         Line::new(accepted.unwrap().0, IpAddr::from(peer), Arc::default())
     }
 
-    #[tokio::test]
-    async fn an_address_sends_half_of_the_bodies_to_other_routes() {
+    /// A route for bodies, each of which begins and then waits until it may end.
+    fn slow_blob() -> (Router, Arc<Semaphore>, Arc<Semaphore>) {
         let (begun, ending) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let (begins, ends) = (begun.clone(), ending.clone());
         let slow = async move || {
             begins.add_permits(1);
             ends.acquire().await.unwrap().forget();
         };
+        (Router::new().route("/blob", post(slow).get(async || "bytes")), begun, ending)
+    }
+
+    #[tokio::test]
+    async fn an_address_sends_half_of_the_bodies_to_other_routes() {
+        let (blob, begun, ending) = slow_blob();
         let mut config = HttpConfig::default();
         config.hosts.push("server.example".to_owned());
-        config.beside = Some(Router::new().route("/blob", post(slow).get(async || "bytes")));
+        config.beside = Some(blob);
         let hub = Hub::new("uploads", "1");
         let router = TowerToHyperService::new(router(&hub, config));
         let send = |method: Method, line: &Arc<Line>| {
@@ -500,5 +527,50 @@ mod tests {
             assert_eq!(answer.unwrap().unwrap().status(), StatusCode::OK);
         }
         assert_eq!(send(Method::POST, &one).await.unwrap().status(), StatusCode::OK);
+    }
+
+    // All clients of a proxy have its address, which is mostly a loopback one.
+    #[tokio::test]
+    async fn one_of_several_tokens_sends_half_of_the_bodies_to_other_routes() {
+        let secrets = ["0123456789abcdef", "fedcba9876543210"];
+        let entries = secrets.map(|secret| {
+            let hash = TokenHash::of(&Token::new(secret).unwrap());
+            TokenEntry::new(hash, Identity::new(secret, Labels::NONE))
+        });
+        let (blob, begun, ending) = slow_blob();
+        let mut config = HttpConfig::default();
+        config.tokens.replace(entries.to_vec());
+        let tokens = config.tokens.clone();
+        config.beside = Some(blob);
+        let hub = Hub::new("uploads", "1");
+        let router = TowerToHyperService::new(router(&hub, config));
+        let near = line([127, 0, 0, 1]).await;
+        let send = |method: Method, secret: &str| {
+            let request = Request::builder().method(method).uri("/blob");
+            let request = request.header(header::AUTHORIZATION, format!("Bearer {secret}"));
+            let mut request =
+                request.header(header::HOST, "localhost").body(Body::empty()).unwrap();
+            near.note(request.extensions_mut());
+            router.call(request)
+        };
+        let mut sending = JoinSet::new();
+        for _ in 0..UPLOADS / 2 {
+            sending.spawn(send(Method::POST, secrets[0]));
+        }
+        begun.acquire_many(32).await.unwrap().forget();
+        let refused = send(Method::POST, secrets[0]).await.unwrap();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(refused.headers().contains_key(header::RETRY_AFTER));
+        assert_eq!(send(Method::GET, secrets[0]).await.unwrap().status(), StatusCode::OK);
+        sending.spawn(send(Method::POST, secrets[1]));
+        begun.acquire().await.unwrap().forget();
+        // Alone, it may send as many as all.
+        tokens.replace(entries[..1].to_vec());
+        sending.spawn(send(Method::POST, secrets[0]));
+        begun.acquire().await.unwrap().forget();
+        ending.add_permits(UPLOADS);
+        while let Some(answer) = sending.join_next().await {
+            assert_eq!(answer.unwrap().unwrap().status(), StatusCode::OK);
+        }
     }
 }
