@@ -12,8 +12,8 @@ use tidings_server::model::{
     ResourceTemplate, Role, Tool, ToolAnnotations,
 };
 use tidings_server::{
-    Answer, AnswerError, Completion, Completions, Contents, Context, EditError, Handle, Offer,
-    ResourceUri, Shelf, Source,
+    Answer, AnswerError, Completion, Completions, Contents, Context, EditError, GrantError, Handle,
+    Offer, ResourceUri, Shelf, Source,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -86,13 +86,18 @@ impl Items {
             "the module that should come",
         ))?;
         let undock = shelf.add(tool("undock_module", "Lets a docked module go.", "the module"))?;
-        // No other session is notified of that.
+        // No other session is notified of that. A request without a session logs in its person.
         let login = |context: Context| match context.grant(COMMANDER) {
-            Ok(()) => Ok("welcome, commander"),
-            Err(error) => Err(format!("{error}: use a token with the label `{COMMANDER}` instead")),
+            Err(GrantError::NoSession) => {
+                said(context.grant_everywhere(COMMANDER), "welcome, commander")
+            }
+            done => said(done, "welcome, commander"),
         };
         shelf.add(Offer::tool("login", "Makes this session a commander's.", login))?;
-        let logout = |context: Context| context.withdraw(COMMANDER).map(|()| "goodbye");
+        let logout = |context: Context| match context.withdraw(COMMANDER) {
+            Err(GrantError::NoSession) => said(context.withdraw_everywhere(COMMANDER), "goodbye"),
+            done => said(done, "goodbye"),
+        };
         let logout = Offer::tool("logout", "Makes this session a visitor's again.", logout);
         shelf.add(logout.audience(COMMANDER))?;
         let clear = "Lets every docked module go. Offered to commanders only.";
@@ -275,6 +280,12 @@ impl Source for Station {
         let fitting = names.filter(|name| name.starts_with(&completion.value));
         Ok(fitting.collect::<Vec<_>>().into())
     }
+}
+
+/// The answer of a tool that changes labels.
+fn said(done: Result<(), GrantError>, words: &'static str) -> Result<&'static str, String> {
+    let hint = |error| format!("{error}: use a token with the label `{COMMANDER}` instead");
+    done.map(|()| words).map_err(hint)
 }
 
 fn tool_without_arguments(name: &'static str, description: &'static str) -> Tool {
