@@ -7,74 +7,20 @@
 // --only runs the combinations whose name contains TEXT, e.g. "modern".
 // --jobs runs N combinations at once (1 unless told; they share nothing).
 // PYTHON names the interpreter that makes the environment (python3 unless set; 3.11 or newer).
-import { access, constants, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { isDeepStrictEqual } from 'node:util';
-import { fileURLToPath } from 'node:url';
-import { VENV_PYTHON, installNode, installPython } from '../install.mjs';
+import { installNode, installPython } from '../install.mjs';
 import { killGroup, start } from '../process.mjs';
 import { judge, parse } from '../tally.mjs';
+import { Foreign, TS_DIR, inTime, judged, print, serve, sleep, stop } from './foreign.mjs';
 
-const HERE = dirname(fileURLToPath(import.meta.url));
-const TS_DIR = join(HERE, 'typescript');
 const RECENT = 'artifacts://recent';
 const MIDI = 'artifacts://by-tag/type:midi';
-const ORDER_MS = 20_000; // how long one order may take
 const ARRIVE_MS = 10_000; // how long an expected notice may take
 const SILENCE_MS = 600; // how long it must then stay silent
-
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
-
-/** A promise that must settle in time. */
-function inTime(what, promise, ms = ORDER_MS) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what}: nothing came within ${ms} ms`)), ms);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
-/** A client of another SDK, in a process of its own. */
-class Foreign {
-  constructor(command, args) {
-    this.child = start(command, args, { stdio: ['pipe', 'pipe', 'pipe'] });
-    this.child.stdin.on('error', () => {});
-    this.waiting = new Map();
-    this.last = 0;
-    this.ready = this.answer(0, 'connect');
-    createInterface({ input: this.child.stdout }).on('line', (line) => {
-      const { id, value, error } = JSON.parse(line);
-      const { done, failed } = this.waiting.get(id) ?? {};
-      if (error) failed?.(new Error(error));
-      else done?.(value);
-    });
-  }
-
-  answer(id, what) {
-    const answered = new Promise((done, failed) => this.waiting.set(id, { done, failed }));
-    const ended = this.child.ended.then(({ why }) => Promise.reject(new Error(`${what}: ${why}\n${this.child.err}`)));
-    ended.catch(() => {});
-    return inTime(what, Promise.race([answered, ended]));
-  }
-
-  order(order, rest = {}) {
-    const id = ++this.last;
-    const answered = this.answer(id, order);
-    this.child.stdin.write(JSON.stringify({ id, order, ...rest }) + '\n');
-    return answered;
-  }
-
-  watch = (uri) => this.order('watch', { uri });
-  unwatch = (uri) => this.order('unwatch', { uri });
-  count = (uri) => this.order('count', { uri });
-  read = (uri) => this.order('read', { uri });
-  call = (name, args) => this.order('call', { name, args });
-  errors = () => this.order('errors');
-  /** Goes away without a word. */
-  vanish = () => killGroup(this.child);
-}
 
 /** Our own client: the mirror, as the command line has it. */
 class Own {
@@ -114,14 +60,6 @@ class Own {
   call = async (name, args) => (await this.run('call', ...this.target, name, '--args', JSON.stringify(args))).result.structuredContent;
   errors = async () => [];
   vanish = () => this.watches.forEach((child) => killGroup(child));
-}
-
-async function serve(program, directory) {
-  const child = start(program, ['serve', '--workspace', directory, '--http', '127.0.0.1:0', '--json']);
-  const listening = new Promise((done) => createInterface({ input: child.stdout }).on('line', (line) => done(JSON.parse(line).endpoint)));
-  const failed = child.ended.then(({ why }) => Promise.reject(new Error(`the server: ${why}\n${child.err}`)));
-  failed.catch(() => {});
-  return { child, url: await inTime('the server', Promise.race([listening, failed])) };
 }
 
 async function scenario({ a, b, c }, check) {
@@ -188,11 +126,11 @@ async function runOne({ era, roles }, program) {
   let server;
   const clients = {};
   try {
-    server = await serve(program, join(directory, 'w'));
+    server = await serve(program, ['--workspace', join(directory, 'w')]);
     const peers = {
       mirror: () => new Own(program, server.url, era),
-      python: () => new Foreign(VENV_PYTHON, ['-u', join(HERE, 'python', 'obey.py'), '--era', era, '--url', server.url]),
-      typescript: () => new Foreign(process.execPath, [join(TS_DIR, 'client-v2.mjs'), '--era', era, '--transport', 'http', '--url', server.url, '--obey', 'yes']),
+      python: () => new Foreign('python', ['--era', era, '--transport', 'http', '--url', server.url]),
+      typescript: () => new Foreign('ts-v2', ['--era', era, '--transport', 'http', '--url', server.url]),
     };
     for (const [role, peer] of Object.entries(roles)) clients[role] = peers[peer]();
     await Promise.all(Object.values(clients).map(({ ready }) => ready));
@@ -202,29 +140,13 @@ async function runOne({ era, roles }, program) {
     checks.push({ name: 'run', ok: false, expected: 'no error', got: `${error.stack ?? error}\n${server?.child.err ?? ''}` });
   }
   Object.values(clients).forEach((client) => client.vanish());
-  if (server) {
-    server.child.kill('SIGTERM');
-    await Promise.race([server.child.ended, sleep(2000)]);
-    killGroup(server.child);
-  }
+  if (server) await stop(server);
   await rm(directory, { recursive: true, force: true });
   return checks;
 }
 
-function print(name, checks, seconds) {
-  console.log(`# ${name} (${seconds.toFixed(1)} s)`);
-  for (const { name: check, ok, expected, got } of checks) {
-    console.log(`${ok ? 'ok  ' : 'FAIL'} ${name} | ${check}`);
-    if (!ok) console.log(`    expected: ${JSON.stringify(expected)}\n    came:     ${typeof got === 'string' ? got : JSON.stringify(got)}`);
-  }
-}
-
 const options = parse(process.argv.slice(2), 'program');
-const program = resolve(options.program);
-await access(program, constants.X_OK).catch(() => {
-  console.error(`${options.program} is not an executable file`);
-  process.exit(2);
-});
+const program = await judged(options);
 
 const ROLES = [
   { a: 'mirror', b: 'python', c: 'typescript' },

@@ -24,6 +24,7 @@ from typing import Any
 import mcp_types as types
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPDeprecationWarning
 
@@ -197,8 +198,12 @@ class Peer:
 async def connected(options: argparse.Namespace):
     ears = Ears(options.era)
     server: Any = options.url
+    if getattr(options, "token", None):
+        headers = {"authorization": f"Bearer {options.token}"}
+        server = streamable_http_client(options.url, http_client=create_mcp_http_client(headers=headers))
     if options.transport == "stdio":
-        server = StdioServerParameters(command=options.server, args=["--stdio"])
+        words = getattr(options, "words", None) or ["--stdio"]
+        server = StdioServerParameters(command=options.server, args=words)
     client = Client(
         server,
         # "auto" asks server/discover; the version it settles on is checked.

@@ -12,6 +12,7 @@ import json
 import sys
 import traceback
 import warnings
+from collections import Counter
 from typing import Any
 
 from client import VERSIONS, Listen, Peer, connected, say
@@ -36,6 +37,17 @@ class Obedient:
         else:
             await self.peer.unsubscribe(uri)
 
+    async def follow(self) -> None:
+        """Follows the lists of tools and resources, which a legacy session does by itself."""
+        if self.modern:
+            await self.peer.listen(tools_list_changed=True, resources_list_changed=True)
+
+    async def heard(self) -> dict[str, int]:
+        return Counter(name.split(" @")[0] for name in self.peer.ears.handed)
+
+    async def tools(self) -> list[str]:
+        return await self.peer.tools()
+
     async def count(self, uri: str) -> int:
         return sum(name.split(" @")[0] == f"updated {uri}" for name in self.peer.ears.handed)
 
@@ -55,9 +67,12 @@ class Obedient:
 async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--era", choices=list(VERSIONS), required=True)
-    parser.add_argument("--url", required=True)
+    parser.add_argument("--transport", choices=["stdio", "http"], default="http")
+    parser.add_argument("--url")
+    parser.add_argument("--server")
+    parser.add_argument("--words", type=json.loads)
+    parser.add_argument("--token")
     options = parser.parse_args()
-    options.transport = "http"
     warnings.simplefilter("ignore", MCPDeprecationWarning)  # subscribe_resource is deprecated, and meant here
     async with connected(options) as peer:
         obedient = Obedient(peer, options.era == "modern")

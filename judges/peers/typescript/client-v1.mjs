@@ -17,15 +17,15 @@ const NOTICES = [
   ToolListChangedNotificationSchema,
 ];
 
-await main(({ era, transport: kind, server, url }) => {
+await main(({ era, transport: kind, server, words, url, requestInit }) => {
   if (era !== 'legacy') throw new Error('the 1.x SDK knows the legacy era only');
   return {
     async connect() {
       const ears = new Ears(era);
       const transport = ears.tap(
         kind === 'stdio'
-          ? new StdioClientTransport({ command: server, args: ['--stdio'], stderr: 'inherit' })
-          : new StreamableHTTPClientTransport(new URL(url)),
+          ? new StdioClientTransport({ command: server, args: words, stderr: 'inherit' })
+          : new StreamableHTTPClientTransport(new URL(url), { requestInit }),
       );
       // Over stdio the transport is not told the version, so it is taken from here.
       let negotiated;

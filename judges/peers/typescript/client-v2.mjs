@@ -11,13 +11,13 @@ const NOTICES = [
 ];
 const FRESH = { cacheMode: 'bypass' };
 
-await main(({ era, transport: kind, server, url }) => ({
+await main(({ era, transport: kind, server, words, url, requestInit }) => ({
   async connect() {
     const ears = new Ears(era);
     const transport = ears.tap(
       kind === 'stdio'
-        ? new StdioClientTransport({ command: server, args: ['--stdio'], stderr: 'inherit' })
-        : new StreamableHTTPClientTransport(new URL(url)),
+        ? new StdioClientTransport({ command: server, args: words, stderr: 'inherit' })
+        : new StreamableHTTPClientTransport(new URL(url), { requestInit }),
     );
     const client = new Client(
       { name: 'tidings-peer-ts-v2', version: '1.0.0' },

@@ -383,12 +383,14 @@ class Judge {
 export async function main(makeAdapter) {
   const options = {};
   for (let i = 2; i < process.argv.length; i += 2) options[process.argv[i].replace(/^--/, '')] = process.argv[i + 1];
-  const { era, transport, server, url } = options;
+  const { era, transport, server, url, token } = options;
+  const words = options.words ? JSON.parse(options.words) : ['--stdio'];
   if (!VERSIONS[era] || !['stdio', 'http'].includes(transport) || !(transport === 'stdio' ? server : url)) {
-    process.stderr.write('usage: --era legacy|modern --transport stdio --server BINARY\n       --era legacy|modern --transport http --url URL [--obey yes]\n');
+    process.stderr.write('usage: --era legacy|modern --transport stdio --server BINARY\n       --era legacy|modern --transport http --url URL\n       [--obey yes] [--words JSON] [--token SECRET]\n');
     process.exit(2);
   }
-  const adapter = makeAdapter({ era, transport, server, url });
+  const requestInit = token ? { headers: { authorization: `Bearer ${token}` } } : undefined;
+  const adapter = makeAdapter({ era, transport, server, words, url, requestInit });
   if (options.obey) {
     await obey(adapter, era);
     process.exit(0);

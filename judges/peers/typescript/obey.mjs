@@ -2,6 +2,12 @@
 // {"id", "error"} a line out. In the modern era watching is a listen of its own.
 import { createInterface } from 'node:readline';
 
+function tally(names) {
+  const counts = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
+
 export async function obey(adapter, era) {
   const peer = await adapter.connect();
   const listens = new Map();
@@ -14,6 +20,12 @@ export async function obey(adapter, era) {
       if (era === 'modern') await listens.get(uri).close();
       else await peer.unsubscribe(uri);
     },
+    // The lists of tools and resources, which a legacy session follows by itself.
+    follow: async () => {
+      if (era === 'modern') await peer.listen({ toolsListChanged: true, resourcesListChanged: true });
+    },
+    heard: async () => tally(peer.ears.wire.map((name) => name.split(' @')[0])),
+    tools: () => peer.tools(),
     count: async ({ uri }) => peer.ears.wire.filter((name) => name.split(' @')[0] === `updated ${uri}`).length,
     read: async ({ uri }) => JSON.parse(await peer.read(uri)),
     call: async ({ name, args }) => (await peer.call(name, args)).structuredContent,

@@ -502,6 +502,30 @@ async fn readers_cannot_write_and_writers_write_in_their_own_name() {
 }
 
 #[tokio::test]
+async fn feeds_are_read_by_all_and_changed_by_some() {
+    let tokens = Tokens::new();
+    let ada = tokens.command(&["new", "ada", "--label", "scope:write"]).await.output;
+    let bob = tokens.make("bob").await;
+    let files = [("ada", ada), ("bob", bob)].map(|(name, secret)| {
+        let path = tokens.folder.path().join(name);
+        std::fs::write(&path, secret).unwrap();
+        path
+    });
+    let place = tokens.folder.path().join("feeds");
+    let more = format!("--writers scope:write --feeds --data {}", place.display());
+    let server = tokens.serve(&more).await;
+    let url = server.demo.url();
+    let (all, some) =
+        (names("tools", &url, &files[0]).await, names("tools", &url, &files[1]).await);
+    let (shown, hidden): (Vec<_>, Vec<_>) = all.into_iter().partition(|name| some.contains(name));
+    assert_eq!(shown, some);
+    assert!(some.contains(&"search_items".to_owned()), "{some:?}");
+    let changes =
+        ["add_feed", "mark_items", "new_since", "pause_feed", "refresh_feed", "remove_feed"];
+    assert_eq!(hidden, changes);
+}
+
+#[tokio::test]
 async fn the_client_of_stdio_has_the_labels_of_the_command_line() {
     let folder = folder_for_some();
     let path = folder.path().to_str().unwrap();
