@@ -351,9 +351,13 @@ impl Driver {
             next = match heard {
                 Heard::Closed => return Err("it was closed".into()),
                 Heard::Wished(wish) => wish.into(),
-                Heard::Connected(Ok(connected)) => return Ok(connected),
+                Heard::Connected(Ok(connected)) => {
+                    self.engine.set_failure(None);
+                    return Ok(connected);
+                }
                 Heard::Connected(Err(error)) => {
                     let reason = error.to_string().into();
+                    self.engine.set_failure(Some(Arc::new(error)));
                     match next {
                         // A requested attempt may fail without ending the mirror.
                         Next::Now if self.engine.reconnect().is_none() => Next::Rest(reason),

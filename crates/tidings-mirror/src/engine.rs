@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::backoff::Backoff;
 use crate::cache::{self, Reader};
 use crate::config::Config;
-use crate::connect::{Link, Listening, Memory, Sink};
+use crate::connect::{ConnectError, Link, Listening, Memory, Sink};
 use crate::events::{ConnectionState, Sender};
 use crate::history::History;
 use crate::lists::Limits;
@@ -56,6 +56,8 @@ pub(crate) struct Engine {
     pub(crate) awake: Notify,
     /// Advances with every step.
     moved: watch::Sender<u64>,
+    /// Why the last attempt to connect failed; `None` if it did not.
+    failure: Mutex<Option<Arc<ConnectError>>>,
     /// The connection that ended last, and the reason.
     pub(crate) ended: watch::Sender<(u64, Arc<str>)>,
     /// Held while the set of watched resources is changed, so that changes are sequential.
@@ -89,6 +91,7 @@ impl Engine {
             epoch: AtomicU64::new(0),
             work: Mutex::default(),
             awake: Notify::new(),
+            failure: Mutex::default(),
             moved: watch::Sender::new(0),
             ended: watch::Sender::new((0, "never connected".into())),
             subscribing: AsyncMutex::new(()),
@@ -113,6 +116,15 @@ impl Engine {
         }
         self.awake.notify_one();
         self.moved.send_modify(|moved| *moved += 1);
+    }
+
+    /// Why the last attempt to connect failed.
+    pub(crate) fn failure(&self) -> Option<Arc<ConnectError>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_failure(&self, failure: Option<Arc<ConnectError>>) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
     pub(crate) fn take_work(&self) -> VecDeque<Request> {

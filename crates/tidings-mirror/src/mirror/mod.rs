@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::asking::{Completion, Reference};
 pub use self::watching::{SubscribeError, Watch};
 use crate::cache::Reader;
+use crate::connect::ConnectError;
 use crate::engine::Engine;
 use crate::era::Era;
 use crate::events::{ConnectionState, Events, Items};
@@ -91,6 +92,12 @@ impl Mirror {
     #[must_use]
     pub fn connection(&self) -> ConnectionState {
         self.inner.engine.machine().connection().clone()
+    }
+
+    /// Why the last attempt to connect failed; `None` if it succeeded, or if there was none.
+    #[must_use]
+    pub fn failure(&self) -> Option<Arc<ConnectError>> {
+        self.inner.engine.failure()
     }
 
     /// The tools, in the order of the server.

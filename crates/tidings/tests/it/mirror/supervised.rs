@@ -34,6 +34,7 @@ async fn a_program_that_fails_at_first_is_tried_until_it_works() {
     let reason = state(&mut events, again).await.to_string();
     assert!(reason.contains("exit status: 3"), "{reason}");
     assert_eq!(mirror.stderr().last().map(|line| &**line), Some("no licence"));
+    assert!(matches!(mirror.failure().as_deref(), Some(ConnectError::Died { .. })));
     let error = mirror.call_tool("dock_module", NO_ARGUMENTS).await.unwrap_err();
     assert!(matches!(error, RequestError::NotConnected(_)), "{error}");
     assert!(mirror.tools().is_empty() && mirror.server().is_none());
@@ -41,6 +42,7 @@ async fn a_program_that_fails_at_first_is_tried_until_it_works() {
     std::fs::write(folder.path().join("licence"), "").unwrap();
     within(mirror.ready()).await.unwrap();
     assert_eq!(mirror.connection(), ConnectionState::Ready);
+    assert!(mirror.failure().is_none());
     assert!(!mirror.tools().is_empty());
     mirror.close().await;
     let error = mirror.ready().await.unwrap_err();
