@@ -147,7 +147,7 @@ impl Stop {
 
 /// The error of a failed connection, with a hint.
 fn explained(error: ConnectError, place: &Place, target: &Target) -> anyhow::Error {
-    let hint = hint(&error, target);
+    let hint = advice(&error, target);
     let connecting = format!("could not connect to `{}`", harmless(&place.to_string()));
     let error = match &error {
         ConnectError::Died { stderr, garbage, .. }
@@ -163,7 +163,8 @@ fn explained(error: ConnectError, place: &Place, target: &Target) -> anyhow::Err
     }
 }
 
-fn hint(error: &ConnectError, target: &Target) -> Option<String> {
+/// What to do about a failed connection.
+pub(crate) fn advice(error: &ConnectError, target: &Target) -> Option<String> {
     let words = match error {
         ConnectError::Spawn { program, source } => match source.kind() {
             std::io::ErrorKind::NotFound => {

@@ -3,13 +3,16 @@ import { effect, html, render, signal, useEffect } from './vendor/preact.js';
 import { takeToken } from './api.js';
 import { go, link, notice, pull, route, useThing } from './store.js';
 import { helpShown, keys, paletteShown, run, startKeys, theme, toggleTheme } from './keys.js';
-import { count, isRecent } from './words.js';
+import { Rate } from './part/spark.js';
+import { age, count, isRecent } from './words.js';
 
-const PARTS = [
-  ['overview', 'Overview'], ['tools', 'Tools'], ['resources', 'Resources'], ['templates', 'Templates'],
-  ['prompts', 'Prompts'], ['watched', 'Watched'], ['timeline', 'Timeline'], ['cache', 'Cache'],
+const OFFERED = [['overview', 'Overview'], ['tools', 'Tools'], ['resources', 'Resources'], ['templates', 'Templates'], ['prompts', 'Prompts']];
+const LIVE = [['watched', 'Watched'], ['timeline', 'Timeline'], ['inbox', 'Inbox'], ['cache', 'Cache']];
+/** The parts of the dock, each with a path in a square of 20. */
+const DOCK = [
+  ['watched', 'Live', 'M2 11h4l2-7 4 13 2-6h4'], ['tools', 'Items', 'M4 5h12M4 10h12M4 15h12'], ['timeline', 'Timeline', 'M3 5h6M7 10h7M11 15h6'],
+  ['inbox', 'Inbox', 'M3 11l3-7h8l3 7v5H3zM3 11h4l1 2h4l1-2h4'], ['servers', 'Servers', 'M3 4h14v5H3zM3 11h14v5H3zM6 6.5h.01M6 13.5h.01'],
 ];
-const DOCK = [['watched', 'Live'], ['tools', 'Items'], ['timeline', 'Timeline'], ['inbox', 'Inbox'], ['servers', 'Servers']];
 
 /** Views are loaded when they are first shown. */
 const VIEWS = {
@@ -35,7 +38,7 @@ function useView(name) {
 
 const COLOURS = { ready: 'good', connecting: 'fresh', retrying: 'fresh', lost: 'bad' };
 
-function Bar({ servers, questions }) {
+function Bar({ servers, server, questions }) {
   const tab = (it) => html`
     <a href="#/s/${it.id}/watched" data-server=${it.id} class="tab ${it.id === route.value.server ? 'on' : ''}"
       aria-current=${it.id === route.value.server ? 'page' : undefined}
@@ -48,7 +51,8 @@ function Bar({ servers, questions }) {
       <nav class="servers-nav" aria-label="servers">${servers.map(tab)}
         <a href="#/servers" class="tab add-tab" aria-label="add a server">+</a></nav>
       <span class="space"></span>
-      <button class="find-button" onClick=${() => run('find')}>Find… <kbd>Ctrl K</kbd></button>
+      <button class="find-button" onClick=${() => run('find')}>Find or run… <kbd>Ctrl K</kbd></button>
+      ${server && html`<${Rate} rate=${server.rate} />`}
       ${questions > 0 && html`<a class="asks" href="#/inbox">${questions} ${questions === 1 ? 'question' : 'questions'}</a>`}
       <span class="link-state ${link.value}" role="status">${{ loading: 'connecting', live: 'live', gone: 'the console ended', locked: 'locked' }[link.value]}</span>
       <button onClick=${toggleTheme} aria-label="light or dark">◐</button>
@@ -62,21 +66,24 @@ function Parts({ server, questions }) {
     return html`${list.new > 0 && html`<span class="badge good">+${list.new}</span>`}${list.changed > 0 && html`<span class="badge fresh">~${list.changed}</span>`}`;
   };
   const number = (name) => {
+    if (name === 'inbox') return questions || '';
     if (!server) return '';
     if (name === 'watched') return server.watched || '';
     if (name === 'timeline') return count(server.rows);
     return server.lists[name]?.count ?? '';
   };
   const part = ([name, words]) => html`
-    <a href="#/s/${server.id}/${name}" class=${name === route.value.part ? 'on' : ''} aria-current=${name === route.value.part ? 'page' : undefined}>
-      ${words} ${marks(name)}<span class="number">${number(name)}</span></a>`;
+    <a href=${server && !['inbox', 'servers'].includes(name) ? `#/s/${server.id}/${name}` : `#/${name}`} class=${`${name === route.value.part ? 'on' : ''} ${name === 'servers' ? 'last' : ''}`} aria-current=${name === route.value.part ? 'page' : undefined}>
+      ${words} ${name === 'inbox' && questions > 0 ? html`<span class="badge fresh">asks</span>` : marks(name)}<span class="number">${number(name)}</span></a>`;
   const { product } = server ?? {};
   return html`
     <nav class="parts" aria-label="parts">
       ${server && html`<div class="identity"><b>${server.name}</b><span>${product ? `${product.name} ${product.version}` : ''} · ${server.over}</span>
-        <span>${server.revision ?? ''} ${server.era ?? ''}</span></div>${PARTS.map(part)}${server.hub && part(['hub', 'Hub'])}`}
-      <a href="#/inbox" class=${route.value.part === 'inbox' ? 'on' : ''}>Inbox ${questions > 0 && html`<span class="badge fresh">asks</span>`}<span class="number">${questions || ''}</span></a>
-      <a href="#/servers" class=${route.value.part === 'servers' ? 'on' : ''}>Servers</a>
+        <span>${server.revision ?? ''} ${server.era ?? ''}</span>
+        <span>${server.state.state === 'ready' ? `up ${age(server.since)}` : server.state.state} · ${server.losses} ${server.losses === 1 ? 'loss' : 'losses'}</span></div>${OFFERED.map(part)}`}
+      ${server ? html`<h2>Live</h2>${LIVE.map(part)}` : part(['inbox', 'Inbox'])}
+      ${server?.hub && html`<h2>This hub</h2>${part(['hub', 'Hub'])}`}
+      ${part(['servers', 'Servers'])}
     </nav>`;
 }
 
@@ -88,9 +95,10 @@ function Foot() {
 }
 
 function Dock({ server, questions }) {
-  const to = ([name, words]) => html`
+  const to = ([name, words, path]) => html`
     <a href=${server && !['inbox', 'servers'].includes(name) ? `#/s/${server.id}/${name}` : `#/${name}`} class=${route.value.part === name ? 'on' : ''}>
-      ${words}${name === 'inbox' && questions > 0 ? html` <span class="badge fresh">${questions}</span>` : ''}</a>`;
+      <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><path d=${path} /></svg>
+      <span>${words}${name === 'inbox' && questions > 0 ? html` <span class="badge fresh">${questions}</span>` : ''}</span></a>`;
   return html`<nav class="dock" aria-label="dock">${DOCK.map(to)}</nav>`;
 }
 
@@ -118,7 +126,7 @@ function App() {
   const questions = servers.reduce((sum, it) => sum + it.questions, 0);
   const isReady = View && (['servers', 'inbox'].includes(name) || servers.some((it) => it.id === id));
   return html`
-    <${Bar} servers=${servers} questions=${questions} />
+    <${Bar} servers=${servers} server=${server} questions=${questions} />
     <${Parts} server=${server} questions=${questions} />
     <main>${isReady && html`<${View} key=${`${name}${id}${isItems ? part : ''}`} server=${id} list=${part} />`}</main>
     <${Foot} />

@@ -23,6 +23,10 @@ const GENERAL = {
   filter: () => document.querySelector('[data-filter]')?.focus(),
   follow: () => (following.value = !following.value),
   theme: toggleTheme,
+  answer: () => {
+    go('inbox');
+    setTimeout(() => document.querySelector('.question.open input, .question.open textarea, .question.open button')?.focus(), 60);
+  },
   'previous-server': () => step(-1),
   'next-server': () => step(1),
 };
@@ -64,7 +68,7 @@ function onKey(event) {
   const name = event.ctrlKey || event.metaKey ? `Ctrl+${event.key}` : event.key;
   if (isWriting && !['Escape', 'Ctrl+Enter', 'Ctrl+k'].includes(name)) return;
   // A button or a link has its own Enter; so have a tab and a list their arrows.
-  const has = event.target.closest?.('button, a, summary, [role=separator], [role=treeitem]');
+  const has = event.target.closest?.('button, a, summary, [role=separator], [role=slider], [role=treeitem]');
   if (has && (name === 'Enter' || name.startsWith('Arrow'))) return;
   const found = keys.value.find((key) => key.key === name);
   if (!found || event.altKey) return;

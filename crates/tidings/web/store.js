@@ -93,8 +93,9 @@ function shown() {
   return new Promise((done) => document.addEventListener('visibilitychange', done, { once: true }));
 }
 
-/** Pulls as long as the page lives. */
+/** Pulls as long as the page lives. A page that is hidden holds no connection. */
 export async function pull() {
+  document.addEventListener('visibilitychange', () => document.hidden && asking?.abort());
   for (;;) {
     await shown();
     if (viewers.size === 0) {

@@ -12,7 +12,7 @@ use tidings_mirror::{List, Reference, RequestError, SubscribeError};
 use crate::console::calls::{CallRecord, Callable, Outcome};
 use crate::console::log::{Lane, Way};
 use crate::console::server::{SERVERS, Server};
-use crate::console::{difference, form};
+use crate::console::{difference, form, markdown};
 
 /// How long after a call its effects are counted.
 const AFTER: Duration = Duration::from_millis(500);
@@ -66,7 +66,10 @@ impl Server {
             }
             List::Resources => None,
         };
-        Some(json!({ "key": key, "raw": raw, "changed": changed, "fields": fields }))
+        let about = raw["description"].as_str().map(markdown::nodes);
+        Some(
+            json!({ "key": key, "raw": raw, "about": about, "changed": changed, "fields": fields }),
+        )
     }
 
     /// The problems of values, and the command line that sends them.

@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 
 use crate::console::difference;
 use crate::console::log::millis;
+use crate::console::markdown;
 use crate::console::secret::masked;
 use crate::console::tree::preview;
 
@@ -246,11 +247,15 @@ fn block(block: &Value) -> Value {
     let resource = inner.get("resource").unwrap_or(inner);
     let text = inner["text"].as_str().or(resource["text"].as_str());
     let short: Option<String> = text.map(|text| text.chars().take(TEXT).collect());
+    // What a prompt says is written for a model, and models are written to in Markdown.
+    let is_message = !block["role"].is_null() && inner["type"] == "text";
+    let is_prose = is_message || markdown::is_markdown(resource["mimeType"].as_str());
     json!({
         "kind": inner["type"].as_str().unwrap_or("resource"),
         "role": block["role"].as_str(),
         "uri": resource["uri"].as_str(),
         "mime": resource["mimeType"].as_str(),
+        "nodes": short.as_deref().filter(|_| is_prose).map(markdown::nodes),
         "cut": text.is_some_and(|text| text.len() > TEXT),
         "bytes": text.or(inner["data"].as_str()).or(resource["blob"].as_str()).map(str::len),
         "text": short,

@@ -8,6 +8,9 @@ const RESULTS: usize = 50;
 const IN_A_ROW: i64 = 4;
 const AT_BEGIN: i64 = 6;
 
+/// What an act has less than a place.
+const ACT: i64 = 200;
+
 /// Results of a search, the best first.
 #[derive(Debug)]
 pub(crate) struct PlaceSearch {
@@ -31,6 +34,13 @@ impl PlaceSearch {
         if self.found.len() > 40 * RESULTS {
             self.sort();
         }
+    }
+
+    /// Offers something to do, by its words. Places of the same score come first.
+    pub(crate) fn offer_act(&mut self, words: &str, key: &str, act: &str) {
+        let Some(score) = score(&self.wanted, words) else { return };
+        let about = format!("key {key}");
+        self.found.push((score - ACT, json!({ "name": words, "about": about, "act": act })));
     }
 
     fn sort(&mut self) {
@@ -101,6 +111,15 @@ mod tests {
         assert_eq!(found("DOCK", &names), ["dock_module", "module_dock", "undock_module"]);
         assert_eq!(found("rs", &names), ["read_sensor"]);
         assert!(found("zz", &names).is_empty());
+    }
+
+    #[test]
+    fn an_act_is_found_by_its_words_after_the_places() {
+        let mut search = PlaceSearch::new("theme");
+        search.offer_act("theme: light or dark", "t", "theme");
+        search.offer("theme", "", 1, "tools", "theme");
+        let found: Vec<_> = search.results().iter().map(|it| it["act"].clone()).collect();
+        assert_eq!(found, [Value::Null, "theme".into()]);
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub(crate) struct HubView {
     pub(crate) server: u64,
     hub: Hub,
     ledger: Mutex<Ledger>,
+    /// The last answer, with its revision and time: a look visits every listener, so viewers share
+    /// it.
+    last: Mutex<Option<(u64, Instant, Value)>>,
     revisions: Arc<Revisions>,
 }
 
@@ -132,7 +135,7 @@ impl Ledger {
 
 impl HubView {
     pub(crate) fn new(server: u64, hub: Hub, revisions: Arc<Revisions>) -> Self {
-        Self { server, hub, ledger: Mutex::default(), revisions }
+        Self { server, hub, ledger: Mutex::default(), last: Mutex::default(), revisions }
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -167,8 +170,17 @@ impl HubView {
         }
     }
 
-    /// The hub now, and its ledger, newest row first.
+    /// The hub as it was at its last revision, and its ledger, newest row first.
     pub(crate) fn json(&self) -> Value {
+        let revision = self.revisions.of(KEY);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((seen, at, value)) if *seen == revision && at.elapsed() < EVERY => value.clone(),
+            _ => last.insert((revision, Instant::now(), self.look())).2.clone(),
+        }
+    }
+
+    fn look(&self) -> Value {
         let seen = self.hub.inspect();
         let modern = seen.listeners.iter().filter(|it| it.is_modern).count();
         let subscriptions: usize = seen.watched.iter().map(|it| it.listeners).sum();

@@ -1,6 +1,6 @@
 //! The inbox: what servers ask of the user, until somebody answers or the asker goes away.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -11,9 +11,13 @@ use tokio::sync::oneshot;
 use crate::console::form;
 use crate::console::log::millis;
 use crate::console::revisions::Revisions;
+use crate::console::secret::masked;
+use crate::console::tree::preview;
 
 /// The questions that are kept; open ones are never dropped for others.
 const KEPT: usize = 100;
+/// The most open questions; a server that asks more is refused.
+const OPEN: usize = 1_000;
 /// The key of the inbox.
 pub(crate) const KEY: &str = "inbox";
 
@@ -28,6 +32,8 @@ pub(crate) struct Inbox {
 struct State {
     questions: VecDeque<Asked>,
     last: u64,
+    /// The answers that a server gets at once to questions of a kind, if they fit the question.
+    rules: BTreeMap<(u64, Kind), Value>,
 }
 
 /// One question.
@@ -43,10 +49,19 @@ struct Asked {
 }
 
 /// The kind of a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Elicitation,
     Sampling,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Elicitation => "elicitation",
+            Self::Sampling => "sampling",
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -86,8 +101,12 @@ impl Inbox {
         asking: Asking,
     ) -> Result<Value, String> {
         let (sender, receiver) = oneshot::channel();
-        let number = {
+        let (number, rule) = {
             let mut state = self.state();
+            let is_open = |entry: &&Asked| matches!(entry.fate, Fate::Waits(_));
+            if state.questions.iter().filter(is_open).count() >= OPEN {
+                return Err("too many questions are open".to_owned());
+            }
             state.last += 1;
             let (number, at, fate) = (state.last, SystemTime::now(), Fate::Waits(sender));
             let during = asking.during;
@@ -106,10 +125,14 @@ impl Inbox {
             {
                 state.questions.remove(place);
             }
-            number
+            (number, state.rules.get(&(server, kind)).cloned())
         };
         self.revisions.touch(&[KEY, "servers"]);
         let _closing = Closing { inbox: self.clone(), number };
+        // What does not fit the question waits for somebody like any other.
+        if rule.is_some_and(|rule| self.answer(number, &rule).is_ok()) {
+            self.note_rule(number);
+        }
         receiver.await.map_err(|_| "the user did not answer".to_owned())
     }
 
@@ -122,15 +145,47 @@ impl Inbox {
             return Err(AnswerError::Closed);
         }
         let (sent, words) = entry.answer(answer)?;
+        let kind = (entry.server, entry.kind);
         let fate = std::mem::replace(&mut entry.fate, Fate::Answered(words));
         if let Fate::Waits(sender) = fate
             && sender.send(sent).is_err()
         {
             entry.fate = Fate::Late;
         }
+        if answer["always"] == true {
+            let mut rule = answer.clone();
+            rule["always"] = false.into();
+            state.rules.insert(kind, rule);
+        }
         drop(state);
         self.revisions.touch(&[KEY, "servers"]);
         Ok(())
+    }
+
+    /// Says that a question was answered by a rule.
+    fn note_rule(&self, number: u64) {
+        let mut state = self.state();
+        let entry = state.questions.iter_mut().find(|entry| entry.number == number);
+        if let Some(Fate::Answered(words)) = entry.map(|entry| &mut entry.fate) {
+            *words = format!("{words} by rule");
+        }
+    }
+
+    /// Ends a rule. Returns whether there was one.
+    pub(crate) fn end_rule(&self, server: u64, kind: &str) -> bool {
+        let mut state = self.state();
+        let before = state.rules.len();
+        state.rules.retain(|(of, it), _| *of != server || it.name() != kind);
+        let is_ended = state.rules.len() < before;
+        drop(state);
+        self.revisions.touch(&[KEY]);
+        is_ended
+    }
+
+    /// Ends the rules of a server that is removed.
+    pub(crate) fn forget(&self, server: u64) {
+        self.state().rules.retain(|(of, _), _| *of != server);
+        self.revisions.touch(&[KEY]);
     }
 
     fn close(&self, number: u64) {
@@ -154,7 +209,15 @@ impl Inbox {
     /// All questions, the newest first.
     pub(crate) fn json(&self) -> Value {
         let state = self.state();
-        json!({ "questions": state.questions.iter().rev().map(Asked::json).collect::<Vec<_>>() })
+        let rule = |((server, kind), rule): (&(u64, Kind), &Value)| {
+            let content = rule.get("content").map(|content| preview(&masked(content)));
+            json!({ "server": server, "kind": kind.name(), "content": content,
+                "action": rule["action"].as_str().unwrap_or("accept") })
+        };
+        json!({
+            "questions": state.questions.iter().rev().map(Asked::json).collect::<Vec<_>>(),
+            "rules": state.rules.iter().map(rule).collect::<Vec<_>>(),
+        })
     }
 }
 
@@ -209,12 +272,8 @@ impl Asked {
             Fate::Answered(words) => ("answered", Some(words)),
             Fate::Late => ("late", None),
         };
-        let kind = match self.kind {
-            Kind::Elicitation => "elicitation",
-            Kind::Sampling => "sampling",
-        };
         json!({
-            "n": self.number, "server": self.server, "kind": kind, "at": millis(self.at),
+            "n": self.number, "server": self.server, "kind": self.kind.name(), "at": millis(self.at),
             "during": self.during, "fate": fate, "words": words, "fields": fields,
             "message": self.params["message"], "url": self.params["url"],
             "messages": self.params["messages"], "system": self.params["systemPrompt"],
@@ -252,6 +311,32 @@ mod tests {
         assert_eq!(inbox.json()["questions"][0]["words"], "accepted");
         assert_eq!(inbox.answer(1, &json!({})), Err(AnswerError::Closed));
         assert_eq!(inbox.answer(9, &json!({})), Err(AnswerError::Unknown));
+    }
+
+    #[tokio::test]
+    async fn a_rule_answers_what_fits_and_nothing_else() {
+        let inbox = Arc::new(Inbox::new(Arc::default()));
+        let answer = json!({ "content": { "port": 2 }, "always": true });
+        let first = inbox.ask(1, Kind::Elicitation, asked(), asking());
+        let (first, answered) = tokio::join!(first, async { inbox.answer(1, &answer) });
+        assert!(first.is_ok() && answered.is_ok());
+        let again = inbox.ask(1, Kind::Elicitation, asked(), asking()).await;
+        assert_eq!(again.unwrap()["content"]["port"], 2);
+        assert_eq!(inbox.json()["questions"][0]["words"], "accepted by rule");
+        assert_eq!(inbox.json()["rules"][0]["content"], "{port: 2}");
+        // Another question, server or kind waits for somebody.
+        let mut other = asked();
+        other["requestedSchema"]["required"] = json!(["port", "deck"]);
+        for (server, kind, asked) in [
+            (1, Kind::Elicitation, other),
+            (2, Kind::Elicitation, asked()),
+            (1, Kind::Sampling, json!({})),
+        ] {
+            let soon = std::time::Duration::from_millis(1);
+            let waits = tokio::time::timeout(soon, inbox.ask(server, kind, asked, asking())).await;
+            assert!(waits.is_err(), "{server} {kind:?}");
+        }
+        assert!(inbox.end_rule(1, "elicitation") && !inbox.end_rule(1, "elicitation"));
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ const fn key(name: &'static str, act: &'static str, words: &'static str, shown: 
 }
 
 /// All keys.
-pub(crate) const KEYS: [Key; 29] = [
+pub(crate) const KEYS: [Key; 34] = [
     key("?", "help", "keys", true),
     key("s", "servers", "servers", false),
     key("0", "overview", "overview", false),
@@ -32,7 +32,8 @@ pub(crate) const KEYS: [Key; 29] = [
     key("7", "inbox", "inbox", false),
     key("8", "cache", "cache", false),
     key("h", "hub", "hub", false),
-    key("Ctrl+k", "find", "find", true),
+    key("Ctrl+k", "find", "find or run", true),
+    key(":", "find", "find or run", false),
     key("j", "down", "next row", true),
     key("k", "up", "previous row", true),
     key("ArrowDown", "down", "next row", false),
@@ -46,10 +47,27 @@ pub(crate) const KEYS: [Key; 29] = [
     key("r", "read", "read again", true),
     key("c", "call", "call", false),
     key("Ctrl+Enter", "call", "call", true),
+    key("x", "cancel", "cancel the call", false),
+    key("a", "answer", "answer a question", false),
     key("y", "copy", "copy as a command", true),
+    key("Y", "copy-value", "copy the value", false),
     key("f", "follow", "follow the newest row", false),
-    key("t", "theme", "light or dark", false),
+    key("p", "follow", "follow the newest row", false),
+    key("t", "theme", "theme: light or dark", false),
 ];
+
+/// The keys whose acts are worth being found by their words: each act once, without moving around.
+pub(crate) fn acts() -> impl Iterator<Item = &'static Key> {
+    const MOVES: [&str; 6] = ["up", "down", "open", "back", "find", "inbox"];
+    let is_first = |place: usize| KEYS[..place].iter().all(|other| other.act != KEYS[place].act);
+    let is_part = |act: &str| super::PARTS.contains(&act);
+    let found = KEYS.iter().enumerate();
+    found
+        .filter(move |(place, key)| {
+            is_first(*place) && !MOVES.contains(&key.act) && !is_part(key.act)
+        })
+        .map(|(_, key)| key)
+}
 
 #[cfg(test)]
 mod tests {
@@ -72,6 +90,7 @@ mod tests {
         let views = [
             include_str!("../../web/part/list.js"),
             include_str!("../../web/view/call.js"),
+            include_str!("../../web/view/result.js"),
             include_str!("../../web/view/watched.js"),
         ];
         for Key { act, .. } in KEYS {

@@ -6,6 +6,7 @@ mod asking;
 pub(crate) mod cache;
 pub(crate) mod calls;
 mod difference;
+pub(crate) mod doctor;
 mod find;
 mod form;
 mod hub;
@@ -13,6 +14,7 @@ mod inbox;
 mod items;
 pub(crate) mod keys;
 mod log;
+mod markdown;
 pub(crate) mod memory;
 mod recorder;
 mod revisions;
@@ -21,6 +23,7 @@ mod server;
 pub(crate) mod tree;
 mod versions;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -43,6 +46,18 @@ pub(crate) use crate::console::server::Server;
 
 /// The messages that the mirror keeps for the recorder.
 const HISTORY: usize = 20_000;
+/// The parts that are found as places.
+const PARTS: [&str; 9] = [
+    "servers",
+    "overview",
+    "tools",
+    "resources",
+    "templates",
+    "prompts",
+    "watched",
+    "timeline",
+    "cache",
+];
 /// The most servers.
 const SERVER_LIMIT: usize = 64;
 
@@ -123,9 +138,10 @@ impl Console {
         };
         config.history = HISTORY;
         config.handlers = asking::handlers(&self.inner, id);
-        let (mirror, events) = Mirror::supervise(target, config);
+        let (mirror, events) = Mirror::supervise(target.clone(), config);
         let revisions = self.inner.revisions.clone();
-        let server = Server::new(id, self.free_name(name), (place, over), mirror, revisions);
+        let place = (place, over, target);
+        let server = Server::new(id, self.free_name(name), place, mirror, revisions);
         let server = Arc::new(server);
         self.servers().insert(id, server.clone());
         let cancel = self.inner.cancel.child_token();
@@ -172,6 +188,7 @@ impl Console {
     pub(crate) async fn remove(&self, id: u64) -> bool {
         let Some(server) = self.servers().remove(&id) else { return false };
         self.inner.revisions.forget(&format!("s/{id}/"));
+        self.inner.inbox.forget(id);
         self.inner.revisions.touch(&[SERVERS]);
         server.mirror.close().await;
         true
@@ -204,12 +221,20 @@ impl Console {
         for server in servers {
             server.offer(&mut search);
         }
+        for key in keys::acts() {
+            search.offer_act(key.words, key.name, key.act);
+        }
         search.results()
     }
 
     /// Answers a question.
     pub(crate) fn answer(&self, number: u64, answer: &Value) -> Result<(), AnswerError> {
         self.inner.inbox.answer(number, answer)
+    }
+
+    /// Ends a rule for the answers to a server.
+    pub(crate) fn end_rule(&self, server: u64, kind: &str) -> bool {
+        self.inner.inbox.end_rule(server, kind)
     }
 
     /// Each thing of a view that changed, once, at its newest value. Waits for a change if there is
@@ -224,7 +249,7 @@ impl Console {
             let revision = revisions.last();
             // A cursor of another process would hide everything.
             let since = if view.since > revision { 0 } else { view.since };
-            let is_dirty = |key: &&String| since == 0 || revisions.of(base(key)) > since;
+            let is_dirty = |key: &&String| since == 0 || revisions.of(&base(key)) > since;
             let dirty: Vec<_> = view.see.iter().filter(is_dirty).collect();
             let is_over = tokio::time::Instant::now() >= deadline;
             if !dirty.is_empty() || !view.also.is_empty() || is_over {
@@ -283,9 +308,16 @@ impl Console {
     }
 }
 
-/// The key whose revision counts: the filter of a timeline is not a part of it.
-fn base(key: &str) -> &str {
-    key.split_once("/log?").map_or(key, |(server, _)| &key[..server.len() + "/log".len()])
+/// The key whose revision counts: the filter of a timeline is not a part of it, and the times of
+/// answers are those of its rows.
+fn base(key: &str) -> Cow<'_, str> {
+    match key.split_once("/log?") {
+        Some((server, _)) => Cow::Borrowed(&key[..server.len() + "/log".len()]),
+        None => match key.strip_suffix("/latency") {
+            Some(server) if !server.contains("/watched/") => Cow::Owned(format!("{server}/log")),
+            _ => Cow::Borrowed(key),
+        },
+    }
 }
 
 /// A URL without its secrets; the name of a server as it is.

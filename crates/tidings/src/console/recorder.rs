@@ -209,7 +209,10 @@ impl Server {
             _ => ("connection", String::new(), Status::Plain),
         };
         drop(facts);
-        self.tell(Lane::Transport, words, about, None, status);
+        // A loss is of interest to those who do not look at the transport.
+        let is_lost = matches!(state, ConnectionState::Lost { .. });
+        let lane = if is_lost { Lane::Changes } else { Lane::Transport };
+        self.tell(lane, words, about, None, status);
         self.revisions.touch(&[SERVERS, &self.keys.overview, &self.keys.watched]);
     }
 

@@ -6,19 +6,23 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use tidings_mirror::events::ConnectionState;
-use tidings_mirror::{Era, List, Mirror, Server as Identity};
+use tidings_mirror::{Era, List, Mirror, Server as Identity, Target};
 
 use crate::args::Place;
 use crate::console::cache;
 use crate::console::calls::Calls;
 use crate::console::find::PlaceSearch;
 use crate::console::items::MarkedLists;
-use crate::console::log::{Filter, Log, millis};
+use crate::console::log::{Filter, Log, Row, millis};
+use crate::console::markdown;
 use crate::console::revisions::Revisions;
+use crate::console::tree::preview;
 use crate::console::versions::Versions;
 
 /// The seconds for which notices are counted.
 const RATE: usize = 60;
+/// The answers whose times are shown.
+const LATENCIES: usize = 24;
 /// The warnings and losses that are kept.
 const KEPT: usize = 50;
 
@@ -29,6 +33,7 @@ pub(crate) struct Server {
     /// Where it is, without secrets.
     pub(crate) place: Place,
     pub(crate) over: &'static str,
+    pub(crate) target: Target,
     pub(crate) mirror: Mirror,
     pub(crate) revisions: Arc<Revisions>,
     pub(crate) keys: Keys,
@@ -130,12 +135,12 @@ impl Server {
     pub(crate) fn new(
         id: u64,
         name: String,
-        (place, over): (Place, &'static str),
+        (place, over, target): (Place, &'static str, Target),
         mirror: Mirror,
         revisions: Arc<Revisions>,
     ) -> Self {
         let (keys, facts) = (Keys::new(id), Mutex::default());
-        Self { id, name, place, over, mirror, revisions, keys, facts }
+        Self { id, name, place, over, target, mirror, revisions, keys, facts }
     }
 
     pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
@@ -156,11 +161,22 @@ impl Server {
             "revision": identity.map(|it| it.version.as_str()),
             "era": identity.map(|it| era(it.era)),
             "took": newest.map(|took| took.as_secs_f64() * 1e3),
+            "offered": List::ALL.len(), "loaded": self.loaded(),
             "lists": facts.lists.latest(), "watched": facts.versions.watched_count(),
             "rows": facts.log.total(), "questions": questions, "rate": facts.rate,
             "losses": facts.losses.len(),
             "lost": facts.losses.back().map(|(at, why)| json!({ "at": millis(*at), "why": why })),
         })
+    }
+
+    /// The lists of this connection that are there; a list that cannot be listed counts once all
+    /// others are done.
+    fn loaded(&self) -> usize {
+        let all = List::ALL;
+        if self.mirror.is_loaded() {
+            return all.len();
+        }
+        all.into_iter().filter(|list| self.mirror.has_list(*list)).count()
     }
 
     /// Offers its parts and items to a search.
@@ -192,9 +208,10 @@ impl Server {
             "ready": is_ready,
             "capabilities": identity.map(|it| &it.capabilities),
             "tells": identity.map(|it| tells(it)),
-            "instructions": identity.and_then(|it| it.instructions.as_ref()),
+            "instructions": identity.and_then(|it| it.instructions.as_deref()).map(markdown::nodes),
             "warnings": facts.warnings.iter().rev().map(told).collect::<Vec<_>>(),
             "losses": facts.losses.iter().rev().map(lost).collect::<Vec<_>>(),
+            "stream": stream(self.over, &facts.log),
             "stderr": stderr[last..], "log": facts.log.total(),
         })
     }
@@ -230,11 +247,15 @@ impl Server {
     pub(crate) fn thing(&self, name: &str, since: u64) -> Option<Value> {
         let list = |name: &str| List::ALL.into_iter().find(|list| list.as_str() == name);
         if let Some(list) = list(name) {
-            return Some(self.facts().lists.json(&self.mirror, list));
+            let facts = self.facts();
+            let mut json = facts.lists.json(&self.mirror, list);
+            json["offered"] = facts.identity.as_ref().map(|it| offers(it, list)).into();
+            return Some(json);
         }
         match name.split_once('/') {
             None if name.is_empty() => Some(self.overview()),
             None if name == "cache" => Some(cache::json(self.mirror.cache())),
+            None if name == "latency" => Some(self.facts().log.latencies(LATENCIES).into()),
             None if name == "watched" => Some(self.facts().versions.watched()),
             None => {
                 let filter = name.strip_prefix("log")?;
@@ -263,6 +284,34 @@ impl Server {
             Err(problem) => json!({ "problem": problem }),
         }
     }
+}
+
+/// Whether a server says that it has a list.
+fn offers(identity: &Identity, list: List) -> bool {
+    let it = &identity.capabilities;
+    match list {
+        List::Tools => it.tools.is_some(),
+        List::Resources | List::Templates => it.resources.is_some(),
+        List::Prompts => it.prompts.is_some(),
+    }
+}
+
+/// Where notices come from, and what the server agreed to announce.
+fn stream(over: &str, log: &Log) -> Option<String> {
+    let is_stream = |row: &&Row| {
+        row.what.starts_with("stream ")
+            && ["GET", "subscriptions/listen"].iter().any(|it| row.subject.contains(it))
+    };
+    let words = if over == "HTTP" {
+        let last = log.rows().rev().find(is_stream)?;
+        format!("{} {}", last.what, last.subject)
+    } else {
+        "on the connection itself".to_owned()
+    };
+    let agreed = log.rows().rev().find(|row| row.what == "subscriptions/acknowledged");
+    let body = agreed.and_then(|row| row.message.as_ref()?.json());
+    let filter = body.as_ref().and_then(|body| body.pointer("/params/notifications"));
+    Some(filter.map_or(words.clone(), |it| format!("{words}; agreed on {}", preview(it))))
 }
 
 fn era(era: Era) -> &'static str {

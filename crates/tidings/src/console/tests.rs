@@ -7,6 +7,8 @@ fn the_filter_of_a_timeline_is_no_part_of_its_revision() {
     assert_eq!(base("s/1/log?subject:a/log?b"), "s/1/log");
     assert_eq!(base("s/1/watched/a:log?x"), "s/1/watched/a:log?x");
     assert_eq!(base("servers"), "servers");
+    assert_eq!(base("s/1/latency"), "s/1/log");
+    assert_eq!(base("s/1/watched/a:/latency"), "s/1/watched/a:/latency");
 }
 
 #[tokio::test(start_paused = true)]

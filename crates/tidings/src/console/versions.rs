@@ -11,6 +11,7 @@ use tidings_mirror::model::ResourceContents;
 
 use crate::console::difference::{self, Difference};
 use crate::console::log::millis;
+use crate::console::markdown;
 
 /// The most versions of one resource.
 const VERSIONS: usize = 50;
@@ -252,9 +253,12 @@ impl History {
         while !version.text.is_char_boundary(end) {
             end -= 1;
         }
+        let mime = mime(&version.content);
+        let is_markdown = markdown::is_markdown(mime.as_deref());
         Some(json!({
+            "nodes": is_markdown.then(|| markdown::nodes(&version.text)),
             "version": number, "text": version.text[..end], "bytes": version.text.len(),
-            "cut": end < version.text.len(), "mime": mime(&version.content),
+            "cut": end < version.text.len(), "mime": mime,
         }))
     }
 

@@ -204,6 +204,14 @@ pub(super) async fn cancel(
     if server.cancel(number) { Ok(Json(json!({}))) } else { Err(missing("call under way")) }
 }
 
+/// Ends a rule for the answers to a server.
+pub(super) async fn end_rule(
+    State(page): State<ConsolePage>,
+    Path((server, kind)): Path<(u64, String)>,
+) -> JsonAnswer {
+    if page.console.end_rule(server, &kind) { Ok(Json(json!({}))) } else { Err(missing("rule")) }
+}
+
 /// Answers a question of a server.
 pub(super) async fn answer(
     State(page): State<ConsolePage>,

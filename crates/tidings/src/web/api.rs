@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -65,7 +65,7 @@ pub(super) async fn state(
 
 /// The table of keys.
 pub(super) async fn keys() -> Json<Value> {
-    Json(serde_json::to_value(console::keys::KEYS).unwrap_or_default())
+    Json(serde_json::to_value(&console::keys::KEYS[..]).unwrap_or_default())
 }
 
 /// The servers, parts and items that fit a few letters.
@@ -106,6 +106,27 @@ pub(super) async fn log(
     let before = number(&words, "before").unwrap_or(u64::MAX);
     let rows = server.facts().log.before(&filter, before, PAGE);
     Ok(Json(json!({ "rows": rows })))
+}
+
+/// The lanes of a timeline between two times.
+pub(super) async fn lanes(
+    State(page): State<ConsolePage>,
+    Path(id): Path<u64>,
+    Query(words): QueryWords,
+) -> JsonAnswer {
+    let server = find(&page, id)?;
+    let time = |name: &str| words.get(name).and_then(|it| it.parse::<f64>().ok());
+    let (Some(from), Some(to)) = (time("from"), time("to")) else {
+        let words = "`from` and `to` are times in milliseconds".to_owned();
+        return Err(Refused(StatusCode::BAD_REQUEST, words));
+    };
+    Ok(Json(server.facts().log.lanes(from, to, SystemTime::now())))
+}
+
+/// The steps to a connection, and the one that failed.
+pub(super) async fn doctor(State(page): State<ConsolePage>, Path(id): Path<u64>) -> JsonAnswer {
+    let server = find(&page, id)?;
+    Ok(Json(console::doctor::examine(&server).await.json()))
 }
 
 /// One row with its messages, and what it caused.

@@ -66,6 +66,8 @@ fn router(page: ConsolePage, guard: Guard, cancel: &CancellationToken) -> Router
         .route("/s/{id}", delete(acts::remove))
         .route("/s/{id}/log", get(api::log))
         .route("/s/{id}/log/{number}", get(api::row))
+        .route("/s/{id}/lanes", get(api::lanes))
+        .route("/s/{id}/doctor", get(api::doctor))
         .route("/s/{id}/item", get(api::item))
         .route("/s/{id}/version", get(api::version))
         .route("/s/{id}/value", get(api::value))
@@ -76,6 +78,7 @@ fn router(page: ConsolePage, guard: Guard, cancel: &CancellationToken) -> Router
         .route("/s/{id}/call/{number}", delete(acts::cancel))
         .route("/s/{id}/{act}", post(acts::act))
         .route("/inbox/{number}", post(acts::answer))
+        .route("/inbox/rules/{server}/{kind}", delete(acts::end_rule))
         .layer(axum::Extension(cancel.clone()))
         .with_state(page.clone());
     Router::new()

@@ -206,6 +206,19 @@ async fn a_killed_server_leaves_its_evidence_and_comes_back() {
 }
 
 #[tokio::test]
+async fn the_step_that_failed_is_named_with_the_last_words_of_the_program() {
+    let console = Console::open(&["--", "sh", "-c", "echo no licence >&2; exit 3"]).await;
+    console.until("servers", |it| it[0]["state"]["state"] == "retrying").await;
+    let doctor = console.get("s/1/doctor").await;
+    let steps: Vec<_> = doctor["steps"].as_array().unwrap().iter().collect();
+    let states: Vec<_> = steps.iter().map(|step| step["state"].as_str().unwrap()).collect();
+    assert_eq!(states[..4], ["good", "good", "failed", "unknown"], "{doctor}");
+    assert!(steps[2]["words"].as_str().unwrap().contains("exit status: 3"), "{doctor}");
+    assert_eq!(doctor["stderr"].as_array().unwrap().last(), Some(&"no licence".into()));
+    assert_eq!(doctor["advice"][0]["kind"], "paragraph", "{doctor}");
+}
+
+#[tokio::test]
 async fn nothing_is_left_when_the_console_ends() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let words = ["--", PROGRAM, "serve", "--demo", "--stdio"];

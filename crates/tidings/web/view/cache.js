@@ -1,15 +1,24 @@
 // The cache: every content and result that is kept, and how long it may be used.
-import { html } from '../vendor/preact.js';
+import { html, useRef } from '../vendor/preact.js';
 import { post } from '../api.js';
 import { attempt, useThing } from '../store.js';
-import { age, count, size, span } from '../words.js';
+import { age, count, now, size, span } from '../words.js';
+
+/** The time that an entry may still be used, which runs while it is shown. */
+function Left({ row }) {
+  const seen = useRef({ left: row.left, at: Date.now() });
+  if (seen.current.left !== row.left) seen.current = { left: row.left, at: Date.now() };
+  const left = Math.max(0, row.left - Math.max(0, now.value - seen.current.at));
+  const whole = Math.max(1, seen.current.at + row.left - row.at);
+  return left > 0 ? html`<progress class="left" aria-label="time left" max="1" value=${left / whole}></progress> for ${span(left)}` : 'no';
+}
 
 function Row({ server, row }) {
   const clear = () => attempt(() => post(`api/s/${server}/clear`, { kind: row.kind, key: row.key }));
   const isFresh = row.fresh !== 'no';
   return html`
     <tr><td>${row.kind}</td><td><code>${row.key}</code></td><td class="right">${size(row.bytes)}</td><td class="right">${age(row.at)} ago</td>
-      <td><span class="dot ${isFresh ? 'good' : 'idle'}" aria-hidden="true"></span> ${row.fresh === 'for' ? `for ${span(row.left)}` : row.fresh}</td>
+      <td><span class="dot ${isFresh ? 'good' : 'idle'}" aria-hidden="true"></span> ${row.fresh === 'for' ? html`<${Left} row=${row} />` : row.fresh}</td>
       <td><button onClick=${clear} aria-label="clear ${row.key}">Clear</button></td></tr>`;
 }
 

@@ -5,6 +5,7 @@ import { attempt, say, useThing } from '../store.js';
 import { useAct } from '../keys.js';
 import { Diff } from '../part/diff.js';
 import { Fields, initial } from '../part/form.js';
+import { Markdown } from '../part/markdown.js';
 import { Split } from '../part/split.js';
 import { Tree } from '../part/tree.js';
 import { Result } from './result.js';
@@ -116,7 +117,7 @@ export function Call({ server, list, name }) {
             <button class=${it === tab ? 'on' : ''} aria-pressed=${it === tab ? 'true' : 'false'} onClick=${() => show(it)}>${it}</button>`)}</div>
         </header>
         <div class="body">
-          ${tab === 'form' && html`${item.raw.description && html`<p class="description">${item.raw.description}</p>`}
+          ${tab === 'form' && html`${item.about && html`<div class="description"><${Markdown} nodes=${item.about} /></div>`}
             ${item.fields?.length ? html`<${Fields} key=${name + round} fields=${item.fields} values=${values} set=${setValues} problems=${checked.problems} complete=${complete} />`
             : html`<p class="hint">It takes no arguments.</p>`}`}
           ${tab === 'json' && html`<textarea class="json" rows="14" spellcheck="false" aria-label="arguments as JSON"

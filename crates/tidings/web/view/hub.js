@@ -9,7 +9,7 @@ const Number_ = ({ value, words }) => html`<div><b>${count(value)}</b><span>${wo
 function became({ became: outcome, listeners, merged, times }) {
   const all = {
     announced: ['good-text', `announced to ${listeners}`],
-    equal: ['faint', 'equal content, nobody notified'],
+    equal: ['faint', 'equal content, not sent'],
     unfollowed: ['faint', 'nobody follows it'],
     withheld: ['fresh-text', `not for the revision of ${listeners}`],
   };
@@ -33,8 +33,9 @@ const right = (value) => html`<td class="right">${value}</td>`;
 
 function Listener(it) {
   const follows = [...it.lists, ...it.follows].join('\n');
-  return html`<tr key=${it.id}><td><code>${it.client ?? 'unnamed client'}</code>${it.labels && html` <span class="faint">${it.labels}</span>`}</td>
-    <td class="less">${it.era}</td><td class="less">${it.over}</td>${right(age(it.since))}
+  const isSelf = it.over === 'stdio' && it.client?.startsWith('tidings ');
+  return html`<tr key=${it.id}><td><code>${it.client ?? 'unnamed client'}</code>${isSelf && html` <span class="faint">this console</span>`}${it.labels && html` <span class="faint">${it.labels}</span>`}</td>
+    <td class="less">${it.era}</td><td class="less">${isSelf ? 'memory' : it.over}</td>${right(age(it.since))}
     <td class="right" title=${follows}>${count(it.lists.length + it.uris)}</td>${right(count(it.told))}
     <td class="right ${it.waiting ? 'fresh-text' : ''}">${count(it.waiting)}</td></tr>`;
 }
@@ -66,14 +67,14 @@ export function Hub() {
         <${Number_} value=${totals.merged} words="merged" /><${Number_} value=${totals.equal} words="equal, not sent" />
         ${totals.missed > 0 && html`<${Number_} value=${totals.missed} words="events not seen" />`}
       </div>
-      <${Pane} title="Listeners" about="${value.listening - value.modern} legacy, ${value.modern} modern"
+      <div class="census"><${Pane} title="Listeners" about="${value.listening - value.modern} legacy, ${value.modern} modern"
         columns=${[['client'], ['era', 'less'], ['over', 'less'], ['since', 'right'], ['follows', 'right'], ['sent', 'right'], ['waiting', 'right']]}
-        rows=${value.listeners} row=${Listener} empty="Nobody listens. Connect an MCP client to the endpoint." />
+        rows=${value.listeners} row=${Listener} empty="Nobody listens. Connect an MCP client to the endpoint that \`tidings serve\` printed, for example with \`tidings watch URL\`." />
       <${Pane} title="Watched resources" about=${`${count(value.uris)} ${value.uris === 1 ? 'URI' : 'URIs'}`} columns=${[['URI'], ['listeners', 'right'], ['changes', 'right']]}
         rows=${value.watched} row=${Watched} empty="No client watches a resource." />
       <${Pane} title="Sources" about=${count(value.sources.length)} columns=${[['source'], ['state'], ['items', 'right'], ['reason']]}
-        rows=${value.sources} row=${Source} empty="The hub has no sources." />
-      <${Pane} title="Changes" about="and what became of each" columns=${[['time'], ['what'], ['became']]}
+        rows=${value.sources} row=${Source} empty="The hub has no sources." /></div>
+      <${Pane} title="Changes" about="and what became of each, the newest first" columns=${[['time'], ['what'], ['became']]}
         rows=${value.ledger} row=${Change} empty="Nothing changed yet." />
     </div>`;
 }

@@ -1,6 +1,6 @@
 // What servers ask: who, out of which call, and the form of the answer.
 import { html, useState } from '../vendor/preact.js';
-import { post } from '../api.js';
+import { post, remove } from '../api.js';
 import { attempt, useThing } from '../store.js';
 import { age, clock } from '../words.js';
 import { Fields, initial } from '../part/form.js';
@@ -24,7 +24,8 @@ function Open({ question }) {
       { name: 'model', title: 'model', type: 'text', input: 'text', about: 'What the server is told has answered.' }]
     : question.fields ?? [];
   const [values, setValues] = useState(initial(fields));
-  const answer = (action) => attempt(() => post(`api/inbox/${question.n}`, { action, content: values }));
+  const [isAlways, setAlways] = useState(false);
+  const answer = (action) => attempt(() => post(`api/inbox/${question.n}`, { action, content: values, always: isAlways }));
   const submit = (event) => {
     event.preventDefault();
     answer('accept');
@@ -34,7 +35,8 @@ function Open({ question }) {
       <${Fields} fields=${fields} values=${values} set=${setValues} />
       <div class="acts"><button class="primary">Answer</button>
         <button type="button" onClick=${() => answer('decline')}>Decline</button>
-        ${!isSample && html`<button type="button" onClick=${() => answer('cancel')}>Cancel</button>`}</div>
+        ${!isSample && html`<button type="button" onClick=${() => answer('cancel')}>Cancel</button>`}
+        <label class="always"><input type="checkbox" checked=${isAlways} onChange=${(event) => setAlways(event.target.checked)} /> always answer this server so</label></div>
     </form>`;
 }
 
@@ -52,13 +54,21 @@ function Question({ question, servers }) {
     </li>`;
 }
 
+/** Answers that a server gets without a question to anybody. */
+function Rules({ rules, servers }) {
+  const row = (it) => html`<li><b>${servers?.find((server) => server.id === it.server)?.name}</b> ${it.kind}: ${it.action} <code>${it.action === 'accept' ? it.content : ''}</code>
+    <button onClick=${() => attempt(() => remove(`api/inbox/rules/${it.server}/${it.kind}`))}>End this rule</button></li>`;
+  return html`<h2>Rules</h2><ul class="known">${rules.map(row)}</ul>`;
+}
+
 export function Inbox() {
-  const questions = useThing('inbox')?.questions ?? [];
+  const { questions = [], rules = [] } = useThing('inbox') ?? {};
   const servers = useThing('servers');
   return html`
     <section class="column page" aria-label="inbox">
       <header class="head"><h1>Inbox</h1> <span class="faint">${questions.filter((it) => it.fate === 'waits').length} open</span></header>
       <div class="body" tabindex="0" role="region" aria-label="questions">
+        ${rules.length > 0 && html`<${Rules} rules=${rules} servers=${servers} />`}
         ${questions.length === 0 && html`<p class="hint">Nobody asks. Servers are told that they may ask for input and for samples of a model; both come here.</p>`}
         <ul class="questions">${questions.map((it) => html`<${Question} key=${it.n} question=${it} servers=${servers} />`)}</ul>
       </div>

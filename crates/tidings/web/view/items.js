@@ -27,7 +27,8 @@ function Empty({ value, list }) {
   if (!value) return 'Loading…';
   if (value.error) return `Could not be listed: ${value.error}`;
   if (!value.loaded) return 'Not listed yet.';
-  return `The server offers no ${list}.`;
+  if (value.offered === false) return `The server does not say that it offers ${list}.`;
+  return `The server offers ${list}, and has none now.`;
 }
 
 function shown(value, text) {

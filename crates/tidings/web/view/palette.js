@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { get } from '../api.js';
 import { go } from '../store.js';
-import { paletteShown } from '../keys.js';
+import { paletteShown, run } from '../keys.js';
 
 export function Palette() {
   const box = useRef(null);
@@ -26,7 +26,8 @@ export function Palette() {
   const close = () => (paletteShown.value = false);
   const open = (place) => {
     close();
-    if (place) go(place.part, { server: place.server || undefined, key: place.key });
+    if (place?.act) run(place.act);
+    else if (place) go(place.part, { server: place.server || undefined, key: place.key });
   };
   const press = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -39,8 +40,8 @@ export function Palette() {
   useEffect(() => document.getElementById(`place-${chosen}`)?.scrollIntoView({ block: 'nearest' }), [chosen]);
   return html`
     <dialog class="palette" ref=${box} onClose=${close} aria-label="find">
-      <input type="search" role="combobox" aria-label="find a server, a part or an item" aria-expanded="true" aria-controls="places"
-        aria-activedescendant=${places.length ? `place-${chosen}` : undefined} autofocus spellcheck="false" placeholder="Find…"
+      <input type="search" role="combobox" aria-label="find a server, a part or an item, or run something" aria-expanded="true" aria-controls="places"
+        aria-activedescendant=${places.length ? `place-${chosen}` : undefined} autofocus spellcheck="false" placeholder="Find or run…"
         value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${press} />
       <div id="places" role="listbox" aria-label="places" tabindex="-1">
         ${places.map((place, index) => html`<div role="option" id="place-${index}" aria-selected=${index === chosen ? 'true' : 'false'}

@@ -2,8 +2,10 @@
 import { html, useEffect, useState } from '../vendor/preact.js';
 import { get, remove } from '../api.js';
 import { attempt, go, useThing } from '../store.js';
+import { useAct } from '../keys.js';
 import { clock, now, size, span } from '../words.js';
 import { Diff } from '../part/diff.js';
+import { Markdown } from '../part/markdown.js';
 import { Tree } from '../part/tree.js';
 
 const WORDS = { runs: 'runs', ok: 'ok', failed: 'the tool failed', error: 'no result', cancelled: 'cancelled' };
@@ -12,7 +14,7 @@ function Block({ block }) {
   const what = [block.role, block.kind, block.mime, block.uri, size(block.bytes)].filter(Boolean).join(' · ');
   return html`
     <div class="block"><div class="faint">${what}${block.cut ? ' · the beginning' : ''}</div>
-      ${block.text !== null && html`<pre>${block.text}</pre>`}</div>`;
+      ${block.nodes ? html`<${Markdown} nodes=${block.nodes} />` : block.text !== null && html`<pre>${block.text}</pre>`}</div>`;
 }
 
 function Effects({ server, effects }) {
@@ -24,11 +26,13 @@ function Effects({ server, effects }) {
 
 function Running({ server, run }) {
   const { done, total, message } = run.progress ?? {};
+  const cancel = () => attempt(() => remove(`api/s/${server}/call/${run.n}`));
+  useAct('cancel', cancel);
   return html`
     <div class="running">
       <progress aria-label="progress" max=${total ?? 1} value=${total ? done : undefined}></progress>
       <span>${message ?? ''} ${span(now.value - run.at)}</span>
-      <button onClick=${() => attempt(() => remove(`api/s/${server}/call/${run.n}`))}>Cancel</button>
+      <button onClick=${cancel}>Cancel <kbd>x</kbd></button>
     </div>`;
 }
 

@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { get } from '../api.js';
 import { addOlder, attempt, following, go, kept, narrow, route, useThing } from '../store.js';
 import { clock, count, size, span } from '../words.js';
+import { Lanes } from '../part/lanes.js';
 import { List } from '../part/list.js';
 import { Split } from '../part/split.js';
 import { Tree } from '../part/tree.js';
@@ -13,11 +14,13 @@ const SIGNS = { out: '→', in: '←', here: '≈' };
 const filter = kept('filter', '');
 const hidden = kept('hidden-lanes', ['stderr', 'transport']);
 
-/** The filter as the console reads it: the written one, for each alternative the lanes. */
-function whole(text, without) {
-  if (without.length === 0) return text.trim();
-  const lanes = `lane:${LANES.filter((lane) => !without.includes(lane)).join(',') || 'none'}`;
-  return text.split(/\sor\s/i).map((part) => `${part.trim()} ${lanes}`.trim()).join(' or ');
+/** The filter as the console reads it: the written one, for each alternative the lanes and the time. */
+function whole(text, without, range) {
+  const also = [];
+  if (without.length > 0) also.push(`lane:${LANES.filter((lane) => !without.includes(lane)).join(',') || 'none'}`);
+  if (range) also.push(`between:${range.map(Math.round).join('-')}`);
+  if (also.length === 0) return text.trim();
+  return text.split(/\sor\s/i).map((part) => [part.trim(), ...also].join(' ').trim()).join(' or ');
 }
 
 function Row({ row, before }) {
@@ -25,7 +28,7 @@ function Row({ row, before }) {
   const isInside = row.cause && (row.what === 'progress' || row.lane === 'asked');
   const isBad = row.status && !['ok', 'waits'].includes(row.status);
   return html`
-    <div class="log-row lane-${row.lane} way-${row.way}">
+    <div class="log-row lane-${row.lane} way-${row.way} ${row.what === 'connection lost' ? 'loss' : ''}">
       <span class="time">${clock(row.at)}</span>
       <span class="after">${before ? `+${count(Math.round(after))}` : ''}</span>
       <span class="sign" aria-label=${{ out: 'sent', in: 'received', here: 'changed' }[row.way]} role="img">${SIGNS[row.way]}</span>
@@ -36,6 +39,11 @@ function Row({ row, before }) {
       <span class="size">${size(row.bytes)}</span>
     </div>`;
 }
+
+/** The names of the columns. */
+const Columns = () => html`
+  <div class="log-row columns" aria-hidden="true"><span class="time">time</span><span class="after">after ms</span><span class="sign"></span>
+    <span class="what">what</span><span class="of">of what</span><span class="status">status</span><span class="took">took</span><span class="size">size</span></div>`;
 
 function Link({ server, row, words }) {
   return html`<button class="cause" onClick=${() => go('timeline', { server, key: String(row.n) })}>
@@ -55,6 +63,7 @@ function Inspector({ server, number, status, close }) {
   return html`
     <section class="column inspector" aria-label="message">
       <header class="head"><h2 class="data">${row.what}</h2> <span class="faint">${row.of ?? ''}</span><span class="space"></span>
+        <button title="show only this row and later ones" onClick=${() => (filter.value = `after:${row.n}`)}>From here</button>
         <button onClick=${close} aria-label="close the message">×</button></header>
       <div class="body" tabindex="0" role="region" aria-label="parts of the message">
         ${row.cause && html`<${Link} server=${server} row=${row.cause} words="because of" />`}
@@ -66,7 +75,7 @@ function Inspector({ server, number, status, close }) {
     </section>`;
 }
 
-function Lanes({ counts }) {
+function Chips({ counts }) {
   const toggle = (lane) => {
     hidden.value = hidden.value.includes(lane) ? hidden.value.filter((it) => it !== lane) : [...hidden.value, lane];
   };
@@ -77,7 +86,8 @@ function Lanes({ counts }) {
 
 /** @param {{ server: number, isBelow?: boolean }} props */
 export function Timeline({ server, isBelow }) {
-  const text = whole(filter.value, hidden.value);
+  const [range, setRange] = useState(null);
+  const text = whole(filter.value, hidden.value, range);
   const key = `s/${server}/log${text ? `?${text}` : ''}`;
   const value = useThing(key);
   const good = useRef(null);
@@ -108,21 +118,28 @@ export function Timeline({ server, isBelow }) {
       onScroll=${(isAtEnd) => { if (!isAtEnd && following.value && rows.length > 20) following.value = false; }}
       row=${(row) => html`<${Row} row=${row} before=${rows[places.get(row.n) - 1]} />`}
       empty=${shown?.total ? 'No row fits the filter.' : 'Nothing passed yet.'} />`;
+  const table = html`<div class="rows"><${Columns} />${list}</div>`;
+  const limit = (next) => {
+    if (next) following.value = false;
+    setRange(next);
+  };
   const status = rows[places.get(chosen)]?.status;
   const close = () => (isBelow ? setPicked(0) : go('timeline'));
   return html`
     <section class="column timeline" aria-label="timeline">
       <header class="head">${isBelow ? html`<h2>Timeline</h2>` : html`<h1>Timeline</h1>`}
-        <input type="search" data-filter class="filter wide" placeholder="-method:ping took:>5ms or status:failed  /" aria-label="filter the timeline"
+        <input type="search" data-filter class="filter wide" placeholder="-method:ping took:>5ms  /" aria-label="filter the timeline"
           spellcheck="false" value=${filter.value} onInput=${(event) => (filter.value = event.target.value)} />
-        <${Lanes} counts=${shown?.lanes} />
+        <${Chips} counts=${shown?.lanes} />
         <span class="space"></span>
+        ${range && html`<button class="chip on" onClick=${() => setRange(null)} title="show all times">${clock(range[0]).slice(0, 8)} – ${clock(range[1]).slice(0, 8)} ×</button>`}
         <span class="faint" aria-label="rows">${count(shown?.matched)} of ${count(shown?.total)}</span>
         <button class=${following.value ? 'on' : 'paused'} aria-pressed=${following.value ? 'true' : 'false'}
           onClick=${() => (following.value = !following.value)}>${following.value ? 'following' : 'follow'} <kbd>f</kbd></button></header>
+      ${!narrow.value && html`<${Lanes} server=${server} total=${shown?.total} range=${range} choose=${limit} />`}
       ${value?.problem && html`<p class="problem" role="alert">${value.problem}</p>`}
       ${shown?.missed > 0 && html`<p class="problem">${count(shown.missed)} messages passed too fast to be kept.</p>`}
-      ${chosen ? html`<${Split} name="message" label="size of the rows" initial=${66}>${list}
-        <${Inspector} key=${chosen} server=${server} number=${chosen} status=${status} close=${close} /><//>` : list}
+      ${chosen ? html`<${Split} name="message" label="size of the rows" initial=${72}>${table}
+        <${Inspector} key=${chosen} server=${server} number=${chosen} status=${status} close=${close} /><//>` : table}
     </section>`;
 }

@@ -6,6 +6,7 @@ import { useAct } from '../keys.js';
 import { age, clock, now, size, span } from '../words.js';
 import { Diff } from '../part/diff.js';
 import { List } from '../part/list.js';
+import { Markdown } from '../part/markdown.js';
 import { Times } from '../part/spark.js';
 import { Split } from '../part/split.js';
 import { Tree } from '../part/tree.js';
@@ -16,28 +17,30 @@ const FRESH = 4000;
 
 const act = (server, name, uri) => attempt(() => post(`api/s/${server}/${name}`, { uri }));
 
-function Bars({ versions, chosen, choose }) {
+/** Each version as a bar. Shift compares the chosen one with another that is not the one before. */
+function Bars({ versions, chosen, against, choose, compare }) {
   const most = Math.max(1, ...versions.map((it) => it.added + it.removed));
   const bar = (it) => html`
-    <button class="version ${it.n === chosen ? 'chosen' : ''} ${it.removed > it.added ? 'less' : ''}"
-      title="v${it.n}, ${clock(it.at)}" aria-label="version ${it.n}: ${it.added} lines added, ${it.removed} removed"
-      aria-pressed=${it.n === chosen ? 'true' : 'false'} onClick=${() => choose(it.n)}>
+    <button class="version ${it.n === chosen ? 'chosen' : ''} ${it.n === against ? 'against' : ''} ${it.removed > it.added ? 'less' : ''}"
+      title="v${it.n}, ${clock(it.at)}; Shift compares it with v${chosen}" aria-label="version ${it.n}: ${it.added} lines added, ${it.removed} removed"
+      aria-pressed=${it.n === chosen ? 'true' : 'false'} onClick=${(event) => (event.shiftKey ? compare(it.n) : choose(it.n))}>
       <span style=${{ height: `${Math.max(8, ((it.added + it.removed) / most) * 100)}%` }}></span></button>`;
   return html`<div class="versions" role="group" aria-label="versions">${versions.map(bar)}</div>`;
 }
 
 /** What the chosen tab shows; older versions are asked for. */
-function Body({ server, uri, tab, value, chosen }) {
+function Body({ server, uri, tab, value, chosen, against }) {
   const last = value.versions.at(-1)?.n ?? 0;
   const version = chosen ?? last;
   const [loaded, setLoaded] = useState(null);
-  const isNewest = version === last;
+  const isNewest = version === last && !against;
+  const from = against ?? version - 1;
   useEffect(() => {
-    setLoaded((old) => (old?.version === version && old.tab === tab ? old : null));
+    setLoaded((old) => (old?.version === version && old.tab === tab && old.from === from ? old : null));
     if (tab === 'raw' || (tab === 'diff' && isNewest) || !version) return;
-    const words = tab === 'diff' ? { uri, n: version, from: version - 1 } : { uri, n: version };
-    get(`api/s/${server}/version`, words).then((it) => setLoaded({ ...it, version, tab }), () => setLoaded({ missing: true }));
-  }, [tab, version, uri]);
+    const words = tab === 'diff' ? { uri, n: version, from } : { uri, n: version };
+    get(`api/s/${server}/version`, words).then((it) => setLoaded({ ...it, version, tab, from }), () => setLoaded({ missing: true }));
+  }, [tab, version, uri, from]);
   if (!version) return html`<p class="hint">Reading…</p>`;
   if (tab === 'raw') return html`<${Tree} key=${version} server=${server} of=${`version:${version}:${uri}`} label="raw result" />`;
   if (tab === 'diff') {
@@ -46,7 +49,8 @@ function Body({ server, uri, tab, value, chosen }) {
     return html`<${Diff} diff=${diff} same=${diff ? 'equal lines' : first} />`;
   }
   if (loaded?.missing) return html`<p class="hint">This version is not kept any more.</p>`;
-  return html`<pre class="content" tabindex="0" role="region" aria-label="content">${loaded?.text ?? ''}</pre>
+  return html`${loaded?.nodes ? html`<div class="content" tabindex="0" role="region" aria-label="content"><${Markdown} nodes=${loaded.nodes} /></div>`
+    : html`<pre class="content" tabindex="0" role="region" aria-label="content">${loaded?.text ?? ''}</pre>`}
     ${loaded?.cut && html`<p class="hint">The beginning of ${size(loaded.bytes)}.</p>`}`;
 }
 
@@ -56,8 +60,10 @@ export function Resource({ server, uri }) {
   const servers = useThing('servers');
   const [tab, setTab] = useState('');
   const [chosen, setChosen] = useState(null);
+  const [against, setAgainst] = useState(null);
   useEffect(() => {
     setChosen(null);
+    setAgainst(null);
     if (value === null) act(server, 'read', uri);
   }, [uri, value === null]);
   const place = servers?.find((it) => it.id === server)?.place ?? '';
@@ -70,7 +76,18 @@ export function Resource({ server, uri }) {
   useAct('read', read);
   useAct('watch', watch);
   useAct('copy', copy);
+  useAct('copy-value', async () => {
+    const content = await attempt(() => get(`api/s/${server}/version`, { uri, n: chosen ?? 0 }));
+    if (content) navigator.clipboard.writeText(content.text).then(() => say('copied the content'), () => say('the browser refused to copy', true));
+  });
   const last = value?.versions?.at(-1);
+  const compare = (n) => {
+    const other = chosen ?? last.n;
+    if (n === other) return;
+    setAgainst(Math.min(n, other));
+    setChosen(Math.max(n, other));
+    setTab('diff');
+  };
   const current = tab || (value?.watched && value.versions.length > 1 ? 'diff' : 'content');
   const delay = last?.delay;
   const state = () => {
@@ -85,8 +102,9 @@ export function Resource({ server, uri }) {
         <div class="tabs" role="group" aria-label="view">${['diff', 'content', 'raw'].map((it) => html`
           <button class=${it === current ? 'on' : ''} aria-pressed=${it === current ? 'true' : 'false'} onClick=${() => setTab(it)}>${it}</button>`)}</div>
         <span class="space"></span>
-        <button onClick=${read}>Read <kbd>r</kbd></button>
-        <button onClick=${watch}>${value?.watched ? 'Stop' : 'Watch'} <kbd>w</kbd></button></header>
+        <span class="deeds"><button onClick=${read}>Read <kbd>r</kbd></button>
+          <button onClick=${watch}>${value?.watched ? 'Stop' : 'Watch'} <kbd>w</kbd></button>
+          <button class="wide-only" onClick=${copy}>Copy as command <kbd>y</kbd></button></span></header>
       <div class="facts">
         <span class="dot ${value?.fresh ? 'good' : 'idle'}" aria-hidden="true"></span><span>${state()}</span>
         ${delay !== null && delay !== undefined && html`<span>notice to content <b>${span(delay)}</b></span>`}
@@ -94,9 +112,10 @@ export function Resource({ server, uri }) {
         ${value?.watched && html`<span>changes <b>${value.changes}</b>, merged <b>${value.merged}</b>, spurious <b>${value.spurious}</b></span>`}
       </div>
       ${value?.versions?.length > 0 && html`<div class="history">
-        <${Bars} versions=${value.versions} chosen=${chosen ?? last.n} choose=${setChosen} />
-        <span class="faint">v${chosen ?? last.n} · ${clock((value.versions.find((it) => it.n === chosen) ?? last).at)}</span></div>`}
-      <div class="body">${value?.versions && html`<${Body} server=${server} uri=${uri} tab=${current} value=${value} chosen=${chosen} />`}</div>
+        <${Bars} versions=${value.versions} chosen=${chosen ?? last.n} against=${against} choose=${(n) => { setChosen(n === last.n ? null : n); setAgainst(null); }} compare=${compare} />
+        ${against ? html`<button class="chip on" onClick=${() => setAgainst(null)}>v${against} → v${chosen ?? last.n} ×</button>` : html`
+          <span class="faint">v${chosen ?? last.n} · ${clock((value.versions.find((it) => it.n === chosen) ?? last).at)}</span>`}</div>`}
+      <div class="body">${value?.versions && html`<${Body} server=${server} uri=${uri} tab=${current} value=${value} chosen=${chosen} against=${against} />`}</div>
     </section>`;
 }
 
@@ -104,7 +123,7 @@ function Row({ item }) {
   const isFresh = now.value - item.at < FRESH;
   return html`
     <div class="watch-row">
-      <span class="dot ${item.gone ? 'bad' : isFresh ? 'fresh' : 'good'}" aria-hidden="true"></span>
+      <span class="dot ${item.gone ? 'bad' : !item.version ? 'idle' : isFresh ? 'fresh' : 'good'}" aria-hidden="true"></span>
       <code>${item.uri}</code>
       <${Times} times=${item.times} label="changes of the last five minutes" />
       <span class="number">${item.version > 0 ? item.version - 1 : ''}</span>
@@ -126,6 +145,14 @@ function Add({ server }) {
       <button>Watch</button></form>`;
 }
 
+/** What could be watched, if nothing is. */
+function Candidates({ server }) {
+  const rows = useThing(`s/${server}/resources`)?.rows ?? [];
+  return html`
+    <div class="body"><p class="hint">Nothing is watched. <kbd>w</kbd> watches the chosen resource.</p>
+      <ul class="known">${rows.slice(0, 12).map((it) => html`<li><button onClick=${() => act(server, 'watch', it.key)} aria-label="watch ${it.key}">Watch</button> <code>${it.key}</code></li>`)}</ul></div>`;
+}
+
 /** The watched resources above the timeline: what changes, and the messages that say so. */
 export function Watched({ server }) {
   const value = useThing(`s/${server}/watched`);
@@ -139,9 +166,9 @@ export function Watched({ server }) {
         <section class="column" aria-label="watched">
           <header class="head"><h1>Watched</h1> <span class="faint">${items.length} resources, ${changes} changes</span></header>
           ${value?.refused?.map((it) => html`<p class="problem">${it.uri}: ${it.why}</p>`)}
-          <${List} items=${items} height=${30} label="watched" id=${(it) => it.uri} chosen=${uri}
+          ${value && items.length === 0 ? html`<${Candidates} server=${server} />` : html`<${List} items=${items} height=${30} label="watched" id=${(it) => it.uri} chosen=${uri}
             choose=${(it) => go('watched', { key: it.uri })} row=${(it) => html`<${Row} item=${it} />`}
-            empty="Nothing is watched. w watches the chosen resource." />
+            empty="Loading…" />`}
           <${Add} server=${server} />
         </section>
         ${uri ? html`<${Resource} key=${uri} server=${server} uri=${uri} />` : html`<p class="hint">Each version of a watched resource is shown here, with its difference.</p>`}

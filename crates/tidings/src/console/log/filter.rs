@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::row::{Row, Status};
+use super::row::{Row, Status, millis};
 
 /// Which rows are shown: any of several alternatives, each of which is a list of conditions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +28,8 @@ enum Test {
     /// In the method, the subject or the body.
     Text(String),
     After(u64),
+    /// Begun between two times, in milliseconds.
+    Between(f64, f64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +86,13 @@ fn term(word: &str) -> Result<Term, String> {
         "size" => {
             let (comparison, value) = compared(&lower, "size")?;
             Test::Size(comparison, size(value)?)
+        }
+        "between" => {
+            let ends = lower.split_once('-').map(|(from, to)| (from.parse(), to.parse()));
+            let Some((Ok(from), Ok(to))) = ends else {
+                return Err("`between:` takes two times in milliseconds, `1000-2000`".to_owned());
+            };
+            Test::Between(from, to)
         }
         "after" => Test::After(value.parse().map_err(|_| "`after:` takes a row's number")?),
         // A URI is a text.
@@ -145,6 +154,7 @@ impl Test {
                 took.is_some_and(|took| comparison.holds(took * 1e3, *bound))
             }
             Self::Size(comparison, bound) => comparison.holds(row.bytes as f64, *bound),
+            Self::Between(from, to) => (*from..=*to).contains(&millis(row.at)),
             Self::After(number) => row.number >= *number,
             Self::Text(word) => {
                 let body = |message: &Option<std::sync::Arc<tidings_mirror::Message>>| {
@@ -192,11 +202,17 @@ mod tests {
         check("station://log", true);
         check("-station", false);
         check("after:9 -after:10", true);
+        check("between:0-5 -between:1-5", true);
     }
 
     #[test]
     fn a_condition_that_cannot_be_met_is_named() {
-        for (filter, why) in [("took:5", "took:>5"), ("took:>x", "`x`"), ("dir:up", "`in`")] {
+        for (filter, why) in [
+            ("took:5", "took:>5"),
+            ("took:>x", "`x`"),
+            ("dir:up", "`in`"),
+            ("between:1", "`1000-2000`"),
+        ] {
             let error = Filter::parse(filter).unwrap_err();
             assert!(error.contains(why), "{filter}: {error}");
         }

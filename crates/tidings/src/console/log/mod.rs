@@ -2,6 +2,7 @@
 
 pub(crate) mod filter;
 mod head;
+mod lanes;
 mod row;
 
 use std::collections::{HashMap, VecDeque};
@@ -275,6 +276,14 @@ impl Log {
 
     pub(crate) fn rows(&self) -> impl DoubleEndedIterator<Item = &Row> {
         self.rows.iter()
+    }
+
+    /// The times of the last answers in milliseconds, the newest last.
+    pub(crate) fn latencies(&self, count: usize) -> Vec<f64> {
+        let took = |row: &Row| Some(row.took.filter(|_| row.way == Way::Sent)?.as_secs_f64() * 1e3);
+        let mut times: Vec<_> = self.rows.iter().rev().filter_map(took).take(count).collect();
+        times.reverse();
+        times
     }
 
     /// The newest rows that fit, as far as they changed after a revision. Counts are exact.
