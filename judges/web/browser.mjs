@@ -39,10 +39,11 @@ export async function tab(context) {
   page.wrong = [];
   page.hosts = new Set();
   page.on('pageerror', (error) => page.wrong.push(error.message));
-  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && page.wrong.push(message.text()));
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && page.wrong.push(`${message.text()} ${message.location().url}`));
   page.on('request', (request) => page.hosts.add(new URL(request.url()).host));
   const tools = await context.newCDPSession(page);
   await tools.send('Performance.enable');
+  page.collect = () => tools.send('HeapProfiler.collectGarbage');
   page.metric = async (name) => {
     const { metrics } = await tools.send('Performance.getMetrics');
     return metrics.find((it) => it.name === name).value;

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 const TOOLS = [
   ['burst', 'Sends notices as fast as it can.', { count: { type: 'integer', minimum: 1, maximum: 100000 } }],
   ['big', 'Returns about ten megabytes of structured content.', {}],
-  ['many', 'Offers ten thousand more tools.', {}],
+  ['many', 'Offers ten thousand more tools.', { count: { type: 'integer', minimum: 0 } }],
   ['ask', 'Asks which port to use, and waits for the answer.', {}],
   ['slow', 'Reports progress and never ends by itself.', {}],
   ['pid', 'Returns the id of its process.', {}],
@@ -50,8 +50,8 @@ const CALLS = {
     const rows = Array.from({ length: 20000 }, (_, row) => ({ row, name: `row number ${row}`, fill: 'x'.repeat(440), ok: row % 2 === 0 }));
     return { ...text('20000 rows'), structuredContent: { rows, needle: 'in the haystack' } };
   },
-  many() {
-    extra = Array.from({ length: 10000 }, (_, index) => ({ name: `extra_${index}`, description: `Tool number ${index}.`, inputSchema: { type: 'object' } }));
+  many({ count = 10000 }) {
+    extra = Array.from({ length: count }, (_, index) => ({ name: `extra_${index}`, description: `Tool number ${index}.`, inputSchema: { type: 'object' } }));
     notify('tools/list_changed');
     return text('offered');
   },
@@ -90,7 +90,7 @@ const METHODS = {
   initialize: ({ protocolVersion }) => ({
     protocolVersion: protocolVersion > '2025-11-25' ? '2025-11-25' : protocolVersion,
     serverInfo: { name: 'fixture', version: '1.0.0', title: 'Fixture' },
-    instructions: 'Write into the note, and watch it.',
+    instructions: 'Write into the **note**, and watch it; [help](http://127.0.0.1/help).\n\n- a <b onclick=x>text</b> with `code`\n- <script>alert(1)</script>',
     capabilities: { tools: { listChanged: true }, resources: { listChanged: true, subscribe: true }, prompts: {}, completions: {} },
   }),
   ping: () => ({}),
