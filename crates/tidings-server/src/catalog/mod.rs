@@ -56,8 +56,6 @@ pub(crate) struct Route {
 pub(crate) struct Listing {
     pub(crate) items: Vec<Stored>,
     pub(crate) fingerprint: Fingerprint,
-    /// Whether clients without labels see the same list.
-    pub(crate) is_everyones: bool,
 }
 
 /// All items of all sources.
@@ -272,9 +270,9 @@ impl Catalog {
         Ok(Route { is_withheld: true, title: None, audience, ..instead })
     }
 
-    /// Whether a resource or a template is not for everyone.
-    pub(crate) fn hides_resources(&self) -> bool {
-        self.read().hides_resources()
+    /// Whether clients with different labels may see different items of a list.
+    pub(crate) fn has_views(&self, kind: Kind) -> bool {
+        self.read().has_views(kind)
     }
 
     /// The error of a source for a URI that is not offered; the first that recognises it answers.

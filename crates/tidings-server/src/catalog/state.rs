@@ -322,9 +322,10 @@ impl State {
         is_named(kind) || (kind == Kind::Resource && is_named(Kind::Template))
     }
 
-    /// Whether a resource or a template names a label.
-    pub(super) fn hides_resources(&self) -> bool {
-        [Kind::Resource, Kind::Template].iter().any(|kind| !self.named[kind.index()].is_empty())
+    /// Whether an item of a list names a label. Templates list resources, too.
+    pub(super) fn has_views(&self, kind: Kind) -> bool {
+        let names_one = |kind: Kind| !self.named[kind.index()].is_empty();
+        names_one(kind) || (kind == Kind::Resource && names_one(Kind::Template))
     }
 
     /// Whether the same labels are named as at the last [`Self::take_moved_labels`].
@@ -359,7 +360,7 @@ impl State {
         }
         let fingerprint = Fingerprint::of_sequence(all.values().map(|(_, it)| *it));
         let items = all.into_values().map(|(item, _)| item).collect();
-        Listing { items, fingerprint, is_everyones: labels.is_empty() }
+        Listing { items, fingerprint }
     }
 
     /// What enabled templates list, each URI by the template that it belongs to. A URI whose own

@@ -104,7 +104,8 @@ mod tests {
         let find = |text| hub.pipeline().catalog.find(Kind::Tool, "reset", &labels(text)).err();
         assert_eq!(find("role:pilot"), Some(Missing::Unknown));
         assert_eq!(find("role:admin"), None);
-        assert!(listing(&hub, "").is_everyones && !listing(&hub, "role:pilot").is_everyones);
+        let catalog = &hub.pipeline().catalog;
+        assert!(catalog.has_views(Kind::Tool) && !catalog.has_views(Kind::Prompt));
     }
 
     #[tokio::test]
@@ -226,7 +227,7 @@ mod tests {
         let stored = Stored::Tool(crate::catalog::item::Shown::typed(item));
         let fingerprint = Fingerprint::of_bytes(b"");
         let items = vec![stored; HELD / 2];
-        let listing = Arc::new(Listing { items, fingerprint, is_everyones: false });
+        let listing = Arc::new(Listing { items, fingerprint });
         let mut views = Views::default();
         for number in 0..5 {
             views.keep(labels(&number.to_string()), &listing);
@@ -239,7 +240,7 @@ mod tests {
     #[test]
     fn empty_views_are_bounded_too() {
         let fingerprint = Fingerprint::of_bytes(b"");
-        let listing = Arc::new(Listing { items: Vec::new(), fingerprint, is_everyones: false });
+        let listing = Arc::new(Listing { items: Vec::new(), fingerprint });
         let mut views = Views { held: HELD - 1, ..Views::default() };
         views.keep(labels("one"), &listing);
         assert_eq!((views.others.len(), views.held), (1, HELD));

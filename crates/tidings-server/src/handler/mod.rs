@@ -122,7 +122,8 @@ macro_rules! list {
             .map_err(|error| refusal::cursor(cursor.as_deref(), error))?;
         let mut result = $result { next_cursor: page.next, ..$result::default() };
         if is_modern(&$context) {
-            let scope = if listing.is_everyones { CacheScope::Public } else { CacheScope::Private };
+            let has_views = $self.pipeline.catalog.has_views(Kind::$kind);
+            let scope = if has_views { CacheScope::Private } else { CacheScope::Public };
             result = result.with_ttl_ms(0).with_cache_scope(scope);
         } else {
             result.result_type = None;
@@ -268,7 +269,9 @@ impl ServerHandler for Handler {
         let reading = route.answerer.read(&uri, &route.variables, &context);
         let contents = unless_cancelled(&slot, reading).await?.map_err(|error| match error {
             // Where something is hidden, everything absent is refused in the same words.
-            error if error.is_missing() && self.pipeline.catalog.hides_resources() => absent(),
+            error if error.is_missing() && self.pipeline.catalog.has_views(Kind::Resource) => {
+                absent()
+            }
             error => slot.refuse("uri", uri.as_ref(), error),
         })?;
         let is_everyones = route.audience.is_empty();
