@@ -6,6 +6,10 @@ use tidings_mirror::events::{ContentKey, DropCause};
 
 use crate::console::log::millis;
 
+/// The most bytes of the contents of one server.
+pub(crate) const BYTES: usize = 64_000_000;
+/// The most contents of one server.
+pub(crate) const KEPT: usize = 10_000;
 /// The most entries that are sent at once.
 const ENTRIES: usize = 2_000;
 
@@ -30,6 +34,7 @@ pub(crate) fn json(cache: &Reader) -> Value {
     json!({
         "rows": rows, "entries": usage.entries, "bytes": usage.bytes, "hits": usage.hits,
         "misses": usage.misses, "evictions": usage.evictions,
+        "limits": { "bytes": BYTES, "entries": KEPT },
     })
 }
 

@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tidings_mirror::{Config, List, Mirror, Target};
+use tidings_mirror::{CacheLimits, Config, List, Mirror, Target};
 use tidings_server::Hub;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -137,6 +137,7 @@ impl Console {
             _ => (place, "memory"),
         };
         config.history = HISTORY;
+        config.cache = CacheLimits::new(Some(cache::BYTES), Some(cache::KEPT));
         config.handlers = asking::handlers(&self.inner, id);
         let (mirror, events) = Mirror::supervise(target.clone(), config);
         let revisions = self.inner.revisions.clone();

@@ -29,7 +29,7 @@ export function Cache({ server }) {
   return html`
     <section class="column page" aria-label="cache">
       <header class="head"><h1>Cache</h1>
-        <span class="faint">${count(value?.entries)} entries, ${size(value?.bytes) || '0 B'}; ${count(value?.hits)} hits, ${count(value?.misses)} misses, ${count(value?.evictions)} evicted</span>
+        <span class="faint">${count(value?.entries)} entries, ${size(value?.bytes) || '0 B'} of ${size(value?.limits.bytes)}; ${count(value?.hits)} hits, ${count(value?.misses)} misses, ${count(value?.evictions)} evicted</span>
         <span class="space"></span><button onClick=${clear} disabled=${!value?.entries}>Clear all</button></header>
       <div class="body" tabindex="0" role="region" aria-label="entries">
         ${value?.rows.length === 0 && html`<p class="hint">Nothing is kept. Contents that were read and results of calls come here.</p>`}
