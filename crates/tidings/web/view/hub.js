@@ -32,11 +32,13 @@ function Pane({ title, about, columns, rows, row, empty }) {
 const right = (value) => html`<td class="right">${value}</td>`;
 
 function Listener(it) {
-  const follows = [...it.lists, ...it.follows].join('\n');
+  const more = it.uris - it.follows.length;
+  const follows = html`<details class="follows"><summary aria-label="follows ${it.lists.length + it.uris}">${count(it.lists.length + it.uris)}</summary>
+    <ul>${[...it.lists, ...it.follows].map((what) => html`<li>${what}</li>`)}${more > 0 && html`<li>and ${count(more)} more</li>`}</ul></details>`;
   const isSelf = it.over === 'stdio' && it.client?.startsWith('tidings ');
   return html`<tr key=${it.id}><td><code>${it.client ?? 'unnamed client'}</code>${isSelf && html` <span class="faint">this console</span>`}${it.labels && html` <span class="faint">${it.labels}</span>`}</td>
     <td class="less">${it.era}</td><td class="less">${isSelf ? 'memory' : it.over}</td>${right(age(it.since))}
-    <td class="right" title=${follows}>${count(it.lists.length + it.uris)}</td>${right(count(it.told))}
+    ${right(follows)}${right(count(it.told))}
     <td class="right ${it.waiting ? 'fresh-text' : ''}">${count(it.waiting)}</td></tr>`;
 }
 
