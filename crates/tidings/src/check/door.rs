@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::client::http::{Endpoint, Http};
 use super::client::log::Log;
 use super::client::pipe::{self, FromServer, Pipe, Program, ToServer};
-use super::client::{Meter, Route};
+use super::client::{Manners, Meter, Route};
 use super::verdict::Trace;
 
 /// Makes a new pair of pipes to the same server.
@@ -87,17 +87,19 @@ fn bearer(token: &str) -> Result<HeaderValue, String> {
 
 impl Door {
     /// Opens it for one client. What reads for the client runs in its tasks.
-    pub(crate) fn open(&self, log: &Arc<Log>, tasks: &mut JoinSet<()>) -> Result<Route, String> {
+    pub(crate) fn open(
+        &self,
+        log: &Arc<Log>,
+        tasks: &mut JoinSet<()>,
+        manners: Manners,
+    ) -> Result<Route, String> {
         let (input, pipe) = match &self.place {
             Site::Http { target, headers } => {
                 let url = reqwest::Url::parse(&target.url).map_err(|error| error.to_string())?;
                 // A client of its own for each: connections are not shared.
                 let client = target.client().map_err(|error| error.to_string())?;
-                return Ok(Route::Http(Arc::new(Http::new(Endpoint {
-                    client,
-                    url,
-                    headers: headers.clone(),
-                }))));
+                let endpoint = Endpoint { client, url, headers: headers.clone() };
+                return Ok(Route::Http(Arc::new(Http::new(endpoint, manners))));
             }
             Site::Program(target) => {
                 let started = Program::start(target)?;
@@ -109,7 +111,7 @@ impl Door {
                 (input, Pipe::new(output, None))
             }
         };
-        tasks.spawn(pipe::follow(input, log.clone(), pipe.writer()));
+        tasks.spawn(pipe::follow(input, log.clone(), pipe.writer(), manners));
         Ok(Route::Pipe(Box::new(pipe)))
     }
 }

@@ -50,7 +50,7 @@ impl Severity {
         match self {
             Self::Error => "error",
             Self::Warning => "warning",
-            Self::Advice => "advice",
+            Self::Advice => "note",
         }
     }
 }
@@ -95,6 +95,15 @@ impl Trace {
     fn mark(&self) -> usize {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.0 + lines.1.len()
+    }
+
+    /// The first line that has this text, and the lines around it.
+    pub(crate) fn around(&self, text: &str) -> Vec<String> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(place) = lines.1.iter().position(|line| line.contains(text)) else {
+            return Vec::new();
+        };
+        lines.1.iter().skip(place.saturating_sub(2)).take(5).cloned().collect()
     }
 
     fn since(&self, mark: usize) -> Vec<String> {
@@ -172,6 +181,15 @@ impl Findings {
         }
     }
 
+    /// Shows other messages with a failure than those since its check began.
+    pub(crate) fn show(&mut self, id: &str, era: Era, evidence: Vec<String>) {
+        if let Some(finding) = self.found.get_mut(&(table::place(id), Some(number(era))))
+            && finding.verdict == Verdict::Fail
+        {
+            finding.evidence = evidence;
+        }
+    }
+
     /// A finding about both eras together.
     pub(crate) fn across(&mut self, id: &str, verdict: Verdict, said: impl Into<String>) {
         self.add(id, None, verdict, None, said.into());
@@ -215,8 +233,12 @@ impl Findings {
     /// All findings: every check has one in each era that it concerns and that was asked for.
     pub(crate) fn finish(mut self, eras: &[Era]) -> Vec<Finding> {
         for check in &table::CHECKS {
+            if check.id == "caps.eras-agree" && self.meter.is_spent() {
+                self.across(check.id, Verdict::NotTried, SPENT);
+                continue;
+            }
             if check.id == "caps.eras-agree" {
-                self.across(check.id, Verdict::NotTried, "needs both eras");
+                self.across(check.id, Verdict::NotTried, "needs both eras: leave out `--protocol`");
                 continue;
             }
             for era in eras.iter().filter(|era| check.concerns(**era)) {
@@ -236,6 +258,8 @@ impl Findings {
 /// What to give so that a check can be tried that needs a change.
 pub(crate) const GIVE_CHANGE: &str = "nothing was changed, which proves little: give \
      `--change 'TOOL key=value'` or `--exec COMMAND`";
+/// What to give so that a subscriber is left idle.
+pub(crate) const GIVE_LONG: &str = "give `--long`: a subscriber is then left idle for six minutes";
 /// Why nothing more can be tried.
 pub(crate) const SPENT: &str =
     "the run used up its requests or its time: raise `--max-requests` or `--max-time`";

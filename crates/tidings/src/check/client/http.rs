@@ -1,7 +1,7 @@
 //! A client's HTTP requests, as they are: statuses and headers are seen, nothing is retried.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -9,8 +9,9 @@ use base64::prelude::BASE64_STANDARD;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 use serde_json::Value;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
+use super::asked::Manners;
 use super::log::{Log, Via, What};
 
 /// The longest body or event that is read.
@@ -30,6 +31,7 @@ pub(crate) struct Endpoint {
 #[derive(Debug)]
 pub(crate) struct Http {
     pub(crate) endpoint: Endpoint,
+    manners: Manners,
     /// Set by the answer to `initialize`.
     pub(crate) session: OnceLock<String>,
     /// Set when the revision is agreed on.
@@ -41,9 +43,10 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    pub(crate) fn new(endpoint: Endpoint) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, manners: Manners) -> Self {
         Self {
             endpoint,
+            manners,
             session: OnceLock::new(),
             version: OnceLock::new(),
             sessions_seen: Mutex::default(),
@@ -135,6 +138,66 @@ impl Http {
             }
         }
     }
+
+    /// Reads an answer into the log, to its end. Requests of the server are answered meanwhile.
+    pub(crate) async fn read(
+        self: &Arc<Self>,
+        mut response: Response,
+        is_stream: bool,
+        log: &Log,
+        via: &Via,
+    ) {
+        let status = response.status();
+        let mut body = Vec::new();
+        let mut replies = JoinSet::new();
+        let why = loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => break format!("HTTP {}", status.as_u16()),
+                Err(error) => break innermost(&error),
+            }
+            if body.len() > BODY {
+                break format!("more than {} MiB", BODY >> 20);
+            }
+            if is_stream {
+                for event in events(&mut body) {
+                    self.push(log, via, &event, &mut replies);
+                }
+            }
+        };
+        if is_stream {
+            // The last event need not be terminated.
+            body.extend_from_slice(b"\n\n");
+            for event in events(&mut body) {
+                self.push(log, via, &event, &mut replies);
+            }
+        } else if !body.is_empty() {
+            self.push(log, via, &String::from_utf8_lossy(&body), &mut replies);
+        }
+        log.push(via.clone(), What::Ended(why));
+        replies.join_all().await;
+    }
+
+    fn push(self: &Arc<Self>, log: &Log, via: &Via, text: &str, replies: &mut JoinSet<()>) {
+        let message = match serde_json::from_str::<Value>(text) {
+            Ok(message) if message.is_object() => message,
+            _ => {
+                log.push(via.clone(), What::Garbage(text.chars().take(200).collect()));
+                return;
+            }
+        };
+        let reply = self.manners.reply(&message);
+        log.push(via.clone(), What::Message(message));
+        let Some(reply) = reply else { return };
+        log.replied(&reply);
+        let http = self.clone();
+        // Beside the stream: a server may send more on it before it takes the answer.
+        replies.spawn(async move {
+            // A server that is gone misses it.
+            drop(http.send(Method::POST, http.headers(), Some(&reply)).await);
+        });
+        while replies.try_join_next().is_some() {}
+    }
 }
 
 /// Only the last cause: those before it contain the URL, which may be secret.
@@ -149,45 +212,6 @@ fn innermost(error: &dyn std::error::Error) -> String {
 pub(crate) fn is_event_stream(response: &Response) -> bool {
     let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
-}
-
-/// Reads an answer into the log, to its end.
-pub(crate) async fn read(mut response: Response, is_stream: bool, log: &Log, via: &Via) {
-    let status = response.status();
-    let mut body = Vec::new();
-    let why = loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) => break format!("HTTP {}", status.as_u16()),
-            Err(error) => break innermost(&error),
-        }
-        if body.len() > BODY {
-            break format!("more than {} MiB", BODY >> 20);
-        }
-        if is_stream {
-            for event in events(&mut body) {
-                push(log, via, &event);
-            }
-        }
-    };
-    if is_stream {
-        // The last event need not be terminated.
-        body.extend_from_slice(b"\n\n");
-        for event in events(&mut body) {
-            push(log, via, &event);
-        }
-    } else if !body.is_empty() {
-        push(log, via, &String::from_utf8_lossy(&body));
-    }
-    log.push(via.clone(), What::Ended(why));
-}
-
-fn push(log: &Log, via: &Via, text: &str) {
-    let what = match serde_json::from_str::<Value>(text) {
-        Ok(message) if message.is_object() => What::Message(message),
-        _ => What::Garbage(text.chars().take(200).collect()),
-    };
-    log.push(via.clone(), what);
 }
 
 /// Takes the data of the complete events.

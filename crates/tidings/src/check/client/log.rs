@@ -13,6 +13,9 @@ use crate::present::text::{cut, one_line};
 /// Messages that are kept of one client. A server that sends more has failed already.
 const KEPT: usize = 20_000;
 
+/// Marks lines of the trace.
+pub(crate) const NOT_A_MESSAGE: &str = "not a message";
+
 /// The way a message came.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Via {
@@ -76,7 +79,7 @@ impl Log {
         if let Some((trace, name)) = &self.trace {
             let said = match &what {
                 What::Message(message) => shown(message),
-                What::Garbage(text) => format!("not a message: {}", cut(&one_line(text), 120)),
+                What::Garbage(text) => format!("{NOT_A_MESSAGE}: {}", cut(&one_line(text), 120)),
                 What::Ended(why) => format!("end: {why}"),
             };
             trace.line(&match &via {
@@ -90,6 +93,13 @@ impl Log {
         }
         drop(heard);
         self.more.notify_waiters();
+    }
+
+    /// Notes in the trace that a request of the server was answered.
+    pub(crate) fn replied(&self, reply: &Value) {
+        if let Some((trace, name)) = &self.trace {
+            trace.line(&format!("{name} → {}", shown(reply)));
+        }
     }
 
     /// The place of what comes next.

@@ -1,5 +1,6 @@
 //! A client that sees the wire as it is. The mirror mends, merges and reconnects; a judge must not.
 
+mod asked;
 pub(crate) mod http;
 pub(crate) mod log;
 pub(crate) mod pipe;
@@ -15,6 +16,7 @@ use tidings_mirror::Era;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+pub(crate) use self::asked::Manners;
 use self::http::Http;
 use self::log::{Arrival, Log, Via, What};
 use self::pipe::Pipe;
@@ -113,6 +115,8 @@ pub(crate) struct Probe {
     /// The result of `initialize` or `server/discover`.
     pub(crate) hello: Value,
     pub(crate) log: Arc<Log>,
+    /// The time from opening the way to the first answer.
+    pub(crate) started_in: Duration,
     name: String,
     route: Route,
     tasks: Mutex<JoinSet<()>>,
@@ -137,7 +141,9 @@ impl Probe {
         let name = format!("client {}", number + 1);
         let log = Arc::new(Log::traced(door.trace.clone(), name.clone()));
         let mut tasks = JoinSet::new();
-        let route = door.open(&log, &mut tasks)?;
+        let began = Instant::now();
+        let manners = Manners::new(era, capabilities.clone());
+        let route = door.open(&log, &mut tasks, manners)?;
         let mut client = Self {
             era,
             hello: Value::Null,
@@ -152,8 +158,10 @@ impl Probe {
             timeout: door.timeout,
             capabilities,
             schemas: Mutex::default(),
+            started_in: Duration::ZERO,
         };
         client.hello = client.greet().await?;
+        client.started_in = began.elapsed();
         Ok(client)
     }
 
@@ -333,7 +341,7 @@ impl Probe {
                 Ok(response) => {
                     http_.note(&response);
                     let is_stream = http::is_event_stream(&response);
-                    http::read(response, is_stream, &log, &via).await;
+                    http_.read(response, is_stream, &log, &via).await;
                 }
                 Err(why) => log.push(via, What::Ended(why)),
             }
@@ -357,9 +365,9 @@ impl Probe {
         if status != 200 || !http::is_event_stream(&response) {
             return Err(status);
         }
-        let (log, via) = (self.log.clone(), Via::Stream(number));
+        let (log, via, http_) = (self.log.clone(), Via::Stream(number), http.clone());
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        let task = tasks.spawn(async move { http::read(response, true, &log, &via).await });
+        let task = tasks.spawn(async move { http_.read(response, true, &log, &via).await });
         let mut under_way = http.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         under_way.insert(stream_key(number), task);
         Ok(number)
@@ -411,6 +419,11 @@ impl Probe {
         }
     }
 
+    /// The first line of the trace with this text, and its neighbours.
+    pub(crate) fn evidence(&self, text: &str) -> Vec<String> {
+        self.trace.around(text)
+    }
+
     /// Ends the session and everything of this client.
     pub(crate) async fn end(mut self) {
         if let Some(http) = self.http().filter(|http| http.session.get().is_some()) {
@@ -441,27 +454,28 @@ fn is_request(message: &Value) -> bool {
 /// A message, shortened.
 fn shown(message: &Value) -> String {
     let text = match message["method"].as_str() {
-        Some(method) => {
-            let mut params = message["params"].clone();
-            if let Some(params) = params.as_object_mut() {
-                params.remove("_meta");
-            }
-            let params = if params.is_null() { String::new() } else { params.to_string() };
-            match message.get("id") {
-                Some(id) => format!("{method} #{id} {params}"),
-                None => format!("{method} {params}"),
-            }
-        }
-        None => message.to_string(),
+        Some(method) => request_text(method, message),
+        None => answer_text(message),
     };
     cut(&one_line(&text), 160).into_owned()
 }
 
-/// The answer to a request of the server: a client that offers nothing has only `ping`.
-pub(crate) fn reply_to(request: &Value) -> Value {
-    if request["method"] == "ping" {
-        return json!({ "jsonrpc": "2.0", "id": request["id"], "result": {} });
+fn request_text(method: &str, message: &Value) -> String {
+    let mut params = message["params"].clone();
+    if let Some(params) = params.as_object_mut() {
+        params.remove("_meta");
     }
-    let error = json!({ "code": -32601, "message": "not supported" });
-    json!({ "jsonrpc": "2.0", "id": request["id"], "error": error })
+    let params = if params.is_null() { String::new() } else { params.to_string() };
+    match message.get("id") {
+        Some(id) => format!("{method} #{id} {params}"),
+        None => format!("{method} {params}"),
+    }
+}
+
+fn answer_text(message: &Value) -> String {
+    let id = &message["id"];
+    match message.get("error") {
+        Some(error) => format!("error #{id} {error}"),
+        None => format!("result #{id} {}", message["result"]),
+    }
 }

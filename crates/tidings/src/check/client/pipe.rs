@@ -13,8 +13,8 @@ use tokio::io::{
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex as AsyncMutex;
 
+use super::asked::Manners;
 use super::log::{Log, Via, What};
-use super::reply_to;
 use crate::group::Group;
 
 /// The longest line that is read.
@@ -87,6 +87,7 @@ pub(crate) async fn follow(
     input: FromServer,
     log: Arc<Log>,
     writer: Arc<AsyncMutex<Option<ToServer>>>,
+    manners: Manners,
 ) {
     let mut reader = BufReader::new(input);
     let mut line = Vec::new();
@@ -103,12 +104,13 @@ pub(crate) async fn follow(
         }
         match serde_json::from_slice::<Value>(text) {
             Ok(message) if message.is_object() && message.get("jsonrpc").is_some() => {
-                let is_request = message.get("method").is_some() && message.get("id").is_some();
-                if is_request {
-                    // A server that does not read its answer misses it.
-                    drop(write(&writer, &reply_to(&message)).await);
-                }
+                let reply = manners.reply(&message);
                 log.push(Via::Pipe, What::Message(message));
+                if let Some(reply) = reply {
+                    log.replied(&reply);
+                    // A server that does not read its answer misses it.
+                    drop(write(&writer, &reply).await);
+                }
             }
             _ => log.push(Via::Pipe, What::Garbage(String::from_utf8_lossy(text).into_owned())),
         }
@@ -187,7 +189,8 @@ impl Program {
     pub(crate) async fn ends_within(&mut self, time: Duration) -> Result<(), String> {
         let deadline = tokio::time::Instant::now() + time;
         if tokio::time::timeout_at(deadline, self.child.wait()).await.is_err() {
-            return Err(format!("it still runs {} s after its input was closed", time.as_secs()));
+            let seconds = time.as_secs_f64();
+            return Err(format!("it still runs {seconds:.1} s after its input was closed"));
         }
         loop {
             if !self.group.is_alive() {

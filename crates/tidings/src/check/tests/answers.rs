@@ -14,7 +14,7 @@ impl Fixture {
         if self.breaks("caps.silent-change") {
             all["resources"]["listChanged"] = json!(false);
         }
-        if self.breaks("caps.subscribe-undeclared") || self.breaks("cache.truth") {
+        if self.is_for("caps.subscribe-undeclared") || self.breaks("cache.truth") {
             all["resources"]["subscribe"] = json!(false);
         }
         all
@@ -42,7 +42,9 @@ impl Fixture {
                 self.list(key, method, params, is_modern)
             }
             "resources/read" => self.read(params["uri"].as_str().unwrap_or_default()),
-            "resources/subscribe" | "resources/unsubscribe" if !is_modern => {
+            "resources/subscribe" | "resources/unsubscribe"
+                if !is_modern && !self.refuses_subscriptions() =>
+            {
                 let uri = params["uri"].as_str().unwrap_or_default();
                 if !self.accepts(uri) {
                     return Err((-32002, "there is no such resource"));
@@ -61,10 +63,15 @@ impl Fixture {
     }
 
     pub(super) fn accepts(&self, uri: &str) -> bool {
-        if self.breaks("cache.truth") || (uri == OTHER && self.breaks("caps.subscribe-works")) {
+        if self.refuses_subscriptions() || (uri == OTHER && self.breaks("caps.subscribe-works")) {
             return false;
         }
         self.breaks("sub.unknown-uri") || self.uris().contains(&uri.to_owned())
+    }
+
+    fn refuses_subscriptions(&self) -> bool {
+        let is_honest = self.is_for("caps.subscribe-undeclared") && !self.is_broken();
+        is_honest || self.breaks("cache.truth")
     }
 
     fn uris(&self) -> Vec<String> {
@@ -178,7 +185,7 @@ impl Fixture {
         if !cached || (method == "prompts/list" && self.breaks("cache.hints")) {
             return;
         }
-        let keeps = method == "resources/read" && self.breaks("cache.truth");
+        let keeps = method == "resources/read" && self.is_for("cache.truth");
         result["ttlMs"] = json!(if keeps { 60_000 } else { 0 });
         let scope = if self.breaks("cache.scope") { "public" } else { "private" };
         result["cacheScope"] = json!(scope);

@@ -1,5 +1,5 @@
-//! A small server of both eras that keeps every rule, or breaks the one rule it is told to. It shares
-//! no code with the hub or the mirror, so that the judge and the judged do not share a mistake.
+//! A small server of both eras that is made for one check: it keeps every rule, or breaks that one. It
+//! shares no code with the hub or the mirror, so that the judge and the judged do not share a mistake.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,8 +20,10 @@ pub(super) type Outlet = mpsc::Sender<Value>;
 
 /// The server.
 pub(super) struct Fixture {
-    /// The id of the check that it fails.
-    fault: Option<&'static str>,
+    /// The id of the check that it is made for.
+    subject: &'static str,
+    /// Whether it fails that check.
+    is_broken: bool,
     /// Whether notices are large.
     padded: bool,
     state: Mutex<State>,
@@ -38,6 +40,9 @@ pub(super) struct State {
     pub(super) shape: String,
     pub(super) lists: u64,
     pub(super) reads: u64,
+    /// Whether it asks for the roots of a client that opens a stream, and what clients answered.
+    pub(super) asks: bool,
+    pub(super) answers: Vec<Value>,
     /// The tools that were called.
     pub(super) called: BTreeSet<String>,
     changes: u64,
@@ -67,9 +72,10 @@ struct Listen {
 }
 
 impl Fixture {
-    pub(super) fn new(fault: Option<&'static str>, padded: bool) -> Arc<Self> {
+    pub(super) fn new(subject: &'static str, is_broken: bool, padded: bool) -> Arc<Self> {
         Arc::new(Self {
-            fault,
+            subject,
+            is_broken,
             padded,
             state: Mutex::default(),
             tasks: Mutex::default(),
@@ -78,7 +84,16 @@ impl Fixture {
     }
 
     pub(super) fn breaks(&self, id: &str) -> bool {
-        self.fault == Some(id)
+        self.is_broken && self.subject == id
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Whether it is made for this check, broken or not.
+    pub(super) fn is_for(&self, id: &str) -> bool {
+        self.subject == id
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -124,6 +139,10 @@ impl Fixture {
         let mut state = self.lock();
         state.streams += 1;
         let number = state.streams;
+        if state.asks {
+            let asked = json!({ "jsonrpc": "2.0", "id": "asked", "method": "roots/list" });
+            let _ = outlet.try_send(asked);
+        }
         if let Some(session) = state.sessions.get_mut(key) {
             for notice in session.pending.drain(..) {
                 let _ = outlet.try_send(notice);
@@ -152,7 +171,10 @@ impl Fixture {
         outlet: &Outlet,
     ) -> Option<Value> {
         let _gate = self.gate.lock().await;
-        let method = message["method"].as_str()?;
+        let Some(method) = message["method"].as_str() else {
+            self.lock().answers.push(message.clone());
+            return None;
+        };
         let params = &message["params"];
         let is_modern = params["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28";
         self.touch(key, params);

@@ -12,7 +12,7 @@ use tidings_mirror::{Era, HttpTarget, Target};
 
 use self::fixture::{COUNTER, Fixture};
 use super::cause::{Act, Cause, Restart};
-use super::client::Meter;
+use super::client::{Meter, Probe};
 use super::door::{Door, Site};
 use super::table::{CHECKS, Mode};
 use super::topic::Topic;
@@ -83,8 +83,8 @@ fn settings(id: &str, way: Way) -> Settings {
     }
 }
 
-async fn judged(id: &'static str, fault: Option<&'static str>) -> Vec<Finding> {
-    let fixture = Fixture::new(fault, id == "recon.slow-reader");
+async fn judged(id: &'static str, is_broken: bool) -> Vec<Finding> {
+    let fixture = Fixture::new(id, is_broken, id == "recon.slow-reader");
     let way = way(id);
     let mut settings = settings(id, way);
     let place = match way {
@@ -101,13 +101,16 @@ async fn judged(id: &'static str, fault: Option<&'static str>) -> Vec<Finding> {
 }
 
 async fn tried(place: Site, settings: &Settings, most_requests: usize) -> Report {
-    let door = Door {
+    run(&door(place, most_requests), settings, &|_| {}).await.unwrap()
+}
+
+fn door(place: Site, most_requests: usize) -> Door {
+    Door {
         place,
         meter: Arc::new(Meter::new(most_requests, Duration::from_hours(1))),
         trace: Trace::new(),
         timeout: Duration::from_secs(5),
-    };
-    run(&door, settings, &|_| {}).await.unwrap()
+    }
 }
 
 /// A command that tells the fixture to restart.
@@ -125,38 +128,61 @@ fn verdicts(findings: &[Finding], verdict: Verdict) -> BTreeSet<&'static str> {
     with.map(|finding| finding.check.id).collect()
 }
 
+/// The eras in which a check was judged so, with what was said.
+fn said<'a>(findings: &'a [Finding], id: &str, verdict: Verdict) -> Vec<(Option<Era>, &'a str)> {
+    let of_it = findings.iter().filter(|finding| finding.check.id == id);
+    let of_it = of_it.filter(|finding| finding.verdict == verdict);
+    of_it.map(|finding| (finding.era, finding.said.as_str())).collect()
+}
+
+/// A server that breaks one rule fails its check, in every era, and no other; the same server without
+/// the fault passes it in every era, and fails none.
 async fn check(id: &'static str) {
-    let found = judged(id, Some(id)).await;
-    let failed: Vec<_> = found
-        .iter()
-        .filter(|finding| finding.verdict == Verdict::Fail)
-        .map(|finding| (finding.check.id, finding.era, &finding.said, &finding.evidence))
-        .collect();
-    assert!(
-        !failed.is_empty() && failed.iter().all(|(failed, ..)| *failed == id),
-        "the fault {id} was judged so: {failed:#?}\nnot tried: {:#?}",
-        found
+    for is_broken in [true, false] {
+        let found = judged(id, is_broken).await;
+        let verdict = if is_broken { Verdict::Fail } else { Verdict::Pass };
+        let all = found.iter().filter(|finding| finding.check.id == id).count();
+        let right = said(&found, id, verdict).len();
+        let rest = [Verdict::Fail, Verdict::NotTried, Verdict::NotOffered, Verdict::Pass]
+            .map(|verdict| (verdict, said(&found, id, verdict)));
+        assert!(right > 0 && right == all, "{id}, broken: {is_broken}: {rest:#?}");
+        let others: Vec<_> = found
             .iter()
-            .filter(|finding| finding.check.id == id)
-            .map(|finding| (finding.era, finding.verdict, &finding.said))
-            .collect::<Vec<_>>()
+            .filter(|finding| finding.verdict == Verdict::Fail && finding.check.id != id)
+            .map(|finding| (finding.check.id, finding.era, &finding.said, &finding.evidence))
+            .collect();
+        assert!(others.is_empty(), "{id}, broken: {is_broken}: also fails {others:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_of_a_server_over_http_are_answered() {
+    let fixture = Fixture::new("notice.delivered", false, false);
+    fixture.lock().asks = true;
+    let url = serving::http(&fixture).await;
+    let place = Site::new(Target::Http(HttpTarget::new(url))).await.unwrap();
+    let roots = serde_json::json!({ "roots": {} });
+    let client = Probe::connect(&door(place, 10), Era::Legacy, roots).await.unwrap();
+    client.open_stream().await.unwrap();
+    let answered = async {
+        loop {
+            if let Some(answer) = fixture.lock().answers.first() {
+                return answer.clone();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(5), answered).await.unwrap();
+    assert_eq!(
+        (&answer["id"], &answer["result"]["roots"]),
+        (&"asked".into(), &serde_json::json!([]))
     );
-    let found = judged(id, None).await;
-    let failed: Vec<_> = found
-        .iter()
-        .filter(|finding| finding.verdict == Verdict::Fail)
-        .map(|finding| (finding.check.id, finding.era, &finding.said, &finding.evidence))
-        .collect();
-    assert!(failed.is_empty(), "without a fault: {failed:#?}");
-    // What is refused, and nothing that is offered, cannot be seen on a server without the fault.
-    let vacuous = ["caps.subscribe-undeclared", "cache.truth"];
-    let passed = verdicts(&found, Verdict::Pass);
-    assert!(passed.contains(id) || vacuous.contains(&id), "{id} passes: {passed:?}");
+    client.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_harmless_tools_are_tried_unasked() {
-    let fixture = Fixture::new(None, false);
+    let fixture = Fixture::new("notice.delivered", false, false);
     let mut settings = settings("notice.delivered", Way::Pipe);
     settings.cause = Some(Cause::new(Act::Auto, None));
     settings.expects.clear();
@@ -168,7 +194,7 @@ async fn only_harmless_tools_are_tried_unasked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_keeps_to_its_requests_and_judges_nothing_without_them() {
-    let fixture = Fixture::new(None, false);
+    let fixture = Fixture::new("notice.delivered", false, false);
     let settings = settings("notice.delivered", Way::Pipe);
     let report = tried(Site::Pipes(serving::pipes(fixture)), &settings, 60).await;
     assert!(report.is_cut_short && report.requests <= 60, "{report:?}");
@@ -188,7 +214,7 @@ macro_rules! checks {
         })*
 
         #[test]
-        fn every_check_has_a_server_that_fails_it() {
+        fn every_check_has_a_server_that_fails_it_and_one_that_passes_it() {
             let tried: BTreeSet<_> = [$($paused_id,)* $($real_id,)*].into();
             let all: BTreeSet<_> = CHECKS.iter().map(|check| check.id).collect();
             assert_eq!(tried, all);
