@@ -43,16 +43,16 @@ pub(crate) struct CheckServer {
 #[command(next_help_heading = "Changes")]
 pub(crate) struct Causes {
     /// Cause changes with this tool call.
-    #[arg(long, value_name = "TOOL KEY=VALUE", conflicts_with_all = ["exec", "auto"])]
+    #[arg(long, value_name = "TOOL KEY=VALUE", group = "made", conflicts_with = "auto")]
     pub(crate) change: Option<String>,
     /// Cause changes with this command, run with `sh -c`.
-    #[arg(long, value_name = "COMMAND", conflicts_with = "auto")]
+    #[arg(long, value_name = "COMMAND", group = "made", conflicts_with = "auto")]
     pub(crate) exec: Option<String>,
     /// Undo a change with this tool call. Change and undo then take turns.
-    #[arg(long, value_name = "TOOL KEY=VALUE", requires = "change")]
+    #[arg(long, value_name = "TOOL KEY=VALUE", requires = "made", conflicts_with = "undo_exec")]
     pub(crate) undo: Option<String>,
     /// Undo a change with this command.
-    #[arg(long, value_name = "COMMAND", requires = "exec")]
+    #[arg(long, value_name = "COMMAND", requires = "made")]
     pub(crate) undo_exec: Option<String>,
     /// What the change moves: tools, prompts, resources, templates, or a URI; may be repeated. Without
     /// it, lists and resources are compared to find out.

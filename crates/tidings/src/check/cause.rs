@@ -1,9 +1,11 @@
 //! Causes of change: a tool call, a command, or edits of a folder; done, repeated and undone.
 
 use std::process::Stdio;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use tokio::process::Command;
 use tokio::time::Instant;
@@ -81,13 +83,23 @@ pub(crate) struct Timed {
 pub(crate) struct Cause {
     pub(crate) change: Act,
     pub(crate) undo: Option<Act>,
-    /// Changes that were made so far.
+    /// The number of the last change.
     step: AtomicU64,
+    /// Whether a change could be made, and why not.
+    works: AtomicBool,
+    failure: Mutex<Option<String>>,
 }
 
 impl Cause {
     pub(crate) fn new(change: Act, undo: Option<Act>) -> Self {
-        Self { change, undo, step: AtomicU64::new(0) }
+        let (step, works) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { change, undo, step, works, failure: Mutex::default() }
+    }
+
+    /// Why no change at all could be made, if it was tried.
+    pub(crate) fn never_worked(&self) -> Option<String> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone().filter(|_| !self.works.load(Ordering::Relaxed))
     }
 
     /// Whether change and undo take turns, so that a state returns.
@@ -138,8 +150,18 @@ impl Cause {
             Some(undo) if self.is_alternating() && step.is_multiple_of(2) => undo,
             _ => &self.change,
         };
-        let failed = |why: String| format!("{act} failed: {why}");
-        self.perform(act, client, step, scope).await.map_err(failed)
+        match self.perform(act, client, step, scope).await {
+            Ok(timed) => {
+                self.works.store(true, Ordering::Relaxed);
+                Ok(timed)
+            }
+            Err(why) => {
+                let why = format!("{act} failed: {why}");
+                let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                failure.get_or_insert_with(|| why.clone());
+                Err(why)
+            }
+        }
     }
 
     async fn perform(
@@ -214,6 +236,9 @@ async fn call(client: &Probe, tool: &str, arguments: Map<String, Value>) -> Resu
         Answered::Result(result) if result["isError"] == true => {
             Err(cut(&one_line(&result["content"].to_string()), 120).into_owned())
         }
+        Answered::Result(result) if result["resultType"] == "input_required" => {
+            Err("it asks its client for input, which `tidings check` does not give".to_owned())
+        }
         Answered::Result(_) => Ok(()),
         reply => Err(reply.to_string()),
     }
@@ -270,12 +295,21 @@ fn sample(field: &Field) -> Option<Value> {
     })
 }
 
-/// Splits a text into words. Quotes keep spaces.
+/// Splits a text into words. Quotes keep spaces; a value in JSON is taken as it is.
 fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
-    for letter in text.chars() {
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        let is_value = word.as_ref().is_some_and(|word| word.ends_with('='));
+        if quote.is_none() && is_value && matches!(letter, '[' | '{') {
+            let json = json_at(rest);
+            word.get_or_insert_default().push_str(json);
+            rest = &rest[json.len()..];
+            continue;
+        }
+        rest = &rest[letter.len_utf8()..];
         match quote {
             Some(open) if letter == open => quote = None,
             None if letter == '\'' || letter == '"' => {
@@ -293,6 +327,14 @@ fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
+/// The JSON that a text begins with, or its first letter.
+fn json_at(text: &str) -> &str {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let is_json = matches!(values.next(), Some(Ok(_)));
+    let end = if is_json { values.byte_offset() } else { 1 };
+    &text[..end]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,6 +342,11 @@ mod tests {
     #[test]
     fn quotes_keep_spaces() {
         assert_eq!(words("add a='b c' d=\"\" e").unwrap(), ["add", "a=b c", "d=", "e"]);
+        let json = r#"[{"a":"b c {n}"}, 2]"#;
+        assert_eq!(
+            words(&format!("add a={json} b={{n}} c=[d")).unwrap(),
+            ["add", &format!("a={json}"), "b={n}", "c=[d"]
+        );
         assert!(words("add 'x").is_err());
         assert!(Act::call("").is_err() && Act::call("add x").is_err());
     }

@@ -17,6 +17,7 @@ pub(crate) mod verdict;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use self::client::Probe;
 use self::door::Door;
 use self::measure::Measures;
 use self::topic::Topic;
-use self::verdict::{Finding, Findings, Verdict};
+use self::verdict::{Finding, Findings, SPENT, Verdict};
 
 /// What a run may do.
 pub(crate) struct Settings {
@@ -59,12 +60,25 @@ pub(crate) struct Settings {
 pub(crate) struct Report {
     /// The server, as it calls itself.
     pub(crate) server: String,
+    /// The eras that were asked for and that the server does not speak, and what it answered.
+    pub(crate) unspoken: Vec<(Era, String)>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) measures: Measures,
     pub(crate) requests: usize,
     pub(crate) elapsed: Duration,
+    /// The most requests and the longest time that the run might take.
+    pub(crate) most: (usize, Duration),
     /// Whether the run ended because its budget was used up.
     pub(crate) is_cut_short: bool,
+}
+
+impl Report {
+    /// The eras that were judged.
+    pub(crate) fn eras(&self) -> BTreeSet<String> {
+        let is_spoken = |era: &Era| self.unspoken.iter().all(|(unspoken, _)| unspoken != era);
+        let eras = self.findings.iter().filter_map(|finding| finding.era).filter(is_spoken);
+        eras.map(|era| era.to_string()).collect()
+    }
 }
 
 /// Runs every check. `progress` is told what is being done.
@@ -81,14 +95,19 @@ pub(crate) async fn run(
     let mut findings = Findings::new(door.trace.clone(), door.meter.clone());
     let mut measures = Measures::default();
     let mut server = None;
-    let mut refusals = Vec::new();
+    let mut unspoken = Vec::new();
+    let mut known = None;
     if let [Era::Legacy, Era::Modern] = settings.eras.as_slice() {
         progress("comparing the eras");
-        agree(door, &mut findings).await;
+        known = agree(door, &mut findings).await;
     }
     for era in &settings.eras {
         progress(&format!("{era}: connecting"));
-        match Probe::connect(door, *era, serde_json::json!({})).await {
+        let connected = match known.take_if(|(refused, _)| refused == era) {
+            Some((_, why)) => Err(why),
+            None => Probe::connect(door, *era, serde_json::json!({})).await,
+        };
+        match connected {
             Ok(client) => {
                 let mut bout =
                     Bout::new(door, settings, client, &mut findings, &mut measures, progress);
@@ -98,56 +117,75 @@ pub(crate) async fn run(
             // Then it was not asked.
             Err(_) if door.meter.is_spent() => {}
             Err(why) => {
+                let said = format!("the server does not speak the {era} era: {why}");
                 for check in table::CHECKS.iter().filter(|check| check.concerns(*era)) {
-                    let said = format!("the server does not speak the {era} era: {why}");
-                    findings.not_offered(check.id, *era, said);
+                    if check.id != AGREE {
+                        findings.not_offered(check.id, *era, said.clone());
+                    }
                 }
-                refusals.push(format!("{era}: {why}"));
+                unspoken.push((*era, why));
             }
         }
     }
-    let Some(server) = server else { return Err(refusals.join("; ")) };
+    let Some(server) = server else { return Err(refusals(&unspoken)) };
     Ok(Report {
         server,
+        unspoken,
         findings: findings.finish(&settings.eras),
         measures,
         requests: door.meter.requests.load(Ordering::Relaxed),
         elapsed: began.elapsed(),
+        most: (door.meter.most_requests, door.meter.deadline.saturating_duration_since(began)),
         is_cut_short: door.meter.is_spent(),
     })
 }
 
+/// Why no era is spoken.
+fn refusals(unspoken: &[(Era, String)]) -> String {
+    match unspoken {
+        // A server that cannot be reached has the same reason in both.
+        [(_, first), rest @ ..] if rest.iter().all(|(_, why)| why == first) => first.clone(),
+        [] => SPENT.to_owned(),
+        _ => {
+            unspoken.iter().map(|(era, why)| format!("{era}: {why}")).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// The check that compares the eras.
+const AGREE: &str = "caps.eras-agree";
 /// How often the eras are compared before a server counts as changing by itself.
 const TRIES: usize = 3;
 
-/// `caps.eras-agree`, before anything is changed.
-async fn agree(door: &Door, findings: &mut Findings) {
-    let id = "caps.eras-agree";
+/// `caps.eras-agree`, before anything is changed. The first era that is refused, and why.
+async fn agree(door: &Door, findings: &mut Findings) -> Option<(Era, String)> {
     findings.begin();
     let mut difference = None;
     for _ in 0..TRIES {
         // One after the other: a program may refuse to run twice.
-        let (before, modern, after) = (
-            met(door, Era::Legacy).await,
-            met(door, Era::Modern).await,
-            met(door, Era::Legacy).await,
-        );
-        let (Ok(before), Ok(modern), Ok(after)) = (before, modern, after) else {
-            if !door.meter.is_spent() {
-                findings.across(id, Verdict::NotOffered, "the server speaks one era");
+        let mut offers = Vec::new();
+        for era in [Era::Legacy, Era::Modern, Era::Legacy] {
+            match met(door, era).await {
+                Ok(offer) => offers.push(offer),
+                Err(_) if door.meter.is_spent() => return None,
+                Err(why) => {
+                    findings.across(AGREE, Verdict::NotOffered, "the server speaks one era");
+                    return Some((era, why));
+                }
             }
-            return;
-        };
-        difference = before.differs(&modern);
+        }
+        let [before, modern, after] = offers.as_slice() else { return None };
+        difference = before.differs(modern);
         // A list that moved meanwhile says nothing.
         if difference.is_none() || before == after {
             break;
         }
     }
     match difference {
-        Some(difference) => findings.across(id, Verdict::Fail, difference),
-        None => findings.across(id, Verdict::Pass, "both eras offer the same lists and flags"),
+        Some(difference) => findings.across(AGREE, Verdict::Fail, difference),
+        None => findings.across(AGREE, Verdict::Pass, "both eras offer the same lists and flags"),
     }
+    None
 }
 
 /// What a client of this era is offered.

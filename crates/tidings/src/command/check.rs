@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::args;
+use crate::args::duration;
 use crate::check::cause::{Act, Cause, Restart};
 use crate::check::client::{Meter, Probe};
 use crate::check::door::{Door, Pipes, Site};
@@ -27,7 +28,7 @@ use crate::folder::inside::{self, Register};
 use crate::present::Output;
 use crate::present::text::harmless;
 use crate::report::Usage;
-use crate::session::{Interrupted, Stop};
+use crate::session::{self, Interrupted, Stop};
 use crate::target;
 
 /// Time to wait for an answer.
@@ -42,6 +43,7 @@ const FLOOD: usize = 1500;
 const PIPE: usize = 64 << 10;
 
 pub(crate) async fn run(args: &args::CheckServer) -> Result<()> {
+    only_possible(args)?;
     let baseline = match &args.reports.baseline {
         Some(file) => Baseline::read(file)?,
         None => Baseline::default(),
@@ -91,12 +93,18 @@ async fn judge(
     if let Some(hub) = served {
         hub.shutdown().await;
     }
-    let report = report.map_err(|why| {
-        Usage::new(format!("the server could not be checked: {}", harmless(&why)))
-            .hint("`tidings info` shows whether it can be reached at all")
-    })?;
+    let report = match report {
+        Ok(report) => report,
+        Err(why) => return Err(unreachable(args, &why).await),
+    };
     let judged = Judged { report: &report, baseline, strict: args.reports.strict };
     write(args, &judged, &output)?;
+    let never_worked = settings.cause.as_ref().and_then(Cause::never_worked);
+    if let Some(why) = never_worked.filter(|_| !report.is_cut_short) {
+        let failed = format!("no change could be made: {}", harmless(&why));
+        let hint = "`tidings tools` lists the tools and what they take";
+        return Err(Usage::new(failed).hint(hint).into());
+    }
     match judged.failure() {
         Some(failure) => Err(anyhow!("the check failed: {failure}")),
         None => Ok(()),
@@ -148,6 +156,35 @@ fn settings(args: &args::CheckServer) -> Result<Settings> {
         restart,
         other_token,
     })
+}
+
+/// Refuses what would fail after the run.
+fn only_possible(args: &args::CheckServer) -> Result<()> {
+    let is_time = |word: &&String| args.bounds.long.is_some() && duration(word).is_ok();
+    if let Some(time) = args.words.iter().find(is_time) {
+        let hint = format!("write `--long={time}` to leave a subscriber idle for that time");
+        return Err(Usage::new(format!("`{time}` was not expected")).hint(hint).into());
+    }
+    for file in [&args.reports.junit, &args.reports.report].into_iter().flatten() {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if file.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
+            let why = if file.is_dir() { "it is a folder" } else { "its folder does not exist" };
+            return Err(Usage::new(format!("cannot write `{}`: {why}", file.display())).into());
+        }
+    }
+    Ok(())
+}
+
+/// Why the server cannot be checked, as every other command says it.
+async fn unreachable(args: &args::CheckServer, why: &str) -> anyhow::Error {
+    let refused = || Usage::new("the server could not be checked");
+    if let Ok(place) = args.connection.only_place(&args.words)
+        && args.folder.is_none()
+        && let Err(error) = session::once(&args.connection, place, &[], async |_| Ok(())).await
+    {
+        return if error.is::<Interrupted>() { error } else { error.context(refused()) };
+    }
+    anyhow!(harmless(why)).context(refused())
 }
 
 /// Serves a copy of a folder in memory.
@@ -217,12 +254,14 @@ fn write(args: &args::CheckServer, judged: &Judged<'_>, output: &Output) -> Resu
     } else {
         output.raw(&text::report(judged, output))?;
     }
-    if std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
+    if std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty() && value != "false")
+    {
         let lines = files::annotations(judged);
         if output.json { output.remark(lines.trim_end()) } else { output.raw(&harmless(&lines))? }
     }
     let save = |file: &Path, text: String| {
-        std::fs::write(file, text).with_context(|| format!("writing `{}`", file.display()))
+        let failed = || Usage::new(format!("cannot write `{}`", file.display()));
+        std::fs::write(file, text).with_context(failed)
     };
     if let Some(file) = &args.reports.junit {
         save(file, files::junit(judged))?;

@@ -101,13 +101,18 @@ async fn different(bout: &Bout<'_>, other: &Probe) -> Option<String> {
 }
 
 /// `cache.truth`: a topic that moved within its time, and cannot be announced.
-pub(super) fn truth(bout: &mut Bout<'_>, stale: Option<(Topic, u64)>, tried: usize) {
+pub(super) fn truth(bout: &mut Bout<'_>, stale: Option<(Topic, u64)>, ttls: &[u64]) {
     let id = "cache.truth";
     if bout.era == Era::Legacy {
         return;
     }
-    if tried == 0 {
+    if ttls.is_empty() {
         bout.findings.not_tried(id, bout.era, "the change moved nothing that has a `ttlMs`");
+        return;
+    }
+    if ttls.iter().all(|ttl| *ttl == 0) {
+        let said = "what the change moved may not be cached: its `ttlMs` is 0";
+        bout.findings.not_offered(id, bout.era, said);
         return;
     }
     let failure = stale.map(|(topic, ttl)| {

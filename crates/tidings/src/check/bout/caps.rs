@@ -6,6 +6,7 @@ use tidings_mirror::Era;
 use super::Bout;
 use crate::check::client::{Answered, Probe};
 use crate::check::topic::{Following, LISTS, Topic, list};
+use crate::present::text::count;
 
 /// Resources that are subscribed to, at most.
 const SUBSCRIBED: usize = 20;
@@ -45,8 +46,8 @@ pub(super) async fn served(bout: &mut Bout<'_>) {
             _ => {}
         }
     }
-    let lists = bout.listed.len();
-    bout.findings.judge("caps.list-served", bout.era, failure, format!("{lists} lists"));
+    let lists = count(bout.listed.len(), "list", "lists");
+    bout.findings.judge("caps.list-served", bout.era, failure, lists);
 }
 
 pub(super) async fn run(bout: &mut Bout<'_>) {
@@ -77,7 +78,7 @@ async fn subscribe_works(bout: &mut Bout<'_>) {
             failure
         }
     };
-    let said = format!("{} resources accepted", uris.len());
+    let said = format!("{} accepted", count(uris.len(), "resource", "resources"));
     bout.findings.judge(id, bout.era, failure, said);
 }
 

@@ -8,18 +8,18 @@ use tidings_mirror::Era;
 use tokio::time::Instant;
 
 use super::{Bout, caching, crowd, listens, rhythm, streams};
-use crate::check::cause::{Cause, Timed, harmless_acts};
+use crate::check::cause::{Act, Cause, Timed, harmless_acts};
 use crate::check::client::Probe;
 use crate::check::client::log::Arrival;
 use crate::check::topic::{Following, LISTS, Topic, list, state};
-use crate::check::verdict::{GIVE_CHANGE, Severity};
+use crate::check::verdict::{GIVE_LONG, Severity};
 
 /// Resources that are compared to find what a change moves.
 const COMPARED: usize = 20;
 /// Tools that are tried with `--auto`.
 const TRIED: usize = 5;
 /// Checks of this file and of its neighbours that need a change.
-const IDS: [&str; 18] = [
+const IDS: [&str; 19] = [
     "caps.kinds-honest",
     "caps.silent-change",
     "notice.delivered",
@@ -34,6 +34,7 @@ const IDS: [&str; 18] = [
     "sub.unsubscribe-quiet",
     "sub.get-race",
     "sub.second-stream",
+    "sub.idle",
     "listen.parallel",
     "listen.no-logs",
     "cache.truth",
@@ -68,6 +69,9 @@ struct Tally {
 pub(super) async fn run(bout: &mut Bout<'_>) {
     let made;
     let Some(cause) = &bout.settings.cause else { return };
+    if bout.era == Era::Legacy && bout.settings.idle.is_none() {
+        bout.findings.not_tried("sub.idle", bout.era, GIVE_LONG);
+    }
     let cause = if let Some(tried) = auto(bout, cause).await {
         made = tried;
         &made
@@ -135,9 +139,18 @@ async fn auto(bout: &mut Bout<'_>, cause: &Cause) -> Option<Cause> {
 /// What the change moves: as the user said, or found by comparing.
 async fn moved_topics(bout: &Bout<'_>, cause: &Cause) -> Result<Vec<Topic>, String> {
     if cause.is_auto() {
-        return Err("no tool says that it neither destroys nor reaches out, and moves something: "
-            .to_owned()
-            + GIVE_CHANGE);
+        let tools = bout.listed.get(&Topic::Tools).map(|listing| listing.items.as_slice());
+        let tried: Vec<_> = harmless_acts(tools.unwrap_or_default())
+            .iter()
+            .take(TRIED)
+            .map(Act::to_string)
+            .collect();
+        let give = "give `--change 'TOOL key=value'`";
+        return Err(if tried.is_empty() {
+            format!("no tool has `destructiveHint` and `openWorldHint` false: {give}")
+        } else {
+            format!("{} moved nothing that can be listed or read: {give}", tried.join(", "))
+        });
     }
     if !bout.settings.expects.is_empty() {
         return Ok(bout.settings.expects.clone());
@@ -237,13 +250,14 @@ fn judge(bout: &mut Bout<'_>, seen: &BTreeMap<Topic, Followed>) {
     }
     judge_flags(bout, seen);
     judge_notices(bout, seen);
-    let with_ttl = seen.values().filter(|seen| seen.moved > 0 && seen.ttl.is_some()).count();
+    let ttls: Vec<_> =
+        seen.values().filter(|seen| seen.moved > 0).filter_map(|seen| seen.ttl).collect();
     let stale = seen.iter().find_map(|(topic, seen)| {
         let is_told = seen.in_time > 0 || topic.is_promised(&bout.client);
         let ttl = seen.ttl.filter(|ttl| *ttl > 0 && seen.moved > 0 && !is_told)?;
         Some((topic.clone(), ttl))
     });
-    caching::truth(bout, stale, with_ttl);
+    caching::truth(bout, stale, &ttls);
 }
 
 /// A subscription that is accepted without being advertised is followed, too.
@@ -278,7 +292,7 @@ async fn round(
     }
     for topic in topics {
         let now = state(client, topic).await.map_err(|reply| reply.to_string())?;
-        let (count, for_nothing) = notices.get(topic).copied().unwrap_or_default();
+        let Told { count, for_nothing, first } = notices.get(topic).copied().unwrap_or_default();
         let has_moved = before.get(topic) != Some(&now);
         let seen = seen.entry(topic.clone()).or_default();
         if !has_moved {
@@ -289,6 +303,15 @@ async fn round(
             continue;
         }
         seen.moved += 1;
+        if let Some(first) = first {
+            let waited = first.saturating_duration_since(done.ended);
+            if waited > bout.settings.within {
+                seen.late = Some(waited);
+            } else {
+                seen.in_time += 1;
+                tally.latencies.push(first.saturating_duration_since(done.began));
+            }
+        }
         seen.missed += usize::from(count == 0);
         seen.extra = seen.extra.max(for_nothing);
         if expected(topic) {
@@ -303,8 +326,17 @@ fn is_expected(client: &Probe, topic: &Topic) -> bool {
     topic.is_promised(client) || *topic == Topic::Templates
 }
 
-/// Follows the notices of one change until no more come: how many of each topic, and how many of them
-/// told nothing new.
+/// The notices of one change and one topic.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    count: usize,
+    /// Notices, the first excepted, that told nothing new.
+    for_nothing: usize,
+    /// When the first came.
+    first: Option<Instant>,
+}
+
+/// Follows the notices of one change until no more come.
 async fn hear(
     bout: &Bout<'_>,
     topics: &[Topic],
@@ -312,31 +344,24 @@ async fn hear(
     (done, mut mark): (Timed, usize),
     mut known: BTreeMap<Topic, Value>,
     tally: &mut Tally,
-) -> Result<BTreeMap<Topic, (usize, usize)>, String> {
+) -> Result<BTreeMap<Topic, Told>, String> {
     let client = watch.client;
     let within = bout.settings.within;
     // What comes late is still waited for, to tell it from what never comes.
     let mut deadline = done.ended + within + within.min(Duration::from_secs(2));
-    let mut notices: BTreeMap<Topic, (usize, usize)> = BTreeMap::new();
+    let mut notices: BTreeMap<Topic, Told> = BTreeMap::new();
     let is_notice = |heard: &Arrival| topics.iter().any(|topic| watch.tells(topic, heard));
     while let Some((next, heard)) = client.log.wait(mark, deadline, is_notice).await {
         mark = next;
         for topic in topics.iter().filter(|topic| topic.is_told_by(&heard)) {
             let now = state(client, topic).await.map_err(|reply| reply.to_string())?;
-            let (count, for_nothing) = notices.entry(topic.clone()).or_default();
-            *count += 1;
+            let told = notices.entry(topic.clone()).or_default();
+            told.count += 1;
+            told.first.get_or_insert(heard.at);
             let is_new = known.insert(topic.clone(), now.clone()) != Some(now);
             let seen = tally.seen.entry(topic.clone()).or_default();
-            let waited = heard.at.saturating_duration_since(done.ended);
-            match *count {
-                1 if waited > within => seen.late = Some(waited),
-                1 => {
-                    seen.in_time += 1;
-                    tally.latencies.push(heard.at.saturating_duration_since(done.began));
-                }
-                _ => *for_nothing += usize::from(!is_new),
-            }
-            seen.invisible |= *count == 1 && !is_new;
+            told.for_nothing += usize::from(told.count > 1 && !is_new);
+            seen.invisible |= told.count == 1 && !is_new;
         }
         let mut expected = topics.iter().filter(|topic| is_expected(client, topic));
         if expected.all(|topic| notices.contains_key(topic)) {

@@ -9,6 +9,7 @@ use super::Bout;
 use crate::check::client::Probe;
 use crate::check::topic::{Topic, list};
 use crate::check::verdict::Severity;
+use crate::present::text::count;
 
 /// How often a list is compared before it counts as changing by itself.
 const TRIES: usize = 3;
@@ -46,7 +47,7 @@ fn pages_end(bout: &mut Bout<'_>) {
             failure = Some(format!("{}: an item is on two pages", topic.method()));
         }
     }
-    let said = format!("at most {pages} pages");
+    let said = format!("at most {}", count(pages, "page", "pages"));
     bout.findings.judge(id, bout.era, failure, said);
 }
 
@@ -86,7 +87,7 @@ fn names_legal(bout: &mut Bout<'_>) {
         let said = format!("the tool `{name}` has more than 64 characters: some hosts refuse it");
         bout.findings.fail_as(id, bout.era, Severity::Advice, said);
     } else {
-        bout.findings.pass(id, bout.era, format!("{} names", names.len()));
+        bout.findings.pass(id, bout.era, count(names.len(), "name", "names"));
     }
 }
 

@@ -155,7 +155,9 @@ impl<'a> Bout<'a> {
             caused::run(self).await;
         }
         if !self.is_over() {
-            self.step("restarting").await;
+            if self.settings.restart.is_some() {
+                self.step("restarting").await;
+            }
             recovery::run(self).await;
         }
         if self.is_over() {

@@ -7,6 +7,7 @@ use super::Bout;
 use crate::check::client::Answered;
 use crate::check::topic::{Following, Topic, state};
 use crate::check::verdict::Severity;
+use crate::present::text::count;
 
 /// A URI that no server has.
 const UNKNOWN: &str = "tidings-check:///no-such-resource";
@@ -34,7 +35,8 @@ async fn not_found(bout: &mut Bout<'_>) {
         Answered::Error { code: -32002, .. } if bout.era == Era::Legacy => {
             bout.findings.pass(id, bout.era, "-32002");
         }
-        Answered::Error { .. } => {
+        // Only the modern revision has a MUST for the code.
+        Answered::Error { .. } if bout.era == Era::Legacy => {
             let said = format!("reading an unknown resource got {reply}");
             bout.findings.fail_as(id, bout.era, Severity::Warning, said);
         }
@@ -62,7 +64,7 @@ async fn stable(bout: &mut Bout<'_>) {
             failure = Some(format!("{uri} is different in every read"));
         }
     }
-    let said = format!("{} resources read three times", uris.len());
+    let said = format!("{} read three times", count(uris.len(), "resource", "resources"));
     bout.findings.judge(id, bout.era, failure, said);
 }
 

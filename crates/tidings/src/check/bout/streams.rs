@@ -9,6 +9,7 @@ use super::Bout;
 use crate::check::cause::Cause;
 use crate::check::client::log::Via;
 use crate::check::topic::{Following, Topic};
+use crate::check::verdict::GIVE_LONG;
 
 /// How long a finished stream may take to be forgotten.
 const FORGET: Duration = Duration::from_millis(300);
@@ -134,7 +135,7 @@ async fn idle(bout: &mut Bout<'_>, cause: &Cause, told: &[Topic]) {
     let id = "sub.idle";
     bout.findings.begin();
     let Some(time) = bout.settings.idle else {
-        bout.findings.not_tried(id, bout.era, "give `--long`: it waits for six minutes");
+        bout.findings.not_tried(id, bout.era, GIVE_LONG);
         return;
     };
     if !bout.door.place.is_shared() && cause.is_call() {

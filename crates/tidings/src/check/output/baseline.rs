@@ -55,11 +55,14 @@ impl Baseline {
         self.entries.iter().any(|entry| entry.covers(finding))
     }
 
-    /// The entries whose checks no longer fail. A check that was not tried may still fail.
+    /// The entries whose checks pass. A check that was not tried, or is not offered in this run, may
+    /// still fail in another.
     pub(crate) fn stale(&self, findings: &[Finding]) -> Vec<String> {
         let is_stale = |entry: &&Known| {
-            let mut covered = findings.iter().filter(|finding| entry.covers(finding));
-            !covered.any(|finding| matches!(finding.verdict, Verdict::Fail | Verdict::NotTried))
+            let covered = || findings.iter().filter(|finding| entry.covers(finding));
+            covered().any(|finding| finding.verdict == Verdict::Pass)
+                && !covered()
+                    .any(|finding| matches!(finding.verdict, Verdict::Fail | Verdict::NotTried))
         };
         self.entries.iter().filter(is_stale).map(Known::to_string).collect()
     }

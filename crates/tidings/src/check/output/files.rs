@@ -2,26 +2,21 @@
 
 use std::fmt::Write as _;
 
-use super::{Judged, era};
+use super::{Judged, effort, era};
 use crate::check::verdict::{Finding, Severity, Verdict};
 use crate::present::text::harmless;
 
 /// The report in the XML of `JUnit`. Warnings are failures only if the run counts them.
 pub(crate) fn junit(judged: &Judged<'_>) -> String {
     let report = judged.report;
-    let fails = |finding: &Finding| {
-        let counts = match finding.severity {
-            Severity::Error => true,
-            Severity::Warning => judged.strict,
-            Severity::Advice => false,
-        };
-        finding.verdict == Verdict::Fail && counts && !judged.baseline.knows(finding)
+    let stale = judged.stale();
+    let fails = |finding: &Finding| judged.counts_against(finding);
+    let failures = report.findings.iter().filter(|finding| fails(finding)).count() + stale.len();
+    let skips = |finding: &&Finding| {
+        matches!(finding.verdict, Verdict::NotTried | Verdict::NotOffered) && !fails(finding)
     };
-    let failures = report.findings.iter().filter(|finding| fails(finding)).count();
-    let skips =
-        |finding: &&Finding| matches!(finding.verdict, Verdict::NotTried | Verdict::NotOffered);
     let skipped = report.findings.iter().filter(skips).count();
-    let tests = report.findings.len();
+    let tests = report.findings.len() + stale.len();
     let time = report.elapsed.as_secs_f64();
     let name = escaped(&report.server);
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -37,9 +32,15 @@ pub(crate) fn junit(judged: &Judged<'_>) -> String {
         let _ = match finding.verdict {
             _ if fails(finding) => {
                 let more = finding.evidence.join("\n");
-                let more =
-                    escaped(&format!("{more}\n{}\n{}", finding.check.remedy, finding.check.link()));
-                let kind = finding.severity.word();
+                let more = escaped(&format!(
+                    "{more}\n{}\n{}",
+                    finding.check.remedy,
+                    finding.check.link(finding.era)
+                ));
+                let kind = match finding.verdict {
+                    Verdict::Fail => finding.severity.word(),
+                    verdict => verdict.word(),
+                };
                 writeln!(
                     xml,
                     "><failure type=\"{kind}\" message=\"{said}\">{more}</failure></testcase>"
@@ -56,27 +57,26 @@ pub(crate) fn junit(judged: &Judged<'_>) -> String {
             Verdict::Pass => writeln!(xml, "/>"),
         };
     }
+    for entry in stale {
+        let _ = writeln!(
+            xml,
+            "<testcase classname=\"baseline\" name=\"{}\"><failure type=\"stale\" \
+             message=\"the check passes: remove the entry\"/></testcase>",
+            escaped(&entry)
+        );
+    }
     xml + "</testsuite>\n</testsuites>\n"
 }
 
 /// The report in Markdown, to be pasted into an issue.
 pub(crate) fn markdown(judged: &Judged<'_>) -> String {
     let report = judged.report;
-    let counts = judged.counts();
     let mut text = format!("# `tidings check`: {}\n\n", plain(&report.server));
     // Writing to a string does not fail.
-    let _ = writeln!(
-        text,
-        "{} errors, {} warnings, {} notes, {} not tried, {} not offered, {} passed; {} requests in {:.1} s.\n",
-        counts.errors,
-        counts.warnings,
-        counts.advice,
-        counts.not_tried,
-        counts.not_offered,
-        counts.passed,
-        report.requests,
-        report.elapsed.as_secs_f64()
-    );
+    let _ = writeln!(text, "{} ({}).\n", judged.counts().words(), effort(report));
+    for (era, why) in &report.unspoken {
+        let _ = writeln!(text, "The server does not speak the {era} era: {}\n", plain(why));
+    }
     for finding in judged.failures() {
         let check = finding.check;
         let _ = writeln!(
@@ -87,7 +87,7 @@ pub(crate) fn markdown(judged: &Judged<'_>) -> String {
             era(finding),
             plain(&finding.said),
             check.says,
-            check.link(),
+            check.link(finding.era),
             check.remedy
         );
         if !finding.evidence.is_empty() {
@@ -117,7 +117,7 @@ pub(crate) fn annotations(judged: &Judged<'_>) -> String {
             Severity::Warning => "warning",
             Severity::Advice => "notice",
         };
-        let said = format!("{} To do: {}", finding.said, finding.check.remedy);
+        let said = format!("{}. To do: {}", finding.said, finding.check.remedy);
         let said = said.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
         let _ = writeln!(text, "::{level} title={} ({})::{said}", finding.check.id, era(finding));
     }

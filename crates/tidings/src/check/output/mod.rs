@@ -12,6 +12,7 @@ use super::Report;
 use super::output::baseline::Baseline;
 use super::table;
 use super::verdict::{Finding, Severity, Verdict};
+use crate::present::text::count;
 
 /// A run, judged by what the user allows.
 pub(crate) struct Judged<'a> {
@@ -26,11 +27,28 @@ pub(crate) struct Judged<'a> {
 pub(crate) struct Totals {
     pub(crate) errors: usize,
     pub(crate) warnings: usize,
-    pub(crate) advice: usize,
+    pub(crate) notes: usize,
     pub(crate) known: usize,
     pub(crate) not_tried: usize,
     pub(crate) not_offered: usize,
     pub(crate) passed: usize,
+}
+
+impl Totals {
+    /// The numbers that are not zero, in words.
+    pub(crate) fn words(&self) -> String {
+        let parts = [
+            (self.errors, "error", "errors"),
+            (self.warnings, "warning", "warnings"),
+            (self.notes, "note", "notes"),
+            (self.known, "known failure", "known failures"),
+            (self.not_tried, "not tried", "not tried"),
+            (self.not_offered, "not offered", "not offered"),
+            (self.passed, "passed", "passed"),
+        ];
+        let parts = parts.into_iter().filter(|(number, ..)| *number > 0);
+        parts.map(|(number, one, many)| count(number, one, many)).collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl Judged<'_> {
@@ -80,7 +98,7 @@ impl Judged<'_> {
                 (Verdict::Fail, None) => counts.known += 1,
                 (Verdict::Fail, Some(Severity::Error)) => counts.errors += 1,
                 (Verdict::Fail, Some(Severity::Warning)) => counts.warnings += 1,
-                (Verdict::Fail, Some(Severity::Advice)) => counts.advice += 1,
+                (Verdict::Fail, Some(Severity::Advice)) => counts.notes += 1,
                 (Verdict::NotTried, _) => counts.not_tried += 1,
                 (Verdict::NotOffered, _) => counts.not_offered += 1,
                 (Verdict::Pass, _) => counts.passed += 1,
@@ -89,19 +107,40 @@ impl Judged<'_> {
         counts
     }
 
+    /// Whether this finding makes the run a failure.
+    pub(crate) fn counts_against(&self, finding: &Finding) -> bool {
+        let counts = match (finding.verdict, finding.severity) {
+            (Verdict::Fail, Severity::Error) => true,
+            (Verdict::Fail, Severity::Warning) | (Verdict::NotTried, _) => self.strict,
+            _ => false,
+        };
+        counts && !self.baseline.knows(finding)
+    }
+
+    /// Checks that were not tried, without those of the baseline.
+    fn untried(&self) -> usize {
+        let is_new = |finding: &&Finding| {
+            finding.verdict == Verdict::NotTried && !self.baseline.knows(finding)
+        };
+        let checks = self.by_check().into_iter().filter(|(_, verdict, findings)| {
+            *verdict == Verdict::NotTried && findings.iter().any(&is_new)
+        });
+        checks.count()
+    }
+
     /// Why the run is a failure, if it is one.
     pub(crate) fn failure(&self) -> Option<String> {
         let counts = self.counts();
         let mut reasons = Vec::new();
         let mut add = |number: usize, one: &str, many: &str| {
             if number > 0 {
-                reasons.push(crate::present::text::count(number, one, many));
+                reasons.push(count(number, one, many));
             }
         };
         add(counts.errors, "error", "errors");
         if self.strict {
             add(counts.warnings, "warning", "warnings");
-            add(counts.not_tried, "check not tried", "checks not tried");
+            add(self.untried(), "check not tried", "checks not tried");
         }
         add(self.stale().len(), "stale entry in the baseline", "stale entries in the baseline");
         (!reasons.is_empty()).then(|| reasons.join(", "))
@@ -118,7 +157,7 @@ impl Judged<'_> {
                 "known": finding.verdict == Verdict::Fail && self.baseline.knows(finding),
                 "said": finding.said,
                 "rule": finding.check.says,
-                "clause": finding.check.link(),
+                "clause": finding.check.link(finding.era),
                 "remedy": finding.check.remedy,
                 "evidence": finding.evidence,
             })
@@ -128,9 +167,10 @@ impl Judged<'_> {
         lines.push(json!({
             "summary": {
                 "server": self.report.server,
+                "eras": self.report.eras(),
                 "errors": counts.errors,
                 "warnings": counts.warnings,
-                "advice": counts.advice,
+                "notes": counts.notes,
                 "known": counts.known,
                 "not_tried": counts.not_tried,
                 "not_offered": counts.not_offered,
@@ -145,6 +185,18 @@ impl Judged<'_> {
         }));
         lines
     }
+}
+
+/// How much of its limits a run used.
+pub(crate) fn effort(report: &Report) -> String {
+    let (requests, time) = report.most;
+    let cut_short = if report.is_cut_short { ", cut short by these limits" } else { "" };
+    format!(
+        "{} of at most {requests} requests, {:.1} of at most {:.0} s{cut_short}",
+        report.requests,
+        report.elapsed.as_secs_f64(),
+        time.as_secs_f64()
+    )
 }
 
 /// The era of a finding, as a word.

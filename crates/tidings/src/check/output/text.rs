@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::{Judged, era};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{Judged, effort, era};
 use crate::check::table::{DOCUMENTATION, Eras};
 use crate::check::verdict::{Finding, Severity, Verdict};
 use crate::present::Output;
-use crate::present::text::{count, cut, harmless, wrapped};
+use crate::present::text::{cut, harmless, wrapped};
 
 /// The width of a report that no terminal shows.
 const WIDTH: usize = 100;
@@ -16,6 +18,10 @@ pub(crate) fn report(judged: &Judged<'_>, output: &Output) -> String {
     let width = output.width.unwrap_or(WIDTH).clamp(40, 120);
     let paint = output.paint;
     let mut text = format!("{}\n", paint.bold(&harmless(&judged.report.server)));
+    for (era, why) in &judged.report.unspoken {
+        let said = format!("does not speak the {era} era: {}", harmless(why));
+        text += &indented(&said, 2, width);
+    }
     for finding in judged.failures() {
         let mark = match finding.severity {
             Severity::Error => paint.red("FAIL"),
@@ -32,71 +38,82 @@ pub(crate) fn report(judged: &Judged<'_>, output: &Output) -> String {
             text.push('\n');
         }
         text += &indented(&format!("To do: {}", finding.check.remedy), 2, width);
-        add(&mut text, format_args!("  {}\n", paint.faint(&finding.check.link())));
+        add(&mut text, format_args!("  {}\n", paint.faint(&finding.check.link(finding.era))));
     }
     for stale in judged.stale() {
-        let said = format!("the baseline has `{stale}`, which passes: remove the entry");
-        add(&mut text, format_args!("\n{} {said}\n", paint.red("FAIL")));
+        add(&mut text, format_args!("\n{} {}\n", paint.red("FAIL"), paint.bold("baseline")));
+        let said = format!("`{stale}` is a known failure, but it passes: remove the entry");
+        text += &indented(&said, 2, width);
     }
     text += &others(judged, output, width);
     let measured = judged.report.measures.lines();
     if !measured.is_empty() {
         add(&mut text, format_args!("\n{}\n", paint.bold("measured")));
         for line in measured {
-            add(&mut text, format_args!("  {line}\n"));
+            text += &indented(&line, 2, width);
         }
     }
-    text + &last_line(judged, output)
+    text + &last_lines(judged, output, width)
 }
 
 /// What was not tried, not offered, known or passed.
 fn others(judged: &Judged<'_>, output: &Output, width: usize) -> String {
     let mut text = String::new();
-    let not_tried: Vec<_> = judged
-        .report
-        .findings
-        .iter()
-        .filter(|finding| finding.verdict == Verdict::NotTried)
+    let by_check = judged.by_check();
+    let checks = |verdict: Verdict| by_check.iter().filter(move |(_, worst, _)| *worst == verdict);
+    let findings = judged.report.findings.iter();
+    let not_tried: Vec<_> =
+        findings.clone().filter(|finding| finding.verdict == Verdict::NotTried).collect();
+    // Of an era that is not spoken, nothing needs to be said twice.
+    let is_spoken = |finding: &&&Finding| {
+        let unspoken = &judged.report.unspoken;
+        unspoken.iter().all(|(era, _)| finding.era != Some(*era))
+    };
+    let not_offered: Vec<_> = checks(Verdict::NotOffered)
+        .flat_map(|(_, _, findings)| {
+            let spoken: Vec<_> = findings.iter().filter(is_spoken).copied().collect();
+            if spoken.is_empty() { findings.clone() } else { spoken }
+        })
         .collect();
-    if !not_tried.is_empty() {
-        add(&mut text, format_args!("\n{}\n", output.paint.bold("not tried")));
-        for (said, findings) in grouped(&not_tried) {
-            text += &indented(&names(&findings), 2, width);
-            text += &output.paint.faint(&indented(&harmless(&said), 6, width));
+    for (title, findings) in [("not tried", not_tried), ("not offered", not_offered)] {
+        if findings.is_empty() {
+            continue;
+        }
+        add(&mut text, format_args!("\n{}\n", output.paint.bold(title)));
+        for (said, findings) in grouped(&findings) {
+            let (names, said) = (names(judged, &findings), harmless(&said));
+            if names.width() + said.width() + 4 <= width {
+                add(&mut text, format_args!("  {names}: {}\n", output.paint.faint(&said)));
+            } else {
+                text += &indented(&names, 2, width);
+                text += &output.paint.faint(&indented(&said, 6, width));
+            }
         }
     }
-    for (title, verdict) in [("not offered", Verdict::NotOffered), ("passed", Verdict::Pass)] {
-        let checks: Vec<_> = judged
-            .by_check()
-            .into_iter()
-            .filter(|(_, worst, _)| *worst == verdict)
-            .map(|(check, ..)| check.id)
-            .collect();
-        if !checks.is_empty() {
-            add(&mut text, format_args!("\n{}\n", output.paint.bold(title)));
-            text += &indented(&checks.join("  "), 2, width);
-        }
+    let passed: Vec<_> = checks(Verdict::Pass).map(|(check, ..)| check.id).collect();
+    if !passed.is_empty() {
+        add(&mut text, format_args!("\n{}\n", output.paint.bold("passed")));
+        text += &indented(&passed.join(", "), 2, width);
     }
-    let known = judged
-        .report
-        .findings
-        .iter()
-        .filter(|finding| finding.verdict == Verdict::Fail && judged.baseline.knows(finding));
-    let known: Vec<_> = known.collect();
+    let is_known =
+        |finding: &&Finding| finding.verdict == Verdict::Fail && judged.baseline.knows(finding);
+    let known: Vec<_> = findings.filter(is_known).collect();
     if !known.is_empty() {
         add(&mut text, format_args!("\n{}\n", output.paint.bold("known failures")));
-        text += &indented(&names(&known), 2, width);
+        text += &indented(&names(judged, &known), 2, width);
     }
     text
 }
 
 /// The checks of findings; the era is named where the other era came to another end.
-fn names(findings: &[&Finding]) -> String {
+fn names(judged: &Judged<'_>, findings: &[&Finding]) -> String {
+    let is_one = judged.report.eras().len() == 1;
     let mut names: Vec<String> = Vec::new();
     for finding in findings {
         let id = finding.check.id;
         let others = findings.iter().filter(|other| other.check.id == id).count();
-        let is_all = others == 2 || finding.check.eras != Eras::Both || finding.era.is_none();
+        let is_all =
+            is_one || others == 2 || finding.check.eras != Eras::Both || finding.era.is_none();
         let name = if is_all { id.to_owned() } else { format!("{id} ({})", era(finding)) };
         if !names.contains(&name) {
             names.push(name);
@@ -117,35 +134,27 @@ fn grouped<'a>(findings: &[&'a Finding]) -> Vec<(String, Vec<&'a Finding>)> {
     groups
 }
 
-fn last_line(judged: &Judged<'_>, output: &Output) -> String {
-    let counts = judged.counts();
-    let mut parts = Vec::new();
-    let mut part = |number: usize, one: &str, many: &str| {
-        if number > 0 {
-            parts.push(count(number, one, many));
-        }
-    };
-    part(counts.errors, "error", "errors");
-    part(counts.warnings, "warning", "warnings");
-    part(counts.advice, "note", "notes");
-    part(counts.known, "known failure", "known failures");
-    part(counts.not_tried, "not tried", "not tried");
-    part(counts.not_offered, "not offered", "not offered");
-    part(counts.passed, "passed", "passed");
-    let report = judged.report;
-    let seconds = report.elapsed.as_secs_f64();
-    let cut_short = if report.is_cut_short { ", cut short by its limits" } else { "" };
-    let verdict = if judged.failure().is_some() {
-        output.paint.red("failed")
-    } else {
-        output.paint.green("fine")
-    };
-    format!(
-        "\n{verdict}: {} ({} in {seconds:.1} s{cut_short})\n{}\n",
-        parts.join(", "),
-        count(report.requests, "request", "requests"),
-        output.paint.faint(DOCUMENTATION),
-    )
+fn last_lines(judged: &Judged<'_>, output: &Output, width: usize) -> String {
+    let mut lines = wrapped(&format!("{}: {}", verdict(judged), judged.counts().words()), width);
+    if let Some(first) = lines.first_mut() {
+        let word = verdict(judged);
+        let painted = match word {
+            "fine" => output.paint.green(word),
+            "incomplete" => output.paint.yellow(word),
+            _ => output.paint.red(word),
+        };
+        *first = first.replacen(word, &painted, 1);
+    }
+    lines.extend(wrapped(&effort(judged.report), width));
+    format!("\n{}\n{}\n", lines.join("\n"), output.paint.faint(DOCUMENTATION))
+}
+
+fn verdict(judged: &Judged<'_>) -> &'static str {
+    match judged.failure() {
+        Some(_) => "failed",
+        None if judged.report.is_cut_short => "incomplete",
+        None => "fine",
+    }
 }
 
 fn indented(text: &str, columns: usize, width: usize) -> String {
